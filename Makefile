@@ -1,0 +1,55 @@
+# Two commands matter: `make demo` and `make test`. Each builds the environment it needs.
+
+VENV   ?= .venv
+PYTHON ?= python3.11
+BIN    := $(VENV)/bin
+RECIPE ?= sample
+STORE  ?= parsebank-data
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test slow check fix serve train bench clean
+
+help:  ## List the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+demo: $(VENV)/.train  ## The whole journey on the bundled sample: parse, backfill, train, twice
+	$(BIN)/parsebank demo
+
+test: $(VENV)/.dev  ## The tests (minutes); set PARSEBANK_DATA to include those on real data
+	$(BIN)/python -m pytest
+
+slow: $(VENV)/.dev  ## The tests that take long
+	$(BIN)/python -m pytest -m slow
+
+check: $(VENV)/.dev  ## Lint, formatting and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+fix: $(VENV)/.dev  ## Repair what the linter can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+serve: $(VENV)/.train  ## Run the service on loopback
+	$(BIN)/parsebank serve --store $(STORE)
+
+train: $(VENV)/.train  ## Train RECIPE on the features in STORE
+	$(BIN)/parsebank train $(RECIPE) --store $(STORE)
+
+bench: $(VENV)/.dev  ## Re-run the benchmarks; results go to benchmarks/results/
+	$(BIN)/python benchmarks/matrices.py
+	$(BIN)/python benchmarks/backfill.py
+
+clean:  ## Remove the environment and caches
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis
+
+# The stamps hold the extras that are installed; `dev` includes `train`.
+$(VENV)/.train: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[train]'
+	touch $@
+
+$(VENV)/.dev: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
+	touch $@ $(VENV)/.train

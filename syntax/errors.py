@@ -1,0 +1,202 @@
+"""Every error that Parsebank raises on purpose.
+
+::
+
+    ParsebankError
+    |-- InputError (ValueError)            what came cannot be used as it is
+    |   |-- TextError                      a text or its tokens
+    |   |   |-- EmptyTextError, InvalidCharacterError, TextTooLongError
+    |   |   |-- EmptyTokenError, SentenceTooLongError, NoSentenceError
+    |   |-- TreeError                      heads that do not form one tree
+    |   |   |-- EmptyTreeError, NoRootError, MultipleRootsError
+    |   |   |-- CycleError, HeadOutOfRangeError, MissingHeadError
+    |   |-- ConlluError                    a malformed CoNLL-U file, with its line
+    |   |-- ExampleError                   a benchmark example that its reader rejects
+    |   |-- SpecError                      a request, dataset or recipe that contradicts itself
+    |-- UnknownNameError (LookupError)     a name that no registry, folder or table holds
+    |   |-- UnknownParserError, UnknownLanguageError, UnknownTokenizerError
+    |   |-- UnknownDatasetError, UnknownJobError, UnknownKeyError
+    |-- WorkError (RuntimeError)           the work could not be done this time
+    |   |-- DeadlineError, WorkerDiedError, OverloadedError, ModelLoadError
+    |-- StoreError (RuntimeError)          the feature store
+    |   |-- StoreFormatError, StoreBusyError
+    |-- MissingExtraError (ImportError)    an optional dependency is not installed
+
+``error_type`` is the stable name that HTTP answers, drop reports and job tables carry; it is
+derived from the class name, so an error is named once.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, ClassVar
+
+
+def _snake_case(class_name: str) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", class_name.removesuffix("Error")).lower()
+
+
+class ParsebankError(Exception):
+    """Base of all our errors.
+
+    Args:
+        message: What came, what was expected, and what to do next.
+        detail: JSON-ready facts for programs (positions, limits, known names).
+    """
+
+    error_type: ClassVar[str] = "parsebank"
+
+    def __init__(self, message: str, **detail: Any) -> None:
+        super().__init__(message)
+        self.message = message
+        self.detail = detail
+
+    def __init_subclass__(cls) -> None:
+        cls.error_type = _snake_case(cls.__name__)
+
+    def __str__(self) -> str:
+        return self.message
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Keyword-only details would be lost by the default pickling; workers send errors home.
+        return _rebuild, (type(self), self.message, self.detail)
+
+
+def _rebuild(cls: type[ParsebankError], message: str, detail: dict[str, Any]) -> ParsebankError:
+    return cls(message, **detail)
+
+
+class InputError(ParsebankError, ValueError):
+    """What came cannot be used as it is."""
+
+
+class TextError(InputError):
+    """A text, or one of its tokens, cannot be parsed."""
+
+
+class EmptyTextError(TextError):
+    """The text is empty or holds nothing but white space."""
+
+
+class InvalidCharacterError(TextError):
+    """The text holds NUL or a lone surrogate, which neither parsers nor UTF-8 can carry."""
+
+
+class TextTooLongError(TextError):
+    """The text has more characters than the service accepts."""
+
+
+class EmptyTokenError(TextError):
+    """A pre-tokenized text holds an empty or white-space token."""
+
+
+class SentenceTooLongError(TextError):
+    """A sentence has more words than the service parses (parsers are quadratic)."""
+
+
+class NoSentenceError(TextError):
+    """The parser found no word in the text."""
+
+
+class TreeError(InputError):
+    """The heads of a sentence do not form one tree."""
+
+
+class EmptyTreeError(TreeError):
+    """A tree needs at least one word."""
+
+
+class NoRootError(TreeError):
+    """No word has head 0."""
+
+
+class MultipleRootsError(TreeError):
+    """More than one word has head 0."""
+
+
+class CycleError(TreeError):
+    """Following the heads never reaches a root."""
+
+
+class HeadOutOfRangeError(TreeError):
+    """A head points at no word of the sentence."""
+
+
+class MissingHeadError(TreeError):
+    """A word carries no head at all."""
+
+
+class ConlluError(InputError):
+    """A malformed CoNLL-U file; ``detail`` has ``path`` and the 1-based ``line``."""
+
+
+class ExampleError(InputError):
+    """A benchmark line or record that its reader rejects."""
+
+
+class SpecError(InputError):
+    """A request, dataset specification or recipe that contradicts itself."""
+
+
+class UnknownNameError(ParsebankError, LookupError):
+    """A name that nothing answers to; the message lists the known ones."""
+
+
+class UnknownParserError(UnknownNameError):
+    """No such parser."""
+
+
+class UnknownLanguageError(UnknownNameError):
+    """No parser for this language."""
+
+
+class UnknownTokenizerError(UnknownNameError):
+    """No such tokenizer, or not a fast one."""
+
+
+class UnknownDatasetError(UnknownNameError):
+    """No such dataset, split, language or version in the store."""
+
+
+class UnknownJobError(UnknownNameError):
+    """No such job."""
+
+
+class UnknownKeyError(UnknownNameError):
+    """No stored parse or features under this key."""
+
+
+class WorkError(ParsebankError, RuntimeError):
+    """The work could not be done this time; it may succeed later."""
+
+
+class DeadlineError(WorkError):
+    """The parser took longer than the request's deadline and was ended."""
+
+
+class WorkerDiedError(WorkError):
+    """The parser process died on this text."""
+
+
+class OverloadedError(WorkError):
+    """The queue is full; ``detail['retry_after']`` says for how many seconds."""
+
+
+class ModelLoadError(WorkError):
+    """A model file is missing, corrupt or does not match its recorded checksum."""
+
+
+class StoreError(ParsebankError, RuntimeError):
+    """The feature store could not be read or written."""
+
+
+class StoreFormatError(StoreError):
+    """The folder is not a store of a version that this release reads."""
+
+
+class StoreBusyError(StoreError):
+    """Other writers kept winning the commit; nothing was written."""
+
+
+class MissingExtraError(ParsebankError, ImportError):
+    """An optional dependency is missing; the message has the ``pip install`` line."""

@@ -1,0 +1,91 @@
+"""Benchmark examples on their way from a reader to the store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from syntax.errors import SpecError
+
+Mode = Literal["raw", "sentence", "pretokenized", "gold"]
+"""How a segment is to be read.
+
+``raw``: the parser splits sentences and words; ``sentence``: one sentence, the parser splits
+words; ``pretokenized``: the given tokens are the words; ``gold``: the CoNLL-U carries its trees.
+"""
+
+LabelKind = Literal["class", "float", "string"]
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One text of an example; exactly one of the three forms is given.
+
+    Attributes:
+        text: Running text (modes ``raw`` and ``sentence``).
+        tokens: Tokens of one sentence (mode ``pretokenized``).
+        conllu: One or more CoNLL-U sentences (mode ``gold``).
+
+    Raises:
+        SpecError: None or several forms are given.
+    """
+
+    text: str | None = None
+    tokens: tuple[str, ...] | None = None
+    conllu: str | None = None
+
+    def __post_init__(self) -> None:
+        given = [form for form in (self.text, self.tokens, self.conllu) if form is not None]
+        if len(given) != 1:
+            raise SpecError(f"a segment needs one of text, tokens and conllu; {len(given)} came")
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One training or test item: its segments in order, and its labels by name."""
+
+    example_id: str
+    segments: tuple[Segment, ...]
+    labels: Mapping[str, str | float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """An item that its reader could not use, so that the report can name it."""
+
+    example_id: str
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class LabelSpec:
+    """A label column: its name, kind and, for classes, the closed list of names in id order."""
+
+    name: str
+    kind: LabelKind
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetSpec:
+    """What a benchmark split is, as its reader knows it.
+
+    Attributes:
+        name: Dataset in the store, such as ``xnli``.
+        split, lang: Partition of the dataset.
+        fields: Name of each segment, such as ``("premise", "hypothesis")``.
+        labels: Label columns.
+        mode: How segments are to be read.
+        source, licence: Where the data comes from and under which terms.
+    """
+
+    name: str
+    split: str
+    lang: str
+    fields: tuple[str, ...]
+    labels: tuple[LabelSpec, ...] = ()
+    mode: Mode = "raw"
+    source: str = ""
+    licence: str = ""

@@ -1,0 +1,39 @@
+"""Identity: a cache entry without the fingerprint of everything that made it is a bug."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any, NewType
+
+Fingerprint = NewType("Fingerprint", str)
+"""32 lower-case hexadecimal digits: BLAKE2b with a 128-bit digest."""
+
+
+def canonical_json(content: Any) -> bytes:
+    """Serialise to the one JSON text that equal contents share (sorted keys, UTF-8, no spaces).
+
+    Raises:
+        TypeError: The content is not plain JSON (a ``repr`` or pickle never becomes identity).
+        ValueError: A number is NaN or infinite.
+    """
+    text = json.dumps(
+        content, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False
+    )
+    return text.encode("utf-8")
+
+
+def fingerprint(content: Any) -> Fingerprint:
+    """Fingerprint of any JSON content.
+
+    >>> fingerprint({"b": 1, "a": [2]}) == fingerprint({"a": [2], "b": 1})
+    True
+    """
+    return Fingerprint(hashlib.blake2b(canonical_json(content), digest_size=16).hexdigest())
+
+
+def file_sha256(path: Path) -> str:
+    """SHA-256 of a file's bytes, as hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,42 @@
+"""The closed inventories of Universal Dependencies v2, as small integers for storage.
+
+Id 0 is "none": a special token, padding, or a value that the parser did not give. The order is
+part of the stored format: append, never reorder.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+UPOS: Final = (
+    "_",
+    *("ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM"),
+    *("PART", "PRON", "PROPN", "PUNCT", "SCONJ", "SYM", "VERB", "X"),
+)
+"""Universal part-of-speech tags by id (17 of them, after "none")."""
+
+DEPREL: Final = (
+    "_",
+    *("acl", "advcl", "advmod", "amod", "appos", "aux", "case", "cc", "ccomp", "clf"),
+    *("compound", "conj", "cop", "csubj", "dep", "det", "discourse", "dislocated", "expl"),
+    *("fixed", "flat", "goeswith", "iobj", "list", "mark", "nmod", "nsubj", "nummod", "obj"),
+    *("obl", "orphan", "parataxis", "punct", "reparandum", "root", "vocative", "xcomp"),
+)
+"""Universal relations by id (37 of them, after "none"); subtypes share their relation's id."""
+
+_UPOS_IDS: Final = {tag: index for index, tag in enumerate(UPOS)}
+_DEPREL_IDS: Final = {relation: index for index, relation in enumerate(DEPREL)}
+
+
+def upos_id(tag: str | None) -> int:
+    """Id of a UPOS tag; 0 for none and for a tag outside the inventory."""
+    return _UPOS_IDS.get(tag or "_", 0)
+
+
+def deprel_id(relation: str | None) -> int:
+    """Id of a relation without its subtype; 0 for none and for one outside the inventory.
+
+    >>> deprel_id("nsubj:pass") == deprel_id("nsubj")
+    True
+    """
+    return _DEPREL_IDS.get((relation or "_").partition(":")[0], 0)

@@ -15,13 +15,25 @@ def canonical_json(content: Any) -> bytes:
     """Serialise to the one JSON text that equal contents share (sorted keys, UTF-8, no spaces).
 
     Raises:
-        TypeError: The content is not plain JSON (a ``repr`` or pickle never becomes identity).
-        ValueError: A number is NaN or infinite.
+        TypeError: The content is not plain JSON (a ``repr`` or pickle never becomes identity), or
+            a key is no string: JSON would write ``1`` and ``"1"`` alike.
+        ValueError: A number is NaN or infinite, or a string holds a lone surrogate.
     """
+    _check_keys(content)
     text = json.dumps(
         content, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False
     )
     return text.encode("utf-8")
+
+
+def _check_keys(content: Any) -> None:
+    if isinstance(content, dict):
+        if not all(isinstance(key, str) for key in content):
+            raise TypeError(f"keys of JSON content must be strings, not {list(content)}")
+        content = list(content.values())
+    if isinstance(content, list | tuple):
+        for item in content:
+            _check_keys(item)
 
 
 def fingerprint(content: Any) -> Fingerprint:

@@ -7,14 +7,17 @@ whoever wants to read them.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass, field
 from itertools import pairwise
+from operator import le, lt
 
 import numpy as np
 from numpy.typing import NDArray
 
 from syntax.errors import InputError
 from syntax.sentence import Sentence, Token, Word
+from syntax.spacing import safe_column, spacing_entries, with_spacing
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +39,8 @@ class Parse:
         sentence_first_word: Position of each sentence's first word in the text, 0-based.
 
     Raises:
-        InputError: Columns of one kind differ in length.
+        InputError: Columns of one kind differ in length, spans are out of order or outside the
+            text, or words are left without a token or sentence.
     """
 
     text: str
@@ -61,6 +65,10 @@ class Parse:
         _same_length("word", self, _WORD_COLUMNS)
         _same_length("token", self, ("token_start", "token_end", "token_first_word"))
         _same_length("sentence", self, ("sentence_start", "sentence_end", "sentence_first_word"))
+        _partition("token", self.token_first_word, self.word_count)
+        _partition("sentence", self.sentence_first_word, self.word_count)
+        _in_order("word", self.word_start, self.word_end, len(self.text))
+        _in_order("token", self.token_start, self.token_end, len(self.text))
 
     @property
     def word_count(self) -> int:
@@ -89,8 +97,17 @@ class Parse:
         return np.repeat(np.arange(len(starts), dtype=np.int32), lengths)
 
     def sentences(self) -> list[Sentence]:
-        """The same analysis as CoNLL-U sentences, with ``# text`` and ``SpaceAfter=No``."""
-        return [_sentence(self, index) for index in range(len(self.sentence_start))]
+        """The same analysis as CoNLL-U sentences, valid whatever the text holds.
+
+        MISC says how the text is spaced (`syntax.spacing`), so that
+        ``parse_from_sentences(sentences, layout="spaces")`` gives back text and spans exactly;
+        ``# text`` has a single space wherever tokens are not glued. A form's tabs and line breaks
+        become spaces there and are kept in ``SpacesInToken``.
+        """
+        ranges = self.word_ranges()
+        cuts = [bisect_left(self.token_first_word, first) for first, _ in ranges]
+        spans = pairwise([*cuts, len(self.token_start)])
+        return [_sentence(self, *pair) for pair in zip(ranges, spans, strict=True)]
 
 
 _WORD_COLUMNS = (
@@ -100,44 +117,96 @@ _WORD_COLUMNS = (
 
 
 def _same_length(kind: str, parse: Parse, columns: tuple[str, ...]) -> None:
-    lengths = {name: len(getattr(parse, name)) for name in columns}
-    if len(set(lengths.values())) > 1:
-        raise InputError(f"the {kind} columns of a parse differ in length: {lengths}")
+    lengths = [len(getattr(parse, name)) for name in columns]
+    if lengths.count(lengths[0]) != len(lengths):
+        found = dict(zip(columns, lengths, strict=True))
+        raise InputError(f"the {kind} columns of a parse differ in length: {found}")
 
 
-def _sentence(parse: Parse, index: int) -> Sentence:
-    first, end = parse.word_ranges()[index]
-    text = parse.text[parse.sentence_start[index] : parse.sentence_end[index]]
-    comment = f"# text = {' '.join(text.split())}"
-    tokens = tuple(
-        _token(parse, position, first)
-        for position, start in enumerate(parse.token_first_word)
-        if first <= start < end
+def _partition(kind: str, first_word: list[int], words: int) -> None:
+    """Refuse starts that do not cut the words into non-empty runs."""
+    bounds = [*first_word, words]
+    if bounds[0] != 0 or not all(map(lt, bounds, bounds[1:])):
+        raise InputError(
+            f"the {kind}s of a parse must begin at word 0, each at a later word than the one "
+            f"before, the last before word {words}; {kind}_first_word is {first_word}"
+        )
+
+
+def _in_order(kind: str, start: list[int], end: list[int], length: int) -> None:
+    """Refuse spans that run backwards or leave the text."""
+    bounds_are_sound = not start or (start[0] >= 0 and end[-1] <= length)
+    in_order = all(map(le, start, start[1:])) and all(map(le, end, end[1:]))
+    if not (bounds_are_sound and in_order and all(map(le, start, end))):
+        raise InputError(
+            f"the {kind} spans of a parse must lie in its text ({length} characters), start and "
+            f"end in order; they are {list(zip(start, end, strict=True))}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Surface:
+    """A surface token on its way to CoNLL-U; words are positions in the text."""
+
+    form: str
+    first_word: int
+    end_word: int
+    spacing: list[str]
+
+
+def _sentence(parse: Parse, words: tuple[int, int], tokens: tuple[int, int]) -> Sentence:
+    surfaces = [_surface(parse, at) for at in range(*tokens)]
+    spacing = {token.first_word: token.spacing for token in surfaces if not _is_multiword(token)}
+    return Sentence(
+        words=tuple(_word(parse, at, words[0], spacing.get(at)) for at in range(*words)),
+        tokens=tuple(_token(token, words[0]) for token in surfaces),
+        comments=(f"# text = {_plain_text(surfaces)}",),
     )
-    spacing = {token.word_ids[0]: token.misc for token in tokens if not token.is_multiword}
-    words = tuple(_word(parse, at, first, spacing.get(at - first + 1)) for at in range(first, end))
-    return Sentence(words=words, tokens=tokens, comments=(comment,))
 
 
-def _token(parse: Parse, position: int, sentence_first: int) -> Token:
-    first, end = parse.token_ranges()[position]
-    word_ids = tuple(range(first - sentence_first + 1, end - sentence_first + 1))
-    start_char, end_char = parse.token_start[position], parse.token_end[position]
-    glued = parse.text[end_char : end_char + 1].strip() != ""
-    misc = "SpaceAfter=No" if glued else None
-    return Token(form=parse.text[start_char:end_char], word_ids=word_ids, misc=misc)
+def _surface(parse: Parse, at: int) -> _Surface:
+    is_last = at + 1 == len(parse.token_start)
+    first_word = parse.token_first_word[at]
+    end_word = parse.word_count if is_last else parse.token_first_word[at + 1]
+    written = parse.text[parse.token_start[at] : parse.token_end[at]]
+    form = safe_column(parse.form[first_word] if end_word - first_word == 1 else written)
+    before = "" if at else parse.text[: parse.token_start[at]]
+    next_start = len(parse.text) if is_last else parse.token_start[at + 1]
+    after = parse.text[parse.token_end[at] : next_start]
+    return _Surface(form, first_word, end_word, spacing_entries(form, written, before, after))
 
 
-def _word(parse: Parse, at: int, sentence_first: int, spacing: str | None) -> Word:
-    own = parse.misc[at] if parse.misc is not None else None
+def _is_multiword(token: _Surface) -> bool:
+    return token.end_word - token.first_word > 1
+
+
+def _token(token: _Surface, sentence_first: int) -> Token:
+    first = token.first_word - sentence_first + 1
+    word_ids = tuple(range(first, token.end_word - sentence_first + 1))
+    misc = with_spacing(None, token.spacing) if _is_multiword(token) else None
+    return Token(token.form, word_ids, misc=misc)
+
+
+def _word(parse: Parse, at: int, sentence_first: int, spacing: list[str] | None) -> Word:
+    misc = _column(parse.misc[at] if parse.misc is not None else None)
     return Word(
         id=at - sentence_first + 1,
-        form=parse.form[at],
-        lemma=parse.lemma[at],
-        upos=parse.upos[at],
-        xpos=parse.xpos[at],
-        feats=parse.feats[at],
+        form=safe_column(parse.form[at]),
+        lemma=_column(parse.lemma[at]),
+        upos=_column(parse.upos[at]),
+        xpos=_column(parse.xpos[at]),
+        feats=_column(parse.feats[at]),
         head=parse.head[at],
-        deprel=parse.deprel[at],
-        misc=own if own is not None else spacing,
+        deprel=_column(parse.deprel[at]),
+        misc=misc if spacing is None else with_spacing(misc, spacing),
     )
+
+
+def _column(value: str | None) -> str | None:
+    column = safe_column(value or "_")
+    return None if column == "_" else column
+
+
+def _plain_text(tokens: list[_Surface]) -> str:
+    gaps = ("" if "SpaceAfter=No" in token.spacing else " " for token in tokens)
+    return "".join(token.form + gap for token, gap in zip(tokens, gaps, strict=True)).strip()

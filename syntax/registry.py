@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from syntax.errors import SpecError, UnknownNameError
 
@@ -14,15 +15,18 @@ T = TypeVar("T")
 class Registry(Mapping[str, T]):
     """Names to implementations, in order of registration.
 
+    What can change its behaviour is registered under a versioned name; without the version it
+    answers too, as its newest one. Whatever is stored should record `resolve`'s full name.
+
     Args:
         kind: What is registered, in the singular; it appears in error messages.
         error: The error for an unknown name.
 
-    >>> letters: Registry[int] = Registry("letter")
-    >>> letters.add("alpha", 1)
-    1
-    >>> letters["alpha"], list(letters)
-    (1, ['alpha'])
+    >>> letters: Registry[str] = Registry("letter")
+    >>> letters.add("alpha.v1", "α")
+    'α'
+    >>> letters["alpha"], letters.resolve("alpha"), list(letters)
+    ('α', 'alpha.v1', ['alpha.v1'])
     """
 
     def __init__(self, kind: str, error: type[UnknownNameError] = UnknownNameError) -> None:
@@ -41,11 +45,21 @@ class Registry(Mapping[str, T]):
         self._items[name] = item
         return item
 
+    def resolve(self, name: str) -> str:
+        """The registered name that ``name`` stands for: itself, or its newest version.
+
+        Raises:
+            UnknownNameError: Nothing is registered under it.
+        """
+        if name in self._items:
+            return name
+        versions = [found for found in self._items if _without_version(found) == name]
+        if not versions:
+            raise unknown_name(self.kind, name, self._items, self._error)
+        return max(versions, key=_version)
+
     def __getitem__(self, name: str) -> T:
-        try:
-            return self._items[name]
-        except KeyError:
-            raise unknown_name(self.kind, name, self._items, self._error) from None
+        return self._items[self.resolve(name)]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._items)
@@ -55,7 +69,19 @@ class Registry(Mapping[str, T]):
 
     def __contains__(self, name: object) -> bool:
         # Mapping's own version waits for a KeyError, which ours is not.
-        return name in self._items
+        return name in self._items or name in {_without_version(item) for item in self._items}
+
+
+_VERSION: Final = re.compile(r"\.v([0-9]+)$")
+
+
+def _without_version(name: str) -> str:
+    return _VERSION.sub("", name)
+
+
+def _version(name: str) -> int:
+    found = _VERSION.search(name)
+    return int(found[1]) if found else 0
 
 
 def unknown_name(

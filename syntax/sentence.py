@@ -6,10 +6,10 @@ bytes that were read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from syntax.spacing import space_after, space_before, surface
 from syntax.tree import DependencyTree
 
 
@@ -35,6 +35,7 @@ class Token:
 
     ``lemma`` ... ``deps`` repeat the range line's own columns, which UD leaves empty but for
     ``feats`` (``Typo=Yes``); for a single word they stay ``None`` and its ``Word`` has them.
+    ``span_line`` is set where a file writes one word as a range (``4-4``).
     """
 
     form: str
@@ -47,18 +48,20 @@ class Token:
     deprel: str | None = None
     deps: str | None = None
     misc: str | None = None
+    span_line: bool = False
 
     @property
     def is_multiword(self) -> bool:
-        """Whether the token was written as a range (a range of one word counts)."""
+        """Whether the token is written as a range (a range of one word counts)."""
         return self.span_line or len(self.word_ids) > 1
-
-    span_line: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class EmptyNode:
-    """A node of the enhanced graph that no surface word realises (id ``8.1``)."""
+    """A node of the enhanced graph that no surface word realises (id ``8.1``).
+
+    ``columns`` are the nine columns after the id, as the file has them.
+    """
 
     id: tuple[int, int]
     columns: tuple[str, ...]
@@ -98,28 +101,28 @@ class Sentence:
 
     @cached_property
     def text(self) -> str:
-        """Value of ``# text = ...``, or the tokens joined as their ``SpaceAfter`` says."""
+        """Value of ``# text = ...``, or the tokens joined as their MISC columns say."""
         written = self.comment("text")
-        return written if written is not None else "".join(self._pieces()).rstrip(" ")
+        return written if written is not None else self.spelled_out().strip()
+
+    def spelled_out(self) -> str:
+        """The tokens with all white space around them, whatever ``# text`` says."""
+        parts = ((token.form, self.misc_of(token)) for token in self.tokens)
+        return "".join(
+            space_before(misc) + surface(form, misc) + space_after(misc) for form, misc in parts
+        )
 
     def comment(self, key: str) -> str | None:
-        """Value of the first comment ``# key = value``; ``None`` if there is none."""
-        prefix = f"# {key} = "
-        found = (line for line in self.comments if line.startswith(prefix))
-        line = next(found, None)
-        return None if line is None else line[len(prefix) :]
+        """Value of the first comment ``# key = value``; ``None`` if there is none.
 
-    def _pieces(self) -> Iterator[str]:
-        for token in self.tokens:
-            yield token.form
-            if not has_no_space_after(self.misc_of(token)):
-                yield " "
+        White space around the key, and one space before the value, may be missing or not.
+        """
+        for line in self.comments:
+            name, separator, value = line[1:].partition("=")
+            if separator and name.strip() == key:
+                return value.removeprefix(" ")
+        return None
 
     def misc_of(self, token: Token) -> str | None:
         """The MISC column that speaks for a token's spacing: its range line's or its word's."""
         return token.misc if token.is_multiword else self.words[token.word_ids[0] - 1].misc
-
-
-def has_no_space_after(misc: str | None) -> bool:
-    """Whether a MISC column holds ``SpaceAfter=No``."""
-    return misc is not None and "SpaceAfter=No" in misc.split("|")

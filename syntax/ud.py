@@ -6,7 +6,12 @@ part of the stored format: append, never reorder.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 UPOS: Final = (
     "_",
@@ -33,6 +38,7 @@ def upos_id(tag: str | None) -> int:
     return _UPOS_IDS.get(tag or "_", 0)
 
 
+@lru_cache(maxsize=4096)  # treebanks know a few hundred subtypes; splitting them costs more
 def deprel_id(relation: str | None) -> int:
     """Id of a relation without its subtype; 0 for none and for one outside the inventory.
 
@@ -40,3 +46,13 @@ def deprel_id(relation: str | None) -> int:
     True
     """
     return _DEPREL_IDS.get((relation or "_").partition(":")[0], 0)
+
+
+def upos_ids(tags: Sequence[str | None]) -> NDArray[np.uint8]:
+    """Ids of many UPOS tags. *Shape:* (W,), uint8."""
+    return np.fromiter(map(upos_id, tags), np.uint8, len(tags))
+
+
+def deprel_ids(relations: Sequence[str | None]) -> NDArray[np.uint8]:
+    """Ids of many relations. *Shape:* (W,), uint8."""
+    return np.fromiter(map(deprel_id, relations), np.uint8, len(relations))

@@ -22,11 +22,11 @@ MAY_IMPORT = {
 THIRD_PARTY = {
     "syntax": {"numpy", "numba"},
     "featurestore": {"numpy", "pyarrow", "deltalake", "duckdb"},
-    "clients": {"httpx", "typer", "rich"},
+    "clients": {"numpy", "httpx", "typer", "rich"},
     "service": {
         *("numpy", "pyarrow", "fastapi", "starlette", "pydantic", "pydantic_settings", "uvicorn"),
         *("tokenizers", "transformers", "ufal", "stanza", "sqlalchemy", "structlog"),
-        "prometheus_fastapi_instrumentator",
+        "prometheus_fastapi_instrumentator", "prometheus_client", "huggingface_hub",
     },
     "trainer": {"numpy", "torch", "transformers", "accelerate", "safetensors", "rich"},
 }

@@ -1,0 +1,153 @@
+"""Align wordpieces with words by the characters both cover.
+
+The tokenizer and the parser read the same text, each in its own way; only character spans are
+comparable. A piece may show several words (``'t`` straddles *do|n't* in one vocabulary, ``[UNK]``
+covers a whole Thai sentence in another) and a word may have no piece of its own, so the alignment
+is many-to-many; one *owner* per piece is chosen from it for the tree over pieces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from syntax.alignment import kernels
+from syntax.errors import InputError
+from syntax.parse import Parse
+from syntax.tree import DependencyTree
+
+Int32 = NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True)
+class Alignment:
+    """Pieces (L) and the words (W) of a text, many-to-many.
+
+    *du chat* in UD is *de le chat*; a vocabulary may cut it into ``du ch ##at``::
+
+        indptr    [0, 2, 3, 4]        words of piece 0: indices[0:2]
+        indices   [0, 1, 2, 2]
+        word_ids  [0, 2, 2]           de carries the shared span and owns its piece
+        pieceless [False, True, False]
+
+    Attributes:
+        indptr: Row bounds. *Shape:* (L + 1,), int32.
+        indices: Words of each piece, ascending within a row. *Shape:* (pairs,), int32.
+        word_ids: Owner of each piece, -1 for none (special tokens, white space).
+            *Shape:* (L,), int32.
+        pieceless: Words that own no piece, whether or not they share one. *Shape:* (W,), bool.
+    """
+
+    indptr: Int32
+    indices: Int32
+    word_ids: Int32
+    pieceless: NDArray[np.bool_]
+
+    def words_of(self, piece: int) -> Int32:
+        """Every word that shares a character with a piece."""
+        return self.indices[self.indptr[piece] : self.indptr[piece + 1]]
+
+
+def align_pieces(text: str, piece_offsets: ArrayLike, parse: Parse) -> Alignment:
+    """Align pieces with words by overlap of their character spans, in linear time.
+
+    White space at the edges of a piece is not part of it. The owner of a piece is the word with
+    the largest overlap, the leftmost of equals; of the words that share a multiword token's span,
+    the one whose head is outside the token (the first such) stands for all.
+
+    Args:
+        text: The text that was tokenized; the same as ``parse.text``.
+        piece_offsets: Start and end character of each piece. *Shape:* (L, 2).
+        parse: The words. Their spans, and those of the pieces, start and end in order.
+
+    Raises:
+        InputError: The texts differ, or a piece lies outside the text.
+        TreeError: The heads of a sentence do not form one tree.
+
+    >>> from syntax.conllu import parse_conllu, parse_from_sentences
+    >>> columns = "1-2 du _ _ _ _ _ _ _ _|1 de _ _ _ _ 3 case _ _|2 le _ _ _ _ 3 det _ _"
+    >>> columns += "|3 chat _ _ _ _ 0 root _ _"
+    >>> lines = columns.replace(" ", chr(9)).replace("|", chr(10))
+    >>> parse = parse_from_sentences(list(parse_conllu(lines)))
+    >>> align_pieces("du chat", [(0, 2), (3, 5), (5, 7)], parse).word_ids
+    array([0, 2, 2], dtype=int32)
+    """
+    if text != parse.text:
+        raise InputError("the tokenized text is not the parsed one; tokenize parse.text")
+    spans = trimmed(text, offset_array(piece_offsets))
+    parents, _ = checked_parents(parse)
+    word_start, word_end = int32(parse.word_start), int32(parse.word_end)
+    carries = kernels.carriers(parents, word_start, word_end, int32(parse.token_first_word))
+    owner = kernels.owners(spans, word_start, word_end, carries)
+    indptr, indices = kernels.overlaps(spans, word_start, word_end)
+    return Alignment(indptr, indices, owner, kernels.first_pieces(owner, parse.word_count) < 0)
+
+
+def attach_heads(parse: Parse, alignment: Alignment) -> Int32:
+    """The dependency tree over pieces: later pieces of a word hang from its first.
+
+    A word's first piece hangs from the first piece of the nearest word above it that owns one.
+    Where no word above owns one, the first such piece becomes the sentence's root and the other
+    ones hang from it, so that every sentence with pieces has exactly one root.
+
+    Returns:
+        Parent of each piece; -1 for the root of a sentence, -2 for a piece without a word.
+        *Shape:* (L,), int32.
+
+    Raises:
+        TreeError: The heads of a sentence do not form one tree.
+    """
+    parents, sentence_of = checked_parents(parse)
+    sentences = len(parse.sentence_first_word)
+    return kernels.attach(alignment.word_ids, parents, sentence_of, sentences)
+
+
+def int32(values: Sequence[int]) -> Int32:
+    """A column of a parse for the kernels."""
+    return np.array(values, dtype=np.int32)
+
+
+def code_points(text: str) -> NDArray[np.uint32]:
+    """The characters of a text as numbers. *Shape:* (characters,), uint32."""
+    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+
+
+def offset_array(piece_offsets: ArrayLike) -> Int32:
+    """Offsets as (L, 2), int32; an empty encoding included."""
+    return np.array(piece_offsets, dtype=np.int32).reshape(-1, 2)
+
+
+def trimmed(text: str, offsets: Int32) -> Int32:
+    """Piece spans without white space at their edges. *Shape:* (L, 2), int32."""
+    wrong, spans = kernels.trim(code_points(text), offsets)
+    if wrong >= 0:
+        raise outside_text(wrong, offsets, len(text))
+    return spans
+
+
+def outside_text(piece: int, offsets: Int32, length: int) -> InputError:
+    """The error for a piece whose span does not lie in the text."""
+    start, end = offsets[piece].tolist()
+    return InputError(
+        f"piece {piece} covers the characters {start} to {end} of a text with {length}; "
+        "tokenize the text that was parsed",
+        piece=piece,
+    )
+
+
+def checked_parents(parse: Parse) -> tuple[Int32, Int32]:
+    """Parent and sentence of each word, through the whole text, once they form trees."""
+    starts = int32(parse.sentence_first_word)
+    parents, sentence_of = kernels.global_parents(int32(parse.head), starts)
+    if not kernels.are_trees(parents, sentence_of, len(starts)):
+        reject_trees(parse)
+    return parents, sentence_of
+
+
+def reject_trees(parse: Parse) -> None:
+    """Raise the named error of the first sentence whose heads form no tree."""
+    for first, end in parse.word_ranges():
+        DependencyTree(parse.head[first:end], [rel or "_" for rel in parse.deprel[first:end]])

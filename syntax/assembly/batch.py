@@ -1,0 +1,193 @@
+"""From stored segments to a padded batch of model input."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syntax.assembly import kernels
+from syntax.assembly.derived import derive
+from syntax.assembly.segments import FlatExamples
+from syntax.assembly.spec import AssemblySpec
+from syntax.assembly.special import SpecialTokens
+from syntax.assembly.truncation import kept_lengths
+from syntax.errors import SpecError
+from syntax.matrices import FUSED, MATRICES, MatrixBuffers
+from syntax.matrices.forest import Forest, grow, lay_out
+from syntax.matrices.heads import link, reject_cycles
+from syntax.matrices.offsets import owner_of, round_up, sizes
+from syntax.subwords import POLICIES, PieceTree
+
+BatchBuffers = MatrixBuffers
+"""Memory for whole batches; see `MatrixBuffers` for its life time."""
+
+_EDGE: Final = {
+    "root": kernels.EDGE_ROOT,
+    "last_piece": kernels.EDGE_LAST_PIECE,
+    "none": kernels.EDGE_NONE,
+}
+
+
+def assemble_batch(
+    examples: FlatExamples,
+    special: SpecialTokens,
+    spec: AssemblySpec,
+    out: BatchBuffers | None = None,
+) -> dict[str, NDArray[Any]]:
+    """Frame, truncate, pad, and derive the matrices of B examples.
+
+    Args:
+        examples: The examples, of one or more segments each.
+        special: The tokenizer's special tokens.
+        spec: What to make of them.
+        out: Memory to write into; the batch then holds until its next use.
+
+    Returns:
+        Arrays padded to a common length L:
+
+        * ``input_ids``, ``token_type_ids``: int64 (B, L), padded with ``pad_id`` and 0
+        * ``attention_mask``: bool (B, L), true at real positions
+        * ``special_tokens_mask``: bool (B, L), true at special tokens and padding
+        * ``word_ids``, ``sentence_ids``: int32 (B, L), counted within each segment; -1 for none
+        * ``segment_ids``: int32 (B, L), -1 at special tokens and padding
+        * ``parents``: int32 (B, L), -1 at roots, isolated pieces and padding; a parent that was
+          deleted is replaced by its nearest kept ancestor
+        * ``upos``, ``deprel``: uint8 (B, L), 0 for none
+        * ``lengths``: int32 (B,), real positions
+        * of ``spec.matrices``: ``depth`` (B, L), ``distance`` and ``ancestor`` (B, L, L) as in
+          `syntax.matrices.TreeMatrices`; others under the name they were asked by, padded with 0
+
+        Matrices are those of the whole sequence with rows and columns deleted, so paths may run
+        through deleted pieces. They are uint16 when a path of any whole sequence of the batch
+        exceeds 254 edges.
+
+    Raises:
+        SpecError: An example has no segment or cannot be made to fit ``max_length``, or
+            ``joint_root`` is asked of a tokenizer without prefix.
+        HeadOutOfRangeError, CycleError: A segment's heads are no forest.
+    """
+    buffers = BatchBuffers() if out is None else out
+    frame = _frame(special, spec)
+    kept = kept_lengths(examples, frame, spec)
+    nodes, node_offsets, lengths = _place(examples, _piece_tree(examples, spec.policy), kept, frame)
+    forest = grow(nodes.parents, node_offsets, nodes.source, nodes.column, _name_example)
+    width = round_up(int(lengths.max(initial=0)), spec.pad_to_multiple_of)
+    batch = _gather(examples, special, nodes, forest, width, buffers)
+    return {**batch, "lengths": lengths, **_matrices(spec, forest, width, buffers)}
+
+
+def _matrices(
+    spec: AssemblySpec, forest: Forest, width: int, buffers: BatchBuffers
+) -> dict[str, NDArray[Any]]:
+    """The matrices that were asked for, under the short names of `FUSED` or as they are called."""
+    names = {MATRICES.resolve(name): name for name in spec.matrices}
+    fused = [name for name in FUSED if f"{name}.v1" in names]
+    others = [name for full, name in names.items() if full.removesuffix(".v1") not in FUSED]
+    return {
+        **lay_out(forest, width, fused, buffers),
+        **{name: derive(name, forest, width, buffers) for name in others},
+    }
+
+
+def _frame(special: SpecialTokens, spec: AssemblySpec) -> kernels.Frame:
+    if spec.joint_root and not special.prefix:
+        raise SpecError(
+            "joint_root makes the first prefix token the root, but this tokenizer puts no token "
+            "before the first segment; set joint_root=False"
+        )
+    return kernels.Frame(
+        len(special.prefix),
+        len(special.separator),
+        len(special.suffix),
+        spec.joint_root,
+        _EDGE[spec.separator_edge],
+    )
+
+
+def _piece_tree(examples: FlatExamples, policy: str) -> PieceTree:
+    """The trees of all segments under a policy, checked before it."""
+
+    def name(segment: int) -> str:
+        example = owner_of(segment, examples.example_offsets)
+        within = segment - int(examples.example_offsets[example])
+        return f"example {example} of the batch, segment {within}"
+
+    parents = link(examples.head, examples.segment_offsets, name)
+    reject_cycles(parents, examples.segment_offsets, name)
+    return POLICIES[policy](parents, examples.word_ids)
+
+
+def _place(
+    examples: FlatExamples, tree: PieceTree, kept: NDArray[np.int32], frame: kernels.Frame
+) -> tuple[kernels.Nodes, NDArray[np.int64], NDArray[np.int32]]:
+    """Whole sequences, with special tokens: nodes, their bounds, and the lengths to keep."""
+    segments = sizes(examples.example_offsets)
+    special = frame.prefix + frame.suffix + frame.separator * (segments - 1)
+    nodes = kernels.Nodes(*np.empty((6, len(tree.parents) + int(special.sum())), np.int32))
+    node_offsets = np.empty(len(examples) + 1, np.int64)
+    lengths = np.empty(len(examples), np.int32)
+    kernels.place(
+        tree.parents,
+        tree.source,
+        examples.segment_offsets,
+        examples.example_offsets,
+        kept,
+        frame,
+        nodes,
+        node_offsets,
+        lengths,
+    )
+    return nodes, node_offsets, lengths
+
+
+def _gather(
+    examples: FlatExamples,
+    special: SpecialTokens,
+    nodes: kernels.Nodes,
+    forest: Forest,
+    width: int,
+    buffers: BatchBuffers,
+) -> dict[str, NDArray[Any]]:
+    """The vectors of the batch."""
+    rows = _empty_rows((len(examples), width), special.pad_id, buffers)
+    kernels.gather(
+        nodes,
+        forest.trees.order,
+        forest.trees.offsets,
+        kernels.Pieces(*(getattr(examples, name) for name in kernels.Pieces._fields)),
+        np.array(special.prefix + special.separator + special.suffix, np.int64),
+        np.array(special.segment_type_ids, np.int64),
+        rows,
+    )
+    return rows._asdict()
+
+
+_PADDING: Final[dict[str, tuple[type[np.generic], int]]] = {
+    "input_ids": (np.int64, 0),
+    "token_type_ids": (np.int64, 0),
+    "attention_mask": (np.bool_, False),
+    "special_tokens_mask": (np.bool_, True),
+    "word_ids": (np.int32, -1),
+    "segment_ids": (np.int32, -1),
+    "sentence_ids": (np.int32, -1),
+    "parents": (np.int32, -1),
+    "upos": (np.uint8, 0),
+    "deprel": (np.uint8, 0),
+}
+"""Dtype and padding of each vector; `SpecialTokens.pad_id` pads the first."""
+
+
+def _empty_rows(shape: tuple[int, int], pad_id: int, buffers: BatchBuffers) -> kernels.Rows:
+    arrays: dict[str, Any] = {
+        name: buffers.take(name, shape, dtype) for name, (dtype, _) in _PADDING.items()
+    }
+    for name, array in arrays.items():
+        array.fill(_PADDING[name][1])
+    arrays["input_ids"].fill(pad_id)
+    return kernels.Rows(**arrays)
+
+
+def _name_example(example: int) -> str:
+    return f"example {example} of the batch"

@@ -1,0 +1,254 @@
+"""The compiled passes from flat segments to padded rows.
+
+Flat arrays hold pieces (N of all examples) and, once specials are in, nodes (M of them).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from syntax.matrices.heads import ROOT
+
+IntArray = NDArray[np.int32]
+Offsets = NDArray[np.int64]
+
+LONGEST_FIRST, ONLY_FIRST, ONLY_SECOND, NONE = range(4)
+"""Truncation strategies, as the kernel takes them."""
+
+EDGE_ROOT, EDGE_LAST_PIECE, EDGE_NONE = range(3)
+"""Separator edges, as the kernel takes them."""
+
+NOTHING = -1
+"""No parent, no column, no segment."""
+
+
+class Frame(NamedTuple):
+    """Number of special tokens in each place, and how they hang.
+
+    The ids themselves are one array, prefix, separator and suffix end to end.
+    """
+
+    prefix: int
+    separator: int
+    suffix: int
+    joint_root: bool
+    edge: int
+
+
+class Nodes(NamedTuple):
+    """Sequences before truncation, end to end. *Shape:* (M,) each.
+
+    Attributes:
+        parents, source, column: As in `syntax.matrices.kernels.Trees`.
+        piece: Flat position of the piece, or ``-1 - k`` for the special token ``k``.
+        segment: Segment within the example, -1 for special tokens.
+        type_id: 0 in the first segment and for the special tokens up to its end, then 1.
+    """
+
+    parents: IntArray
+    source: IntArray
+    column: IntArray
+    piece: IntArray
+    segment: IntArray
+    type_id: IntArray
+
+
+@njit(cache=True, nogil=True)
+def keep(
+    segment_offsets: Offsets,
+    example_offsets: Offsets,
+    frame: Frame,
+    max_length: int,
+    truncation: int,
+    kept: IntArray,
+) -> int:
+    """Pieces that each segment keeps from its start.
+
+    Returns:
+        The first example that cannot be made to fit, or -1.
+    """
+    for segment in range(len(kept)):
+        kept[segment] = segment_offsets[segment + 1] - segment_offsets[segment]
+    for example in range(len(example_offsets) - 1):
+        first, end = example_offsets[example], example_offsets[example + 1]
+        excess = _specials(frame, end - first) - max_length
+        for segment in range(first, end):
+            excess += kept[segment]
+        if excess > 0 and not _shorten(kept[first:end], excess, truncation):
+            return example
+    return -1
+
+
+@njit(cache=True, nogil=True)
+def _specials(frame: Frame, segments: int) -> int:
+    return frame.prefix + max(segments - 1, 0) * frame.separator + frame.suffix
+
+
+@njit(cache=True, nogil=True)
+def _shorten(kept: IntArray, excess: int, truncation: int) -> bool:
+    """Remove ``excess`` pieces from one example's segments; whether that could be done."""
+    if truncation == LONGEST_FIRST:
+        if kept.sum() < excess:
+            return False
+        for _ in range(excess):
+            longest = 0
+            for segment in range(1, len(kept)):
+                if kept[segment] >= kept[longest]:
+                    longest = segment
+            kept[longest] -= 1
+        return True
+    only = 0 if truncation == ONLY_FIRST else 1
+    if truncation == NONE or only >= len(kept) or kept[only] < excess:
+        return False
+    kept[only] -= excess
+    return True
+
+
+@njit(cache=True, nogil=True)
+def place(
+    parents: IntArray,
+    source: IntArray,
+    segment_offsets: Offsets,
+    example_offsets: Offsets,
+    kept: IntArray,
+    frame: Frame,
+    nodes: Nodes,
+    node_offsets: Offsets,
+    lengths: IntArray,
+) -> None:
+    """Frame the segments of every example with special tokens, and hang everything.
+
+    Args:
+        parents: Trees over the flat pieces, as positions in the whole array. *Shape:* (N,).
+        source: Piece whose row and column each piece shows, likewise. *Shape:* (N,).
+        segment_offsets: First piece of each segment, and the end. *Shape:* (S + 1,).
+        example_offsets: First segment of each example, and the end. *Shape:* (B + 1,).
+        kept: Pieces that each segment keeps. *Shape:* (S,).
+        frame: The special tokens.
+        nodes: Written. *Shape:* (M,).
+        node_offsets: Written: first node of each example, and the end. *Shape:* (B + 1,).
+        lengths: Written: nodes that each example keeps. *Shape:* (B,).
+    """
+    node = 0
+    for example in range(len(example_offsets) - 1):
+        node_offsets[example] = node
+        first, end = example_offsets[example], example_offsets[example + 1]
+        root = node if frame.joint_root else NOTHING
+        node, column = _place_specials(nodes, node, 0, 0, frame.prefix, root, 0)
+        for segment in range(first, end):
+            begin, stop = segment_offsets[segment], segment_offsets[segment + 1]
+            shift = node - begin
+            type_id = min(segment - first, 1)
+            anchor = root if frame.edge != EDGE_NONE else NOTHING
+            if frame.edge == EDGE_LAST_PIECE and stop > begin:
+                anchor = source[stop - 1] + shift
+            for piece in range(begin, stop):
+                nodes.parents[node] = _hang(parents[piece], shift, root)
+                nodes.source[node] = source[piece] + shift
+                nodes.column[node] = column if piece - begin < kept[segment] else NOTHING
+                nodes.piece[node] = piece
+                nodes.segment[node] = segment - first
+                nodes.type_id[node] = type_id
+                node += 1
+                column += piece - begin < kept[segment]
+            last = segment + 1 == end
+            start = frame.prefix + frame.separator if last else frame.prefix
+            count = frame.suffix if last else frame.separator
+            node, column = _place_specials(nodes, node, column, start, count, anchor, type_id)
+        lengths[example] = column
+    node_offsets[-1] = node
+
+
+@njit(cache=True, nogil=True)
+def _hang(parent: int, shift: int, root: int) -> int:
+    """Where a piece hangs in its sequence; sentence roots hang from the joint root."""
+    if parent >= 0:
+        return parent + shift
+    return root if parent == ROOT else NOTHING
+
+
+@njit(cache=True, nogil=True)
+def _place_specials(
+    nodes: Nodes, node: int, column: int, start: int, count: int, anchor: int, type_id: int
+) -> tuple[int, int]:
+    """Add special tokens, hanging from ``anchor``; the next free node and column."""
+    for token in range(start, start + count):
+        nodes.parents[node] = anchor if anchor != node else NOTHING
+        nodes.source[node] = node
+        nodes.column[node] = column
+        nodes.piece[node] = -1 - token
+        nodes.segment[node] = NOTHING
+        nodes.type_id[node] = type_id
+        node += 1
+        column += 1
+    return node, column
+
+
+class Pieces(NamedTuple):
+    """Columns of the flat pieces. *Shape:* (N,) each."""
+
+    input_ids: IntArray
+    word_ids: IntArray
+    sentence_ids: IntArray
+    upos: NDArray[np.uint8]
+    deprel: NDArray[np.uint8]
+
+
+class Rows(NamedTuple):
+    """Columns of a padded batch, filled with their padding. *Shape:* (B, L) each."""
+
+    input_ids: NDArray[np.int64]
+    token_type_ids: NDArray[np.int64]
+    attention_mask: NDArray[np.bool_]
+    special_tokens_mask: NDArray[np.bool_]
+    word_ids: IntArray
+    segment_ids: IntArray
+    sentence_ids: IntArray
+    parents: IntArray
+    upos: NDArray[np.uint8]
+    deprel: NDArray[np.uint8]
+
+
+@njit(cache=True, nogil=True)
+def gather(
+    nodes: Nodes,
+    order: IntArray,
+    node_offsets: Offsets,
+    pieces: Pieces,
+    special_ids: NDArray[np.int64],
+    type_ids: NDArray[np.int64],
+    rows: Rows,
+) -> None:
+    """Copy what is kept of every example into its row.
+
+    A parent that was deleted is replaced by its nearest kept ancestor.
+    """
+    kept_above = np.empty(len(order), np.int32)
+    for example in range(len(node_offsets) - 1):
+        for index in range(node_offsets[example], node_offsets[example + 1]):
+            node = order[index]
+            above = nodes.parents[node]
+            kept_above[node] = NOTHING
+            if above >= 0:
+                shown = nodes.column[above]
+                kept_above[node] = shown if shown >= 0 else kept_above[above]
+            column, piece = nodes.column[node], nodes.piece[node]
+            if column < 0:
+                continue
+            rows.attention_mask[example, column] = True
+            rows.token_type_ids[example, column] = type_ids[nodes.type_id[node]]
+            rows.segment_ids[example, column] = nodes.segment[node]
+            rows.parents[example, column] = kept_above[node]
+            if piece < 0:
+                rows.input_ids[example, column] = special_ids[-1 - piece]
+                continue
+            rows.input_ids[example, column] = pieces.input_ids[piece]
+            rows.special_tokens_mask[example, column] = False
+            rows.word_ids[example, column] = pieces.word_ids[piece]
+            rows.sentence_ids[example, column] = pieces.sentence_ids[piece]
+            rows.upos[example, column] = pieces.upos[piece]
+            rows.deprel[example, column] = pieces.deprel[piece]

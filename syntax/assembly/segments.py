@@ -1,0 +1,150 @@
+"""Segments as they are stored, and many of them laid end to end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from syntax.errors import InputError
+from syntax.matrices.offsets import as_offsets, offsets_of, sizes
+
+IntArray = NDArray[np.int32]
+ByteArray = NDArray[np.uint8]
+
+COLUMNS = {
+    "input_ids": np.int32,
+    "head": np.int32,
+    "word_ids": np.int32,
+    "upos": np.uint8,
+    "deprel": np.uint8,
+    "sentence_ids": np.int32,
+}
+"""The columns of pieces that batches are made of, with their dtypes."""
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentFeatures:
+    """One tokenized text with its trees: everything that is kept of it (L pieces, none special).
+
+    Attributes:
+        input_ids: Token ids. *Shape:* (L,), int32.
+        head: The *attach* tree: position of the piece that each piece hangs from, -1 at the root
+            of a sentence, -2 for a piece without a word. Later pieces of a word hang from its
+            first. *Shape:* (L,), int32.
+        word_ids: Word of each piece, counted through the text, -1 for none. *Shape:* (L,), int32.
+        upos, deprel: Ids of `syntax.ud`, 0 for none; all pieces of a word have its ids.
+            *Shape:* (L,), uint8.
+        sentence_ids: Sentence of each piece, -1 for none. *Shape:* (L,), int32.
+        offsets: Characters of the text that each piece covers. *Shape:* (L, 2), int32.
+
+    Raises:
+        InputError: The columns differ in length.
+    """
+
+    input_ids: IntArray
+    head: IntArray
+    word_ids: IntArray
+    upos: ByteArray
+    deprel: ByteArray
+    sentence_ids: IntArray
+    offsets: IntArray
+
+    def __post_init__(self) -> None:
+        _check_lengths("segment", self, (*COLUMNS, "offsets"))
+
+    def __len__(self) -> int:
+        return len(self.input_ids)
+
+
+@dataclass(frozen=True, slots=True)
+class FlatExamples:
+    """B examples of S segments in all, their pieces (N in all) laid end to end.
+
+    Attributes:
+        input_ids, head, word_ids, upos, deprel, sentence_ids: As in `SegmentFeatures`; ``head``
+            still counts within its segment. *Shape:* (N,).
+        segment_offsets: First piece of each segment, and the end. *Shape:* (S + 1,), int64.
+        example_offsets: First segment of each example, and the end. *Shape:* (B + 1,), int64.
+
+    Other integer dtypes are converted.
+
+    Raises:
+        InputError: Columns differ in length, or offsets do not ascend from 0 to the end.
+    """
+
+    input_ids: IntArray
+    head: IntArray
+    word_ids: IntArray
+    upos: ByteArray
+    deprel: ByteArray
+    sentence_ids: IntArray
+    segment_offsets: NDArray[np.int64]
+    example_offsets: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        for name, dtype in COLUMNS.items():
+            self._set(name, np.ascontiguousarray(getattr(self, name), dtype))
+        _check_lengths("batch", self, COLUMNS)
+        self._set("segment_offsets", as_offsets(self.segment_offsets, len(self.input_ids)))
+        segments = len(self.segment_offsets) - 1
+        self._set("example_offsets", as_offsets(self.example_offsets, segments))
+
+    def _set(self, name: str, value: NDArray[Any]) -> None:
+        object.__setattr__(self, name, value)
+
+    def __len__(self) -> int:
+        return len(self.example_offsets) - 1
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """Pieces of each example, before truncation and without special tokens. *Shape:* (B,)."""
+        return sizes(self.segment_offsets[self.example_offsets])
+
+    @classmethod
+    def from_segments(cls, examples: Sequence[Sequence[SegmentFeatures]]) -> FlatExamples:
+        """Lay the segments of examples end to end."""
+        segments = [segment for example in examples for segment in example]
+        columns = {
+            name: np.concatenate(
+                [np.empty(0, dtype), *(getattr(segment, name) for segment in segments)],
+                dtype=dtype,
+                casting="same_kind",
+            )
+            for name, dtype in COLUMNS.items()
+        }
+        return cls(
+            **columns,
+            segment_offsets=offsets_of([len(segment) for segment in segments]),
+            example_offsets=offsets_of([len(example) for example in examples]),
+        )
+
+    def take(self, rows: ArrayLike) -> FlatExamples:
+        """The examples at ``rows``, in that order; a row may be taken twice."""
+        segments, segment_counts = _spread(self.example_offsets, np.asarray(rows, np.int64))
+        pieces, piece_counts = _spread(self.segment_offsets, segments)
+        columns = {name: getattr(self, name)[pieces] for name in COLUMNS}
+        return FlatExamples(
+            **columns,
+            segment_offsets=offsets_of(piece_counts),
+            example_offsets=offsets_of(segment_counts),
+        )
+
+
+def _check_lengths(kind: str, item: object, names: Iterable[str]) -> None:
+    lengths = {name: len(getattr(item, name)) for name in names}
+    if len(set(lengths.values())) > 1:
+        raise InputError(f"the columns of a {kind} differ in length: {lengths}")
+
+
+def _spread(
+    offsets: NDArray[np.int64], rows: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Positions of everything in the given rows, and how many each row has."""
+    starts = offsets[rows]
+    counts = offsets[rows + 1] - starts
+    shifts = np.repeat(starts - np.cumsum(counts) + counts, counts)
+    return np.arange(len(shifts)) + shifts, counts

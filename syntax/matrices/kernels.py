@@ -1,0 +1,261 @@
+"""The compiled passes over parent vectors.
+
+Trees lie end to end in flat int32 arrays: tree ``t`` owns the nodes ``offsets[t]`` to
+``offsets[t + 1]``, and ``parents`` are positions in the flat array, negative where a node hangs
+from nothing. All passes are linear in the nodes, except `fill_rows`, which is linear in the cells.
+
+Arguments have one dtype each, so that each pass is compiled once (`fill_rows` twice).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+IntArray = NDArray[np.int32]
+
+
+@njit(cache=True, nogil=True)
+def link(heads: IntArray, offsets: NDArray[np.int64], parents: IntArray) -> int:
+    """Turn heads that count within each tree into positions in the flat array.
+
+    Returns:
+        The first node whose head lies outside of its tree, or -1.
+    """
+    for tree in range(len(offsets) - 1):
+        first = offsets[tree]
+        size = offsets[tree + 1] - first
+        for node in range(first, first + size):
+            head = heads[node]
+            if head < -2 or head >= size:
+                return node
+            parents[node] = head + first if head >= 0 else head
+    return -1
+
+
+@njit(cache=True, nogil=True)
+def order_trees(
+    parents: IntArray,
+    offsets: NDArray[np.int64],
+    order: IntArray,
+    depth: IntArray,
+    root: IntArray,
+) -> int:
+    """Order nodes so that parents come before children; find depths and roots on the way.
+
+    From each node we climb to the first one that is already placed, stacking the path at the free
+    end of ``order``, and then place the path from its top.
+
+    Returns:
+        A node from which no root can be reached, or -1.
+    """
+    depth[:] = -1
+    for tree in range(len(offsets) - 1):
+        placed = offsets[tree]
+        end = offsets[tree + 1]
+        for node in range(placed, end):
+            at = node
+            top = end
+            while at >= 0 and depth[at] < 0:
+                if top == placed:  # the path has more nodes than are left: it goes in a circle
+                    return node
+                top -= 1
+                order[top] = at
+                at = parents[at]
+            while top < end:
+                at = order[top]
+                above = parents[at]
+                depth[at] = depth[above] + 1 if above >= 0 else 0
+                root[at] = root[above] if above >= 0 else at
+                order[placed] = at
+                placed += 1
+                top += 1
+    return -1
+
+
+@njit(cache=True, nogil=True)
+def longest_path(parents: IntArray, order: IntArray) -> int:
+    """Edges on the longest path between two nodes of any tree."""
+    height = np.zeros(len(parents), np.int32)
+    longest = 0
+    for index in range(len(order) - 1, -1, -1):
+        node = order[index]
+        above = parents[node]
+        if above >= 0:
+            longest = max(longest, height[above] + height[node] + 1)
+            height[above] = max(height[above], height[node] + 1)
+    return longest
+
+
+class Trees(NamedTuple):
+    """T trees of N nodes in all.
+
+    Attributes:
+        offsets: First node of each tree, and the end. *Shape:* (T + 1,), int64.
+        parents, order, root: As `order_trees` takes and gives them. *Shape:* (N,).
+        source: The node whose row and column a node shows: itself or its parent. *Shape:* (N,).
+        column: Column of each node in its tree's matrices; -1 where it was deleted. *Shape:* (N,).
+    """
+
+    offsets: NDArray[np.int64]
+    parents: IntArray
+    order: IntArray
+    root: IntArray
+    source: IntArray
+    column: IntArray
+
+
+class Plan(NamedTuple):
+    """How to lay T trees into matrices that are ``width`` wide, row by row.
+
+    Each step fills one row from a row before it. Rows are numbered within the tree: those below
+    ``width`` are shown; the others belong to deleted nodes that shown ones descend from.
+
+    Attributes:
+        offsets: First step of each tree, and the end. *Shape:* (T + 1,), int64.
+        row: Row of each step. *Shape:* (N,), of which the first K are used.
+        above: Row of the parent; -1 at a root. *Shape:* as ``row``.
+        top: Row of the root; the step's own for a node that shows its parent's row.
+            *Shape:* as ``row``.
+        length: Columns of each tree; the rest is padding. *Shape:* (T,).
+        owner: Row of the node that each column stands for. *Shape:* (T, width).
+        depth: Depth of each column, 0 in padding. *Shape:* (T, width).
+    """
+
+    offsets: NDArray[np.int64]
+    row: IntArray
+    above: IntArray
+    top: IntArray
+    length: IntArray
+    owner: IntArray
+    depth: IntArray
+
+
+@njit(cache=True, nogil=True)
+def make_plan(trees: Trees, depth: IntArray, plan: Plan) -> int:
+    """Fill ``plan``; returns how many rows of deleted nodes the neediest tree has."""
+    offsets, parents, order, root, source, column = trees
+    starts, step_row, step_above, step_top, length, owner, shown_depth = plan
+    width = owner.shape[1]
+    length[:] = 0
+    shown_depth[:] = 0
+    row = column.copy()
+    step = 0
+    most = 0
+    for tree in range(len(offsets) - 1):
+        starts[tree] = step
+        first, end = offsets[tree], offsets[tree + 1]
+        rows = width
+        for index in range(end - 1, first - 1, -1):
+            node = order[index]
+            above = parents[node]
+            if above >= 0 and row[node] >= 0 and row[above] < 0:
+                row[above] = rows
+                rows += 1
+        most = max(most, rows - width)
+        for index in range(first, end):
+            node = order[index]
+            if row[node] >= 0:
+                above = parents[node]
+                step_row[step] = row[node]
+                step_above[step] = row[above] if above >= 0 else -1
+                step_top[step] = row[root[node]] if source[node] == node else row[node]
+                step += 1
+            if column[node] >= 0:
+                length[tree] += 1
+                owner[tree, column[node]] = row[source[node]]
+                shown_depth[tree, column[node]] = depth[source[node]]
+    starts[-1] = step
+    return most
+
+
+@njit(cache=True, nogil=True)
+def fill_ancestor(plan: Plan, ancestor: NDArray[np.uint8]) -> None:
+    """Lay 0/1 ancestor rows into ``ancestor``: the parent's row, and the node's own columns.
+
+    Args:
+        plan: What `make_plan` made for T trees.
+        ancestor: *Shape:* (T * width + extra, width), ``width`` a multiple of 8, so that rows are
+            joined as 64-bit words. The extra rows, for deleted nodes, serve every tree in turn.
+    """
+    starts, row, above, _, length, owner, _ = plan
+    words = ancestor.view(np.uint64)
+    count, width = owner.shape
+    for tree in range(count):
+        shown, extra = tree * width, (count - 1) * width
+        words[shown : shown + width] = 0
+        words[count * width :] = 0
+        for column in range(length[tree]):
+            own = owner[tree, column]
+            ancestor[own + (shown if own < width else extra), column] = 1
+        for step in range(starts[tree], starts[tree + 1]):
+            if above[step] >= 0:
+                here = row[step] + (shown if row[step] < width else extra)
+                there = above[step] + (shown if above[step] < width else extra)
+                for word in range(words.shape[1]):
+                    words[here, word] |= words[there, word]
+
+
+@njit(cache=True, nogil=True)
+def fill_distance(plan: Plan, distance: NDArray[np.uint8]) -> None:
+    """Lay distance rows into ``distance``, from each root downwards.
+
+    A step from a node to its child comes one edge nearer to the nodes of the child's subtree and
+    goes one farther from the rest of the tree:
+    ``distance[child] = distance[node] + tree - 2 * subtree``, both 0/1 rows. Nodes of other trees
+    stay unreachable: the dtype's maximum.
+
+    Rows are added as 64-bit words, eight or four entries at once. That is exact: every entry of
+    every row ends between 0 and the maximum, so nothing is carried from one to the next.
+
+    Args:
+        plan: What `make_plan` made for T trees.
+        distance: uint8 or uint16. *Shape:* (T * width + extra, width), ``width`` a multiple of 8.
+            The extra rows, for deleted nodes, serve every tree in turn.
+    """
+    starts, row, above, top, length, owner, depth = plan
+    words = distance.view(np.uint64)
+    unreachable = np.iinfo(distance.dtype).max
+    count, width = owner.shape
+    extra = (count - 1) * width
+    subtree = np.empty((len(distance) - extra, width), distance.dtype)
+    subtree_words = subtree.view(np.uint64)
+    for tree in range(count):
+        shown = tree * width
+        distance[shown + length[tree] : shown + width] = unreachable
+        _fill_subtree(plan, tree, subtree)
+        for step in range(starts[tree], starts[tree + 1]):
+            own, parent, whole = row[step], above[step], top[step]
+            here = own + (shown if own < width else extra)
+            there = parent + (shown if parent < width else extra)
+            if parent < 0:
+                for column in range(width):
+                    inside = subtree[own, column] > 0
+                    distance[here, column] = depth[tree, column] if inside else unreachable
+                continue
+            for word in range(words.shape[1]):
+                nearer = subtree_words[own, word]
+                farther = subtree_words[whole, word] - nearer
+                words[here, word] = words[there, word] + farther - nearer
+
+
+@njit(cache=True, nogil=True)
+def _fill_subtree(plan: Plan, tree: int, subtree: NDArray[np.uint8]) -> None:
+    """Lay a 0/1 row of the columns below and of each node, from the leaves upwards.
+
+    The row of a node that shows its parent's stays empty: its column belongs to the parent, so in
+    `fill_distance` it takes no step.
+    """
+    starts, row, above, _, length, owner, _ = plan
+    words = subtree.view(np.uint64)
+    words[:] = 0
+    for column in range(length[tree]):
+        subtree[owner[tree, column], column] = 1
+    for step in range(starts[tree + 1] - 1, starts[tree] - 1, -1):
+        here, there = above[step], row[step]
+        if here >= 0:
+            for word in range(words.shape[1]):
+                words[here, word] |= words[there, word]

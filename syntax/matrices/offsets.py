@@ -1,0 +1,49 @@
+"""Bounds of items that lie end to end: the first of each, and the end of all."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from syntax.errors import InputError
+
+Offsets = NDArray[np.int64]
+
+
+def as_offsets(values: ArrayLike, end: int) -> Offsets:
+    """Bounds as int64, checked to ascend from 0 to ``end``.
+
+    Raises:
+        InputError: They do not.
+    """
+    offsets = np.ascontiguousarray(values, dtype=np.int64)
+    if offsets.ndim != 1 or not len(offsets) or offsets[0] != 0 or offsets[-1] != end:
+        raise _not_ascending(offsets, end)
+    if (sizes(offsets) < 0).any():
+        raise _not_ascending(offsets, end)
+    return offsets
+
+
+def _not_ascending(offsets: Offsets, end: int) -> InputError:
+    shown = np.array2string(offsets, threshold=8, edgeitems=3)
+    return InputError(f"offsets {shown} came; they must be one vector, ascending from 0 to {end}")
+
+
+def offsets_of(counts: ArrayLike) -> Offsets:
+    """Bounds of items of the given sizes. *Shape:* (T,) gives (T + 1,)."""
+    return np.concatenate(([0], np.cumsum(counts, dtype=np.int64)), dtype=np.int64)
+
+
+def sizes(offsets: Offsets) -> Offsets:
+    """Size of every item. *Shape:* (T + 1,) gives (T,)."""
+    return offsets[1:] - offsets[:-1]
+
+
+def owner_of(position: int, offsets: Offsets) -> int:
+    """The item that a position belongs to."""
+    return int(np.searchsorted(offsets, position, side="right")) - 1
+
+
+def round_up(length: int, multiple: int) -> int:
+    """The smallest multiple that is not below ``length``."""
+    return -(-length // multiple) * multiple

@@ -1,0 +1,148 @@
+"""Distance, depth and ancestors within one tree or forest."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from syntax.errors import InputError
+from syntax.matrices.buffers import MatrixBuffers
+from syntax.matrices.forest import FUSED, Forest, grow, lay_out
+from syntax.matrices.heads import IntArray, Name, as_heads, link
+from syntax.matrices.offsets import Offsets, as_offsets, round_up, sizes
+
+
+@dataclass(frozen=True, slots=True)
+class TreeMatrices:
+    """Matrices of one tree or forest (L nodes), or of a padded batch of B of them.
+
+    Attributes:
+        distance: Edges on the path between two nodes; the dtype's maximum where there is none,
+            and in padding. *Shape:* (L, L) or (B, L, L), uint8, or uint16 when a path exceeds 254.
+        depth: Edges from the root; 0 at roots and in padding. *Shape:* (L,) or (B, L), the dtype
+            of ``distance``.
+        ancestor: ``ancestor[i, j]``: j is i or an ancestor of i. False in padding.
+            *Shape:* (L, L) or (B, L, L), bool.
+    """
+
+    distance: NDArray[Any]
+    depth: NDArray[Any]
+    ancestor: NDArray[np.bool_]
+
+
+def tree_matrices(parents: ArrayLike, source: ArrayLike | None = None) -> TreeMatrices:
+    """All three matrices of one tree or forest.
+
+    Args:
+        parents: 0-based, -1 at roots (several make a forest), -2 at isolated nodes.
+            *Shape:* (L,), any integer dtype.
+        source: The node whose row and column each node shows, as subword policies give it: itself
+            or its parent. Default: every node its own. *Shape:* (L,).
+
+    Raises:
+        HeadOutOfRangeError: A parent is not one of the L nodes.
+        CycleError: Following the parents never reaches a root.
+        InputError: Not a vector of integers, a source that is neither the node nor its parent, or
+            a path of more than 65534 edges.
+
+    >>> tree_matrices([1, -1, 1]).distance
+    array([[0, 1, 2],
+           [1, 0, 1],
+           [2, 1, 0]], dtype=uint8)
+    """
+    return TreeMatrices(**_matrices(parents, FUSED, source))
+
+
+def tree_distance(parents: ArrayLike) -> NDArray[Any]:
+    """Edges between every two nodes; the dtype's maximum between nodes of different trees.
+
+    Args and raises as `tree_matrices`.
+
+    Returns:
+        *Shape:* (L, L), uint8, or uint16 when a path exceeds 254 edges.
+    """
+    return _matrices(parents, ("distance",))["distance"]
+
+
+def tree_depth(parents: ArrayLike) -> NDArray[Any]:
+    """Edges from its root to every node; 0 at every root.
+
+    Args and raises as `tree_matrices`.
+
+    Returns:
+        *Shape:* (L,), the dtype of `tree_distance`.
+    """
+    return _matrices(parents, ("depth",))["depth"]
+
+
+def ancestor_mask(parents: ArrayLike) -> NDArray[np.bool_]:
+    """Which node descends from which: ``[i, j]`` is true iff j is i or an ancestor of i.
+
+    Args and raises as `tree_matrices`.
+
+    Returns:
+        *Shape:* (L, L), bool.
+    """
+    return _matrices(parents, ("ancestor",))["ancestor"]
+
+
+def batch_matrices(
+    heads: ArrayLike,
+    offsets: ArrayLike,
+    out: MatrixBuffers | None = None,
+    pad_to_multiple_of: int = 1,
+) -> TreeMatrices:
+    """Matrices of B trees, padded to the largest.
+
+    Args:
+        heads: The parents of all trees, laid end to end, each counting within its tree.
+            *Shape:* (N,).
+        offsets: First node of each tree, and the end. *Shape:* (B + 1,).
+        out: Memory to write into; the result then holds until its next use.
+        pad_to_multiple_of: The padded length L is a multiple of this; 8 saves a copy.
+
+    Raises:
+        HeadOutOfRangeError, CycleError: As `tree_matrices`; the message names the tree.
+        InputError: Not vectors of integers, offsets that do not ascend from 0 to N, or a multiple
+            below 1.
+    """
+    values = as_heads(heads)
+    bounds = as_offsets(offsets, len(values))
+    if pad_to_multiple_of < 1:
+        raise InputError(f"pad_to_multiple_of is {pad_to_multiple_of}; it must be at least 1")
+    width = round_up(int(sizes(bounds).max(initial=0)), pad_to_multiple_of)
+    forest = _forest(values, bounds, None, lambda tree: f"tree {tree} of the batch")
+    return TreeMatrices(**lay_out(forest, width, FUSED, MatrixBuffers() if out is None else out))
+
+
+def _matrices(
+    parents: ArrayLike, wanted: Collection[str], source: ArrayLike | None = None
+) -> dict[str, NDArray[Any]]:
+    """The wanted matrices of one tree: a batch of one."""
+    heads = as_heads(parents)
+    bounds = np.array((0, len(heads)), np.int64)
+    sources = None if source is None else _checked_source(as_heads(source), heads)
+    forest = _forest(heads, bounds, sources, lambda _: "the tree")
+    filled = lay_out(forest, len(heads), wanted, MatrixBuffers())
+    return {name: matrix[0] for name, matrix in filled.items()}
+
+
+def _forest(heads: IntArray, bounds: Offsets, source: IntArray | None, name: Name) -> Forest:
+    """Trees that show every node, in order."""
+    nodes = np.arange(len(heads), dtype=np.int32)
+    column = nodes - np.repeat(bounds[:-1], sizes(bounds)).astype(np.int32)
+    parents = link(heads, bounds, name)
+    return grow(parents, bounds, nodes if source is None else source, column, name)
+
+
+def _checked_source(source: IntArray, heads: IntArray) -> IntArray:
+    nodes = np.arange(len(heads))
+    if source.shape != heads.shape or not ((source == nodes) | (source == heads)).all():
+        raise InputError("every node's source must be the node itself or its parent")
+    if (source < 0).any() or (source[source] != source).any():
+        raise InputError("a node that shows its parent cannot be the source of another")
+    return source

@@ -1,0 +1,53 @@
+"""Character spans of syntactic words, given those of the surface tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
+
+
+def word_spans(
+    text: str,
+    token_start: Sequence[int],
+    token_end: Sequence[int],
+    token_first_word: Sequence[int],
+    form: Sequence[str],
+) -> tuple[list[int], list[int]]:
+    """Give every word a span: its token's, or its own part of a multiword token.
+
+    The words of a multiword token split its span where their forms, one after the other, spell
+    it (*don't* = *do* + *n't*); else all of them share the whole span (*du* = *de* + *le*).
+
+    Args:
+        text: The text as received.
+        token_start: First character of each surface token (T).
+        token_end: End of each surface token (T).
+        token_first_word: Position of each token's first word, 0-based (T).
+        form: Form of each word (W).
+
+    Returns:
+        Start and end of each word (W).
+
+    >>> word_spans("don't", [0], [5], [0], ["do", "n't"])
+    ([0, 2], [2, 5])
+    >>> word_spans("du", [0], [2], [0], ["de", "le"])
+    ([0, 0], [2, 2])
+    """
+    starts: list[int] = []
+    ends: list[int] = []
+    ranges = pairwise([*token_first_word, len(form)])
+    for start, end, (first, last) in zip(token_start, token_end, ranges, strict=True):
+        if last - first == 1:
+            cuts = [start, end]
+        else:
+            cuts = _cuts(text[start:end], start, form[first:last])
+        starts += cuts[:-1] or [start] * (last - first)
+        ends += cuts[1:] or [end] * (last - first)
+    return starts, ends
+
+
+def _cuts(written: str, start: int, forms: Sequence[str]) -> list[int]:
+    """Where the words of a multiword token meet; nothing if their forms do not spell it."""
+    if "".join(forms) != written:
+        return []
+    return list(accumulate(map(len, forms), initial=start))

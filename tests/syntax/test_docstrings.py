@@ -1,0 +1,18 @@
+"""The examples in docstrings are true."""
+
+from __future__ import annotations
+
+import doctest
+import pkgutil
+from importlib import import_module
+
+import pytest
+
+import syntax
+
+MODULES = [module.name for module in pkgutil.walk_packages(syntax.__path__, "syntax.")]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples(name: str) -> None:
+    assert doctest.testmod(import_module(name)).failed == 0

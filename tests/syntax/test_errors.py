@@ -1,0 +1,66 @@
+"""Errors carry a stable name, a message and facts, also from one process to another."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+
+import pytest
+
+from syntax import errors
+from syntax.errors import (
+    ConlluError,
+    MissingExtraError,
+    ParsebankError,
+    SentenceTooLongError,
+    StoreBusyError,
+    UnknownParserError,
+)
+
+
+def all_errors(base: type[ParsebankError] = ParsebankError) -> Iterator[type[ParsebankError]]:
+    yield base
+    for error in base.__subclasses__():
+        yield from all_errors(error)
+
+
+ERRORS = [error for error in all_errors() if error.__module__ == errors.__name__]
+
+
+@pytest.mark.parametrize(
+    ("error", "name", "builtin"),
+    [
+        (SentenceTooLongError, "sentence_too_long", ValueError),
+        (ConlluError, "conllu", ValueError),
+        (UnknownParserError, "unknown_parser", LookupError),
+        (StoreBusyError, "store_busy", RuntimeError),
+        (MissingExtraError, "missing_extra", ImportError),
+        (ParsebankError, "parsebank", Exception),
+    ],
+)
+def test_names_and_builtins(
+    error: type[ParsebankError], name: str, builtin: type[Exception]
+) -> None:
+    assert error.error_type == name
+    assert issubclass(error, builtin)
+
+
+def test_no_two_errors_share_a_name() -> None:
+    names = [error.error_type for error in ERRORS]
+    assert len(names) == len(set(names)) > 30
+
+
+@pytest.mark.parametrize("error", ERRORS)
+def test_every_error_survives_pickling(error: type[ParsebankError]) -> None:
+    sent = error("what came", limit=5, known=["a"])
+    received = pickle.loads(pickle.dumps(sent))
+    assert type(received) is error
+    assert str(received) == received.message == "what came"
+    assert received.detail == {"limit": 5, "known": ["a"]}
+
+
+@pytest.mark.parametrize("error", ERRORS)
+def test_every_error_is_drawn_in_the_hierarchy(error: type[ParsebankError]) -> None:
+    assert errors.__doc__ is not None
+    assert error.__name__ in errors.__doc__
+    assert error.__doc__

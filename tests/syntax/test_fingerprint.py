@@ -1,0 +1,79 @@
+"""Equal contents have equal fingerprints, different ones different, and nothing else counts."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from syntax import fingerprint
+from syntax.fingerprint import canonical_json, file_sha256
+
+json_content = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(exclude_categories=("Cs",))),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text("ab"), inner, max_size=4),
+    max_leaves=10,
+)
+
+
+def test_the_canonical_text_is_fixed() -> None:
+    content = {"ü": [1, 1.5, None, True], "a": {"c": "\u2028", "b": "x y"}}
+    assert canonical_json(content) == (
+        '{"a":{"b":"x y","c":"\u2028"},"ü":[1,1.5,null,true]}'.encode()
+    )
+
+
+def test_the_digest_is_fixed() -> None:
+    assert fingerprint({}) == hashlib.blake2b(b"{}", digest_size=16).hexdigest()
+    assert fingerprint({"name": "ö"}) == "c4ddc6ca52d9d57145940e40bb68a175"
+
+
+@given(json_content)
+def test_a_trip_through_json_changes_nothing(content: Any) -> None:
+    assert fingerprint(json.loads(json.dumps(content))) == fingerprint(content)
+
+
+@given(st.dictionaries(st.text("abc"), json_content, max_size=4))
+def test_the_order_of_keys_does_not_count(content: dict[str, Any]) -> None:
+    assert fingerprint(dict(reversed(content.items()))) == fingerprint(content)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [(1, "1"), (1, True), (None, "null"), ([], {}), (["ab"], ["a", "b"]), ("", " "), (1, 1.5)],
+)
+def test_different_contents_differ(one: Any, other: Any) -> None:
+    assert fingerprint(one) != fingerprint(other)
+
+
+def test_composed_and_decomposed_letters_differ() -> None:
+    assert fingerprint("é") != fingerprint("e\u0301")
+
+
+@pytest.mark.parametrize(
+    "content", [{"a": {1, 2}}, object(), b"bytes", {1: "a"}, [{"a": {None: 1}}], Path("x")]
+)
+def test_what_is_not_json_has_no_identity(content: Any) -> None:
+    with pytest.raises(TypeError):
+        fingerprint(content)
+
+
+@pytest.mark.parametrize("content", [float("nan"), [float("inf")], "\ud800"])
+def test_what_json_cannot_carry_has_no_identity(content: Any) -> None:
+    with pytest.raises(ValueError):
+        fingerprint(content)
+
+
+def test_a_file_is_its_bytes(tmp_path: Path) -> None:
+    path = tmp_path / "model"
+    path.write_bytes(b"\x00\r\n" * 100_000)
+    assert file_sha256(path) == hashlib.sha256(path.read_bytes()).hexdigest()

@@ -1,0 +1,63 @@
+"""Names, their newest versions, and helpful errors for the unknown ones."""
+
+from __future__ import annotations
+
+import pytest
+
+from syntax import Registry
+from syntax.errors import SpecError, UnknownNameError, UnknownParserError
+
+
+@pytest.fixture
+def letters() -> Registry[str]:
+    registry: Registry[str] = Registry("letter", UnknownParserError)
+    for name, letter in [("alpha.v9", "old"), ("alpha.v10", "new"), ("beta.v1", "b"), ("c", "c")]:
+        registry.add(name, letter)
+    return registry
+
+
+def test_it_is_a_mapping_in_order_of_registration(letters: Registry[str]) -> None:
+    assert list(letters) == ["alpha.v9", "alpha.v10", "beta.v1", "c"]
+    assert list(letters.values()) == ["old", "new", "b", "c"]
+    assert len(letters) == 4
+
+
+def test_a_name_without_version_is_its_newest(letters: Registry[str]) -> None:
+    assert letters["alpha"] == "new"
+    assert letters.resolve("alpha") == "alpha.v10"
+    assert letters["alpha.v9"] == "old"
+
+
+def test_an_exact_name_comes_first(letters: Registry[str]) -> None:
+    letters.add("alpha", "plain")
+    assert letters["alpha"] == "plain"
+
+
+@pytest.mark.parametrize("name", ["alpha", "alpha.v9", "beta", "c"])
+def test_what_answers_is_contained(letters: Registry[str], name: str) -> None:
+    assert name in letters
+    assert letters.get(name) is not None
+
+
+@pytest.mark.parametrize("name", ["alph", "alpha.v", "alpha.v1", "c.v1", "", None, 3])
+def test_what_does_not_answer_is_not_contained(letters: Registry[str], name: object) -> None:
+    assert name not in letters
+
+
+def test_an_unknown_name_lists_the_known_ones(letters: Registry[str]) -> None:
+    with pytest.raises(UnknownParserError) as caught:
+        letters["beta.v2"]
+    assert str(caught.value) == (
+        "unknown letter 'beta.v2'. Did you mean 'beta.v1'? Known: alpha.v10, alpha.v9, beta.v1, c."
+    )
+    assert caught.value.detail["name"] == "beta.v2"
+
+
+def test_an_empty_registry_says_so() -> None:
+    with pytest.raises(UnknownNameError, match=r"unknown thing 'x'. Known: none."):
+        Registry("thing")["x"]
+
+
+def test_a_name_is_taken_once(letters: Registry[str]) -> None:
+    with pytest.raises(SpecError, match="the letter 'c' is registered twice"):
+        letters.add("c", "again")

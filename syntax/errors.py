@@ -1,4 +1,4 @@
-"""Every error that Parsebank raises on purpose.
+"""The errors that Parsebank raises on purpose.
 
 ::
 
@@ -23,7 +23,8 @@
     |-- MissingExtraError (ImportError)    an optional dependency is not installed
 
 ``error_type`` is the stable name that HTTP answers, drop reports and job tables carry; it is
-derived from the class name, so an error is named once.
+derived from the class name, so an error is named once. A package subclasses these for a failure
+of its own (`TrainingError` in `service`, for one), so a caller who knows this page can catch it.
 """
 
 from __future__ import annotations

@@ -1,0 +1,160 @@
+"""Model cards: what a trained model is, for programs (JSON) and for people (Markdown)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import ufal.udpipe
+
+from service.parsers.udpipe.evaluation import Scores
+from service.parsers.udpipe.recipe import Recipe
+from service.parsers.udpipe.treebank import UNKNOWN, Treebank
+from syntax.fingerprint import file_sha256
+
+_INPUTS = {"raw": "raw text", "gold_tokens": "gold tokens"}
+
+
+@dataclass(frozen=True)
+class ModelCard:
+    """Facts about one model file; the fields are the keys of ``<name>.json``.
+
+    Attributes:
+        name: Name of the model.
+        file: Name of the model file, beside the card.
+        backend: Parser backend that runs it.
+        backend_version: Version that trained it.
+        language: ISO code.
+        treebank: Name of the treebank.
+        treebank_version: Its release or commit.
+        licence: Licence of the treebank, and so of the model.
+        attribution: Whom to name.
+        columns: CoNLL-U columns that the model fills.
+        sha256: Checksum of the model file.
+        size: Bytes of the model file.
+        recipe: Every training option.
+        command: Command line that made it.
+        scores: F1 in percent by split, input and metric, CoNLL 2018 definitions.
+        date: Day of the training, UTC.
+    """
+
+    name: str
+    file: str
+    backend: str
+    backend_version: str
+    language: str
+    treebank: str
+    treebank_version: str
+    licence: str
+    attribution: str
+    columns: list[str]
+    sha256: str
+    size: int
+    recipe: dict[str, Any]
+    command: str
+    scores: Scores
+    date: str
+
+    @classmethod
+    def describe(
+        cls,
+        model: Path,
+        treebank: Treebank,
+        recipe: Recipe,
+        language: str,
+        command: str,
+        scores: Scores,
+    ) -> ModelCard:
+        """Collect the facts about a model file that has just been written."""
+        return cls(
+            name=model.stem,
+            file=model.name,
+            backend="udpipe",
+            backend_version=udpipe_version(),
+            language=language,
+            treebank=treebank.name,
+            treebank_version=treebank.version,
+            licence=treebank.licence,
+            attribution=treebank.attribution,
+            columns=["form", "upos", *recipe.columns, "head", "deprel"],
+            sha256=file_sha256(model),
+            size=model.stat().st_size,
+            recipe=recipe.content(),
+            command=command,
+            scores=scores,
+            date=datetime.now(UTC).date().isoformat(),
+        )
+
+
+def udpipe_version() -> str:
+    """Version of the UDPipe library, ``1.4.0``."""
+    version = ufal.udpipe.Version.current()
+    return f"{version.major}.{version.minor}.{version.patch}"
+
+
+def write_card(card: ModelCard, folder: Path) -> tuple[Path, Path]:
+    """Write ``<name>.json`` and ``<name>.md``, and return their paths."""
+    machine, human = folder / f"{card.name}.json", folder / f"{card.name}.md"
+    content = json.dumps(asdict(card), indent=2, ensure_ascii=False)
+    machine.write_text(content + "\n", encoding="utf-8")
+    human.write_text("\n".join(_markdown(card)) + "\n", encoding="utf-8")
+    return machine, human
+
+
+def _markdown(card: ModelCard) -> Iterator[str]:
+    yield from (f"# {card.name}", "")
+    yield f"A UDPipe 1 model (tokenizer, tagger, parser) for `{card.language}`, trained from"
+    yield f"{card.treebank}, version {card.treebank_version}. It fills the CoNLL-U columns"
+    yield from (f"{', '.join(column.upper() for column in card.columns)}.", "")
+    yield from _licence_section(card)
+    yield from _score_section(card)
+    yield from _training_section(card)
+    yield from _use_section(card)
+
+
+def _licence_section(card: ModelCard) -> Iterator[str]:
+    yield from ("## Licence and attribution", "")
+    yield f"The model is a derivative of {card.treebank} and is distributed under the treebank's"
+    yield f"own licence: **{card.licence}**. Whoever passes the model on must name the authors and,"
+    yield "where the licence says so (SA), share it alike."
+    if UNKNOWN in (card.licence, card.attribution):
+        yield "The command that made it was told no licence or authors: find out before sharing."
+    yield from ("", f"Authors of the treebank: {card.attribution}", "")
+
+
+def _score_section(card: ModelCard) -> Iterator[str]:
+    metrics = list(next(iter(card.scores.values()))["raw"])
+    yield from ("## Scores", "")
+    yield "F1 in percent, as the CoNLL 2018 shared task defines the metrics (Zeman et al. 2018)."
+    yield from ("Raw text: the model also splits sentences, tokens and words.", "")
+    yield f"| split, input | {' | '.join(metrics)} |"
+    yield "|---" * (len(metrics) + 1) + "|"
+    for split, by_input in card.scores.items():
+        for name, figures in by_input.items():
+            cells = " | ".join(f"{figures[metric]:.2f}" for metric in metrics)
+            yield f"| {split}, {_INPUTS[name]} | {cells} |"
+    yield ""
+
+
+def _training_section(card: ModelCard) -> Iterator[str]:
+    yield from ("## Training", "", "```", card.command, "```", "")
+    yield f"Recipe `{card.recipe['name']}`, UDPipe {card.backend_version}, {card.date}."
+    yield f"Every option is in `{card.name}.json`. Learned from the train split; the dev split"
+    yield "chose the best iteration; the test split was used for the scores only."
+    yield from ("", f"{card.size:,} bytes, sha256 `{card.sha256}`", "")
+
+
+def _use_section(card: ModelCard) -> Iterator[str]:
+    yield from ("## Intended use and limits", "")
+    yield "Made for syntax features, demonstrations and tests where no larger model can be had."
+    yield "Larger models (Stanza, UDPipe 2) are better by several points of LAS."
+    missing = [name for name in ("lemma", "xpos", "feats") if name not in card.columns]
+    if missing:
+        yield f"It gives no {', '.join(name.upper() for name in missing)}: scores for them are"
+        yield "those of an empty column."
+    yield "Expect lower scores on kinds of text that the treebank does not hold. Parsing time is"
+    yield "quadratic in the length of a sentence."

@@ -1,0 +1,106 @@
+"""``parsebank models train udpipe``: train a model from a treebank, with live progress."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bars
+
+    from service.parsers.udpipe.training import Listener, TrainedModel
+
+
+def train_udpipe(
+    treebank: Annotated[Path, typer.Option(help="Folder with *-ud-{train,dev,test}.conllu.")],
+    out: Annotated[Path, typer.Option(help="Folder for the model and its cards.")] = Path("models"),
+    name: Annotated[str, typer.Option(help="Name of the model.")] = "",
+    lang: Annotated[str, typer.Option(help="ISO code of the language.")] = "en",
+    recipe: Annotated[str, typer.Option(help="Training recipe: default or tiny.")] = "default",
+    jobs: Annotated[int, typer.Option(min=1, help="Components to train at a time.")] = 1,
+    treebank_version: Annotated[str, typer.Option(help="Release or commit.")] = "",
+    licence: Annotated[str, typer.Option(help="If not the one in the treebank's README.")] = "",
+    attribution: Annotated[str, typer.Option(help="Authors, if not those in the README.")] = "",
+) -> None:
+    """Train a UDPipe model, score it on dev and test, and write its model cards.
+
+    An interrupted training goes on where it stopped when the same command is given again.
+    """
+    # Importing the backend costs more than the command line may take to start.
+    from service.parsers.udpipe.recipe import RECIPES
+    from service.parsers.udpipe.training import train
+    from service.parsers.udpipe.treebank import open_treebank
+
+    bank = open_treebank(
+        treebank, version=treebank_version, licence=licence, attribution=attribution
+    )
+    model_name = name or bank.name.removeprefix("UD_").lower()
+    told = {
+        "treebank": bank.name,
+        "name": model_name,
+        "lang": lang,
+        "recipe": recipe,
+        "treebank-version": treebank_version,
+        "licence": licence,
+        "attribution": attribution,
+    }
+    with _bars() as bars:
+        trained = train(
+            bank,
+            out,
+            RECIPES[recipe],
+            _listener(bars),
+            name=model_name,
+            language=lang,
+            command=_command(told),
+            jobs=jobs,
+        )
+    _print_result(trained)
+
+
+def _command(told: dict[str, str]) -> str:
+    """The command to print in the cards: what decides the model, and no paths of this machine."""
+    options = [f"--{name} {shlex.quote(value)}" for name, value in told.items() if value]
+    return " \\\n  ".join(["parsebank models train udpipe", *options])
+
+
+def _bars() -> Bars:
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    return Progress(
+        TextColumn("{task.fields[component]:>10}"),
+        BarColumn(bar_width=20),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}"),
+    )
+
+
+def _listener(bars: Bars) -> Listener:
+    """Show one bar per component; rich locks, so reports may come from several threads."""
+    from service.parsers.udpipe.training import Progress
+
+    tasks = {}
+
+    def listen(report: Progress) -> None:
+        if report.component not in tasks:
+            tasks[report.component] = bars.add_task("", component=report.component)
+        bars.update(
+            tasks[report.component],
+            completed=report.done,
+            total=report.total,
+            description=report.message,
+        )
+
+    return listen
+
+
+def _print_result(trained: TrainedModel) -> None:
+    for split, by_input in trained.scores.items():
+        for kind, figures in by_input.items():
+            cells = "  ".join(f"{metric} {value:.2f}" for metric, value in figures.items())
+            typer.echo(f"{split} {kind}: {cells}")
+    typer.echo(f"{trained.model} ({trained.model.stat().st_size:,} bytes), {trained.readme}")

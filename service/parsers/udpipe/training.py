@@ -1,0 +1,240 @@
+"""Train a UDPipe model from a UD treebank: the command behind the shipped English model.
+
+The tokenizer, the tagger and the fold taggers learn side by side in processes of their own; then
+the parser learns from trees whose tags the fold taggers gave (see `Recipe`). A finished component
+is kept in a work folder under the fingerprint of its options and data, so an interrupted training
+goes on where it stopped, and a changed option retrains only what depends on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import ufal.udpipe
+
+from service.parsers.udpipe.cards import ModelCard, write_card
+from service.parsers.udpipe.component import (
+    KINDS,
+    METHOD,
+    ComponentJob,
+    Kind,
+    combine_components,
+    load_model,
+    run_component,
+)
+from service.parsers.udpipe.evaluation import Scores, evaluate_model, tag_sentences
+from service.parsers.udpipe.recipe import DEFAULT, Options, Recipe, format_options
+from service.parsers.udpipe.treebank import Treebank, fold_of, strip_columns
+from syntax import Sentence, fingerprint
+from syntax.conllu import write_conllu
+from syntax.fingerprint import file_sha256
+
+EVALUATED_SPLITS = ("dev", "test")
+
+
+@dataclass(frozen=True)
+class Progress:
+    """One report of a running training.
+
+    Attributes:
+        component: ``tokenizer``, ``tagger``, ``fold-0`` ..., ``parser`` or ``evaluation``.
+        done: Rounds (iterations, epochs, splits) finished.
+        total: Rounds in all.
+        message: UDPipe's own words, or what was reused.
+    """
+
+    component: str
+    done: int
+    total: int
+    message: str
+
+
+Listener = Callable[[Progress], None]
+
+
+@dataclass(frozen=True)
+class TrainedModel:
+    """Where a training put its files, and how good the model is.
+
+    Attributes:
+        model: The model, ``<name>.udpipe``.
+        card: The card for programs, ``<name>.json``.
+        readme: The card for people, ``<name>.md``.
+        scores: Scores by split and input, ``scores["test"]["raw"]["LAS"]``.
+    """
+
+    model: Path
+    card: Path
+    readme: Path
+    scores: Scores
+
+
+def train(
+    treebank: Treebank,
+    output: Path,
+    recipe: Recipe = DEFAULT,
+    progress: Listener = lambda _: None,
+    *,
+    name: str,
+    language: str,
+    command: str,
+    jobs: int = 1,
+) -> TrainedModel:
+    """Train, evaluate and describe a model.
+
+    Args:
+        treebank: Where to learn from.
+        output: Folder for ``<name>.udpipe``, ``.json`` and ``.md``; finished components stay in
+            ``<name>.work`` under it.
+        recipe: Every option.
+        progress: Called with each report, from several threads if *jobs* is more than one.
+        name: Name of the model.
+        language: ISO code of the language.
+        command: The command line to print in the cards.
+        jobs: Components to train at a time; each takes a core and up to 700 MB.
+
+    Raises:
+        SpecError: A split is missing or empty.
+        ConlluError: A split is malformed.
+        TrainingError: UDPipe refused the data or the options.
+    """
+    work = output / f"{name}.work"
+    work.mkdir(parents=True, exist_ok=True)
+    workshop = _Workshop(work, recipe, jobs, progress)
+    splits = {split: treebank.read(split, recipe.limit) for split in ("train", *EVALUATED_SPLITS)}
+    model = output / f"{name}.udpipe"
+    components = _train_components(workshop, splits["train"], splits["dev"])
+    combine_components(components, work / "dev.conllu", model)
+    scores = _evaluate(model, {split: splits[split] for split in EVALUATED_SPLITS}, progress)
+    card = ModelCard.describe(model, treebank, recipe, language, command, scores)
+    return TrainedModel(model, *write_card(card, output), scores)
+
+
+@dataclass(frozen=True)
+class _Workshop:
+    """What every component's training needs to know."""
+
+    work: Path
+    recipe: Recipe
+    jobs: int
+    progress: Listener
+
+
+@dataclass(frozen=True)
+class _Task:
+    """A component under the name that progress reports give it."""
+
+    component: str
+    kind: Kind
+    options: Options
+    train: Path
+    heldout: Path
+
+
+def _train_components(
+    workshop: _Workshop, train: Sequence[Sentence], dev: Sequence[Sentence]
+) -> dict[Kind, Path]:
+    train, dev = strip_columns(train, workshop.recipe), strip_columns(dev, workshop.recipe)
+    recipe, work = workshop.recipe, workshop.work
+    learn, heldout = _write(work / "train.conllu", train), _write(work / "dev.conllu", dev)
+    tokenizer, tagger, *folds = _run_all(
+        workshop,
+        [
+            _Task("tokenizer", "tokenizer", recipe.tokenizer, learn, heldout),
+            _Task("tagger", "tagger", recipe.tagger, learn, heldout),
+            *_fold_tasks(workshop, train, heldout),
+        ],
+    )
+    tagged = _write(work / "train-tagged.conllu", _tag_by_folds(recipe, folds, train))
+    # A fold tagger's tags are as good for choosing an iteration, and spare the parser a retraining
+    # whenever an option of the tagger changes.
+    tagged_dev = _write(work / "dev-tagged.conllu", tag_sentences(load_model(folds[0]), dev))
+    task = _Task("parser", "parser", recipe.parser, tagged, tagged_dev)
+    (parser,) = _run_all(workshop, [task])
+    return dict(zip(KINDS, (tokenizer, tagger, parser), strict=True))
+
+
+def _fold_tasks(workshop: _Workshop, train: Sequence[Sentence], heldout: Path) -> Iterable[_Task]:
+    recipe = workshop.recipe
+    for fold in range(recipe.folds):
+        others = [sentence for at, sentence in enumerate(train) if fold_of(at, recipe) != fold]
+        path = _write(workshop.work / f"train-without-fold-{fold}.conllu", others)
+        yield _Task(f"fold-{fold}", "tagger", recipe.fold_tagger, path, heldout)
+
+
+def _tag_by_folds(
+    recipe: Recipe, models: Sequence[Path], train: Sequence[Sentence]
+) -> list[Sentence]:
+    """Tag each sentence with the model that has not seen it; the order stays."""
+    tagged: dict[int, Sentence] = {}
+    for fold, path in enumerate(models):
+        positions = [at for at in range(len(train)) if fold_of(at, recipe) == fold]
+        unseen = tag_sentences(load_model(path), [train[at] for at in positions])
+        tagged.update(zip(positions, unseen, strict=True))
+    return [tagged[at] for at in range(len(train))]
+
+
+def _run_all(workshop: _Workshop, tasks: Sequence[_Task]) -> list[Path]:
+    with ThreadPoolExecutor(max_workers=workshop.jobs) as pool:
+        futures = [pool.submit(_run, workshop, task) for task in tasks]
+        try:
+            return [future.result() for future in futures]
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _run(workshop: _Workshop, task: _Task) -> Path:
+    """Train one component, or find it finished."""
+    output = workshop.work / f"{task.component}-{_key(task)}.udpipe"
+    total = _rounds(task.options)
+
+    def report(done: int, message: str) -> None:
+        workshop.progress(Progress(task.component, done, total, message))
+
+    if output.exists():
+        report(total, "reused")
+        return output
+    report(0, "started")
+    options = {task.kind: format_options(task.options)}
+    job = ComponentJob(task.component, options, str(task.train), str(task.heldout), str(output))
+    run_component(job, report)
+    report(total, "finished")
+    return output
+
+
+def _key(task: _Task) -> str:
+    version = ufal.udpipe.Version.current()
+    return fingerprint(
+        {
+            "method": METHOD,
+            "kind": task.kind,
+            "options": dict(task.options),
+            "train": file_sha256(task.train),
+            "heldout": file_sha256(task.heldout),
+            "udpipe": [version.major, version.minor, version.patch],
+        }
+    )
+
+
+def _rounds(options: Options) -> int:
+    names = ("iterations", "iterations_1", "epochs")
+    return next((int(options[name]) for name in names if name in options), 1)
+
+
+def _evaluate(model: Path, splits: dict[str, list[Sentence]], progress: Listener) -> Scores:
+    loaded = load_model(model)
+    scores: Scores = {}
+    for done, (split, gold) in enumerate(splits.items()):
+        progress(Progress("evaluation", done, len(splits), split))
+        scores[split] = evaluate_model(loaded, gold)
+    progress(Progress("evaluation", len(splits), len(splits), "finished"))
+    return scores
+
+
+def _write(path: Path, sentences: Iterable[Sentence]) -> Path:
+    write_conllu(sentences, path)
+    return path

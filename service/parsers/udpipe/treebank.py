@@ -1,0 +1,155 @@
+"""A UD treebank on disk: its three splits, prepared for training, and what its README says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+
+from service.parsers.udpipe.recipe import Recipe
+from syntax import Sentence, Word
+from syntax.conllu import read_conllu
+from syntax.errors import SpecError
+
+SPLITS = ("train", "dev", "test")
+UNKNOWN = "unknown"
+
+_METADATA = "=== Machine-readable metadata"
+
+
+@dataclass(frozen=True)
+class Treebank:
+    """What a model card must say about where a model comes from.
+
+    Attributes:
+        folder: Folder with one ``*-ud-<split>.conllu`` per split.
+        name: As the repository is called, ``UD_English-EWT``.
+        version: Release or commit; ``unknown`` if nobody said.
+        licence: Licence of the annotation, which the model inherits.
+        attribution: Whom to name.
+    """
+
+    folder: Path
+    name: str
+    version: str
+    licence: str
+    attribution: str
+
+    def path(self, split: str) -> Path:
+        """The CoNLL-U file of a split.
+
+        Raises:
+            SpecError: There is none, or more than one.
+        """
+        found = sorted(self.folder.glob(f"*-ud-{split}.conllu"))
+        if len(found) != 1:
+            raise SpecError(
+                f"{self.folder} has {len(found)} files *-ud-{split}.conllu, expected one; "
+                f"a treebank to train from needs the splits {', '.join(SPLITS)}",
+                folder=str(self.folder),
+                split=split,
+            )
+        return found[0]
+
+    def read(self, split: str, limit: int | None = None) -> list[Sentence]:
+        """The first *limit* sentences of a split.
+
+        Raises:
+            ConlluError: The file is malformed.
+            SpecError: The file is missing or holds no sentence.
+        """
+        sentences = list(islice(read_conllu(self.path(split)), limit))
+        if not sentences:
+            raise SpecError(f"{self.path(split)} holds no sentence", split=split)
+        return sentences
+
+
+def open_treebank(
+    folder: Path,
+    *,
+    version: str | None = None,
+    licence: str | None = None,
+    attribution: str | None = None,
+) -> Treebank:
+    """Describe a treebank by its README's machine-readable lines; arguments win over them.
+
+    Raises:
+        SpecError: A split is missing.
+    """
+    said = _readme_metadata(folder)
+    treebank = Treebank(
+        folder=folder,
+        name=folder.resolve().name,
+        version=version or UNKNOWN,
+        licence=licence or said.get("License", UNKNOWN),
+        attribution=attribution or said.get("Contributors", UNKNOWN),
+    )
+    for split in SPLITS:
+        treebank.path(split)
+    return treebank
+
+
+def strip_columns(sentences: Iterable[Sentence], recipe: Recipe) -> list[Sentence]:
+    """Empty every column that the recipe does not learn, and leave out the enhanced graph."""
+    return [
+        replace(
+            sentence,
+            words=tuple(_stripped(word, recipe) for word in sentence.words),
+            empty_nodes=(),
+        )
+        for sentence in sentences
+    ]
+
+
+def fold_of(position: int, recipe: Recipe) -> int:
+    """Which fold a training sentence belongs to: blocks are dealt out in turn."""
+    return position // recipe.block % recipe.folds
+
+
+def raw_text(sentences: Sequence[Sentence]) -> str:
+    """The running text of a treebank: sentences as written, an empty line between paragraphs.
+
+    As UD's ``conllu_to_text.pl`` makes the texts of the CoNLL 2018 evaluation, but for its
+    line breaks within a paragraph, which are white space like any other.
+    """
+    return "".join(_running(sentences)).strip() + "\n"
+
+
+def _stripped(word: Word, recipe: Recipe) -> Word:
+    return replace(
+        word,
+        lemma=word.lemma if "lemma" in recipe.columns else None,
+        xpos=word.xpos if "xpos" in recipe.columns else None,
+        feats=word.feats if "feats" in recipe.columns else None,
+        deps=None,
+    )
+
+
+def _running(sentences: Sequence[Sentence]) -> Iterator[str]:
+    for sentence in sentences:
+        if _starts_paragraph(sentence):
+            yield "\n\n"
+        yield sentence.text
+        if not _glued(sentence):
+            yield " "
+
+
+def _starts_paragraph(sentence: Sentence) -> bool:
+    return any(line.startswith(("# newpar", "# newdoc")) for line in sentence.comments)
+
+
+def _glued(sentence: Sentence) -> bool:
+    misc = sentence.misc_of(sentence.tokens[-1]) if sentence.tokens else None
+    return "SpaceAfter=No" in (misc or "").split("|")
+
+
+def _readme_metadata(folder: Path) -> dict[str, str]:
+    """The ``Key: value`` lines at the end of a treebank's README."""
+    for name in ("README.md", "README.txt"):
+        path = folder / name
+        if path.is_file():
+            _, _, metadata = path.read_text(encoding="utf-8").partition(_METADATA)
+            lines = (line.partition(":") for line in metadata.splitlines())
+            return {key.strip(): value.strip() for key, _, value in lines if value.strip()}
+    return {}

@@ -1,0 +1,240 @@
+"""Training a UDPipe model for real, with the tiny recipe on thirty sentences."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from service.parsers.udpipe.component import (
+    KINDS,
+    ComponentJob,
+    TrainingError,
+    combine_components,
+    load_model,
+    run_component,
+)
+from service.parsers.udpipe.evaluation import evaluate_model
+from service.parsers.udpipe.recipe import DEFAULT, RECIPES, TINY, Recipe, format_options
+from service.parsers.udpipe.train_command import train_udpipe
+from service.parsers.udpipe.training import Progress, TrainedModel, train
+from service.parsers.udpipe.treebank import fold_of, open_treebank, raw_text, strip_columns
+from syntax.conllu import read_conllu
+from syntax.errors import ConlluError, ModelLoadError, SpecError, UnknownNameError
+from syntax.fingerprint import file_sha256
+from syntax.scoring import METRICS
+
+TREEBANK = Path(__file__).parents[1] / "fixtures" / "treebank-tiny"
+TINY_DEV = TREEBANK / "tiny-ud-dev.conllu"
+COMPONENTS = {"tokenizer", "tagger", "fold-0", "fold-1", "parser"}
+
+
+def train_tiny(
+    folder: Path, recipe: Recipe = TINY, treebank: Path = TREEBANK
+) -> tuple[TrainedModel, list[Progress]]:
+    reports: list[Progress] = []
+    trained = train(
+        open_treebank(treebank, version="test"),
+        folder,
+        recipe,
+        reports.append,
+        name="tiny",
+        language="en",
+        command="parsebank models train udpipe",
+        jobs=2,
+    )
+    return trained, reports
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[TrainedModel, list[Progress]]:
+    return train_tiny(tmp_path_factory.mktemp("models"))
+
+
+@pytest.fixture
+def broken_treebank(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(TREEBANK, tmp_path / "UD_English-Broken"))
+
+
+def test_the_model_loads_and_analyses_text(finished: tuple[TrainedModel, list[Progress]]) -> None:
+    trained, _ = finished
+    gold = list(read_conllu(TREEBANK / "tiny-ud-test.conllu"))
+    scores = evaluate_model(load_model(trained.model), gold)
+    assert scores == trained.scores["test"]
+    assert scores["gold_tokens"]["Words"] == 100.0
+    assert scores["gold_tokens"]["UPOS"] > 40.0
+    assert scores["raw"]["Tokens"] > 60.0
+    assert 0.0 < scores["raw"]["LAS"] < scores["raw"]["UAS"] < 100.0
+
+
+def test_scores_cover_both_splits_and_inputs(
+    finished: tuple[TrainedModel, list[Progress]],
+) -> None:
+    scores = finished[0].scores
+    assert {split: set(kinds) for split, kinds in scores.items()} == {
+        "dev": {"raw", "gold_tokens"},
+        "test": {"raw", "gold_tokens"},
+    }
+    assert all(tuple(figures) == METRICS for kinds in scores.values() for figures in kinds.values())
+
+
+def test_the_machine_card_describes_the_file(
+    finished: tuple[TrainedModel, list[Progress]],
+) -> None:
+    trained, _ = finished
+    card = json.loads(trained.card.read_text(encoding="utf-8"))
+    assert card["sha256"] == file_sha256(trained.model)
+    assert card["size"] == trained.model.stat().st_size
+    assert (card["name"], card["backend"], card["language"]) == ("tiny", "udpipe", "en")
+    assert (card["treebank"], card["treebank_version"]) == ("treebank-tiny", "test")
+    assert (card["licence"], card["attribution"]) == ("Apache-2.0", "the Parsebank authors")
+    assert card["recipe"] == json.loads(json.dumps(TINY.content()))
+    assert card["scores"] == trained.scores
+
+
+def test_the_model_card_names_licence_authors_and_scores(
+    finished: tuple[TrainedModel, list[Progress]],
+) -> None:
+    trained, _ = finished
+    text = trained.readme.read_text(encoding="utf-8")
+    assert "**Apache-2.0**" in text
+    assert "the Parsebank authors" in text
+    assert f"| {trained.scores['test']['raw']['LAS']:.2f} |" in text
+    assert "no LEMMA, XPOS, FEATS" in text
+
+
+def test_every_component_reports_its_rounds(
+    finished: tuple[TrainedModel, list[Progress]],
+) -> None:
+    _, reports = finished
+    assert {report.component for report in reports} == COMPONENTS | {"evaluation"}
+    epochs = [report for report in reports if report.component == "tokenizer"]
+    assert [report.done for report in epochs] == [0, 1, 2, 2]
+    assert "heldout" in epochs[1].message
+    assert all(report.done <= report.total for report in reports)
+
+
+def test_finished_components_are_reused_and_give_the_same_bytes(
+    finished: tuple[TrainedModel, list[Progress]], tmp_path: Path
+) -> None:
+    trained, _ = finished
+    work = trained.model.parent / "tiny.work"
+    shutil.copytree(work, tmp_path / "tiny.work")
+    next((tmp_path / "tiny.work").glob("parser-*.udpipe")).unlink()
+    again, reports = train_tiny(tmp_path)
+    reused = {report.component for report in reports if report.message == "reused"}
+    assert reused == COMPONENTS - {"parser"}
+    assert again.model.read_bytes() == trained.model.read_bytes()
+
+
+def test_a_changed_option_retrains_only_what_depends_on_it(
+    finished: tuple[TrainedModel, list[Progress]], tmp_path: Path
+) -> None:
+    shutil.copytree(finished[0].model.parent / "tiny.work", tmp_path / "tiny.work")
+    changed = replace(TINY, tokenizer={**TINY.tokenizer, "epochs": 1})
+    _, reports = train_tiny(tmp_path, changed)
+    started = {report.component for report in reports if report.message == "started"}
+    assert started == {"tokenizer"}
+
+
+@pytest.mark.parametrize("split", ["train", "dev", "test"])
+def test_a_missing_split_is_named(broken_treebank: Path, split: str) -> None:
+    (broken_treebank / f"tiny-ud-{split}.conllu").unlink()
+    with pytest.raises(SpecError, match=rf"0 files \*-ud-{split}.conllu, expected one"):
+        open_treebank(broken_treebank)
+
+
+def test_a_malformed_line_is_named_before_anything_is_trained(broken_treebank: Path) -> None:
+    path = broken_treebank / "tiny-ud-train.conllu"
+    path.write_text(path.read_text(encoding="utf-8") + "1\tThree columns\tonly\n\n")
+    with pytest.raises(ConlluError) as caught:
+        train_tiny(broken_treebank / "out", treebank=broken_treebank)
+    assert caught.value.detail["path"].endswith("tiny-ud-train.conllu")
+    assert not list(broken_treebank.glob("out/*.work/*.udpipe"))
+
+
+def test_an_empty_split_is_named(broken_treebank: Path) -> None:
+    (broken_treebank / "tiny-ud-dev.conllu").write_text("")
+    with pytest.raises(SpecError, match=r"tiny-ud-dev\.conllu holds no sentence"):
+        train_tiny(broken_treebank / "out", treebank=broken_treebank)
+
+
+def test_an_option_that_udpipe_refuses_is_an_error_with_its_words(
+    finished: tuple[TrainedModel, list[Progress]], tmp_path: Path
+) -> None:
+    shutil.copytree(finished[0].model.parent / "tiny.work", tmp_path / "tiny.work")
+    next((tmp_path / "tiny.work").glob("parser-*.udpipe")).unlink()
+    recipe = replace(TINY, parser={**TINY.parser, "transition_system": "sideways"})
+    with pytest.raises(TrainingError, match="sideways"):
+        train_tiny(tmp_path, recipe)
+    assert not list(tmp_path.glob("tiny.work/parser-*"))
+
+
+def test_a_component_that_is_no_model_cannot_be_combined(tmp_path: Path) -> None:
+    broken = tmp_path / "broken.udpipe"
+    broken.write_bytes(b"not a model")
+    with pytest.raises(TrainingError):
+        combine_components(dict.fromkeys(KINDS, broken), TINY_DEV, tmp_path / "x")
+    with pytest.raises(ModelLoadError, match="no UDPipe 1 model"):
+        load_model(broken)
+
+
+def test_an_unreadable_training_file_ends_the_component(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.conllu"
+    bad.write_text("1\ttwo columns\n\n")
+    job = ComponentJob(
+        "tagger", {"tagger": "iterations=1"}, str(bad), str(bad), str(tmp_path / "out")
+    )
+    with pytest.raises(TrainingError, match="cannot read the CoNLL-U"):
+        run_component(job, lambda _done, _line: None)
+
+
+def test_each_training_sentence_is_held_out_of_one_fold() -> None:
+    folds = [fold_of(at, TINY) for at in range(20)]
+    assert folds == [0] * 5 + [1] * 5 + [0] * 5 + [1] * 5
+
+
+def test_columns_that_the_recipe_does_not_learn_are_emptied() -> None:
+    sentences = list(read_conllu(TREEBANK / "tiny-ud-train.conllu"))
+    stripped = strip_columns(sentences, TINY)
+    kept = strip_columns(sentences, replace(TINY, columns=("lemma",)))
+    assert {word.lemma for given in stripped for word in given.words} == {None}
+    assert [given.words for given in kept] == [given.words for given in sentences]
+    assert [given.tokens for given in stripped] == [given.tokens for given in sentences]
+
+
+def test_raw_text_keeps_spacing_and_paragraphs() -> None:
+    text = raw_text(list(read_conllu(TREEBANK / "tiny-ud-test.conllu")))
+    paragraphs = text.split("\n\n")
+    assert paragraphs[0].startswith("The old bus stopped near the bridge. Peter bought")
+    assert paragraphs[1] == "It rained on Sunday. The shops were closed.\n"
+
+
+def test_recipes_are_named_and_fingerprintable() -> None:
+    assert RECIPES["default"] is DEFAULT
+    assert list(RECIPES) == ["default", "tiny"]
+    assert json.loads(json.dumps(DEFAULT.content()))["name"] == "default"
+    assert format_options({"a": 1, "b": 0.5}) == "a=1;b=0.5"
+    with pytest.raises(UnknownNameError, match="Known: default, tiny"):
+        RECIPES["huge"]
+
+
+def test_the_command_trains_and_prints_the_scores(
+    finished: tuple[TrainedModel, list[Progress]], tmp_path: Path
+) -> None:
+    shutil.copytree(finished[0].model.parent / "tiny.work", tmp_path / "own.work")
+    next((tmp_path / "own.work").glob("tokenizer-*.udpipe")).unlink()
+    app = typer.Typer()
+    app.command()(train_udpipe)
+    arguments = ["--treebank", str(TREEBANK), "--out", str(tmp_path), "--recipe", "tiny"]
+    result = CliRunner().invoke(app, [*arguments, "--name", "own", "--jobs", "2"])
+    assert result.exit_code == 0, result.output
+    assert "test raw: Tokens" in result.output
+    card = json.loads((tmp_path / "own.json").read_text(encoding="utf-8"))
+    assert str(tmp_path) not in json.dumps(card)
+    assert card["command"].splitlines()[0] == "parsebank models train udpipe \\"

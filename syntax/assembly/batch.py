@@ -114,7 +114,7 @@ def _piece_tree(examples: FlatExamples, policy: str) -> PieceTree:
         within = segment - int(examples.example_offsets[example])
         return f"example {example} of the batch, segment {within}"
 
-    parents = link(examples.head, examples.segment_offsets, name)
+    parents, _ = link(examples.head, examples.segment_offsets, name)
     reject_cycles(parents, examples.segment_offsets, name)
     return POLICIES[policy](parents, examples.word_ids)
 

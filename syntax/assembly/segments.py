@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from syntax.errors import InputError
-from syntax.matrices.offsets import as_offsets, offsets_of, sizes
+from syntax.matrices.offsets import as_offsets, for_numba, offsets_of, sizes
 
 IntArray = NDArray[np.int32]
 ByteArray = NDArray[np.uint8]
@@ -70,7 +70,7 @@ class FlatExamples:
         segment_offsets: First piece of each segment, and the end. *Shape:* (S + 1,), int64.
         example_offsets: First segment of each example, and the end. *Shape:* (B + 1,), int64.
 
-    Other integer dtypes are converted.
+    Other dtypes and layouts are converted, read-only arrays copied.
 
     Raises:
         InputError: Columns differ in length, or offsets do not ascend from 0 to the end.
@@ -87,7 +87,7 @@ class FlatExamples:
 
     def __post_init__(self) -> None:
         for name, dtype in COLUMNS.items():
-            self._set(name, np.ascontiguousarray(getattr(self, name), dtype))
+            self._set(name, for_numba(getattr(self, name), dtype))
         _check_lengths("batch", self, COLUMNS)
         self._set("segment_offsets", as_offsets(self.segment_offsets, len(self.input_ids)))
         segments = len(self.segment_offsets) - 1

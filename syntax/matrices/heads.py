@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from syntax.errors import CycleError, HeadOutOfRangeError, InputError
 from syntax.matrices import kernels
-from syntax.matrices.offsets import Offsets, owner_of
+from syntax.matrices.offsets import Offsets, for_numba, owner_of
 
 IntArray = NDArray[np.int32]
 
@@ -39,17 +39,20 @@ def as_heads(values: ArrayLike) -> IntArray:
         limits = np.iinfo(np.int32)
         heads = np.minimum(heads, limits.max)
         heads = heads if heads.dtype.kind == "u" else np.maximum(heads, limits.min)
-    return np.ascontiguousarray(heads, dtype=np.int32)
+    return for_numba(heads, np.int32)
 
 
-def link(heads: IntArray, offsets: Offsets, name: Name) -> IntArray:
+def link(heads: IntArray, offsets: Offsets, name: Name) -> tuple[IntArray, IntArray]:
     """Heads that count within their tree, as positions in the flat array.
+
+    Returns:
+        The parents, and the position of each node within its tree. *Shape:* (N,) each.
 
     Raises:
         HeadOutOfRangeError: A head lies outside of its tree.
     """
-    parents = np.empty_like(heads)
-    node = kernels.link(heads, offsets, parents)
+    parents, place = np.empty((2, len(heads)), np.int32)
+    node = kernels.link(heads, offsets, parents, place)
     if node >= 0:
         tree = owner_of(node, offsets)
         first, end = offsets[tree : tree + 2].tolist()
@@ -60,7 +63,7 @@ def link(heads: IntArray, offsets: Offsets, name: Name) -> IntArray:
             node=node - first,
             parent=int(heads[node]),
         )
-    return parents
+    return parents, place
 
 
 def reject_cycles(parents: IntArray, offsets: Offsets, name: Name) -> None:

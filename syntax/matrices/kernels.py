@@ -19,8 +19,14 @@ IntArray = NDArray[np.int32]
 
 
 @njit(cache=True, nogil=True)
-def link(heads: IntArray, offsets: NDArray[np.int64], parents: IntArray) -> int:
+def link(heads: IntArray, offsets: NDArray[np.int64], parents: IntArray, place: IntArray) -> int:
     """Turn heads that count within each tree into positions in the flat array.
+
+    Args:
+        heads: As they came. *Shape:* (N,).
+        offsets: First node of each tree, and the end. *Shape:* (T + 1,).
+        parents: Written: positions in the flat array, negative ones as they came. *Shape:* (N,).
+        place: Written: the position of each node within its tree. *Shape:* (N,).
 
     Returns:
         The first node whose head lies outside of its tree, or -1.
@@ -33,6 +39,7 @@ def link(heads: IntArray, offsets: NDArray[np.int64], parents: IntArray) -> int:
             if head < -2 or head >= size:
                 return node
             parents[node] = head + first if head >= 0 else head
+            place[node] = node - first
     return -1
 
 
@@ -140,36 +147,57 @@ def make_plan(trees: Trees, depth: IntArray, plan: Plan) -> int:
     offsets, parents, order, root, source, column = trees
     starts, step_row, step_above, step_top, length, owner, shown_depth = plan
     width = owner.shape[1]
-    length[:] = 0
     shown_depth[:] = 0
     row = column.copy()
-    step = 0
     most = 0
+    step = 0
     for tree in range(len(offsets) - 1):
-        starts[tree] = step
         first, end = offsets[tree], offsets[tree + 1]
-        rows = width
-        for index in range(end - 1, first - 1, -1):
-            node = order[index]
-            above = parents[node]
-            if above >= 0 and row[node] >= 0 and row[above] < 0:
-                row[above] = rows
-                rows += 1
-        most = max(most, rows - width)
+        most = max(most, _add_rows(trees, tree, width, row))
+        starts[tree] = step
         for index in range(first, end):
             node = order[index]
-            if row[node] >= 0:
-                above = parents[node]
-                step_row[step] = row[node]
+            own, above = row[node], parents[node]
+            if own >= 0:
+                step_row[step] = own
                 step_above[step] = row[above] if above >= 0 else -1
-                step_top[step] = row[root[node]] if source[node] == node else row[node]
+                step_top[step] = row[root[node]] if source[node] == node else own
                 step += 1
-            if column[node] >= 0:
+        length[tree] = 0
+        for node in range(first, end):
+            at, shown = column[node], source[node]
+            if at >= 0:
                 length[tree] += 1
-                owner[tree, column[node]] = row[source[node]]
-                shown_depth[tree, column[node]] = depth[source[node]]
+                owner[tree, at] = row[shown]
+                shown_depth[tree, at] = depth[shown]
     starts[-1] = step
     return most
+
+
+@njit(cache=True, nogil=True)
+def _add_rows(trees: Trees, tree: int, width: int, row: IntArray) -> int:
+    """Give rows from ``width`` on to the deleted nodes that shown ones descend from."""
+    offsets, parents, order, _, _, _ = trees
+    first, end = offsets[tree], offsets[tree + 1]
+    added = 0
+    if (row[first:end] >= 0).all():
+        return added
+    for index in range(end - 1, first - 1, -1):
+        node = order[index]
+        above = parents[node]
+        if above >= 0 and row[node] >= 0 and row[above] < 0:
+            row[above] = width + added
+            added += 1
+    return added
+
+
+@njit(cache=True, nogil=True)
+def _locate(row: int, tree: int, count: int, width: int) -> np.uintp:
+    """Where a row of a tree lies in the array of all ``count`` trees' matrices.
+
+    Unsigned, which spares the passes a check for negative indices.
+    """
+    return np.uintp(row + width * (tree if row < width else count - 1))
 
 
 @njit(cache=True, nogil=True)
@@ -185,16 +213,14 @@ def fill_ancestor(plan: Plan, ancestor: NDArray[np.uint8]) -> None:
     words = ancestor.view(np.uint64)
     count, width = owner.shape
     for tree in range(count):
-        shown, extra = tree * width, (count - 1) * width
-        words[shown : shown + width] = 0
+        words[tree * width : (tree + 1) * width] = 0
         words[count * width :] = 0
         for column in range(length[tree]):
-            own = owner[tree, column]
-            ancestor[own + (shown if own < width else extra), column] = 1
+            ancestor[_locate(owner[tree, column], tree, count, width), column] = 1
         for step in range(starts[tree], starts[tree + 1]):
             if above[step] >= 0:
-                here = row[step] + (shown if row[step] < width else extra)
-                there = above[step] + (shown if above[step] < width else extra)
+                here = _locate(row[step], tree, count, width)
+                there = _locate(above[step], tree, count, width)
                 for word in range(words.shape[1]):
                     words[here, word] |= words[there, word]
 
@@ -220,22 +246,20 @@ def fill_distance(plan: Plan, distance: NDArray[np.uint8]) -> None:
     words = distance.view(np.uint64)
     unreachable = np.iinfo(distance.dtype).max
     count, width = owner.shape
-    extra = (count - 1) * width
-    subtree = np.empty((len(distance) - extra, width), distance.dtype)
+    subtree = np.empty((len(distance) - (count - 1) * width, width), distance.dtype)
     subtree_words = subtree.view(np.uint64)
     for tree in range(count):
-        shown = tree * width
-        distance[shown + length[tree] : shown + width] = unreachable
+        distance[tree * width + length[tree] : (tree + 1) * width] = unreachable
         _fill_subtree(plan, tree, subtree)
         for step in range(starts[tree], starts[tree + 1]):
-            own, parent, whole = row[step], above[step], top[step]
-            here = own + (shown if own < width else extra)
-            there = parent + (shown if parent < width else extra)
-            if parent < 0:
+            own, whole = np.uintp(row[step]), np.uintp(top[step])
+            here = _locate(row[step], tree, count, width)
+            if above[step] < 0:
                 for column in range(width):
                     inside = subtree[own, column] > 0
                     distance[here, column] = depth[tree, column] if inside else unreachable
                 continue
+            there = _locate(above[step], tree, count, width)
             for word in range(words.shape[1]):
                 nearer = subtree_words[own, word]
                 farther = subtree_words[whole, word] - nearer
@@ -255,7 +279,7 @@ def _fill_subtree(plan: Plan, tree: int, subtree: NDArray[np.uint8]) -> None:
     for column in range(length[tree]):
         subtree[owner[tree, column], column] = 1
     for step in range(starts[tree + 1] - 1, starts[tree] - 1, -1):
-        here, there = above[step], row[step]
-        if here >= 0:
+        if above[step] >= 0:
+            here, there = np.uintp(above[step]), np.uintp(row[step])
             for word in range(words.shape[1]):
                 words[here, word] |= words[there, word]

@@ -1,13 +1,25 @@
-"""Bounds of items that lie end to end: the first of each, and the end of all."""
+"""Arrays as the compiled passes take them, and bounds of items that lie end to end."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from syntax.errors import InputError
 
 Offsets = NDArray[np.int64]
+"""The first of each item, and the end of all."""
+
+
+def for_numba(values: ArrayLike, dtype: DTypeLike) -> NDArray[Any]:
+    """The values contiguous, aligned and writable, copied if they are not.
+
+    Each pass is compiled anew for every kind of array it meets; it shall meet one.
+    """
+    array = np.ascontiguousarray(values, dtype=dtype)
+    return array if array.flags.carray else array.copy()
 
 
 def as_offsets(values: ArrayLike, end: int) -> Offsets:
@@ -16,10 +28,10 @@ def as_offsets(values: ArrayLike, end: int) -> Offsets:
     Raises:
         InputError: They do not.
     """
-    offsets = np.ascontiguousarray(values, dtype=np.int64)
+    offsets: Offsets = for_numba(values, np.int64)
     if offsets.ndim != 1 or not len(offsets) or offsets[0] != 0 or offsets[-1] != end:
         raise _not_ascending(offsets, end)
-    if (sizes(offsets) < 0).any():
+    if sizes(offsets).min(initial=0) < 0:
         raise _not_ascending(offsets, end)
     return offsets
 

@@ -133,10 +133,9 @@ def _matrices(
 
 def _forest(heads: IntArray, bounds: Offsets, source: IntArray | None, name: Name) -> Forest:
     """Trees that show every node, in order."""
-    nodes = np.arange(len(heads), dtype=np.int32)
-    column = nodes - np.repeat(bounds[:-1], sizes(bounds)).astype(np.int32)
-    parents = link(heads, bounds, name)
-    return grow(parents, bounds, nodes if source is None else source, column, name)
+    parents, place = link(heads, bounds, name)
+    own = np.arange(len(heads), dtype=np.int32)
+    return grow(parents, bounds, own if source is None else source, place, name)
 
 
 def _checked_source(source: IntArray, heads: IntArray) -> IntArray:

@@ -131,7 +131,9 @@ class Text:
             sentence_ids=np.array(
                 [-1 if word is None else self.sentences[word] for word in self.words], np.int32
             ),
-            offsets=np.array([(piece, piece + 1) for piece in range(size)], np.int32).reshape(-1, 2),
+            offsets=np.array([(piece, piece + 1) for piece in range(size)], np.int32).reshape(
+                -1, 2
+            ),
         )
 
 
@@ -171,7 +173,7 @@ def texts() -> st.SearchStrategy[Text]:
 
 @pytest.fixture(scope="session")
 def treebank_trees(data_dir: Path) -> list[list[int]]:
-    """Parents of every eighth tree of all treebanks' development and test files, but the long."""
+    """Parents of every third tree of all development files, and of the parallel treebanks."""
     files = sorted((data_dir / "treebanks").glob("*/*-ud-dev.conllu"))
     files += sorted((data_dir / "treebanks").glob("*PUD/*-ud-test.conllu"))
     trees = [sentence.tree.parents.tolist() for file in files for sentence in read_conllu(file)]

@@ -1,0 +1,371 @@
+"""The matrix kernel against networkx and against plain numpy, on the same trees in one run.
+
+    python benchmarks/matrices.py [--sizes 40,128,384] [--rounds 15]
+
+Every contender makes the distance, depth and ancestor matrices of the same 32 forests, and all
+results are compared before anything is timed; networkx is let off with the distances alone. The
+forests are sentences laid end to end below a joint root until they have the wanted size: real ones
+from UD_English-EWT where PARSEBANK_DATA is set, else random ones. Contenders take turns in rounds, on one thread; the
+table has medians of CPU time. Of the two ways in plain numpy the faster counts.
+
+The kernel is measured as trainers use it, a padded batch at a time into memory that is reused, and
+tree by tree through `tree_matrices`. `assemble_batch` is measured on pairs of about 64 pieces.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import numpy as np
+from numpy.typing import NDArray
+
+from syntax import read_conllu
+from syntax.assembly import (
+    AssemblySpec,
+    BatchBuffers,
+    FlatExamples,
+    SegmentFeatures,
+    SpecialTokens,
+    assemble_batch,
+)
+from syntax.matrices import MatrixBuffers, TreeMatrices, batch_matrices, tree_matrices
+
+BATCH = 32
+AT = 128
+NETWORKX_TARGET, NUMPY_TARGET, EXAMPLES_TARGET = 100, 15, 20_000
+SECONDS_PER_TURN = 0.02
+RESULTS = Path(__file__).parent / "results"
+
+Parents = NDArray[np.int32]
+
+
+# Contenders: from the parents of one tree to (distance, depth, ancestor).
+
+
+def networkx_distance(parents: Parents) -> NDArray[np.uint8]:
+    """Breadth-first search from every node."""
+    graph = nx.Graph()
+    graph.add_nodes_from(range(len(parents)))
+    graph.add_edges_from((at, above) for at, above in enumerate(parents.tolist()) if above >= 0)
+    distance = np.full((len(parents), len(parents)), 255, np.uint8)
+    for start, steps in nx.all_pairs_shortest_path_length(graph):
+        distance[start, list(steps)] = list(steps.values())
+    return distance
+
+
+def numpy_rows(parents: Parents) -> tuple[NDArray[Any], ...]:
+    """The kernel's own way, row by row, as plain numpy."""
+    above = parents.tolist()
+    depth, order = _order(above)
+    depths = np.array(depth, np.uint8)
+    subtree = np.eye(len(above), dtype=np.uint8)
+    for node in reversed(order):
+        if above[node] >= 0:
+            subtree[above[node]] |= subtree[node]
+    distance = np.empty_like(subtree)
+    ancestor = np.eye(len(above), dtype=np.bool_)
+    twice = subtree + subtree
+    one = np.uint8(1)
+    for node in order:
+        if above[node] < 0:
+            distance[node] = np.where(subtree[node], depths, 255)
+        else:
+            distance[node] = distance[above[node]] + one - twice[node]
+            ancestor[node] |= ancestor[above[node]]
+    return distance, depths, ancestor
+
+
+def _order(above: list[int]) -> tuple[list[int], list[int]]:
+    depth, order = [-1] * len(above), []
+    for node in range(len(above)):
+        path, at = [], node
+        while at >= 0 and depth[at] < 0:
+            path.append(at)
+            at = above[at]
+        level = depth[at] + 1 if at >= 0 else 0
+        for step, at in enumerate(reversed(path), level):
+            depth[at] = step
+        order += reversed(path)
+    return depth, order
+
+
+def numpy_doubling(parents: Parents) -> tuple[NDArray[Any], ...]:
+    """Ancestors by doubling pointers, common ancestors by a matrix product."""
+    ancestor = np.eye(len(parents), dtype=np.bool_)
+    above = parents.copy()
+    while len(live := np.flatnonzero(above >= 0)):
+        ancestor[live] |= ancestor[above[live]]
+        above[live] = above[above[live]]
+    numbers = ancestor.astype(np.float32)
+    shared = numbers @ numbers.T
+    own = shared.diagonal()
+    distance = (own[:, None] + own - 2 * shared).astype(np.uint8)
+    return distance, (own - 1).astype(np.uint8), ancestor
+
+
+def kernel_one(parents: Parents) -> tuple[NDArray[Any], ...]:
+    """The kernel, tree by tree."""
+    made = tree_matrices(parents)
+    return made.distance, made.depth, made.ancestor
+
+
+@dataclass(frozen=True)
+class Forests:
+    """Forests of one size, and where they come from."""
+
+    source: str
+    size: int
+    parents: list[Parents]
+
+    def flat(self) -> tuple[Parents, NDArray[np.int64]]:
+        """All parents end to end, and their bounds."""
+        return np.concatenate(self.parents), np.arange(len(self.parents) + 1) * self.size
+
+
+def sentences() -> tuple[str, list[Parents]]:
+    """Trees of sentences, in random order, and their source."""
+    rng = np.random.default_rng(0)
+    folder = os.environ.get("PARSEBANK_DATA")
+    if folder:
+        path = Path(folder) / "treebanks" / "UD_English-EWT" / "en_ewt-ud-dev.conllu"
+        trees = [sentence.tree.parents for sentence in read_conllu(path)]
+        return path.stem, [trees[at] for at in rng.permutation(len(trees))]
+    return "random projective trees", [
+        random_tree(rng, int(rng.integers(4, 40))) for _ in range(999)
+    ]
+
+
+def random_tree(rng: np.random.Generator, size: int) -> Parents:
+    """A projective tree: a root in each span, with up to two spans on either side below it."""
+    parents = np.full(size, -1, np.int32)
+    spans = [(0, size, -1)]
+    while spans:
+        first, end, above = spans.pop()
+        if first < end:
+            root = int(rng.integers(first, end))
+            parents[root] = above
+            for low, high in ((first, root), (root + 1, end)):
+                middle = int(rng.integers(low, high + 1))
+                spans += [(low, middle, root), (middle, high, root)]
+    return parents
+
+
+def forests(size: int, source: str, trees: list[Parents]) -> Forests:
+    """Sentences below a joint root; the last one is cut where its head is kept."""
+    made, at = [], 0
+    while len(made) < BATCH:
+        parents = [np.array([-1], np.int32)]
+        while (room := size - sum(map(len, parents))) > 0:
+            tree = trees[at % len(trees)][:room]
+            start = sum(map(len, parents))
+            inside = (tree >= 0) & (tree < room)
+            parents.append(np.where(inside, tree + start, 0).astype(np.int32))
+            at += 1
+        made.append(np.concatenate(parents))
+    return Forests(source, size, made)
+
+
+# Measuring
+
+
+def check(work: Forests) -> None:
+    """Every contender gives the same matrices."""
+    batch = batch_matrices(*work.flat())
+    for at, parents in enumerate(work.parents):
+        mine = batch.distance[at], batch.depth[at], batch.ancestor[at]
+        np.testing.assert_array_equal(networkx_distance(parents), mine[0])
+        for contender in (numpy_rows, numpy_doubling, kernel_one):
+            for theirs, own in zip(contender(parents), mine, strict=True):
+                np.testing.assert_array_equal(theirs, own)
+
+
+def contenders(work: Forests) -> dict[str, Callable[[], object]]:
+    """What each does with all forests."""
+    heads, offsets = work.flat()
+    buffers = MatrixBuffers()
+
+    def batch() -> TreeMatrices:
+        return batch_matrices(heads, offsets, buffers)
+
+    def each(make: Callable[[Parents], object]) -> Callable[[], object]:
+        return lambda: [make(parents) for parents in work.parents]
+
+    return {
+        "networkx": each(networkx_distance),
+        "numpy_rows": each(numpy_rows),
+        "numpy_doubling": each(numpy_doubling),
+        "kernel_one": each(kernel_one),
+        "kernel_batch": batch,
+    }
+
+
+def take_turns(calls: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
+    """Median CPU seconds of each call, over interleaved rounds."""
+    repeats = {name: calibrate(call) for name, call in calls.items()}
+    seconds: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(rounds):
+        for name, call in calls.items():
+            seconds[name].append(clock(call, repeats[name]) / repeats[name])
+    return {name: statistics.median(times) for name, times in seconds.items()}
+
+
+def calibrate(call: Callable[[], object]) -> int:
+    """How often to call for a turn; the first call, which may compile, does not count."""
+    call()
+    return max(1, int(SECONDS_PER_TURN / clock(call, 1)))
+
+
+def clock(call: Callable[[], object], repeats: int) -> float:
+    start = time.thread_time()
+    for _ in range(repeats):
+        call()
+    return time.thread_time() - start
+
+
+@dataclass(frozen=True)
+class Row:
+    """Microseconds per tree of one size, and the kernel's lead."""
+
+    size: int
+    deepest: int
+    networkx: float
+    numpy_rows: float
+    numpy_doubling: float
+    kernel_one: float
+    kernel_batch: float
+    over_networkx: float
+    over_numpy: float
+
+
+def measure(work: Forests, rounds: int) -> Row:
+    """Check and time all contenders on forests of one size."""
+    check(work)
+    seconds = take_turns(contenders(work), rounds)
+    each = {name: value / BATCH * 1e6 for name, value in seconds.items()}
+    return Row(
+        size=work.size,
+        deepest=int(batch_matrices(*work.flat()).depth.max()),
+        **{name: round(value, 2) for name, value in each.items()},
+        over_networkx=round(each["networkx"] / each["kernel_batch"], 1),
+        over_numpy=round(min(each["numpy_rows"], each["numpy_doubling"]) / each["kernel_batch"], 1),
+    )
+
+
+def pairs(trees: list[Parents]) -> FlatExamples:
+    """Pairs of real-sized segments, about 64 pieces with their special tokens."""
+    segments = []
+    for at in range(2 * BATCH):
+        parents = forests(27 + at % 8, "", trees[at:] + trees[:at]).parents[0]
+        number = np.arange(len(parents), dtype=np.int32)
+        tags = (number % 17).astype(np.uint8)
+        spans = np.stack([number, number + 1], axis=1)
+        segments.append(SegmentFeatures(number, parents, number, tags, tags, 0 * number, spans))
+    return FlatExamples.from_segments(list(zip(segments[::2], segments[1::2], strict=True)))
+
+
+def measure_assembly(trees: list[Parents], rounds: int) -> dict[str, float]:
+    """Pairs a second on one core: with matrices, cut to 48 pieces, and vectors alone."""
+    examples, buffers = pairs(trees), BatchBuffers()
+    special = SpecialTokens(prefix=(1,), separator=(2,), suffix=(2,), pad_id=0, vocab_size=3)
+    specs = {
+        "matrices": AssemblySpec(max_length=128),
+        "truncated": AssemblySpec(max_length=48),
+        "vectors": AssemblySpec(matrices=()),
+    }
+    calls = {
+        name: lambda spec=spec: assemble_batch(examples, special, spec, buffers)
+        for name, spec in specs.items()
+    }
+    seconds = take_turns(calls, rounds)
+    pieces = float(calls["matrices"]()["lengths"].mean())
+    return {"pieces": pieces, **{name: round(BATCH / value) for name, value in seconds.items()}}
+
+
+# Telling
+
+
+def show(rows: list[Row]) -> None:
+    names = ("networkx", "numpy_rows", "numpy_doubling", "kernel_one", "kernel_batch")
+    print("microseconds a tree    " + "".join(f"{name:>16}" for name in names))
+    for row in rows:
+        print(f"n = {row.size:<19}" + "".join(f"{getattr(row, name):16.2f}" for name in names))
+    for row in rows:
+        print(
+            f"n = {row.size}: {row.over_networkx:.0f} times the networkx rate, "
+            f"{row.over_numpy:.1f} times the best plain numpy one"
+        )
+
+
+def verdict(rows: list[Row], assembly: dict[str, float]) -> Iterator[str]:
+    """The targets that were missed."""
+    for row in (row for row in rows if row.size == AT):
+        if row.over_networkx < NETWORKX_TARGET:
+            yield f"less than {NETWORKX_TARGET} times networkx at {AT}"
+        if row.over_numpy < NUMPY_TARGET:
+            yield f"less than {NUMPY_TARGET} times plain numpy at {AT}"
+    if assembly["matrices"] < EXAMPLES_TARGET:
+        yield f"fewer than {EXAMPLES_TARGET} pairs a second"
+
+
+def restart_on_one_thread() -> None:
+    """Numpy reads these when it is imported; small products gain nothing from more threads."""
+    limits = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL")}
+    if not limits.items() <= os.environ.items():
+        os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **limits})
+
+
+def main() -> int:
+    restart_on_one_thread()
+    parser = argparse.ArgumentParser(description="The matrix kernel against networkx and numpy.")
+    parser.add_argument("--sizes", default="40,128,384", help="nodes of a tree, comma-separated")
+    parser.add_argument("--rounds", type=int, default=15)
+    arguments = parser.parse_args()
+    source, trees = sentences()
+    sizes = [int(size) for size in arguments.sizes.split(",")]
+    rows = [measure(forests(size, source, trees), arguments.rounds) for size in sizes]
+    assembly = measure_assembly(trees, arguments.rounds)
+    print(f"{source}, batches of {BATCH}, one thread, medians of {arguments.rounds} rounds")
+    show(rows)
+    print(
+        f"assemble_batch, pairs of {assembly['pieces']:.0f} pieces a second: "
+        f"{assembly['matrices']:,} with matrices, {assembly['truncated']:,} cut to 48 pieces, "
+        f"{assembly['vectors']:,} vectors only"
+    )
+    missed = list(verdict(rows, assembly))
+    print("missed: " + "; ".join(missed) if missed else "all targets met")
+    write(source, rows, assembly, arguments.rounds)
+    return 1 if missed else 0
+
+
+def write(source: str, rows: list[Row], assembly: dict[str, float], rounds: int) -> None:
+    now = datetime.now(UTC)
+    path = RESULTS / f"matrices-{now:%Y-%m-%d}.json"
+    content = {
+        "date": now.isoformat(timespec="seconds"),
+        "machine": {"cpu": platform.machine(), "cores": os.cpu_count()},
+        "versions": {"numpy": np.__version__, "networkx": nx.__version__},
+        "trees": source,
+        "batch": BATCH,
+        "rounds": rounds,
+        "microseconds_per_tree": [asdict(row) for row in rows],
+        "pairs_per_second": assembly,
+    }
+    RESULTS.mkdir(exist_ok=True)
+    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    print(f"written to {path}")
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,407 @@
+"""Batches worked by hand: published conventions, released bugs, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import ArrayLike, NDArray
+
+from syntax.assembly import (
+    AssemblySpec,
+    BatchBuffers,
+    FlatExamples,
+    SegmentFeatures,
+    SpecialTokens,
+    assemble_batch,
+    kernels,
+)
+from syntax.errors import (
+    CycleError,
+    HeadOutOfRangeError,
+    InputError,
+    SpecError,
+    UnknownNameError,
+)
+from syntax.matrices import MATRICES, tree_depth
+
+BERT = SpecialTokens(
+    prefix=(101,), separator=(102,), suffix=(102,), pad_id=0, vocab_size=30522, mask_id=103
+)
+XLMR = SpecialTokens(
+    prefix=(0,),
+    separator=(2, 2),
+    suffix=(2,),
+    pad_id=1,
+    vocab_size=250002,
+    segment_type_ids=(0, 0),
+    unk_id=3,
+)
+
+
+def segment(heads: list[int], words: list[int] | None = None, first: int = 0) -> SegmentFeatures:
+    size = len(heads)
+    return SegmentFeatures(
+        input_ids=np.arange(first, first + size, dtype=np.int32),
+        head=np.array(heads, np.int32),
+        word_ids=np.array(range(size) if words is None else words, np.int32),
+        upos=np.full(size, 7, np.uint8),
+        deprel=np.full(size, 8, np.uint8),
+        sentence_ids=np.zeros(size, np.int32),
+        offsets=np.zeros((size, 2), np.int32),
+    )
+
+
+def assemble(
+    *examples: list[SegmentFeatures], special: SpecialTokens = BERT, **options: Any
+) -> dict[str, NDArray[Any]]:
+    flat = FlatExamples.from_segments(examples)
+    return assemble_batch(flat, special, AssemblySpec(**options))
+
+
+# A: "dogs bark loudly", bark the root.  B: "it purrs".
+DOGS = segment([1, -1, 1], first=10)
+CAT = segment([1, -1], first=20)
+
+
+class TestOneSegment:
+    def test_everything_hangs_from_cls(self) -> None:
+        batch = assemble([DOGS])
+        assert batch["input_ids"].tolist() == [[101, 10, 11, 12, 102]]
+        assert batch["parents"].tolist() == [[-1, 2, 0, 2, 0]]
+        assert batch["depth"].tolist() == [[0, 2, 1, 2, 1]]
+        assert batch["distance"].tolist() == [
+            [
+                [0, 2, 1, 2, 1],
+                [2, 0, 1, 2, 3],
+                [1, 1, 0, 1, 2],
+                [2, 2, 1, 0, 3],
+                [1, 3, 2, 3, 0],
+            ]
+        ]
+        # CLS is an ancestor of everything: its column is all true, its row only itself.
+        assert batch["ancestor"][0, :, 0].all()
+        assert batch["ancestor"][0, 0].tolist() == [True, False, False, False, False]
+
+    def test_without_joint_root_specials_are_alone(self) -> None:
+        batch = assemble([DOGS], joint_root=False)
+        assert batch["parents"].tolist() == [[-1, 2, -1, 2, -1]]
+        assert batch["depth"].tolist() == [[0, 1, 0, 1, 0]]
+        assert batch["distance"][0, 0].tolist() == [0, 255, 255, 255, 255]
+        assert batch["distance"][0, 4].tolist() == [255, 255, 255, 255, 0]
+
+    def test_several_sentences_are_siblings_under_cls(self) -> None:
+        batch = assemble([segment([-1, 0, -1, 2])])
+        assert batch["depth"].tolist() == [[0, 1, 2, 1, 2, 1]]
+        assert batch["distance"][0, 2, 4] == 4
+
+    def test_a_piece_without_word_stays_isolated(self) -> None:
+        batch = assemble([segment([-1, -2, 0], [0, -1, 1])])
+        assert batch["distance"][0, 2].tolist() == [255, 255, 0, 255, 255]
+        assert batch["depth"].tolist() == [[0, 1, 0, 2, 1]]
+        assert batch["parents"].tolist() == [[-1, 0, -1, 1, 0]]
+        assert batch["ancestor"][0, 2].tolist() == [False, False, True, False, False]
+
+    def test_an_empty_text_is_its_frame(self) -> None:
+        batch = assemble([segment([])], separator_edge="last_piece")
+        assert batch["input_ids"].tolist() == [[101, 102]]
+        assert batch["parents"].tolist() == [[-1, 0]]
+
+    def test_padding(self) -> None:
+        batch = assemble([DOGS], [segment([-1], first=30)], special=XLMR)
+        assert batch["input_ids"].tolist() == [[0, 10, 11, 12, 2], [0, 30, 2, 1, 1]]
+        assert batch["attention_mask"].tolist() == [[True] * 5, [True] * 3 + [False] * 2]
+        assert batch["special_tokens_mask"][1].tolist() == [True, False, True, True, True]
+        assert batch["lengths"].tolist() == [5, 3]
+        assert (batch["distance"][1, 3:] == 255).all()
+        assert (batch["distance"][1, :, 3:] == 255).all()
+        assert not batch["ancestor"][1, 3:].any()
+        assert batch["parents"][1].tolist() == [-1, 0, 0, -1, -1]
+
+    def test_the_length_is_a_multiple_when_asked(self) -> None:
+        assert assemble([DOGS], pad_to_multiple_of=8)["distance"].shape == (1, 8, 8)
+
+
+class TestPairs:
+    def test_bert(self) -> None:
+        batch = assemble([DOGS, CAT])
+        assert batch["input_ids"].tolist() == [[101, 10, 11, 12, 102, 20, 21, 102]]
+        assert batch["token_type_ids"].tolist() == [[0, 0, 0, 0, 0, 1, 1, 1]]
+        assert batch["segment_ids"].tolist() == [[-1, 0, 0, 0, -1, 1, 1, -1]]
+        assert batch["word_ids"].tolist() == [[-1, 0, 1, 2, -1, 0, 1, -1]]
+
+    def test_xlm_r_separates_by_two_and_knows_no_types(self) -> None:
+        batch = assemble([DOGS, CAT], special=XLMR)
+        assert batch["input_ids"].tolist() == [[0, 10, 11, 12, 2, 2, 20, 21, 2]]
+        assert not batch["token_type_ids"].any()
+
+    def test_a_third_segment_goes_on_as_the_second(self) -> None:
+        batch = assemble([DOGS, CAT, CAT])
+        assert batch["token_type_ids"].tolist() == [[0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1]]
+        assert batch["segment_ids"][0].tolist() == [-1, 0, 0, 0, -1, 1, 1, -1, 2, 2, -1]
+
+    def test_both_roots_hang_from_cls(self) -> None:
+        # Syntax-MBERT: the roots of premise and hypothesis are at depth 1, two edges apart.
+        batch = assemble([DOGS, CAT])
+        assert batch["depth"][0, [2, 6]].tolist() == [1, 1]
+        assert batch["distance"][0, 2, 6] == 2
+
+    def test_separators_hang_from_cls_as_published(self) -> None:
+        batch = assemble([DOGS, CAT])
+        assert batch["distance"][0, 0, [4, 7]].tolist() == [1, 1]
+
+    def test_separators_hang_from_the_last_piece_as_released(self) -> None:
+        # The distance from CLS is the last piece's depth and one more.
+        batch = assemble([DOGS, CAT], separator_edge="last_piece")
+        assert batch["parents"][0, [4, 7]].tolist() == [3, 6]
+        assert batch["distance"][0, 0, [4, 7]].tolist() == [2 + 1, 1 + 1]
+
+    def test_all_separators_of_a_pair_hang_from_the_last_piece(self) -> None:
+        batch = assemble([DOGS, CAT], special=XLMR, separator_edge="last_piece")
+        assert batch["parents"][0, [4, 5, 8]].tolist() == [3, 3, 7]
+
+    def test_separators_may_hang_from_nothing(self) -> None:
+        batch = assemble([DOGS, CAT], separator_edge="none")
+        assert (batch["distance"][0, 4, [0, 1, 2, 3, 5, 6, 7]] == 255).all()
+
+    def test_gat_attends_within_delta(self) -> None:
+        # Syntax-MBERT's graph attention: allowed iff distance <= delta, oneself included.
+        batch = assemble([DOGS, CAT], [CAT])
+        allowed = batch["distance"] <= 1
+        assert np.flatnonzero(allowed[0, 0]).tolist() == [0, 2, 4, 6, 7]
+        assert np.flatnonzero(allowed[0, 2]).tolist() == [0, 1, 2, 3]
+        assert np.flatnonzero(allowed[0, 1]).tolist() == [1, 2]
+        assert np.flatnonzero(allowed[1, 0]).tolist() == [0, 2, 3]
+        for delta in (0, 4, 254):
+            within = batch["distance"] <= delta
+            assert not within[1, 4:].any()
+            assert not within[1, :, 4:].any()
+            assert within[0].diagonal().all()
+
+
+class TestTruncation:
+    def test_the_longest_loses_its_end_and_ties_the_last_segment(self) -> None:
+        # 3 and 2 pieces: first A loses one, then at 2 and 2 B loses one, then A, then B.
+        kept = {
+            limit: assemble([DOGS, CAT], max_length=limit)["input_ids"][0].tolist()
+            for limit in (8, 7, 6, 5, 4, 3)
+        }
+        assert kept == {
+            8: [101, 10, 11, 12, 102, 20, 21, 102],
+            7: [101, 10, 11, 102, 20, 21, 102],
+            6: [101, 10, 11, 102, 20, 102],
+            5: [101, 10, 102, 20, 102],
+            4: [101, 10, 102, 102],
+            3: [101, 102, 102],
+        }
+
+    def test_matrices_stay_those_of_the_whole_tree(self) -> None:
+        # "dogs" and "it" keep their depth 2 and distance 4 though both roots are gone.
+        batch = assemble([DOGS, CAT], max_length=5)
+        assert batch["depth"].tolist() == [[0, 2, 1, 2, 1]]
+        assert batch["distance"][0, 1].tolist() == [2, 0, 3, 4, 3]
+        assert batch["parents"].tolist() == [[-1, 0, 0, 0, 0]]
+        assert batch["ancestor"][0, 1].tolist() == [True, True, False, False, False]
+
+    def test_a_separator_keeps_its_place_below_a_deleted_last_piece(self) -> None:
+        # As released: the kept [SEP] hangs from the last piece, deleted or not.
+        batch = assemble([DOGS, CAT], max_length=5, separator_edge="last_piece")
+        assert batch["depth"].tolist() == [[0, 2, 3, 2, 2]]
+        # SEP - loudly - bark - dogs, of which the middle two are gone
+        assert batch["distance"][0, 2, 1] == 3
+        assert batch["parents"].tolist() == [[-1, 0, 0, 0, 0]]
+
+    def test_one_segment_only(self) -> None:
+        first = assemble([DOGS, CAT], max_length=6, truncation="only_first")
+        assert first["input_ids"].tolist() == [[101, 10, 102, 20, 21, 102]]
+        second = assemble([DOGS, CAT], max_length=6, truncation="only_second")
+        assert second["input_ids"].tolist() == [[101, 10, 11, 12, 102, 102]]
+
+    def test_broadcast_pieces_show_a_word_that_is_cut_in_two(self) -> None:
+        # "play ##ing ##s" of one word, and one word that hangs from it
+        word = segment([-1, 0, 0, 0], [0, 0, 0, 1])
+        batch = assemble([word], max_length=4, policy="broadcast", separator_edge="last_piece")
+        assert batch["input_ids"].tolist() == [[101, 0, 1, 102]]
+        assert batch["distance"].tolist() == [
+            [[0, 1, 1, 3], [1, 0, 0, 2], [1, 0, 0, 2], [3, 2, 2, 0]]
+        ]
+        assert batch["depth"].tolist() == [[0, 1, 1, 3]]
+
+    @pytest.mark.parametrize("truncation", ["longest_first", "only_first", "only_second", "none"])
+    def test_no_room_for_the_special_tokens(self, truncation: Any) -> None:
+        message = "max_length 2 is smaller than the 3 special tokens around 2 segments"
+        with pytest.raises(SpecError, match=message) as caught:
+            assemble([DOGS, CAT], max_length=2, truncation=truncation)
+        assert caught.value.detail["limit"] == 2
+
+    def test_too_long_without_truncation(self) -> None:
+        assert assemble([DOGS, CAT], max_length=8, truncation="none")["lengths"].tolist() == [8]
+        with pytest.raises(SpecError) as caught:
+            assemble([CAT], [DOGS, CAT], max_length=7, truncation="none")
+        message = str(caught.value)
+        assert "example 1 of the batch has 8 pieces" in message
+        assert "more than max_length 7" in message
+        assert "raise max_length" in message
+        assert caught.value.detail == {"example": 1, "length": 8, "limit": 7}
+
+    @pytest.mark.parametrize(
+        ("examples", "truncation", "limit"),
+        [
+            ([[DOGS, CAT]], "only_first", 4),
+            ([[DOGS, CAT]], "only_second", 5),
+            ([[DOGS]], "only_second", 4),
+        ],
+    )
+    def test_the_other_segment_alone_is_too_long(
+        self, examples: list[list[SegmentFeatures]], truncation: Any, limit: int
+    ) -> None:
+        with pytest.raises(SpecError, match=f"{truncation!r} cannot make it fit.*longest_first"):
+            assemble(*examples, max_length=limit, truncation=truncation)
+
+
+class TestRefused:
+    def test_a_cycle_names_its_segment(self) -> None:
+        # Syntax-MBERT as released gives a smaller matrix instead.
+        with pytest.raises(CycleError, match=r"example 1 of the batch, segment 1: .*\[0, 1\]"):
+            assemble([CAT], [DOGS, segment([1, 0, -1])])
+
+    @pytest.mark.parametrize("policy", ["attach", "broadcast", "chain", "copy_head", "none"])
+    def test_a_cycle_within_a_word_hides_behind_no_policy(self, policy: str) -> None:
+        with pytest.raises(CycleError):
+            assemble([segment([1, 0, -1], [0, 0, 1])], policy=policy)
+
+    @pytest.mark.parametrize("head", [2, 5, -3])
+    def test_a_head_in_another_segment_is_out_of_range(self, head: int) -> None:
+        message = f"example 0 of the batch, segment 1: node 0 has parent {head}"
+        with pytest.raises(HeadOutOfRangeError, match=message):
+            assemble([DOGS, segment([head, -1]), DOGS])
+
+    def test_an_example_without_segments(self) -> None:
+        with pytest.raises(SpecError, match="example 1 of the batch has no segment"):
+            assemble([DOGS], [])
+
+    def test_a_joint_root_needs_a_token(self) -> None:
+        bare = replace(BERT, prefix=())
+        with pytest.raises(SpecError, match="joint_root=False"):
+            assemble([DOGS], special=bare)
+        assert assemble([DOGS], special=bare, joint_root=False)["input_ids"].shape == (1, 4)
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"max_length": 0}, "max_length is 0; it must be at least 1"),
+            ({"pad_to_multiple_of": 0}, "pad_to_multiple_of is 0"),
+            ({"truncation": "first"}, "truncation is 'first'; it must be one of longest_first"),
+            ({"separator_edge": "cls"}, "separator_edge is 'cls'; it must be one of root"),
+        ],
+    )
+    def test_specs_that_cannot_be(self, options: dict[str, Any], message: str) -> None:
+        with pytest.raises(SpecError, match=message):
+            AssemblySpec(**options)
+
+    @pytest.mark.parametrize("options", [{"policy": "atach"}, {"matrices": ("distances",)}])
+    def test_unknown_names_are_met_with_the_nearest(self, options: dict[str, Any]) -> None:
+        with pytest.raises(UnknownNameError, match="Did you mean"):
+            AssemblySpec(**options)
+
+
+class TestFlatExamples:
+    def test_columns_must_agree(self) -> None:
+        with pytest.raises(InputError, match="columns of a segment differ in length"):
+            replace(DOGS, upos=np.zeros(2, np.uint8))
+        flat = FlatExamples.from_segments([[DOGS]])
+        with pytest.raises(InputError, match="columns of a batch differ in length"):
+            replace(flat, head=np.zeros(2, np.int32))
+
+    @pytest.mark.parametrize(
+        "offsets",
+        [{"segment_offsets": [0, 2]}, {"example_offsets": [0, 2]}, {"example_offsets": 1}],
+    )
+    def test_offsets_must_span(self, offsets: dict[str, ArrayLike]) -> None:
+        with pytest.raises(InputError, match="ascending from 0 to"):
+            replace(FlatExamples.from_segments([[DOGS]]), **offsets)  # type: ignore[arg-type]
+
+    def test_stored_dtypes_and_read_only_columns_are_taken(self) -> None:
+        expected = assemble([DOGS, CAT])
+        flat = FlatExamples.from_segments([[DOGS, CAT]])
+        narrow = {"head": np.int16, "word_ids": np.int16, "input_ids": np.int64}
+        columns = {name: getattr(flat, name).astype(dtype) for name, dtype in narrow.items()}
+        columns["upos"] = np.frombuffer(flat.upos.tobytes(), np.uint8)
+        batch = assemble_batch(replace(flat, **columns), BERT, AssemblySpec())
+        for name, array in expected.items():
+            np.testing.assert_array_equal(batch[name], array)
+        assert len(kernels.gather.signatures) == len(kernels.place.signatures) == 1
+
+    def test_lengths_count_pieces(self) -> None:
+        flat = FlatExamples.from_segments([[DOGS, CAT], [CAT], [segment([])]])
+        assert len(flat) == 3
+        assert flat.lengths.tolist() == [5, 2, 0]
+        assert flat.take([2, 0, 0]).lengths.tolist() == [0, 5, 5]
+        assert flat.take([1]).input_ids.tolist() == [20, 21]
+        assert len(flat.take([])) == 0
+
+    def test_an_empty_batch_is_empty(self) -> None:
+        batch = assemble()
+        assert batch["input_ids"].shape == (0, 0)
+        assert batch["distance"].shape == (0, 0, 0)
+
+    def test_only_what_was_asked_is_made(self) -> None:
+        assert "distance" not in assemble([DOGS], matrices=("depth.v1",))
+        assert {"distance", "depth", "ancestor"}.isdisjoint(assemble([DOGS], matrices=()))
+
+
+@pytest.mark.parametrize("special", [BERT, XLMR])
+def test_special_tokens_survive_json(special: SpecialTokens) -> None:
+    content = special.to_json()
+    assert SpecialTokens.from_json(content) == special
+    assert content["prefix"] == list(special.prefix)
+    assert special.count(1) == 2
+    assert special.count(2) == 2 + len(special.separator)
+
+
+def common_depth(parents: ArrayLike) -> NDArray[Any]:
+    """Depth of the lowest common ancestor; -1 in different trees."""
+    parents = np.asarray(parents)
+    walks = []
+    for node in range(len(parents)):
+        walks.append([node])
+        while parents[walks[-1][-1]] >= 0:
+            walks[-1].append(int(parents[walks[-1][-1]]))
+    depth = tree_depth(parents)
+    return np.array(
+        [[max((int(depth[x]) for x in {*a} & {*b}), default=-1) for b in walks] for a in walks],
+        np.int16,
+    ).reshape(len(walks), len(walks))
+
+
+@pytest.fixture
+def newcomer() -> Iterator[str]:
+    """A matrix of somebody else's, registered while a test runs."""
+    MATRICES.add("common_depth.v1", common_depth)
+    yield "common_depth"
+    del MATRICES._items["common_depth.v1"]
+
+
+def test_a_matrix_of_somebody_elses_is_made_example_by_example(newcomer: str) -> None:
+    word = segment([-1, 0, 0, 0], [0, 0, 1, 2])
+    batch = assemble([word], [CAT], matrices=(newcomer, "depth"), policy="broadcast", max_length=5)
+    assert batch["input_ids"].tolist() == [[101, 0, 1, 2, 102], [101, 20, 21, 102, 0]]
+    assert batch[newcomer].dtype == np.int16
+    assert batch[newcomer].tolist() == [
+        [[0, 0, 0, 0, 0], [0, 1, 1, 1, 0], [0, 1, 1, 1, 0], [0, 1, 1, 2, 0], [0, 0, 0, 0, 1]],
+        [[0, 0, 0, 0, 0], [0, 2, 1, 0, 0], [0, 1, 1, 0, 0], [0, 0, 0, 1, 0], [0, 0, 0, 0, 0]],
+    ]
+
+
+def test_a_ring_of_memory_holds_as_many_batches() -> None:
+    flat = FlatExamples.from_segments([[DOGS, CAT]])
+    ring = [BatchBuffers(), BatchBuffers()]
+    batches = [assemble_batch(flat, BERT, AssemblySpec(), ring[at % 2]) for at in range(4)]
+    assert np.shares_memory(batches[0]["input_ids"], batches[2]["input_ids"])
+    assert not np.shares_memory(batches[2]["input_ids"], batches[3]["input_ids"])
+    held = sum(buffers.nbytes for buffers in ring)
+    assemble_batch(flat, BERT, AssemblySpec(), ring[0])
+    assert sum(buffers.nbytes for buffers in ring) == held

@@ -1,0 +1,50 @@
+"""Parses and features on disk, queried with SQL, streamed to trainers.
+
+Names are imported when they are first used, so that the command line starts without Arrow.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from featurestore.dataset import FeatureDataset
+    from featurestore.records import (
+        DatasetHandle,
+        DatasetInfo,
+        Drop,
+        ExampleRow,
+        ParseRecord,
+        Part,
+        Transaction,
+    )
+    from featurestore.store import FeatureStore, open_store
+    from featurestore.stream.iterator import FeatureStream
+
+__all__ = [
+    "DatasetHandle",
+    "DatasetInfo",
+    "Drop",
+    "ExampleRow",
+    "FeatureDataset",
+    "FeatureStore",
+    "FeatureStream",
+    "ParseRecord",
+    "Part",
+    "Transaction",
+    "open_store",
+]
+
+_HOMES = {
+    "FeatureDataset": "featurestore.dataset",
+    "FeatureStore": "featurestore.store",
+    "FeatureStream": "featurestore.stream.iterator",
+    "open_store": "featurestore.store",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES.get(name, "featurestore.records")), name)

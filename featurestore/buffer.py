@@ -1,0 +1,186 @@
+"""Group commit: many small writes share one commit, made by rows or by age."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import Final
+
+from featurestore.records import ParseRecord
+from syntax.errors import StoreError
+
+_LOG: Final = logging.getLogger(__name__)
+_RETRY_SECONDS: Final = 1.0
+_FULL: Final = 40
+"""Commits' worth of records that may wait; a writer that comes on top of them is held back."""
+
+
+class WriteBuffer:
+    """Collects records and commits them in groups from a background thread.
+
+    A record can be read from the moment `put` returns, and survives the death of the process from
+    the moment its commit returns; ``durable`` waits for that. A failed commit is reported to all
+    who wait for it, and its records stay and are tried again.
+
+    Args:
+        commit: Writes records durably, or raises.
+        rows: Records that make a commit due at once.
+        seconds: Age of the oldest record that makes a commit due.
+    """
+
+    def __init__(
+        self, commit: Callable[[Sequence[ParseRecord]], object], rows: int, seconds: float
+    ) -> None:
+        self._commit = commit
+        self._rows = rows
+        self._seconds = seconds
+        self._waiting: dict[str, ParseRecord] = {}
+        self._leaving: dict[str, ParseRecord] = {}
+        self._next_round: Future[None] = Future()
+        self._this_round: Future[None] = Future()
+        self._due_at = 0.0
+        self._not_before = 0.0
+        self._urgent = False
+        self._closed = False
+        self._error: Exception | None = None
+        self._lost: Exception | None = None
+        self._thread: threading.Thread | None = None
+        self._changed = threading.Condition()
+
+    def get_many(self, keys: Sequence[str]) -> dict[str, ParseRecord]:
+        """The buffered records among ``keys``."""
+        with self._changed:
+            if not self._waiting and not self._leaving:
+                return {}
+            buffered = {**self._leaving, **self._waiting}
+        return {key: buffered[key] for key in keys if key in buffered}
+
+    def put(self, record: ParseRecord, durable: bool = False) -> None:
+        """Buffer a record; with ``durable``, return when it is committed.
+
+        Raises:
+            StoreError: The store is closed, or the commit failed (the record stays buffered).
+        """
+        with self._changed:
+            self._admit()
+            round_ = self._add(record)
+            self._changed.notify_all()
+        if durable:
+            round_.result()
+
+    def flush(self) -> None:
+        """Commit what is buffered now.
+
+        Raises:
+            StoreError: The commit failed; the records stay buffered.
+        """
+        with self._changed:
+            leaving = self._this_round if self._leaving else None
+            waiting = self._next_round if self._waiting else None
+            self._urgent = waiting is not None
+            self._changed.notify_all()
+        for round_ in (leaving, waiting):
+            if round_ is not None:
+                round_.result()
+
+    def close(self) -> None:
+        """Commit what is buffered and end the thread; a second call does nothing.
+
+        Raises:
+            StoreError: The last commit failed, and its records are lost.
+        """
+        with self._changed:
+            thread, self._thread = self._thread, None
+            self._closed = True
+            self._changed.notify_all()
+        if thread is None:
+            return
+        atexit.unregister(self.close)
+        thread.join()
+        if self._lost is not None:
+            raise self._lost
+
+    def _admit(self) -> None:
+        """Hold the caller back while the buffer is full and commits go through."""
+        self._changed.wait_for(lambda: self._closed or not self._is_full() or self._error)
+        if self._closed:
+            raise StoreError("the store is closed; open it again to write")
+        if self._is_full():
+            raise StoreError(
+                f"{len(self._waiting)} parses wait to be written and commits fail: {self._error}"
+            )
+
+    def _is_full(self) -> bool:
+        return len(self._waiting) >= _FULL * self._rows
+
+    def _add(self, record: ParseRecord) -> Future[None]:
+        if record.key in self._leaving:
+            return self._this_round
+        if not self._waiting:
+            self._due_at = time.monotonic() + self._seconds
+        self._waiting[record.key] = record
+        self._start()
+        return self._next_round
+
+    def _start(self) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="group-commit", daemon=True)
+            self._thread.start()
+            # A daemon thread dies with the interpreter, so an ordinary exit has to flush.
+            atexit.register(self.close)
+
+    def _run(self) -> None:
+        while self._take():
+            try:
+                self._commit(list(self._leaving.values()))
+            except Exception as error:
+                self._fail(error)
+            else:
+                self._succeed()
+
+    def _take(self) -> bool:
+        """Wait until a commit is due and move its records; ``False`` when all is done."""
+        with self._changed:
+            while (wait := self._seconds_until_due()) != 0.0:
+                if self._closed:
+                    return False
+                self._changed.wait(wait)
+            self._leaving, self._waiting = self._waiting, {}
+            self._this_round, self._next_round = self._next_round, Future()
+            self._urgent = False
+            return True
+
+    def _seconds_until_due(self) -> float | None:
+        """Seconds until a commit is due; ``None`` while nothing waits."""
+        if not self._waiting:
+            return None
+        if self._closed or self._urgent:
+            return 0.0
+        due_at = 0.0 if len(self._waiting) >= self._rows else self._due_at
+        return max(0.0, max(due_at, self._not_before) - time.monotonic())
+
+    def _succeed(self) -> None:
+        with self._changed:
+            self._leaving = {}
+            self._error = None
+            round_ = self._this_round
+            self._changed.notify_all()
+        round_.set_result(None)
+
+    def _fail(self, error: Exception) -> None:
+        """Take the records back, or give them up when the store is closing; tell who waits."""
+        with self._changed:
+            if self._closed:
+                self._lost = error
+            else:
+                self._waiting = {**self._leaving, **self._waiting}
+                self._not_before = time.monotonic() + _RETRY_SECONDS
+            count, self._leaving, self._error = len(self._leaving), {}, error
+            round_ = self._this_round
+            self._changed.notify_all()
+        _LOG.warning("a group commit of %d parses failed: %s", count, error)
+        round_.set_exception(error)

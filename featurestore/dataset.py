@@ -1,0 +1,292 @@
+"""A dataset pinned at a version: its length, its report, its streams."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from featurestore.files import FileReader
+from featurestore.index import KeyIndex, keys_of
+from featurestore.records import Drop, key_bytes
+from featurestore.rows import RowIndex, read_row_index
+from featurestore.tables.card import DatasetCard
+from featurestore.tables.delta import DataFile, in_partition
+from syntax.errors import SpecError, UnknownDatasetError, UnknownParserError
+from syntax.examples import DatasetSpec, LabelSpec
+from syntax.registry import unknown_name
+
+if TYPE_CHECKING:
+    from featurestore.store import FeatureStore
+    from featurestore.stream.iterator import FeatureStream
+    from syntax.assembly import SpecialTokens
+
+
+class FeatureDataset:
+    """The examples of one dataset version, split and choice of languages and parser.
+
+    Attributes:
+        name: Name of the dataset.
+        version: Version of the table; pass it to `FeatureStore.dataset` to read the same again.
+        card: Fields, labels, tokenizer.
+        rows: Where the examples lie.
+        reader: Reader of the table's files.
+    """
+
+    def __init__(
+        self,
+        store: FeatureStore,
+        card: DatasetCard,
+        version: int,
+        rows: RowIndex,
+        reader: FileReader,
+    ) -> None:
+        self._store = store
+        self.name = card.name
+        self.card = card
+        self.version = version
+        self.rows = rows
+        self.reader = reader
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def special_tokens(self) -> SpecialTokens:
+        """Special tokens that streams put around the segments."""
+        return self.card.special_tokens
+
+    @property
+    def labels(self) -> tuple[LabelSpec, ...]:
+        """Label columns."""
+        return self.card.labels
+
+    @property
+    def parts(self) -> tuple[tuple[str, str], ...]:
+        """Split and language of each partition that is read."""
+        return tuple(self.rows.parts[part] for part in np.unique(self.rows.part))
+
+    @cached_property
+    def parsers(self) -> dict[str, dict[str, Any]]:
+        """What each parser behind the examples is, by fingerprint; empty if nobody said."""
+        known = self._store.fingerprints.all("parser")
+        used = (self.rows.parsers[index] for index in np.unique(self.rows.parser))
+        return {parser: known.get(parser, {}) for parser in used}
+
+    @cached_property
+    def fingerprints(self) -> dict[str, Any]:
+        """What a run should record beside the version: tokenizer, parsers, and the content."""
+        content = hashlib.blake2b(self.rows.keys.astype(">u8").tobytes(), digest_size=16)
+        return {
+            "tokenizer": self.card.tokenizer_fingerprint,
+            "parsers": sorted(self.parsers),
+            "examples": content.hexdigest(),
+        }
+
+    @cached_property
+    def spec(self) -> DatasetSpec:
+        """Fields and labels, and the origin and terms of the partitions that are read.
+
+        Several languages give ``lang="*"``, several splits ``split="*"``; sources and licences
+        are joined by ``"; "``.
+        """
+        origins = [origin for part in self.parts for origin in self._origins(part)]
+        return DatasetSpec(
+            name=self.name,
+            split=_only([split for split, _ in self.parts]),
+            lang=_only([lang for _, lang in self.parts]),
+            fields=self.card.fields,
+            labels=self.card.labels,
+            mode=origins[0].get("mode", "raw") if origins else "raw",
+            source=_joined([origin.get("source", "") for origin in origins]),
+            licence=_joined([origin.get("licence", "") for origin in origins]),
+        )
+
+    def _origins(self, part: tuple[str, str]) -> list[dict[str, Any]]:
+        """What writers said about a partition."""
+        wanted = {"name": self.name, "tokenizer": self.card.tokenizer_fingerprint}
+        wanted.update(split=part[0], lang=part[1])
+        described = self._store.fingerprints.all("split").values()
+        return [content for content in described if wanted.items() <= content.items()]
+
+    @cached_property
+    def report(self) -> dict[str, int]:
+        """Number of examples that are missing here, by reason, as jobs reported them.
+
+        An example that a later run could use after all does not count.
+        """
+        return dict(Counter(drop.reason for drop in self.drops()).most_common())
+
+    def drops(self) -> list[Drop]:
+        """The examples that are missing here, one drop each."""
+        table, tokenizer = self._store.drops, self.card.tokenizer_fingerprint
+        drops = [drop for part in self.parts for drop in table.of(self.name, tokenizer, *part)]
+        latest = {(drop.split, drop.lang, drop.example_id): drop for drop in drops}
+        return self._still_missing(list(latest.values()))
+
+    def _still_missing(self, drops: list[Drop]) -> list[Drop]:
+        index = KeyIndex()
+        index.add(self.rows.keys, 0)
+        keyed = [drop for drop in drops if drop.example_key]
+        found = index.find(keys_of(key_bytes([drop.example_key for drop in keyed]))).found
+        stored = {drop.example_key for drop, here in zip(keyed, found, strict=True) if here}
+        return [drop for drop in drops if drop.example_key not in stored]
+
+    def stream(
+        self,
+        batch_size: int = 32,
+        seed: int = 0,
+        epoch: int = 0,
+        rank: int = 0,
+        world_size: int = 1,
+        max_length: int | None = 128,
+        policy: str = "attach",
+        shuffle: bool = True,
+        bucket: bool = True,
+        matrices: tuple[str, ...] | Literal["stored"] = ("distance", "depth", "ancestor"),
+        buffers: Literal["fresh", "ring"] = "fresh",
+        drop_last: bool = False,
+        prefetch: int = 0,
+        pool: int = 8,
+        joint_root: bool = True,
+        separator_edge: Literal["root", "last_piece", "none"] = "root",
+        truncation: Literal["longest_first", "only_first", "only_second", "none"] = "longest_first",
+        pad_to_multiple_of: int = 1,
+    ) -> FeatureStream:
+        """One epoch of batches.
+
+        Args:
+            batch_size: Examples in a batch.
+            seed: With ``epoch``, chooses the order, which is the same for every world size.
+            epoch: Number of the epoch.
+            rank: This rank.
+            world_size: Number of ranks. They take turns over one global sequence of batches;
+                every rank gets the same number of batches, and nothing is lost or repeated
+                (`order.next_turn`).
+            max_length: Longest sequence, special tokens included; ``None`` cuts nothing.
+            policy: Subword policy.
+            shuffle: ``False`` gives sequence order (``seq``).
+            bucket: Batch examples of like length; only when shuffled.
+            matrices: Which matrices to derive; ``()`` for vectors only, when the device derives
+                them; ``"stored"`` reads the stored ones, which is slower and needs ``attach``.
+            buffers: ``"fresh"`` arrays for every batch, or a ``"ring"`` of reused ones: then a
+                batch is valid until the next one is asked for.
+            drop_last: Leave out the examples that do not fill a batch on every rank.
+            prefetch: Batches that a thread prepares ahead; 0 for none.
+            pool: Chunks of about 256k pieces that are shuffled together.
+            joint_root: As in `syntax.assembly.AssemblySpec`, and so the next three.
+            separator_edge: What separators hang from.
+            truncation: Which segment is shortened.
+            pad_to_multiple_of: The padded length is a multiple of this.
+
+        Raises:
+            SpecError: Options contradict each other or the dataset.
+        """
+        from featurestore.stream.iterator import FeatureStream
+        from featurestore.stream.options import StreamOptions
+
+        options = StreamOptions(
+            batch_size=batch_size,
+            seed=seed,
+            epoch=epoch,
+            rank=rank,
+            world_size=world_size,
+            max_length=max_length,
+            policy=policy,
+            shuffle=shuffle,
+            bucket=bucket,
+            matrices=matrices if matrices == "stored" else tuple(matrices),
+            buffers=buffers,
+            drop_last=drop_last,
+            prefetch=prefetch,
+            pool=pool,
+            joint_root=joint_root,
+            separator_edge=separator_edge,
+            truncation=truncation,
+            pad_to_multiple_of=pad_to_multiple_of,
+        )
+        return FeatureStream(self, options)
+
+
+def open_dataset(
+    store: FeatureStore,
+    name: str,
+    tokenizer: str | None,
+    split: str | None,
+    lang: str | None,
+    version: int | None,
+    parser: str | None,
+) -> FeatureDataset:
+    """A dataset at a version; see `FeatureStore.dataset`."""
+    card, table = store.features.find(name, tokenizer)
+    snapshot = table.snapshot(version)
+    files = _chosen_files(name, snapshot.files, split, lang)
+    reader = FileReader(table.location)
+    rows = _of_parser(store, name, read_row_index(reader, files), parser)
+    return FeatureDataset(store, card, snapshot.version, rows, reader)
+
+
+def _chosen_files(
+    name: str, files: tuple[DataFile, ...], split: str | None, lang: str | None
+) -> list[DataFile]:
+    wanted = {key: value for key, value in (("split", split), ("lang", lang)) if value is not None}
+    chosen = in_partition(files, wanted)
+    if not chosen:
+        held = sorted({f"{file.partition['split']}/{file.partition['lang']}" for file in files})
+        raise unknown_name(
+            f"part of dataset {name!r}", f"{split or '*'}/{lang or '*'}", held, UnknownDatasetError
+        )
+    splits = sorted({file.partition["split"] for file in chosen})
+    if len(splits) > 1:
+        raise SpecError(
+            f"dataset {name!r} has the splits {', '.join(splits)}; pass split=", splits=splits
+        )
+    return chosen
+
+
+def _of_parser(store: FeatureStore, name: str, rows: RowIndex, parser: str | None) -> RowIndex:
+    known = store.fingerprints.all("parser")
+    if parser is not None:
+        rows = _only_parser(name, rows, parser, known)
+    for part in np.unique(rows.part):
+        used = [rows.parsers[index] for index in np.unique(rows.parser[rows.part == part])]
+        if len(used) > 1:
+            raise _several_parsers(name, rows.parts[part], used, known)
+    return rows
+
+
+def _only_parser(
+    name: str, rows: RowIndex, parser: str, known: dict[str, dict[str, Any]]
+) -> RowIndex:
+    names = {fingerprint: known.get(fingerprint, {}).get("name") for fingerprint in rows.parsers}
+    chosen = [
+        index
+        for index, fingerprint in enumerate(rows.parsers)
+        if names[fingerprint] == parser or (len(parser) >= 6 and fingerprint.startswith(parser))
+    ]
+    if not chosen:
+        held = [names[fingerprint] or fingerprint for fingerprint in rows.parsers]
+        raise unknown_name(f"parser of dataset {name!r}", parser, held, UnknownParserError)
+    return rows.select(np.isin(rows.parser, chosen))
+
+
+def _several_parsers(
+    name: str, part: tuple[str, str], used: list[str], known: dict[str, dict[str, Any]]
+) -> SpecError:
+    choices = [f"{known.get(parser, {}).get('name', 'parser')} ({parser[:12]})" for parser in used]
+    return SpecError(
+        f"{part[0]}/{part[1]} of dataset {name!r} was parsed by {', '.join(choices)}; "
+        "pass parser= one of them, by name or fingerprint",
+        parsers=used,
+    )
+
+
+def _only(values: list[str]) -> str:
+    return values[0] if len(set(values)) == 1 else "*"
+
+
+def _joined(values: list[str]) -> str:
+    return "; ".join(dict.fromkeys(value for value in values if value))

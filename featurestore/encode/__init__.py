@@ -1,0 +1,1 @@
+"""Rows to Arrow tables and back, a column at a time."""

@@ -1,0 +1,92 @@
+"""Parse records as rows of the table ``parses``."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator, Sequence
+from itertools import chain, pairwise
+from typing import Any
+
+import pyarrow as pa
+
+from featurestore.encode.columns import list_column, list_parts, shared_strings
+from featurestore.records import ParseRecord, key_bytes
+from featurestore.tables.schema import PARSE_INTEGERS, PARSES, WORD_STRINGS
+from syntax.errors import InputError, InvalidCharacterError
+from syntax.parse import Parse
+
+_PLAIN = ("key", "lang", "parser", "mode")
+
+
+def check_record(record: ParseRecord) -> None:
+    """Refuse a record that cannot be stored, before it shares a commit with others.
+
+    Raises:
+        SpecError: The key is not 32 hexadecimal digits.
+        InvalidCharacterError: A string holds a lone surrogate, which UTF-8 cannot carry.
+        InputError: A column holds something else than it should.
+    """
+    key_bytes([record.key])
+    parse = record.parse
+    columns = [getattr(parse, name) for name in WORD_STRINGS] + [parse.misc or []]
+    try:
+        "".join([parse.text, *(text for text in chain(*columns) if text)]).encode()
+        array("i", chain(*(getattr(parse, name) for name in PARSE_INTEGERS)))
+    except UnicodeEncodeError as error:
+        raise InvalidCharacterError(
+            f"parse {record.key} holds text that is not Unicode: {error}", key=record.key
+        ) from error
+    except (TypeError, OverflowError) as error:
+        raise InputError(f"parse {record.key} cannot be stored: {error}", key=record.key) from error
+
+
+def encode_parses(records: Sequence[ParseRecord]) -> pa.Table:
+    """One row per record.
+
+    Raises:
+        InputError: A record cannot be stored (`check_record`).
+    """
+    for record in records:
+        check_record(record)
+    parses = [record.parse for record in records]
+    columns = {
+        **{name: pa.array([getattr(r, name) for r in records], pa.string()) for name in _PLAIN},
+        "text": pa.array([parse.text for parse in parses], pa.string()),
+        **{name: _lists(parses, name, pa.string()) for name in WORD_STRINGS},
+        "misc": pa.array([parse.misc for parse in parses], pa.list_(pa.string())),
+        **{name: _lists(parses, name, pa.int32()) for name in PARSE_INTEGERS},
+    }
+    return pa.table(columns, schema=PARSES.schema)
+
+
+def _lists(parses: Sequence[Parse], name: str, kind: pa.DataType) -> pa.ListArray:
+    rows = [getattr(parse, name) for parse in parses]
+    return list_column([len(row) for row in rows], pa.array(chain.from_iterable(rows), kind))
+
+
+def decode_parses(table: pa.Table) -> list[ParseRecord]:
+    """The records of rows with all columns of the table ``parses``."""
+    plain = [table[name].to_pylist() for name in _PLAIN]
+    parses = _parses(table)
+    return [
+        ParseRecord(key, lang, parser, mode, parse)
+        for key, lang, parser, mode, parse in zip(*plain, parses, strict=True)
+    ]
+
+
+def _parses(table: pa.Table) -> Iterator[Parse]:
+    names = (*WORD_STRINGS, *PARSE_INTEGERS)
+    columns = [_row_lists(table[name]) for name in names]
+    rows = zip(table["text"].to_pylist(), table["misc"].to_pylist(), *columns, strict=True)
+    for text, misc, *lists in rows:
+        yield Parse(text=text, misc=misc, **dict(zip(names, lists, strict=True)))
+
+
+def _row_lists(column: pa.ChunkedArray) -> list[list[Any]]:
+    """The rows of a ``list<>`` column; one flat conversion is far cheaper than one per row."""
+    offsets, values = list_parts(column)
+    if pa.types.is_string(values.type):
+        flat = shared_strings(values.dictionary_encode())
+    else:
+        flat = values.to_numpy(zero_copy_only=False).tolist()
+    return [flat[start:end] for start, end in pairwise(offsets.tolist())]

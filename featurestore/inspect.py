@@ -1,0 +1,61 @@
+"""What a store consists of: its tables with their sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from featurestore.store import FeatureStore
+from featurestore.tables.delta import Table
+
+
+@dataclass(frozen=True)
+class TableInfo:
+    """Size of one table at its newest version.
+
+    Attributes:
+        table: Path below the store.
+        version: Version of the table; -1 if there is none yet.
+        files: Active Parquet files.
+        rows: Rows in them.
+        size: Their bytes.
+    """
+
+    table: str
+    version: int
+    files: int
+    rows: int
+    size: int
+
+    def to_json(self) -> dict[str, Any]:
+        """The attributes as plain JSON."""
+        return asdict(self)
+
+
+def inspect_store(store: FeatureStore) -> list[TableInfo]:
+    """Every table of a store.
+
+    Raises:
+        StoreError: A log cannot be read.
+    """
+    return [_info(name, table) for name, table in _tables(store)]
+
+
+def _tables(store: FeatureStore) -> Iterator[tuple[str, Table]]:
+    yield "parses", store.parses.table
+    for card, table in store.features.tables():
+        yield f"datasets/{card.name}/{card.folder}", table
+    yield "drops", store.drops.table
+    yield "fingerprints", store.fingerprints.table
+
+
+def _info(name: str, table: Table) -> TableInfo:
+    snapshot = table.snapshot()
+    return TableInfo(
+        table=name,
+        version=snapshot.version,
+        files=len(snapshot.files),
+        rows=sum(file.rows for file in snapshot.files),
+        size=sum(file.size for file in snapshot.files),
+    )

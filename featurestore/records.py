@@ -1,0 +1,169 @@
+"""What goes into the store and comes out of it: rows, handles, transactions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from syntax.errors import SpecError
+from syntax.examples import DatasetSpec
+from syntax.parse import Parse
+
+if TYPE_CHECKING:
+    from syntax.assembly import SegmentFeatures, SpecialTokens
+
+_HEXADECIMAL: Final = re.compile("[0-9a-f]*")
+
+
+@dataclass(frozen=True, slots=True)
+class ParseRecord:
+    """One row of the parse cache.
+
+    Attributes:
+        key: Fingerprint of parser, language, mode and text; 32 hexadecimal digits.
+        lang: Language of the text.
+        parser: Fingerprint of the parser.
+        mode: How the text was read (``raw``, ``sentence``, ``pretokenized``, ``gold``).
+        parse: The analysis.
+    """
+
+    key: str
+    lang: str
+    parser: str
+    mode: str
+    parse: Parse
+
+
+@dataclass(frozen=True, slots=True)
+class ExampleRow:
+    """One row of a dataset table: the features of one benchmark example.
+
+    Attributes:
+        seq: Position of the example in its split; it gives the order of unshuffled streams.
+        example_id: Name of the example in its benchmark.
+        example_key: Fingerprint of everything the row was made from; 32 hexadecimal digits.
+        parser: Fingerprint of the parser.
+        texts: Text of each segment.
+        parse_keys: Key of each segment's parse in the parse cache.
+        segments: Features of each segment, untruncated, without special tokens.
+        labels: Value of each label column; a missing one is stored as null.
+    """
+
+    seq: int
+    example_id: str
+    example_key: str
+    parser: str
+    texts: tuple[str, ...]
+    parse_keys: tuple[str, ...]
+    segments: tuple[SegmentFeatures, ...]
+    labels: Mapping[str, str | float | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """An example that could not be used, and why.
+
+    Attributes:
+        reason: Stable name of the reason (an ``error_type``).
+        message: The same for people.
+        example_key: Empty when the reader rejected the example before it had a key.
+    """
+
+    dataset: str
+    tokenizer: str
+    split: str
+    lang: str
+    job: str
+    example_id: str
+    example_key: str
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    """Names one append, so that it lands exactly once however often it is tried.
+
+    Attributes:
+        app_id: Who appends, such as a job's shard.
+        version: Grows with each append of the same ``app_id``; an append whose version is not
+            above the last one applied is skipped.
+    """
+
+    app_id: str
+    version: int = 1
+
+
+@dataclass(frozen=True)
+class DatasetHandle:
+    """Says into which dataset table and partition rows go; the table is created when missing.
+
+    Attributes:
+        spec: Name, split, language, fields and labels.
+        tokenizer: Name of the tokenizer.
+        tokenizer_fingerprint: Fingerprint of the tokenizer's content.
+        special_tokens: Special tokens of the tokenizer, which streams put around the segments.
+        matrices: Whether distance, depth and ancestor matrices are stored beside the vectors.
+    """
+
+    spec: DatasetSpec
+    tokenizer: str
+    tokenizer_fingerprint: str
+    special_tokens: SpecialTokens
+    matrices: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One partition of a dataset and its number of rows."""
+
+    split: str
+    lang: str
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetInfo:
+    """A dataset table as ``store.datasets()`` lists it."""
+
+    name: str
+    tokenizer: str
+    tokenizer_fingerprint: str
+    version: int
+    fields: tuple[str, ...]
+    labels: tuple[str, ...]
+    parts: tuple[Part, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """The same as plain JSON."""
+        parts = [{"split": p.split, "lang": p.lang, "rows": p.rows} for p in self.parts]
+        return {
+            "name": self.name,
+            "tokenizer": {"name": self.tokenizer, "fingerprint": self.tokenizer_fingerprint},
+            "version": self.version,
+            "fields": list(self.fields),
+            "labels": list(self.labels),
+            "parts": parts,
+        }
+
+
+def key_bytes(keys: list[str]) -> bytes:
+    """The 16 bytes of each key, one after the other.
+
+    Raises:
+        SpecError: A key is not 32 lower-case hexadecimal digits.
+    """
+    joined = "".join(keys)
+    if any(len(key) != 32 for key in keys) or not _HEXADECIMAL.fullmatch(joined):
+        raise _bad_key(next(key for key in keys if not _is_key(key)))
+    return bytes.fromhex(joined)
+
+
+def _is_key(key: str) -> bool:
+    return len(key) == 32 and _HEXADECIMAL.fullmatch(key) is not None
+
+
+def _bad_key(key: str) -> SpecError:
+    return SpecError(f"{key!r} is not a key; keys have 32 lower-case hexadecimal digits", key=key)

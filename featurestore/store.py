@@ -1,0 +1,194 @@
+"""The feature store: parses, datasets, drops and fingerprints below one location."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from featurestore.records import DatasetInfo
+from featurestore.root import StoreRoot
+from featurestore.tables.drops import DropTable
+from featurestore.tables.features import FeatureTables
+from featurestore.tables.fingerprints import FingerprintTable
+from featurestore.tables.parses import ParseTable
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from featurestore.dataset import FeatureDataset
+
+
+class FeatureStore:
+    """Everything that is kept: a facade over the tables.
+
+    Attributes:
+        parses: The parse cache.
+        features: The dataset tables, to write to.
+        drops: Examples that could not be used.
+        fingerprints: What fingerprints stand for.
+        uri: Where the store lies.
+
+    A store may be open in many threads and processes at once. Close it, or use it as a context
+    manager, to commit what is buffered.
+    """
+
+    def __init__(self, root: StoreRoot, parses: ParseTable, refresh_seconds: float) -> None:
+        self.uri = root.location.uri
+        self.parses = parses
+        self.fingerprints = FingerprintTable(root)
+        self.features = FeatureTables(root, self.fingerprints, refresh_seconds)
+        self.drops = DropTable(root)
+
+    def describe(self, fingerprint: str, kind: str, content: Mapping[str, Any]) -> bool:
+        """Record what a fingerprint stands for; whether it was new.
+
+        Args:
+            fingerprint: The fingerprint.
+            kind: ``parser``, ``tokenizer``, or a word of your own.
+            content: Plain JSON; a parser's ``name`` makes it selectable by that name.
+
+        Raises:
+            StoreError: It cannot be written.
+        """
+        return self.fingerprints.describe(fingerprint, kind, content)
+
+    def resolve(self, fingerprint: str) -> dict[str, Any]:
+        """What a fingerprint stands for.
+
+        Raises:
+            UnknownKeyError: Nobody described it.
+        """
+        return self.fingerprints.resolve(fingerprint)
+
+    def datasets(self) -> list[DatasetInfo]:
+        """Every dataset with its splits, languages and sizes, at its newest version."""
+        return self.features.infos()
+
+    def dataset(
+        self,
+        name: str,
+        tokenizer: str | None = None,
+        split: str | None = None,
+        lang: str | None = None,
+        version: int | None = None,
+        parser: str | None = None,
+    ) -> FeatureDataset:
+        """A dataset pinned at a version.
+
+        Args:
+            name: Name of the dataset.
+            tokenizer: Name, or fingerprint (a prefix of six digits will do), of the tokenizer;
+                needed when the dataset exists for several.
+            split: Split; needed when there are several.
+            lang: Only this language; all of them by default.
+            version: Version of the table; the newest by default.
+            parser: Name or fingerprint (prefix) of the parser; needed when one language was
+                parsed by several.
+
+        Raises:
+            UnknownDatasetError, UnknownTokenizerError, UnknownParserError: There is none.
+            SpecError: A choice is missing.
+        """
+        from featurestore.dataset import open_dataset
+
+        return open_dataset(self, name, tokenizer, split, lang, version, parser)
+
+    def sql(
+        self, query: str, params: list[Any] | dict[str, Any] | None = None
+    ) -> duckdb.DuckDBPyRelation:
+        """Query the store's newest version with DuckDB.
+
+        Args:
+            query: SQL over the views ``parses``, ``sentences``, ``words``, ``examples``,
+                ``drops`` and ``fingerprints``; see docs/store.md for columns and functions.
+            params: Values of ``?`` or ``$name`` in the query.
+
+        Returns:
+            A relation: ``.fetchall()``, ``.df()``, ``.arrow()``, ``.show()``, or query it further.
+        """
+        from featurestore.sql.session import open_session
+
+        return open_session(self).sql(query, params=params)
+
+    def compact(self) -> None:
+        """Join small files, and lay examples in the order of their split.
+
+        Versions that runs have pinned stay readable: no file is deleted.
+
+        Raises:
+            StoreBusyError: Somebody else is compacting.
+            StoreError: A table cannot be read or written.
+        """
+        self.parses.compact()
+        self.features.compact()
+        self.drops.table.compact()
+        self.fingerprints.table.compact()
+
+    def flush(self) -> None:
+        """Commit buffered parses.
+
+        Raises:
+            StoreError: The commit failed; the records stay buffered.
+        """
+        self.parses.flush()
+
+    def close(self) -> None:
+        """Commit buffered parses and end the background thread.
+
+        Raises:
+            StoreError: The last commit failed.
+        """
+        self.parses.close()
+
+    def __enter__(self) -> FeatureStore:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def open_store(
+    uri: str | Path,
+    *,
+    storage_options: Mapping[str, str] | None = None,
+    cache_items: int = 10_000,
+    buffer_rows: int = 256,
+    buffer_seconds: float = 0.2,
+    refresh_seconds: float = 0.0,
+) -> FeatureStore:
+    """Open a store; its folder is made at the first write.
+
+    Args:
+        uri: A local folder, or a URL such as ``s3://bucket/prefix``.
+        storage_options: Options of the object store, as ``deltalake`` takes them
+            (``AWS_ENDPOINT_URL``, ...); credentials may also come from the environment.
+        cache_items: Decoded parses kept in memory.
+        buffer_rows: Buffered parses (`ParseTable.put`) that start a commit.
+        buffer_seconds: Age of the oldest buffered parse that starts a commit: a crash loses at
+            most what was put without ``durable`` within this time, and the running commit.
+        refresh_seconds: What other processes write may stay unseen for this long; 0 looks at the
+            log whenever a key is not found.
+
+    Raises:
+        StoreFormatError: A newer release wrote the store, or the folder is something else.
+
+    Example:
+        >>> store = open_store("./parsebank-data")          # doctest: +SKIP
+        >>> store.sql("select count(*) from words").fetchall()  # doctest: +SKIP
+    """
+    root = StoreRoot(uri, storage_options)
+    parses = ParseTable(
+        root,
+        cache_items=cache_items,
+        buffer_rows=buffer_rows,
+        buffer_seconds=buffer_seconds,
+        refresh_seconds=refresh_seconds,
+    )
+    return FeatureStore(root, parses, refresh_seconds)

@@ -1,0 +1,1 @@
+"""Batches from a pinned dataset version: order, reading, assembly."""

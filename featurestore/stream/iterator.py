@@ -1,0 +1,181 @@
+"""One epoch of batches, with a position that can be saved and restored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from featurestore.dataset import FeatureDataset
+from featurestore.stream.options import STORED, StreamOptions
+from featurestore.stream.order import EpochOrder, Turn, epoch_order, next_turn, turns_left
+from featurestore.stream.prefetch import Prefetched
+from featurestore.stream.reader import ExampleReader, Window
+from featurestore.stream.stored import check_stored, stored_matrices
+from syntax.assembly import BatchBuffers, assemble_batch
+from syntax.errors import SpecError
+
+Batch = dict[str, Any]
+
+
+class FeatureStream(Iterator[Batch]):
+    """Batches of one epoch; an iterator that holds a position.
+
+    Each batch has the arrays of `syntax.assembly.assemble_batch`, ``example_id`` (a list), and
+    each label column by its name.
+
+    Args:
+        data: The dataset.
+        options: See `FeatureDataset.stream`.
+
+    Example:
+        >>> stream = data.stream(batch_size=32, seed=0, epoch=3)    # doctest: +SKIP
+        >>> first = next(stream)                                    # doctest: +SKIP
+        >>> saved = stream.state_dict()                             # doctest: +SKIP
+        >>> resumed = data.stream(batch_size=32, seed=0, epoch=3)   # doctest: +SKIP
+        >>> resumed.load_state_dict(saved)   # goes on with the second batch  # doctest: +SKIP
+    """
+
+    def __init__(self, data: FeatureDataset, options: StreamOptions) -> None:
+        self.data = data
+        self.options = options
+        self._assembly = options.assembly
+        if options.matrices == STORED:
+            check_stored(options)
+        self._order: EpochOrder | None = None
+        self._consumed = 0
+        self._source: Iterator[tuple[int, Batch]] | None = None
+
+    def __iter__(self) -> FeatureStream:
+        return self
+
+    def __next__(self) -> Batch:
+        if self._source is None:
+            self._source = self._open()
+        self._consumed, batch = next(self._source)
+        return batch
+
+    def __len__(self) -> int:
+        """Batches of this rank in the whole epoch."""
+        return self._turns_from(0)
+
+    @property
+    def remaining(self) -> int:
+        """Batches of this rank from the position to the end of the epoch."""
+        return self._turns_from(self._consumed)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The position after the last batch given, as plain JSON; the same on every rank."""
+        version = {"version": self.data.version}
+        return {"consumed": self._consumed, **version, **self._identity()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on after the batch at which ``state`` was saved, on any rank and world size.
+
+        Raises:
+            SpecError: The state belongs to another order: other examples, another seed, epoch,
+                batch size or length.
+        """
+        mine = self._identity()
+        different = [
+            f"{name} was {state.get(name)!r} and is {value!r}"
+            for name, value in mine.items()
+            if state.get(name) != value
+        ]
+        if different:
+            raise SpecError(
+                f"the state was saved in another stream, over version {state.get('version')}: "
+                f"{'; '.join(different)}"
+            )
+        self.close()
+        self._consumed = int(state["consumed"])
+
+    def close(self) -> None:
+        """End the prefetching thread, if there is one."""
+        source, self._source = self._source, None
+        if isinstance(source, Prefetched):
+            source.close()
+
+    def _identity(self) -> dict[str, Any]:
+        return {
+            "dataset": self.data.name,
+            # Not the version: a compaction makes a new one of the same examples.
+            "examples": self.data.fingerprints["examples"],
+            **self.options.identity(),
+        }
+
+    def _turns_from(self, consumed: int) -> int:
+        options = self.options
+        return turns_left(
+            len(self.data), consumed, options.batch_size, options.world_size, options.drop_last
+        )
+
+    def _open(self) -> Iterator[tuple[int, Batch]]:
+        batches = self._batches(self._consumed)
+        depth = self.options.prefetch
+        return Prefetched(batches, depth) if depth else batches
+
+    def _batches(self, consumed: int) -> Iterator[tuple[int, Batch]]:
+        """Each batch from a position on, with the position after it."""
+        order = self._epoch_order()
+        reader = ExampleReader(self.data, self.options.matrices == STORED)
+        ring = _Ring(self.options)
+        for _, group in groupby(self._turns(consumed), key=lambda turn: order.pool_of(turn.start)):
+            turns = list(group)
+            window = reader.read(np.concatenate([order.examples[t.start : t.end] for t in turns]))
+            start = 0
+            for turn in turns:
+                end = start + turn.end - turn.start
+                yield turn.after, self._assemble(window.batch(start, end), ring.next())
+                start = end
+
+    def _turns(self, consumed: int) -> Iterator[Turn]:
+        options = self.options
+        while turn := next_turn(
+            len(self.data),
+            consumed,
+            options.batch_size,
+            options.rank,
+            options.world_size,
+            options.drop_last,
+        ):
+            yield turn
+            consumed = turn.after
+
+    def _epoch_order(self) -> EpochOrder:
+        if self._order is None:
+            self._order = epoch_order(self.data.rows.pieces, self._lengths(), self.options.order)
+        return self._order
+
+    def _lengths(self) -> NDArray[np.int64]:
+        """Assembled length of each example."""
+        special = self.data.special_tokens.count(len(self.data.card.fields))
+        lengths = self.data.rows.pieces + special
+        longest = self.options.max_length
+        return lengths if longest is None else np.minimum(lengths, longest)
+
+    def _assemble(self, window: Window, out: BatchBuffers | None) -> Batch:
+        special = self.data.special_tokens
+        batch = assemble_batch(window.examples, special, self._assembly, out)
+        if self.options.matrices == STORED:
+            kept = (batch["segment_ids"], batch["lengths"])
+            batch.update(stored_matrices(window, special, self.options, *kept))
+        return {**batch, "example_id": window.example_ids, **window.labels}
+
+
+class _Ring:
+    """Batch buffers taken in turn; none for fresh arrays."""
+
+    def __init__(self, options: StreamOptions) -> None:
+        count = 0 if options.buffers == "fresh" else options.prefetch + 2
+        self._buffers = [BatchBuffers() for _ in range(count)]
+        self._turn = -1
+
+    def next(self) -> BatchBuffers | None:
+        if not self._buffers:
+            return None
+        self._turn = (self._turn + 1) % len(self._buffers)
+        return self._buffers[self._turn]

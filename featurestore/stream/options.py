@@ -1,0 +1,78 @@
+"""What a stream is asked for."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Literal
+
+from featurestore.stream.order import OrderPolicy
+from syntax.assembly import AssemblySpec
+from syntax.errors import SpecError
+
+STORED: Final = "stored"
+ALL_MATRICES: Final = ("distance", "depth", "ancestor")
+
+
+@dataclass(frozen=True)
+class StreamOptions:
+    """Options of one stream; `FeatureDataset.stream` describes each.
+
+    Raises:
+        SpecError: Options contradict each other.
+    """
+
+    batch_size: int
+    seed: int
+    epoch: int
+    rank: int
+    world_size: int
+    max_length: int | None
+    policy: str
+    shuffle: bool
+    bucket: bool
+    matrices: tuple[str, ...] | Literal["stored"]
+    buffers: Literal["fresh", "ring"]
+    drop_last: bool
+    prefetch: int
+    pool: int
+    joint_root: bool
+    separator_edge: Literal["root", "last_piece", "none"]
+    truncation: Literal["longest_first", "only_first", "only_second", "none"]
+    pad_to_multiple_of: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.rank < self.world_size:
+            raise SpecError(f"rank {self.rank} is not one of {self.world_size} ranks, from 0")
+        if self.prefetch < 0:
+            raise SpecError(f"prefetch is {self.prefetch}; give 0 for none")
+        if self.buffers not in ("fresh", "ring"):
+            raise SpecError(f"buffers is {self.buffers!r}; choose 'fresh' or 'ring'")
+
+    @property
+    def order(self) -> OrderPolicy:
+        """The part that the order depends on."""
+        return OrderPolicy(
+            batch_size=self.batch_size,
+            seed=self.seed,
+            epoch=self.epoch,
+            shuffle=self.shuffle,
+            bucket=self.bucket,
+            pool=self.pool,
+        )
+
+    @property
+    def assembly(self) -> AssemblySpec:
+        """The part that the arrays depend on."""
+        return AssemblySpec(
+            max_length=self.max_length,
+            policy=self.policy,
+            joint_root=self.joint_root,
+            separator_edge=self.separator_edge,
+            truncation=self.truncation,
+            pad_to_multiple_of=self.pad_to_multiple_of,
+            matrices=() if self.matrices == STORED else self.matrices,
+        )
+
+    def identity(self) -> dict[str, Any]:
+        """What must be equal for a position in one stream to mean the same in another."""
+        return {**asdict(self.order), "max_length": self.max_length, "drop_last": self.drop_last}

@@ -1,0 +1,164 @@
+"""What a dataset table says about itself, in the properties of the Delta table."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+from deltalake import DeltaTable
+
+from featurestore.records import DatasetHandle
+from featurestore.tables.delta import TableLayout
+from featurestore.tables.schema import EXAMPLE_COLUMNS, LABEL_TYPES, MATRIX_BLOBS, VECTORS
+from syntax.errors import SpecError, StoreFormatError
+from syntax.examples import LabelSpec
+
+if TYPE_CHECKING:
+    from syntax.assembly import SpecialTokens
+
+PROPERTY: Final = "parsebank.dataset"
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+@dataclass(frozen=True)
+class DatasetCard:
+    """The constants of a dataset table: they hold for every split, language and version.
+
+    Attributes:
+        name: Name of the dataset.
+        tokenizer: Name of the tokenizer.
+        tokenizer_fingerprint: Fingerprint of the tokenizer.
+        special_tokens: Special tokens of the tokenizer.
+        fields: Name of each segment.
+        labels: Label columns.
+    """
+
+    name: str
+    tokenizer: str
+    tokenizer_fingerprint: str
+    special_tokens: SpecialTokens
+    fields: tuple[str, ...]
+    labels: tuple[LabelSpec, ...]
+
+    @classmethod
+    def of(cls, handle: DatasetHandle) -> DatasetCard:
+        """The card that a handle asks for.
+
+        Raises:
+            SpecError: A name cannot be a folder, or a label cannot be a column.
+        """
+        for name in (handle.spec.name, handle.spec.split, handle.spec.lang):
+            _check_name(name)
+        card = cls(
+            name=handle.spec.name,
+            tokenizer=handle.tokenizer,
+            tokenizer_fingerprint=handle.tokenizer_fingerprint,
+            special_tokens=handle.special_tokens,
+            fields=tuple(handle.spec.fields),
+            labels=tuple(handle.spec.labels),
+        )
+        card.check_labels()
+        return card
+
+    @classmethod
+    def read(cls, table: DeltaTable) -> DatasetCard:
+        """The card of an existing table.
+
+        Raises:
+            StoreFormatError: The table is not a dataset of ours.
+        """
+        text = table.metadata().configuration.get(PROPERTY)
+        if text is None:
+            raise StoreFormatError(f"{table.table_uri} is not a dataset: no property {PROPERTY}")
+        return cls.from_json(json.loads(text))
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON, as the table's properties hold it."""
+        labels = [{"name": x.name, "kind": x.kind, "names": list(x.names)} for x in self.labels]
+        return {
+            "name": self.name,
+            "tokenizer": self.tokenizer,
+            "tokenizer_fingerprint": self.tokenizer_fingerprint,
+            "special_tokens": self.special_tokens.to_json(),
+            "fields": list(self.fields),
+            "labels": labels,
+        }
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> DatasetCard:
+        """The card from what `to_json` gave."""
+        from syntax.assembly import SpecialTokens
+
+        labels = (
+            LabelSpec(name=x["name"], kind=x["kind"], names=tuple(x["names"]))
+            for x in content["labels"]
+        )
+        return cls(
+            name=content["name"],
+            tokenizer=content["tokenizer"],
+            tokenizer_fingerprint=content["tokenizer_fingerprint"],
+            special_tokens=SpecialTokens.from_json(content["special_tokens"]),
+            fields=tuple(content["fields"]),
+            labels=tuple(labels),
+        )
+
+    @property
+    def folder(self) -> str:
+        """Folder of the table below the dataset's: readable, and unique by fingerprint."""
+        last = self.tokenizer.rstrip("/").rsplit("/", 1)[-1]
+        readable = re.sub(r"[^A-Za-z0-9._-]+", "-", last).strip("-.") or "tokenizer"
+        return f"{readable}-{self.tokenizer_fingerprint[:12]}"
+
+    def layout(self) -> TableLayout:
+        """How the table is written."""
+        labels = ((label.name, LABEL_TYPES[label.kind]) for label in self.labels)
+        return TableLayout(
+            schema=pa.schema([*EXAMPLE_COLUMNS, *labels]),
+            partition_by=("split", "lang"),
+            statistics=("seq",),
+            plain=("example_id", "example_key", "texts.list.element", *VECTORS, *_BLOB_PATHS),
+            properties={PROPERTY: json.dumps(self.to_json(), sort_keys=True, ensure_ascii=False)},
+        )
+
+    def check_labels(self) -> None:
+        """Refuse labels that would hide a column.
+
+        Raises:
+            SpecError: A label repeats, or has the name of a column or of an array in batches.
+        """
+        taken = {name for name, _ in EXAMPLE_COLUMNS} | _BATCH_NAMES
+        for label in self.labels:
+            if label.name in taken:
+                raise SpecError(f"a label cannot be called {label.name!r}: the name is taken")
+            taken.add(label.name)
+
+    def check_same(self, other: DatasetCard) -> None:
+        """Refuse to mix rows of different fields or labels in one table.
+
+        Raises:
+            SpecError: They differ.
+        """
+        for what in ("fields", "labels", "special_tokens"):
+            if getattr(self, what) != getattr(other, what):
+                raise SpecError(
+                    f"dataset {self.name!r} has {what} {getattr(self, what)}, and rows came with "
+                    f"{getattr(other, what)}; choose another dataset name"
+                )
+
+
+_BLOB_PATHS: Final = tuple(f"{name}.list.element" for name in MATRIX_BLOBS)
+_BATCH_NAMES: Final = {
+    *("attention_mask", "token_type_ids", "special_tokens_mask", "segment_ids"),
+    *("parents", "lengths", "dataset", "tokenizer"),
+}
+
+
+def _check_name(name: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise SpecError(
+            f"{name!r} cannot name a dataset, split or language; "
+            "use letters, digits, '.', '_' and '-'"
+        )

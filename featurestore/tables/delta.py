@@ -1,0 +1,324 @@
+"""One Delta table: created at its first append, appended to exactly once, read by file."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pyarrow as pa
+from deltalake import (
+    ColumnProperties,
+    CommitProperties,
+    DeltaTable,
+    Transaction,
+    WriterProperties,
+    write_deltalake,
+)
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+
+from featurestore import records
+from featurestore.location import Location
+from syntax.errors import StoreBusyError, StoreError, UnknownDatasetError
+
+ATTEMPTS: Final = 12
+"""Tries of one commit before `StoreBusyError`; with the waits below, about six seconds."""
+
+_PROPERTIES: Final = {
+    # Pinned versions are read back years later: the log is never shortened behind our back.
+    "delta.enableExpiredLogCleanup": "false",
+    "delta.logRetentionDuration": "interval 36500 days",
+    "delta.deletedFileRetentionDuration": "interval 36500 days",
+}
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """One active Parquet file of a table version.
+
+    Attributes:
+        path: Path below the table's folder.
+        rows: Number of rows.
+        size: Bytes.
+        partition: Partition columns and their values.
+    """
+
+    path: str
+    rows: int
+    size: int
+    partition: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The active files of one table version, ordered by path."""
+
+    version: int
+    files: tuple[DataFile, ...]
+
+
+@dataclass(frozen=True)
+class TableLayout:
+    """How a table is written.
+
+    Attributes:
+        schema: Columns.
+        partition_by: Partition columns.
+        statistics: Columns whose minimum and maximum go into the log.
+        plain: Columns written without a dictionary (blobs and unique keys).
+        properties: Further table properties, such as ``parsebank.dataset``.
+    """
+
+    schema: pa.Schema
+    partition_by: tuple[str, ...] = ()
+    statistics: tuple[str, ...] = ()
+    plain: tuple[str, ...] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+    def table_properties(self) -> dict[str, str]:
+        """Properties of the table as it is created."""
+        columns = ",".join(self.statistics or (self.schema.names[0],))
+        return {**_PROPERTIES, "delta.dataSkippingStatsColumns": columns, **self.properties}
+
+    def writer(self, row_group: int) -> WriterProperties:
+        """Parquet options: zstd level 1, no dictionary where it only costs time."""
+        plain = ColumnProperties(dictionary_enabled=False, statistics_enabled="NONE")
+        return WriterProperties(
+            compression="ZSTD",
+            compression_level=1,
+            max_row_group_size=row_group,
+            column_properties=dict.fromkeys(self.plain, plain),
+        )
+
+
+class Table:
+    """A Delta table at a location; it need not exist yet.
+
+    The object holds no handle, so threads and processes may share a location freely: each
+    operation opens the table itself.
+
+    Args:
+        location: Folder of the table.
+        layout: How it is written.
+        on_create: Called before the table is made.
+    """
+
+    def __init__(
+        self, location: Location, layout: TableLayout, on_create: Callable[[], None]
+    ) -> None:
+        self.location = location
+        self.layout = layout
+        self._on_create = on_create
+
+    def open(self, version: int | None = None) -> DeltaTable | None:
+        """A handle at a version (the newest by default); ``None`` if there is no table.
+
+        Raises:
+            UnknownDatasetError: The table has no such version.
+            StoreError: The log cannot be read.
+        """
+        return open_table(self.location, version)
+
+    def follow(self, handle: DeltaTable | None) -> DeltaTable | None:
+        """The handle brought to the newest version; opened if there was none.
+
+        Raises:
+            StoreError: The log cannot be read.
+        """
+        if handle is None:
+            return self.open()
+        try:
+            handle.update_incremental()
+        except (DeltaError, OSError) as error:
+            raise StoreError(f"cannot read {self.location.uri}: {error}") from error
+        return handle
+
+    def snapshot(self, version: int | None = None) -> Snapshot:
+        """The active files of a version; version -1 without files if there is no table."""
+        handle = self.open(version)
+        return Snapshot(-1, ()) if handle is None else snapshot_of(handle)
+
+    def append(
+        self, data: pa.Table, transaction: records.Transaction | None = None, row_group: int = 1024
+    ) -> bool:
+        """Append rows in one commit; create the table first if it is missing.
+
+        Args:
+            data: The rows.
+            transaction: Makes the append idempotent: if the table has it, nothing is written.
+            row_group: Rows in a Parquet row group, at most.
+
+        Returns:
+            Whether the rows were written now; ``False`` if the transaction was there already.
+
+        Raises:
+            StoreBusyError: Other writers kept winning; nothing was written.
+            StoreError: The files cannot be written.
+        """
+        for wait in _waits():
+            handle = self._open_or_create()
+            if _is_applied(handle, transaction):
+                return False
+            try:
+                # Through the handle that was asked: an append through a fresh one would be
+                # accepted although a racing writer committed the same transaction meanwhile.
+                self._write(handle, data, transaction, row_group)
+            except CommitFailedError:
+                time.sleep(wait)
+            else:
+                return True
+        raise StoreBusyError(
+            f"{ATTEMPTS} commits to {self.location.uri} lost to other writers; try again later"
+        )
+
+    def compact(self, sort_by: str | None = None, row_group: int = 1024) -> None:
+        """Join the small files of each partition; older versions stay readable.
+
+        Args:
+            sort_by: Sort the rows of each partition by this column.
+            row_group: Rows in a Parquet row group, at most.
+
+        Raises:
+            StoreBusyError: Another compaction kept winning; nothing was changed.
+            StoreError: The files cannot be read or written.
+        """
+        for wait in _waits():
+            handle = self.open()
+            if handle is None:
+                return
+            try:
+                self._compact(handle, sort_by, row_group)
+            except CommitFailedError:
+                time.sleep(wait)
+            except (DeltaError, OSError) as error:
+                raise StoreError(f"cannot compact {self.location.uri}: {error}") from error
+            else:
+                return
+        raise StoreBusyError(f"{self.location.uri} is being compacted elsewhere; try again later")
+
+    def _compact(self, handle: DeltaTable, sort_by: str | None, row_group: int) -> None:
+        writer = self.layout.writer(row_group)
+        if sort_by is None:
+            handle.optimize.compact(writer_properties=writer)
+        else:
+            # A curve through one column is that column's order.
+            handle.optimize.z_order([sort_by], writer_properties=writer)
+
+    def _open_or_create(self) -> DeltaTable:
+        handle = self.open()
+        return self._create() if handle is None else handle
+
+    def _create(self) -> DeltaTable:
+        self._on_create()
+        try:
+            return DeltaTable.create(
+                self.location.uri,
+                self.layout.schema,
+                mode="ignore",
+                partition_by=list(self.layout.partition_by),
+                configuration=self.layout.table_properties(),
+                storage_options=dict(self.location.options),
+                raise_if_key_not_exists=False,
+            )
+        except (DeltaError, OSError) as error:
+            return self._created_by_another(error)
+
+    def _created_by_another(self, error: Exception) -> DeltaTable:
+        """The table of the writer that won the race to create it."""
+        handle = self.open()
+        if handle is None:
+            raise StoreError(f"cannot create {self.location.uri}: {error}") from error
+        return handle
+
+    def _write(
+        self,
+        handle: DeltaTable,
+        data: pa.Table,
+        transaction: records.Transaction | None,
+        row_group: int,
+    ) -> None:
+        try:
+            write_deltalake(
+                handle,
+                data,
+                mode="append",
+                writer_properties=self.layout.writer(row_group),
+                commit_properties=CommitProperties(app_transactions=_app(transaction)),
+            )
+        except CommitFailedError:
+            raise
+        except (DeltaError, OSError) as error:
+            raise StoreError(f"cannot append to {self.location.uri}: {error}") from error
+
+
+def open_table(location: Location, version: int | None = None) -> DeltaTable | None:
+    """A handle at a version (the newest by default); ``None`` if there is no table.
+
+    Raises:
+        UnknownDatasetError: The table has no such version.
+        StoreError: The log cannot be read.
+    """
+    try:
+        newest = DeltaTable(location.uri, storage_options=dict(location.options))
+        if version is None or version == newest.version():
+            return newest
+        _check_version(location, version, newest.version())
+        return DeltaTable(location.uri, version=version, storage_options=dict(location.options))
+    except TableNotFoundError:
+        return None
+    except (DeltaError, OSError) as error:
+        raise StoreError(f"cannot read {location.uri}: {error}") from error
+
+
+def _check_version(location: Location, version: int, newest: int) -> None:
+    if not 0 <= version <= newest:
+        raise UnknownDatasetError(
+            f"{location.uri} has no version {version}; it has 0 to {newest}",
+            version=version,
+            newest=newest,
+        )
+
+
+def snapshot_of(handle: DeltaTable) -> Snapshot:
+    """The active files behind a handle."""
+    actions = pa.table(handle.get_add_actions(flatten=True)).to_pylist()
+    files = (_data_file(action) for action in actions)
+    return Snapshot(handle.version(), tuple(sorted(files, key=lambda file: file.path)))
+
+
+def _data_file(action: Mapping[str, Any]) -> DataFile:
+    prefix = "partition."
+    partition = {
+        name.removeprefix(prefix): value
+        for name, value in action.items()
+        if name.startswith(prefix)
+    }
+    return DataFile(action["path"], action["num_records"], action["size_bytes"], partition)
+
+
+def _is_applied(handle: DeltaTable, transaction: records.Transaction | None) -> bool:
+    if transaction is None:
+        return False
+    applied = handle.transaction_version(transaction.app_id)
+    return applied is not None and applied >= transaction.version
+
+
+def _app(transaction: records.Transaction | None) -> list[Transaction] | None:
+    return None if transaction is None else [Transaction(transaction.app_id, transaction.version)]
+
+
+def _waits() -> Iterator[float]:
+    """Seconds to wait after each lost commit: exponential, capped, with jitter."""
+    for attempt in range(ATTEMPTS):
+        yield random.uniform(0.5, 1.0) * min(1.0, 0.02 * 2**attempt)
+
+
+def in_partition(files: Sequence[DataFile], partition: Mapping[str, str]) -> list[DataFile]:
+    """The files whose partition has all these values."""
+    return [
+        file
+        for file in files
+        if all(file.partition.get(name) == value for name, value in partition.items())
+    ]

@@ -1,0 +1,57 @@
+"""Examples that could not be used, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from featurestore.files import FileReader
+from featurestore.records import Drop, Transaction
+from featurestore.root import StoreRoot
+from featurestore.tables.schema import DROPS
+
+
+class DropTable:
+    """Drops, as jobs append them."""
+
+    def __init__(self, root: StoreRoot) -> None:
+        self.table = root.table(DROPS, "drops")
+        self._reader = FileReader(self.table.location)
+
+    def append(self, drops: Sequence[Drop], transaction: Transaction | None = None) -> bool:
+        """Append drops in one commit.
+
+        Returns:
+            Whether they were written now; ``False`` for none, and for an applied transaction.
+
+        Raises:
+            StoreBusyError, StoreError: Nothing was written.
+        """
+        if not drops:
+            return False
+        rows = pa.Table.from_pylist([asdict(drop) for drop in drops], schema=DROPS.schema)
+        return self.table.append(rows, transaction)
+
+    def of(
+        self, dataset: str, tokenizer: str, split: str | None = None, lang: str | None = None
+    ) -> list[Drop]:
+        """The drops of a dataset, of one split and language or of all, in no special order.
+
+        Args:
+            dataset: Name of the dataset.
+            tokenizer: Fingerprint of the tokenizer.
+            split: Only of this split.
+            lang: Only of this language.
+        """
+        wanted = {"dataset": dataset, "tokenizer": tokenizer, "split": split, "lang": lang}
+        found: list[Drop] = []
+        for file in self.table.snapshot().files:
+            rows = self._reader.columns(file.path, DROPS.schema.names)
+            for name, value in wanted.items():
+                if value is not None:
+                    rows = rows.filter(pc.equal(rows[name], value))
+            found.extend(Drop(**row) for row in rows.to_pylist())
+        return found

@@ -1,0 +1,239 @@
+"""The dataset tables: one per dataset and tokenizer, partitioned by split and language."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Final
+
+from featurestore.encode.examples import encode_examples
+from featurestore.files import FileReader
+from featurestore.records import DatasetHandle, DatasetInfo, ExampleRow, Part, Transaction
+from featurestore.root import StoreRoot
+from featurestore.tables.card import DatasetCard
+from featurestore.tables.delta import Snapshot, Table, open_table
+from featurestore.tables.fingerprints import FingerprintTable
+from featurestore.tables.lookup import KeyLookup
+from syntax.errors import SpecError, UnknownDatasetError, UnknownTokenizerError
+from syntax.fingerprint import fingerprint
+from syntax.registry import unknown_name
+
+ROW_GROUP_PIECES: Final = 262_144
+"""Wordpieces in a row group, about: half a megabyte of vectors, compressed."""
+
+ROW_GROUP_BYTES: Final = 4 << 20
+"""Bytes in a row group after a compaction, about: the same, with matrices."""
+
+
+class FeatureTables:
+    """The datasets of a store. Safe for threads; processes share the location."""
+
+    def __init__(
+        self, root: StoreRoot, fingerprints: FingerprintTable, refresh_seconds: float = 0.0
+    ) -> None:
+        self.location = root.location.child("datasets")
+        self._root = root
+        self._fingerprints = fingerprints
+        self._refresh_seconds = refresh_seconds
+        self._cards: dict[str, DatasetCard] = {}
+        self._lookups: dict[tuple[str, str, str], KeyLookup] = {}
+        self._lock = threading.Lock()
+
+    def append(
+        self,
+        dataset: DatasetHandle,
+        rows: Sequence[ExampleRow],
+        transaction: Transaction | None = None,
+    ) -> bool:
+        """Append examples in one commit; the table is created when missing.
+
+        Returns:
+            Whether they were written now; ``False`` for no rows, and for an applied transaction.
+
+        Raises:
+            SpecError: The rows or the handle do not fit the dataset as it is.
+            StoreBusyError, StoreError: Nothing was written.
+        """
+        if not rows:
+            return False
+        card = self._agreed(DatasetCard.of(dataset))
+        spec = dataset.spec
+        data = encode_examples(card, spec.split, spec.lang, rows, dataset.matrices)
+        self._describe(dataset)
+        written = self._table(card).append(data, transaction, row_group=_row_group(rows))
+        self._expire(card)
+        return written
+
+    def check(self, dataset: DatasetHandle) -> None:
+        """Refuse a handle whose rows `append` would refuse.
+
+        Raises:
+            SpecError: A name or label cannot be used, or the dataset has other fields or labels.
+        """
+        self._agreed(DatasetCard.of(dataset))
+
+    def existing(
+        self, name: str, tokenizer: str, split: str, lang: str, example_keys: Sequence[str]
+    ) -> set[str]:
+        """Those of ``example_keys`` that a partition of a dataset holds already.
+
+        Args:
+            name: Name of the dataset; it need not exist.
+            tokenizer: Fingerprint of the tokenizer.
+            split: Split.
+            lang: Language.
+            example_keys: Keys to look for.
+        """
+        folder = self._folder_of(name, tokenizer)
+        if folder is None or not example_keys:
+            return set()
+        found = self._lookup(name, folder, split, lang).find(example_keys).found
+        return {key for key, here in zip(example_keys, found.tolist(), strict=True) if here}
+
+    def has_repeats(self, card: DatasetCard) -> bool:
+        """Whether racing writers left an example in several rows of a dataset."""
+        files = self._table(card).snapshot().files
+        parts = {(file.partition["split"], file.partition["lang"]) for file in files}
+        lookups = (self._lookup(card.name, card.folder, *part) for part in sorted(parts))
+        return any(lookup.has_repeats() for lookup in lookups)
+
+    def compact(self) -> None:
+        """Join small files, and sort each partition by ``seq``.
+
+        Raises:
+            StoreBusyError, StoreError: A table was left as it was.
+        """
+        for _, table, snapshot in list(self._all()):
+            # The log does not tell pieces; bytes per row do well enough for the group's size.
+            rows = sum(file.rows for file in snapshot.files)
+            size = sum(file.size for file in snapshot.files)
+            table.compact(sort_by="seq", row_group=max(1, ROW_GROUP_BYTES * rows // max(1, size)))
+
+    def infos(self) -> list[DatasetInfo]:
+        """Every dataset at its newest version, by name and tokenizer."""
+        return [_info(card, snapshot) for card, _, snapshot in self._all()]
+
+    def find(self, name: str, tokenizer: str | None = None) -> tuple[DatasetCard, Table]:
+        """A dataset by name, and by name or fingerprint prefix of its tokenizer.
+
+        Raises:
+            UnknownDatasetError, UnknownTokenizerError: There is none.
+            SpecError: There are several, and no tokenizer was named.
+        """
+        cards = list(self._cards_of(name))
+        if not cards:
+            known = self.location.folders()
+            raise unknown_name("dataset", name, known, UnknownDatasetError)
+        chosen = [card for card in cards if tokenizer is None or _is(card, tokenizer)]
+        if not chosen:
+            known = [card.tokenizer for card in cards]
+            raise unknown_name(
+                f"tokenizer of dataset {name!r}", str(tokenizer), known, UnknownTokenizerError
+            )
+        if len(chosen) > 1:
+            raise _ambiguous(name, chosen)
+        return chosen[0], self._table(chosen[0])
+
+    def _all(self) -> Iterator[tuple[DatasetCard, Table, Snapshot]]:
+        for name in self.location.folders():
+            for card in self._cards_of(name):
+                table = self._table(card)
+                yield card, table, table.snapshot()
+
+    def tables(self) -> list[tuple[DatasetCard, Table]]:
+        """Every dataset's card and table, by name and tokenizer."""
+        return [(card, table) for card, table, _ in self._all()]
+
+    def _cards_of(self, name: str) -> Iterator[DatasetCard]:
+        for folder in self.location.child(name).folders():
+            card = self._card(name, folder)
+            if card is not None:
+                yield card
+
+    def _card(self, name: str, folder: str) -> DatasetCard | None:
+        """The card of a table; it never changes once written."""
+        path = f"{name}/{folder}"
+        if path not in self._cards:
+            table = open_table(self.location.child(name, folder))
+            if table is None:
+                return None
+            self._cards[path] = DatasetCard.read(table)
+        return self._cards[path]
+
+    def _agreed(self, card: DatasetCard) -> DatasetCard:
+        """The card of the table, if it is there and agrees; else the given one."""
+        written = self._card(card.name, card.folder)
+        if written is None:
+            return card
+        written.check_same(card)
+        return written
+
+    def _table(self, card: DatasetCard) -> Table:
+        return self._root.table(card.layout(), "datasets", card.name, card.folder)
+
+    def _folder_of(self, name: str, tokenizer: str) -> str | None:
+        cards = (card for card in self._cards_of(name) if card.tokenizer_fingerprint == tokenizer)
+        card = next(cards, None)
+        return None if card is None else card.folder
+
+    def _lookup(self, name: str, folder: str, split: str, lang: str) -> KeyLookup:
+        path = f"{name}/{folder}"
+        with self._lock:
+            if (path, split, lang) not in self._lookups:
+                table = self._table(self._cards[path])
+                self._lookups[path, split, lang] = KeyLookup(
+                    table,
+                    FileReader(table.location),
+                    "example_key",
+                    {"split": split, "lang": lang},
+                    self._refresh_seconds,
+                )
+            return self._lookups[path, split, lang]
+
+    def _expire(self, card: DatasetCard) -> None:
+        with self._lock:
+            for (path, _, _), lookup in self._lookups.items():
+                if path == f"{card.name}/{card.folder}":
+                    lookup.expire()
+
+    def _describe(self, dataset: DatasetHandle) -> None:
+        """Record where a split comes from and under which terms."""
+        content = {"tokenizer": dataset.tokenizer_fingerprint, **asdict(dataset.spec)}
+        self._fingerprints.describe(fingerprint(content), "split", content)
+
+
+def _row_group(rows: Sequence[ExampleRow]) -> int:
+    pieces = sum(len(segment.input_ids) for row in rows for segment in row.segments)
+    return max(1, ROW_GROUP_PIECES * len(rows) // max(1, pieces))
+
+
+def _is(card: DatasetCard, tokenizer: str) -> bool:
+    return card.tokenizer == tokenizer or (
+        len(tokenizer) >= 6 and card.tokenizer_fingerprint.startswith(tokenizer)
+    )
+
+
+def _ambiguous(name: str, cards: Sequence[DatasetCard]) -> SpecError:
+    choices = [f"{card.tokenizer} ({card.tokenizer_fingerprint[:12]})" for card in cards]
+    return SpecError(
+        f"dataset {name!r} exists for several tokenizers; pass tokenizer= one of "
+        f"{', '.join(choices)}, by name or fingerprint",
+        tokenizers=[card.tokenizer_fingerprint for card in cards],
+    )
+
+
+def _info(card: DatasetCard, snapshot: Snapshot) -> DatasetInfo:
+    rows: dict[tuple[str, str], int] = {}
+    for file in snapshot.files:
+        part = (file.partition["split"], file.partition["lang"])
+        rows[part] = rows.get(part, 0) + file.rows
+    return DatasetInfo(
+        name=card.name,
+        tokenizer=card.tokenizer,
+        tokenizer_fingerprint=card.tokenizer_fingerprint,
+        version=snapshot.version,
+        fields=card.fields,
+        labels=tuple(label.name for label in card.labels),
+        parts=tuple(Part(split, lang, count) for (split, lang), count in sorted(rows.items())),
+    )

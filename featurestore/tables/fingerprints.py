@@ -1,0 +1,71 @@
+"""What each fingerprint stands for: parsers, tokenizers, and the origin of each split."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from featurestore.files import FileReader
+from featurestore.records import Transaction
+from featurestore.root import StoreRoot
+from featurestore.tables.schema import FINGERPRINTS
+from syntax.errors import UnknownKeyError
+
+
+class FingerprintTable:
+    """Contents by fingerprint. Safe for threads; processes share the location."""
+
+    def __init__(self, root: StoreRoot) -> None:
+        self.table = root.table(FINGERPRINTS, "fingerprints")
+        self._reader = FileReader(self.table.location)
+        self._rows: dict[str, tuple[str, dict[str, Any]]] = {}
+        self._read: set[str] = set()
+        self._lock = threading.Lock()
+
+    def describe(self, fingerprint: str, kind: str, content: Mapping[str, Any]) -> bool:
+        """Record what a fingerprint stands for, once; whether it was new."""
+        if fingerprint in self._rows:
+            return False
+        row = {
+            "fingerprint": [fingerprint],
+            "kind": [kind],
+            "content": [json.dumps(content, sort_keys=True, ensure_ascii=False)],
+        }
+        data = pa.table(row, schema=FINGERPRINTS.schema)
+        written = self.table.append(data, Transaction(f"describe-{fingerprint}"))
+        self._refresh()
+        return written
+
+    def resolve(self, fingerprint: str) -> dict[str, Any]:
+        """The content behind a fingerprint.
+
+        Raises:
+            UnknownKeyError: Nobody described it.
+        """
+        if fingerprint not in self._rows:
+            self._refresh()
+        if fingerprint not in self._rows:
+            raise UnknownKeyError(
+                f"the store does not know what {fingerprint} stands for", fingerprint=fingerprint
+            )
+        return dict(self._rows[fingerprint][1])
+
+    def all(self, kind: str) -> dict[str, dict[str, Any]]:
+        """Everything of a kind, by fingerprint, in the order of description."""
+        self._refresh()
+        return {key: dict(content) for key, (of, content) in self._rows.items() if of == kind}
+
+    def _refresh(self) -> None:
+        with self._lock:
+            for file in self.table.snapshot().files:
+                if file.path not in self._read:
+                    self._take(self._reader.columns(file.path, FINGERPRINTS.schema.names))
+                    self._read.add(file.path)
+
+    def _take(self, rows: pa.Table) -> None:
+        for row in rows.to_pylist():
+            self._rows[row["fingerprint"]] = (row["kind"], json.loads(row["content"]))

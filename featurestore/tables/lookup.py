@@ -1,0 +1,123 @@
+"""The key index of a table, kept in step with the table's newest version."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from deltalake import DeltaTable
+from numpy.typing import NDArray
+
+from featurestore.encode.columns import one_array
+from featurestore.files import FileReader
+from featurestore.index import Addresses, KeyIndex, keys_of
+from featurestore.records import key_bytes
+from featurestore.tables.delta import DataFile, Table, in_partition, snapshot_of
+from syntax.errors import StoreError
+
+
+class KeyLookup:
+    """Finds rows of a table by a key column; only files new since the last look are read.
+
+    Args:
+        table: The table.
+        reader: Reader of the table's files.
+        column: Key column of 32 hexadecimal digits.
+        partition: Index only files with these partition values.
+        refresh_seconds: Keys that other processes add may stay unseen for this long.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        reader: FileReader,
+        column: str,
+        partition: Mapping[str, str] | None = None,
+        refresh_seconds: float = 0.0,
+    ) -> None:
+        self._table = table
+        self._reader = reader
+        self._column = column
+        self._partition = dict(partition or {})
+        self._refresh_seconds = refresh_seconds
+        self._index = KeyIndex()
+        self._paths: list[str] = []
+        self._active: dict[str, int] = {}
+        self._version = -1
+        self._handle: DeltaTable | None = None
+        self._repeats = False
+        self._repeats_version = -1
+        self._looked = -float("inf")
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    def path(self, file: int) -> str:
+        """Path of a file by its number in `Addresses`."""
+        return self._paths[file]
+
+    def find(self, keys: Sequence[str]) -> Addresses:
+        """Addresses of keys; looks at the table's newest version when one is not known yet."""
+        wanted = keys_of(key_bytes(list(keys)))
+        found = self._index.find(wanted)
+        if found.found.all() or not self.refresh():
+            return found
+        return self._index.find(wanted)
+
+    def has_repeats(self) -> bool:
+        """Whether racing writers left a key in several rows of the newest version."""
+        self.refresh(force=True)
+        with self._lock:
+            if self._repeats_version != self._version:
+                self._repeats = self._index.has_repeats()
+                self._repeats_version = self._version
+            return self._repeats
+
+    def expire(self) -> None:
+        """Look again at the next miss, however recent the last look was."""
+        self._looked = -float("inf")
+
+    def refresh(self, force: bool = False) -> bool:
+        """Take in new files and forget removed ones; whether anything changed."""
+        with self._lock:
+            if not force and time.monotonic() - self._looked < self._refresh_seconds:
+                return False
+            changed = self._follow()
+            self._looked = time.monotonic()
+            return changed
+
+    def _follow(self) -> bool:
+        self._handle = self._table.follow(self._handle)
+        if self._handle is None or self._handle.version() == self._version:
+            return False
+        snapshot = snapshot_of(self._handle)
+        files = {file.path: file for file in in_partition(snapshot.files, self._partition)}
+        for path in files.keys() - self._active.keys():
+            self._add(files[path])
+        # New files first: a compaction must at no moment hide a key that a reader looks for.
+        dead = self._active.keys() - files.keys()
+        self._index.remove([self._active.pop(path) for path in dead])
+        self._version = snapshot.version
+        return True
+
+    def _add(self, file: DataFile) -> None:
+        column = one_array(self._reader.columns(file.path, [self._column])[self._column])
+        joined = "".join(column.to_pylist())
+        if len(joined) != 32 * file.rows:
+            raise StoreError(f"{file.path} has a {self._column} that is not 32 digits long")
+        self._paths.append(file.path)
+        self._active[file.path] = len(self._paths) - 1
+        self._index.add(keys_of(bytes.fromhex(joined)), len(self._paths) - 1)
+
+
+def group_by_file(addresses: Addresses) -> list[tuple[int, NDArray[np.intp]]]:
+    """For each file, the positions of the found keys that lie in it."""
+    positions = np.flatnonzero(addresses.found)
+    if not len(positions):
+        return []
+    order = positions[np.argsort(addresses.file[positions], kind="stable")]
+    files, starts = np.unique(addresses.file[order], return_index=True)
+    return list(zip(files.tolist(), np.split(order, starts[1:]), strict=True))

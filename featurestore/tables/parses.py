@@ -1,0 +1,140 @@
+"""The parse cache: one row per parse key, found through a key index."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from featurestore.buffer import WriteBuffer
+from featurestore.cache import RecordCache
+from featurestore.encode.parses import check_record, decode_parses, encode_parses
+from featurestore.files import FileReader
+from featurestore.records import ParseRecord, Transaction
+from featurestore.root import StoreRoot
+from featurestore.tables.lookup import KeyLookup, group_by_file
+from featurestore.tables.schema import PARSES
+
+ROW_GROUP = 128
+"""Rows in a row group: fetching one key decodes one group of its file."""
+
+
+class ParseTable:
+    """Parses by key. Safe for threads; processes share the location.
+
+    Args:
+        root: The store.
+        cache_items: Decoded records kept in memory.
+        buffer_rows: Buffered records that start a commit.
+        buffer_seconds: Age of the oldest buffered record that starts a commit.
+        refresh_seconds: Parses of other processes may stay unseen for this long.
+    """
+
+    def __init__(
+        self,
+        root: StoreRoot,
+        *,
+        cache_items: int = 10_000,
+        buffer_rows: int = 256,
+        buffer_seconds: float = 0.2,
+        refresh_seconds: float = 0.0,
+    ) -> None:
+        self.table = root.table(PARSES, "parses")
+        self._reader = FileReader(self.table.location)
+        self._lookup = KeyLookup(self.table, self._reader, "key", refresh_seconds=refresh_seconds)
+        self._cache = RecordCache(cache_items)
+        self._buffer = WriteBuffer(self.append, buffer_rows, buffer_seconds)
+
+    def get_many(self, keys: Sequence[str]) -> dict[str, ParseRecord]:
+        """The stored records among ``keys``, in the order of ``keys``.
+
+        Raises:
+            SpecError: A key is not 32 hexadecimal digits.
+            StoreError: A file cannot be read.
+        """
+        found = self._buffer.get_many(keys)
+        found.update(self._cache.get_many([key for key in keys if key not in found]))
+        read = self._read([key for key in dict.fromkeys(keys) if key not in found])
+        self._cache.put_many(read.values())
+        found.update(read)
+        return {key: found[key] for key in keys if key in found}
+
+    def contains(self, keys: Sequence[str]) -> NDArray[np.bool_]:
+        """Which keys are stored or buffered. *Shape:* (N,)."""
+        buffered = self._buffer.get_many(keys)
+        stored = self._lookup.find(keys).found
+        return np.logical_or(stored, [key in buffered for key in keys])
+
+    def has_repeats(self) -> bool:
+        """Whether racing writers left a key in several rows; each of them is as good."""
+        return self._lookup.has_repeats()
+
+    def append(
+        self, records: Sequence[ParseRecord], transaction: Transaction | None = None
+    ) -> bool:
+        """Append records in one durable commit.
+
+        Returns:
+            Whether they were written now; ``False`` if the transaction had been applied before.
+
+        Raises:
+            InputError: A record cannot be stored; nothing was written.
+            StoreBusyError, StoreError: Nothing was written.
+        """
+        if not records and transaction is None:
+            return False
+        written = self.table.append(encode_parses(records), transaction, row_group=ROW_GROUP)
+        self._lookup.expire()
+        return written
+
+    def put(self, record: ParseRecord, durable: bool = False) -> None:
+        """Write one record with the next group commit; readers of this store see it at once.
+
+        Args:
+            record: The record.
+            durable: Wait until the record is committed.
+
+        Raises:
+            InputError: The record cannot be stored.
+            StoreError: The commit failed; the record stays buffered and is tried again.
+        """
+        check_record(record)
+        self._buffer.put(record, durable)
+
+    def compact(self) -> None:
+        """Join small files.
+
+        Raises:
+            StoreBusyError, StoreError: Nothing was changed.
+        """
+        self.table.compact(row_group=ROW_GROUP)
+
+    def flush(self) -> None:
+        """Commit everything that is buffered.
+
+        Raises:
+            StoreError: The commit failed; the records stay buffered.
+        """
+        self._buffer.flush()
+
+    def close(self) -> None:
+        """Flush, and end the group commits."""
+        self._buffer.close()
+
+    def _read(self, keys: Sequence[str]) -> dict[str, ParseRecord]:
+        if not keys:
+            return {}
+        addresses = self._lookup.find(keys)
+        records: dict[str, ParseRecord] = {}
+        for file, positions in group_by_file(addresses):
+            records.update(_by_key(self._read_file(file, addresses.row[positions])))
+        return records
+
+    def _read_file(self, file: int, rows: NDArray[np.int32]) -> list[ParseRecord]:
+        table = self._reader.rows(self._lookup.path(file), rows, PARSES.schema.names)
+        return decode_parses(table)
+
+
+def _by_key(records: Iterable[ParseRecord]) -> dict[str, ParseRecord]:
+    return {record.key: record for record in records}

@@ -1,0 +1,81 @@
+"""The columns of every table; a change here is a change of the store's format."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pyarrow as pa
+
+from featurestore.tables.delta import TableLayout
+
+_STRINGS: Final = pa.list_(pa.string())
+_INTEGERS: Final = pa.list_(pa.int32())
+
+WORD_STRINGS: Final = ("form", "lemma", "upos", "xpos", "feats", "deprel")
+"""Columns of a parse with one string per word; ``misc`` is one too, where the parser gave it."""
+
+PARSE_INTEGERS: Final = (
+    *("head", "word_start", "word_end"),
+    *("token_start", "token_end", "token_first_word"),
+    *("sentence_start", "sentence_end", "sentence_first_word"),
+)
+"""Columns of a parse with one integer per word, token or sentence."""
+
+PARSES: Final = TableLayout(
+    schema=pa.schema(
+        [
+            *((name, pa.string()) for name in ("key", "lang", "parser", "mode", "text")),
+            *((name, _STRINGS) for name in (*WORD_STRINGS, "misc")),
+            *((name, _INTEGERS) for name in PARSE_INTEGERS),
+        ]
+    ),
+    plain=("key", "text"),
+)
+
+VECTORS: Final = {
+    "input_ids": "int32",
+    "head": "int32",
+    "word_ids": "int32",
+    "upos": "uint8",
+    "deprel": "uint8",
+    "sentence_ids": "int32",
+    "offsets": "int32",
+}
+"""Per-piece vectors and their little-endian dtypes; ``offsets`` has two numbers per piece."""
+
+MATRIX_BLOBS: Final = ("distance", "depth", "ancestor")
+"""Columns with one blob per segment."""
+
+EXAMPLE_COLUMNS: Final = (
+    ("split", pa.string()),
+    ("lang", pa.string()),
+    ("seq", pa.int64()),
+    ("example_id", pa.string()),
+    ("example_key", pa.string()),
+    ("parser", pa.string()),
+    ("texts", _STRINGS),
+    ("parse_keys", _STRINGS),
+    ("segment_lengths", _INTEGERS),
+    *((name, pa.binary()) for name in VECTORS),
+    *((name, pa.list_(pa.binary())) for name in MATRIX_BLOBS),
+)
+"""Columns of every dataset table, before its own label columns."""
+
+LABEL_TYPES: Final = {"class": pa.string(), "float": pa.float32(), "string": pa.string()}
+"""Column type of each label kind; classes are stored by name, which SQL can read."""
+
+DROPS: Final = TableLayout(
+    schema=pa.schema(
+        (name, pa.string())
+        for name in (
+            *("dataset", "tokenizer", "split", "lang", "job"),
+            *("example_id", "example_key", "reason", "message"),
+        )
+    )
+)
+
+FINGERPRINTS: Final = TableLayout(
+    schema=pa.schema(
+        [("fingerprint", pa.string()), ("kind", pa.string()), ("content", pa.string())]
+    )
+)

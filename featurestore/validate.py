@@ -1,0 +1,148 @@
+"""Proof that what is stored is sound: every parse a forest, every stored matrix the derived one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from featurestore.encode.blobs import matrix_blobs
+from featurestore.encode.columns import binary_numbers, list_parts
+from featurestore.encode.parses import decode_parses
+from featurestore.files import FileReader
+from featurestore.records import ParseRecord
+from featurestore.store import FeatureStore
+from featurestore.tables.card import DatasetCard
+from featurestore.tables.delta import Table
+from featurestore.tables.schema import MATRIX_BLOBS, PARSES, VECTORS
+from syntax.errors import InputError, StoreError
+from syntax.tree import DependencyTree
+
+_LISTED: Final = 100
+"""Problems that a report lists; all are counted."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One unsound row.
+
+    Attributes:
+        table: Path of the table below the store.
+        row: Key of the parse, or id of the example.
+        message: What is wrong.
+    """
+
+    table: str
+    row: str
+    message: str
+
+
+@dataclass
+class Validation:
+    """What was checked and what was found.
+
+    Attributes:
+        parses, examples: Rows that were checked.
+        matrices: Segments whose stored matrices were compared with derived ones.
+        problems: Unsound rows, the first hundred of them.
+        problem_count: All unsound rows.
+    """
+
+    parses: int = 0
+    examples: int = 0
+    matrices: int = 0
+    problems: list[Problem] = field(default_factory=list)
+    problem_count: int = 0
+
+    def add(self, problem: Problem) -> None:
+        """Count a problem, and list it if there is room."""
+        self.problem_count += 1
+        if len(self.problems) < _LISTED:
+            self.problems.append(problem)
+
+
+def validate_store(store: FeatureStore) -> Validation:
+    """Read every row of every table and check it.
+
+    Raises:
+        StoreError: A log or a file cannot be read at all.
+    """
+    report = Validation()
+    for rows in _row_groups(store.parses.table, PARSES.schema.names):
+        _check_parses(rows, report)
+    for card, table in store.features.tables():
+        columns = ["example_id", "segment_lengths", *VECTORS, *MATRIX_BLOBS]
+        for rows in _row_groups(table, columns):
+            _check_examples(card, rows, report)
+    return report
+
+
+def _row_groups(table: Table, columns: list[str]) -> Iterator[pa.Table]:
+    reader = FileReader(table.location)
+    for file in table.snapshot().files:
+        for group in range(len(reader.row_group_starts(file.path)) - 1):
+            yield reader.row_group(file.path, group, columns)
+
+
+def _check_parses(rows: pa.Table, report: Validation) -> None:
+    report.parses += rows.num_rows
+    for index in range(rows.num_rows):
+        row = rows.slice(index, 1)
+        try:
+            (record,) = decode_parses(row)
+            _check_parse(record)
+        except InputError as error:
+            report.add(Problem("parses", row["key"][0].as_py(), str(error)))
+
+
+def _check_parse(record: ParseRecord) -> None:
+    parse = record.parse
+    for start, end in parse.word_ranges():
+        DependencyTree(parse.head[start:end], [name or "_" for name in parse.deprel[start:end]])
+    ends = [*parse.word_end, *parse.token_end, *parse.sentence_end]
+    if max(ends, default=0) > len(parse.text):
+        raise InputError("a character offset lies outside the text")
+
+
+def _check_examples(card: DatasetCard, rows: pa.Table, report: Validation) -> None:
+    table = f"datasets/{card.name}/{card.folder}"
+    report.examples += rows.num_rows
+    for index in range(rows.num_rows):
+        row = rows.slice(index, 1)
+        try:
+            report.matrices += _check_example(card, row)
+        except (InputError, StoreError) as error:
+            report.add(Problem(table, row["example_id"][0].as_py(), str(error)))
+
+
+def _check_example(card: DatasetCard, row: pa.Table) -> int:
+    """Check one example; the number of segments whose matrices were compared.
+
+    Raises:
+        InputError, StoreError: Something is wrong with it.
+    """
+    _, values = list_parts(row["segment_lengths"])
+    lengths = values.to_numpy()
+    if len(lengths) != len(card.fields):
+        raise StoreError(f"{len(lengths)} segments are stored for the fields {card.fields}")
+    vectors = {name: binary_numbers(row[name], dtype) for name, dtype in VECTORS.items()}
+    _check_sizes(vectors, int(lengths.sum()))
+    heads = np.split(vectors["head"], np.cumsum(lengths)[:-1])
+    stored = [row[name][0].as_py() for name in MATRIX_BLOBS]
+    if stored == [None] * len(MATRIX_BLOBS):
+        return 0
+    derived = [matrix_blobs(head) for head in heads]
+    for name, blobs, column in zip(MATRIX_BLOBS, stored, zip(*derived, strict=True), strict=True):
+        if blobs != list(column):
+            raise StoreError(f"the stored {name} differs from the one derived from head")
+    return len(heads)
+
+
+def _check_sizes(vectors: dict[str, np.ndarray[Any, Any]], pieces: int) -> None:
+    for name, vector in vectors.items():
+        expected = 2 * pieces if name == "offsets" else pieces
+        if len(vector) != expected:
+            raise StoreError(f"{name} holds {len(vector)} numbers; {expected} were expected")

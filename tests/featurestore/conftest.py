@@ -1,0 +1,154 @@
+"""A small corpus of real parses, a toy tokenizer, and stores filled with both."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from featurestore import (
+    DatasetHandle,
+    ExampleRow,
+    FeatureStore,
+    ParseRecord,
+    open_store,
+)
+from syntax import Parse, fingerprint, read_conllu
+from syntax.alignment import segment_features
+from syntax.assembly import SegmentFeatures, SpecialTokens
+from syntax.conllu import parse_from_sentences
+from syntax.examples import DatasetSpec, LabelSpec
+
+TREEBANK = Path(__file__).parents[1] / "fixtures" / "treebank-tiny"
+PARSER = fingerprint({"name": "gold"})
+TOKENIZER = fingerprint({"name": "toy"})
+LABELS = (
+    LabelSpec("label", "class", ("entailment", "neutral", "contradiction")),
+    LabelSpec("score", "float"),
+    LabelSpec("note", "string"),
+)
+
+
+@pytest.fixture(scope="session")
+def special_tokens() -> SpecialTokens:
+    return SpecialTokens(prefix=(2,), separator=(3,), suffix=(3,), pad_id=0, vocab_size=5000)
+
+
+@pytest.fixture(scope="session")
+def parses() -> list[Parse]:
+    """Thirty one-sentence parses, then ten of three sentences each."""
+    sentences = [s for path in sorted(TREEBANK.glob("*.conllu")) for s in read_conllu(path)]
+    groups = [[sentence] for sentence in sentences]
+    groups += [sentences[start : start + 3] for start in range(0, len(sentences), 3)]
+    return [parse_from_sentences(group) for group in groups]
+
+
+def record_of(parse: Parse, number: int = 0, parser: str = PARSER) -> ParseRecord:
+    return ParseRecord(
+        key=fingerprint([parser, number, parse.text]),
+        lang="en",
+        parser=parser,
+        mode="gold",
+        parse=parse,
+    )
+
+
+@pytest.fixture(scope="session")
+def records(parses: list[Parse]) -> list[ParseRecord]:
+    return [record_of(parse, number) for number, parse in enumerate(parses)]
+
+
+def segment_of(parse: Parse, piece_length: int = 4) -> SegmentFeatures:
+    """Pieces of at most ``piece_length`` characters of each token."""
+    offsets = [
+        (at, min(at + piece_length, end))
+        for start, end in zip(parse.token_start, parse.token_end, strict=True)
+        for at in range(start, end, piece_length)
+    ]
+    ids = [5 + zlib.crc32(parse.text[a:z].encode()) % 4000 for a, z in offsets]
+    return segment_features(parse, np.asarray(ids, np.int32), np.asarray(offsets, np.int32))
+
+
+def row_of(
+    seq: int, records: Sequence[ParseRecord], labels: dict | None = None, parser: str = PARSER
+) -> ExampleRow:
+    return ExampleRow(
+        seq=seq,
+        example_id=f"ex-{seq}",
+        example_key=fingerprint([parser, seq, *(record.key for record in records)]),
+        parser=parser,
+        texts=tuple(record.parse.text for record in records),
+        parse_keys=tuple(record.key for record in records),
+        segments=tuple(segment_of(record.parse) for record in records),
+        labels={} if labels is None else labels,
+    )
+
+
+@pytest.fixture(scope="session")
+def rows(records: list[ParseRecord]) -> list[ExampleRow]:
+    """A hundred pairs with labels."""
+    names = LABELS[0].names
+    return [
+        row_of(
+            seq,
+            (records[seq % 40], records[(7 * seq + 3) % 40]),
+            {"label": names[seq % 3], "score": seq / 8, "note": f"note {seq}"},
+        )
+        for seq in range(100)
+    ]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[FeatureStore]:
+    with open_store(tmp_path / "store") as opened:
+        yield opened
+
+
+@pytest.fixture
+def handle(make_handle: Callable[..., DatasetHandle]) -> DatasetHandle:
+    return make_handle()
+
+
+def handle_of(special_tokens: SpecialTokens, **changes: str) -> DatasetHandle:
+    spec = DatasetSpec(
+        name=changes.get("name", "pairs"),
+        split=changes.get("split", "train"),
+        lang=changes.get("lang", "en"),
+        fields=("premise", "hypothesis"),
+        labels=LABELS,
+        source="written for the tests",
+        licence="Apache-2.0",
+    )
+    return DatasetHandle(
+        spec=spec,
+        tokenizer=changes.get("tokenizer", "toy"),
+        tokenizer_fingerprint=changes.get("fingerprint", TOKENIZER),
+        special_tokens=special_tokens,
+    )
+
+
+@pytest.fixture(scope="session")
+def make_record() -> Callable[..., ParseRecord]:
+    return record_of
+
+
+@pytest.fixture(scope="session")
+def make_row() -> Callable[..., ExampleRow]:
+    return row_of
+
+
+@pytest.fixture(scope="session")
+def make_handle(special_tokens: SpecialTokens) -> Callable[..., DatasetHandle]:
+    return partial(handle_of, special_tokens)
+
+
+@pytest.fixture
+def filled(store: FeatureStore, handle: DatasetHandle, rows: list[ExampleRow]) -> FeatureStore:
+    """A store with the hundred pairs in four commits that did not arrive in order."""
+    for start in (50, 0, 75, 25):
+        store.features.append(handle, rows[start : start + 25])
+    return store

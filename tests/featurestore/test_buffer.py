@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from featurestore.buffer import WriteBuffer
+from syntax.errors import StoreError
+
+
+class Disk:
+    """Takes commits; fails while it is full."""
+
+    def __init__(self) -> None:
+        self.commits: list[list[str]] = []
+        self.full = False
+        self.gate = threading.Event()
+        self.gate.set()
+
+    def commit(self, records) -> None:
+        self.gate.wait(5)
+        if self.full:
+            raise StoreError("no space left on device")
+        self.commits.append([record.key for record in records])
+
+    @property
+    def keys(self) -> list[str]:
+        return [key for commit in self.commits for key in commit]
+
+
+@pytest.fixture
+def disk() -> Disk:
+    return Disk()
+
+
+def test_rows_make_a_commit_due(disk, records) -> None:
+    buffer = WriteBuffer(disk.commit, rows=4, seconds=60)
+    for record in records[:3]:
+        buffer.put(record)
+    assert disk.commits == []
+    buffer.put(records[3], durable=True)
+    assert disk.commits == [[record.key for record in records[:4]]]
+    buffer.close()
+
+
+def test_age_makes_a_commit_due(disk, records) -> None:
+    buffer = WriteBuffer(disk.commit, rows=1000, seconds=0.05)
+    buffer.put(records[0], durable=True)
+    assert disk.keys == [records[0].key]
+    buffer.close()
+
+
+def test_buffered_records_can_be_read_before_and_during_their_commit(disk, records) -> None:
+    buffer = WriteBuffer(disk.commit, rows=1, seconds=60)
+    disk.gate.clear()
+    buffer.put(records[0])
+    buffer.put(records[1])
+    keys = [record.key for record in records[:3]]
+    assert set(buffer.get_many(keys)) == set(keys[:2])
+    disk.gate.set()
+    buffer.flush()
+    assert buffer.get_many(keys) == {}
+    buffer.close()
+
+
+def test_a_record_put_twice_is_written_once(disk, records) -> None:
+    buffer = WriteBuffer(disk.commit, rows=100, seconds=60)
+    buffer.put(records[0])
+    buffer.put(records[0])
+    buffer.close()
+    assert disk.keys == [records[0].key]
+
+
+def test_a_failed_commit_is_reported_and_tried_again(disk, records) -> None:
+    buffer = WriteBuffer(disk.commit, rows=1, seconds=60)
+    disk.full = True
+    with pytest.raises(StoreError, match="no space left"):
+        buffer.put(records[0], durable=True)
+    assert buffer.get_many([records[0].key])
+    disk.full = False
+    buffer.flush()
+    assert disk.keys == [records[0].key]
+    buffer.close()
+
+
+def test_a_failed_commit_is_tried_again_without_being_asked(disk, records) -> None:
+    buffer = WriteBuffer(disk.commit, rows=1, seconds=0.01)
+    disk.full = True
+    with pytest.raises(StoreError):
+        buffer.put(records[0], durable=True)
+    disk.full = False
+    deadline = time.monotonic() + 10
+    while not disk.keys and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert disk.keys == [records[0].key]
+    buffer.close()
+
+
+def test_closing_says_when_records_are_lost(disk, records) -> None:
+    buffer = WriteBuffer(disk.commit, rows=100, seconds=60)
+    buffer.put(records[0])
+    disk.full = True
+    with pytest.raises(StoreError, match="no space left"):
+        buffer.close()
+    buffer.close()
+
+
+def test_a_closed_buffer_takes_nothing(disk, records) -> None:
+    buffer = WriteBuffer(disk.commit, rows=1, seconds=60)
+    buffer.close()
+    with pytest.raises(StoreError, match="closed"):
+        buffer.put(records[0])
+
+
+def test_a_full_buffer_on_a_failing_disk_refuses_records(disk, make_record, parses) -> None:
+    buffer = WriteBuffer(disk.commit, rows=1, seconds=60)
+    disk.full = True
+    with pytest.raises(StoreError):
+        buffer.put(make_record(parses[0]), durable=True)
+    for number in range(1, 40):
+        buffer.put(make_record(parses[0], number))
+    with pytest.raises(StoreError, match=r"40 parses wait .* no space left"):
+        buffer.put(make_record(parses[0], 40))
+    disk.full = False
+    buffer.close()
+    assert len(disk.keys) == 40
+
+
+def test_many_threads_lose_nothing(disk, make_record, parses) -> None:
+    buffer = WriteBuffer(disk.commit, rows=16, seconds=0.01)
+    batches = [[make_record(parses[0], 100 * t + n) for n in range(100)] for t in range(4)]
+
+    def write(batch) -> None:
+        for number, record in enumerate(batch):
+            buffer.put(record, durable=number % 25 == 0)
+
+    threads = [threading.Thread(target=write, args=(batch,)) for batch in batches]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    buffer.close()
+    assert sorted(disk.keys) == sorted(record.key for batch in batches for record in batch)
+    assert len(disk.commits) < 200

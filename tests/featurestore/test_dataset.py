@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from featurestore import Drop
+from syntax import fingerprint
+from syntax.errors import SpecError, UnknownDatasetError, UnknownParserError
+
+OTHER = fingerprint({"name": "other"})
+
+
+def drop_of(row, reason="text_too_long", job="job-1", key=None) -> Drop:
+    return Drop(
+        dataset="pairs",
+        tokenizer=fingerprint({"name": "toy"}),
+        split="train",
+        lang="en",
+        job=job,
+        example_id=row.example_id,
+        example_key=row.example_key if key is None else key,
+        reason=reason,
+        message="what came, what was expected",
+    )
+
+
+def test_a_dataset_knows_its_length_fields_and_tokens(filled, special_tokens) -> None:
+    data = filled.dataset("pairs", tokenizer="toy", split="train", lang="en")
+    assert len(data) == 100
+    assert data.version == 4
+    assert data.special_tokens == special_tokens
+    assert data.spec.fields == ("premise", "hypothesis")
+    assert data.spec.labels[0].names == ("entailment", "neutral", "contradiction")
+    assert (data.spec.source, data.spec.licence) == ("written for the tests", "Apache-2.0")
+    assert (data.spec.split, data.spec.lang) == ("train", "en")
+
+
+def test_a_pinned_version_does_not_grow(filled, handle, rows) -> None:
+    pinned = filled.dataset("pairs", version=2)
+    assert len(pinned) == 50
+    filled.features.append(handle, rows[:0])
+    assert len(filled.dataset("pairs", version=2)) == 50
+    ids = [name for batch in pinned.stream() for name in batch["example_id"]]
+    assert sorted(ids) == sorted(row.example_id for row in [*rows[:25], *rows[50:75]])
+    with pytest.raises(UnknownDatasetError, match="no version 7; it has 0 to 4"):
+        filled.dataset("pairs", version=7)
+
+
+def test_a_version_survives_compaction_with_its_order(filled) -> None:
+    before = filled.dataset("pairs")
+    order = [batch["example_id"] for batch in before.stream(batch_size=7, seed=3)]
+    filled.compact()
+    after = filled.dataset("pairs")
+    assert after.version > before.version
+    assert after.fingerprints["examples"] == before.fingerprints["examples"]
+    assert [batch["example_id"] for batch in after.stream(batch_size=7, seed=3)] == order
+    again = filled.dataset("pairs", version=before.version)
+    assert [batch["example_id"] for batch in again.stream(batch_size=7, seed=3)] == order
+
+
+def test_the_order_does_not_depend_on_who_wrote_first(store, handle, rows, tmp_path) -> None:
+    from featurestore import open_store
+
+    with open_store(tmp_path / "twin") as twin:
+        for start in (75, 25, 0, 50):
+            twin.features.append(handle, rows[start : start + 25])
+        store.features.append(handle, rows)
+        ours, theirs = store.dataset("pairs"), twin.dataset("pairs")
+        assert ours.fingerprints == theirs.fingerprints
+        pairs = zip(ours.stream(batch_size=9), theirs.stream(batch_size=9), strict=True)
+        assert all(a["example_id"] == b["example_id"] for a, b in pairs)
+
+
+def test_an_example_that_was_appended_twice_is_read_once(filled, handle, rows) -> None:
+    filled.features.append(handle, rows[10:30])
+    data = filled.dataset("pairs")
+    assert len(data) == 100
+    ids = [name for batch in data.stream() for name in batch["example_id"]]
+    assert sorted(ids) == sorted(row.example_id for row in rows)
+    assert filled.sql("select count(*) from examples").fetchall() == [(100,)]
+
+
+def test_splits_must_be_chosen_and_languages_may(store, make_handle, rows) -> None:
+    store.features.append(make_handle(), rows[:10])
+    store.features.append(make_handle(lang="de"), rows[:5])
+    store.features.append(make_handle(split="dev"), rows[:3])
+    assert len(store.dataset("pairs", split="train")) == 15
+    assert len(store.dataset("pairs", split="train", lang="de")) == 5
+    assert store.dataset("pairs", split="train").spec.lang == "*"
+    with pytest.raises(SpecError, match="has the splits dev, train; pass split="):
+        store.dataset("pairs")
+    with pytest.raises(UnknownDatasetError, match=r"dev/de.*Known: dev/en, train/de, train/en"):
+        store.dataset("pairs", split="dev", lang="de")
+
+
+def test_two_parsers_in_one_language_need_a_choice(filled, handle, rows, make_row, records) -> None:
+    others = [make_row(n, (records[n], records[n + 1]), parser=OTHER) for n in range(7)]
+    filled.features.append(handle, others)
+    parser = rows[0].parser
+    filled.describe(parser, "parser", {"name": "gold"})
+    filled.describe(OTHER, "parser", {"name": "udpipe/other"})
+    with pytest.raises(SpecError, match=rf"parsed by .*gold \({parser[:12]}\).*pass parser="):
+        filled.dataset("pairs")
+    assert len(filled.dataset("pairs", parser="udpipe/other")) == 7
+    assert len(filled.dataset("pairs", parser=parser[:8])) == 100
+    assert filled.dataset("pairs", parser="gold").parsers == {parser: {"name": "gold"}}
+    with pytest.raises(UnknownParserError, match="Known: gold, udpipe/other"):
+        filled.dataset("pairs", parser="stanza/en")
+
+
+def test_each_language_may_have_a_parser_of_its_own(store, make_handle, make_row, records) -> None:
+    store.features.append(make_handle(), [make_row(0, records[:2])])
+    store.features.append(make_handle(lang="de"), [make_row(0, records[:2], parser=OTHER)])
+    assert len(store.dataset("pairs").parsers) == 2
+
+
+def test_the_report_counts_what_is_missing_by_reason(filled, rows, make_row, records) -> None:
+    gone = [make_row(1000 + n, (records[n], records[n])) for n in range(3)]
+    filled.drops.append([drop_of(gone[0]), drop_of(gone[1]), drop_of(gone[2], "no_sentence")])
+    filled.drops.append([drop_of(gone[0], job="job-2")])
+    filled.drops.append([drop_of(rows[0], "deadline")])  # stored by a later try
+    filled.drops.append([replace(drop_of(gone[0]), dataset="elsewhere")])
+    data = filled.dataset("pairs")
+    assert data.report == {"text_too_long": 2, "no_sentence": 1}
+    assert {drop.example_id for drop in data.drops()} == {"ex-1000", "ex-1001", "ex-1002"}
+
+
+def test_a_rejection_without_a_key_is_reported(filled, rows) -> None:
+    filled.drops.append([drop_of(replace(rows[0], example_id="line-9"), "example", key="")])
+    assert filled.dataset("pairs").report == {"example": 1}
+
+
+def test_a_dataset_without_drops_has_an_empty_report(filled) -> None:
+    assert filled.dataset("pairs").report == {}
+
+
+def test_sequence_order_is_by_language_and_seq(store, make_handle, rows) -> None:
+    store.features.append(make_handle(lang="en"), [rows[2], rows[0]])
+    store.features.append(make_handle(lang="de"), [rows[5], rows[1]])
+    batch = next(store.dataset("pairs").stream(shuffle=False))
+    assert batch["example_id"] == ["ex-1", "ex-5", "ex-0", "ex-2"]

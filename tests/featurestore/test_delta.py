@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import CommitProperties, DeltaTable, write_deltalake
+from deltalake import Transaction as DeltaTransaction
+
+from featurestore import Transaction
+from featurestore.location import Location
+from featurestore.tables.delta import Table, TableLayout
+from syntax.errors import StoreError, UnknownDatasetError
+
+LAYOUT = TableLayout(
+    pa.schema([("part", pa.string()), ("seq", pa.int64()), ("blob", pa.binary())]),
+    partition_by=("part",),
+    statistics=("seq",),
+    plain=("blob",),
+)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Table:
+    return Table(Location.of(tmp_path / "table"), LAYOUT, on_create=lambda: None)
+
+
+def rows(*numbers: int, part: str = "a") -> pa.Table:
+    blobs = [b"blob" * number for number in numbers]
+    return pa.table([[part] * len(numbers), list(numbers), blobs], schema=LAYOUT.schema)
+
+
+def stored(table: Table, version: int | None = None) -> list[int]:
+    handle = table.open(version)
+    return [] if handle is None else sorted(handle.to_pyarrow_table()["seq"].to_pylist())
+
+
+def test_a_table_that_is_not_there_is_empty(table) -> None:
+    assert table.open() is None
+    assert table.snapshot().version == -1
+    assert table.snapshot().files == ()
+
+
+def test_appends_add_up(table) -> None:
+    assert table.append(rows(1, 2))
+    assert table.append(rows(3, part="b"))
+    assert stored(table) == [1, 2, 3]
+    assert sorted(file.partition["part"] for file in table.snapshot().files) == ["a", "b"]
+
+
+def test_a_transaction_lands_once(table) -> None:
+    shard = Transaction("job-7/shard-1")
+    assert table.append(rows(1), shard)
+    assert not table.append(rows(1), shard)
+    assert table.append(rows(2), Transaction("job-7/shard-2"))
+    assert stored(table) == [1, 2]
+
+
+def test_versions_of_one_transaction_land_in_turn(table) -> None:
+    assert table.append(rows(1), Transaction("writer", 1))
+    assert table.append(rows(2), Transaction("writer", 2))
+    assert not table.append(rows(1), Transaction("writer", 1))
+    assert stored(table) == [1, 2]
+
+
+def test_a_racing_commit_of_the_same_transaction_is_noticed(table) -> None:
+    table.append(rows(0))
+    winner = DeltaTable(table.location.uri)
+    beaten = RacingTable(
+        table,
+        lambda: write_deltalake(
+            winner,
+            rows(1),
+            mode="append",
+            commit_properties=CommitProperties(app_transactions=[DeltaTransaction("shard", 1)]),
+        ),
+    )
+    assert not beaten.append(rows(1), Transaction("shard", 1))
+    assert stored(table) == [0, 1]
+
+
+class RacingTable(Table):
+    """Lets another writer commit between the look at the log and the append."""
+
+    def __init__(self, table: Table, race) -> None:
+        super().__init__(table.location, table.layout, on_create=lambda: None)
+        self._race = race
+
+    def open(self, version: int | None = None):
+        handle = super().open(version)
+        race, self._race = self._race, lambda: None
+        race()
+        return handle
+
+
+def test_transactions_survive_checkpoints(table) -> None:
+    table.append(rows(1), Transaction("early"))
+    for number in range(2, 5):
+        table.append(rows(number))
+    DeltaTable(table.location.uri).create_checkpoint()
+    table.append(rows(5))
+    assert not table.append(rows(1), Transaction("early"))
+    assert stored(table) == [1, 2, 3, 4, 5]
+
+
+def test_an_empty_append_still_records_its_transaction(table) -> None:
+    assert table.append(rows(), Transaction("nothing"))
+    assert not table.append(rows(1), Transaction("nothing"))
+    assert stored(table) == []
+
+
+def test_old_versions_stay_readable(table) -> None:
+    for number in range(4):
+        table.append(rows(number))
+    table.compact()
+    assert len(table.snapshot().files) == 1
+    assert stored(table, version=2) == [0, 1]
+    with pytest.raises(UnknownDatasetError, match="no version 9; it has 0 to 5"):
+        table.open(9)
+
+
+def test_compaction_can_sort(table) -> None:
+    for number in (5, 3, 9, 1):
+        table.append(rows(number, number + 10))
+    table.compact(sort_by="seq", row_group=4)
+    (file,) = table.snapshot().files
+    content = pq.read_table(Path(table.location.uri) / file.path)
+    assert content["seq"].to_pylist() == [1, 3, 5, 9, 11, 13, 15, 19]
+
+
+def test_row_groups_and_codec_are_as_asked(table) -> None:
+    table.append(rows(*range(10)), row_group=4)
+    (file,) = table.snapshot().files
+    footer = pq.ParquetFile(Path(table.location.uri) / file.path).metadata
+    assert [footer.row_group(group).num_rows for group in range(3)] == [4, 4, 2]
+    column = footer.row_group(0).column(1)
+    assert (column.path_in_schema, column.compression) == ("blob", "ZSTD")
+    assert not column.has_dictionary_page
+
+
+def test_only_chosen_columns_have_statistics_in_the_log(table) -> None:
+    table.append(rows(1, 2))
+    actions = pa.table(DeltaTable(table.location.uri).get_add_actions(flatten=True))
+    assert {"min.seq", "max.seq"} <= set(actions.column_names)
+    assert "min.blob" not in actions.column_names
+
+
+def test_the_log_is_never_cleaned_up(table) -> None:
+    table.append(rows(1))
+    properties = DeltaTable(table.location.uri).metadata().configuration
+    assert properties["delta.enableExpiredLogCleanup"] == "false"
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    table = Table(Location.of(tmp_path / "file" / "table"), LAYOUT, on_create=lambda: None)
+    with pytest.raises(StoreError, match="file/table"):
+        table.append(rows(1))
+
+
+def test_a_damaged_log_is_named(table) -> None:
+    table.append(rows(1))
+    for entry in (Path(table.location.uri) / "_delta_log").glob("*.json"):
+        entry.write_text("{")
+    with pytest.raises(StoreError, match="cannot read"):
+        table.open()

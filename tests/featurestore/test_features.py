@@ -1,0 +1,210 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from featurestore import Part, Transaction
+from featurestore.encode.blobs import decode_ancestor, decode_depth, decode_distance
+from syntax.errors import (
+    InvalidCharacterError,
+    SpecError,
+    StoreFormatError,
+    UnknownDatasetError,
+    UnknownTokenizerError,
+)
+from syntax.examples import LabelSpec
+from syntax.matrices import tree_matrices
+
+
+def test_rows_are_appended_once_per_transaction(store, handle, rows) -> None:
+    assert store.features.append(handle, rows, Transaction("shard"))
+    assert not store.features.append(handle, rows, Transaction("shard"))
+    (info,) = store.datasets()
+    assert info.parts == (Part("train", "en", 100),)
+
+
+def test_datasets_list_splits_and_languages(store, make_handle, rows) -> None:
+    for split, lang, count in (("train", "en", 3), ("dev", "en", 2), ("dev", "no", 1)):
+        store.features.append(make_handle(split=split, lang=lang), rows[:count])
+    (info,) = store.datasets()
+    assert info.name == "pairs"
+    assert info.fields == ("premise", "hypothesis")
+    assert info.labels == ("label", "score", "note")
+    assert info.parts == (Part("dev", "en", 2), Part("dev", "no", 1), Part("train", "en", 3))
+    assert info.to_json()["parts"][1] == {"split": "dev", "lang": "no", "rows": 1}
+
+
+def test_existing_keys_are_told_per_partition(store, make_handle, handle, rows) -> None:
+    store.features.append(handle, rows[:3])
+    keys = [row.example_key for row in rows[:5]]
+    where = (handle.spec.name, handle.tokenizer_fingerprint)
+    assert store.features.existing(*where, "train", "en", keys) == set(keys[:3])
+    assert store.features.existing(*where, "dev", "en", keys) == set()
+    store.features.append(handle, rows[3:4])
+    assert store.features.existing(*where, "train", "en", keys) == set(keys[:4])
+    assert store.features.existing("other", where[1], "train", "en", keys) == set()
+    assert store.features.existing("pairs", "0" * 32, "train", "en", keys) == set()
+    assert store.features.existing(*where, "train", "en", []) == set()
+
+
+def test_tokenizers_have_tables_of_their_own(store, make_handle, rows) -> None:
+    store.features.append(make_handle(), rows[:2])
+    store.features.append(make_handle(tokenizer="hub/other toy!", fingerprint="ab" * 16), rows[:3])
+    assert [info.tokenizer for info in store.datasets()] == ["hub/other toy!", "toy"]
+    assert len(store.dataset("pairs", tokenizer="hub/other toy!")) == 3
+    assert len(store.dataset("pairs", tokenizer="ababab")) == 3
+    with pytest.raises(SpecError, match=r"several tokenizers.*hub/other toy! \(abababababab\)"):
+        store.dataset("pairs")
+    with pytest.raises(UnknownTokenizerError, match="Known: hub/other toy!, toy"):
+        store.dataset("pairs", tokenizer="bert")
+
+
+def test_unknown_datasets_list_the_known_ones(store, handle, rows) -> None:
+    with pytest.raises(UnknownDatasetError, match="Known: none"):
+        store.dataset("pairs")
+    store.features.append(handle, rows)
+    with pytest.raises(UnknownDatasetError, match="Did you mean 'pairs'"):
+        store.dataset("pears")
+
+
+def test_stored_matrices_are_those_of_each_segment(store, handle, rows) -> None:
+    store.features.append(handle, rows)
+    found = store.sql("select distance, depth, ancestor from examples order by seq").fetchall()
+    for row, columns in zip(rows, found, strict=True):
+        for segment, distance, depth, ancestor in zip(row.segments, *columns, strict=True):
+            expected = tree_matrices(segment.head)
+            assert np.array_equal(decode_distance(distance), expected.distance)
+            assert np.array_equal(decode_depth(depth, len(segment)), expected.depth)
+            assert np.array_equal(decode_ancestor(ancestor), expected.ancestor)
+
+
+def test_matrices_can_be_left_out(store, handle, rows) -> None:
+    store.features.append(replace(handle, matrices=False), rows)
+    query = "select count(*) from examples where distance is null and ancestor is null"
+    assert store.sql(query).fetchall() == [(100,)]
+
+
+def test_row_groups_hold_a_bounded_number_of_pieces(store, handle, make_row, parses) -> None:
+    row = make_row(0, ())
+    long = replace(row, texts=("x", "y"), parse_keys=("a", "b"), segments=_long_segments())
+    many = [replace(long, seq=n, example_id=str(n), example_key=f"{n:032x}") for n in range(12)]
+    store.features.append(replace(handle, matrices=False), many)
+    (file,) = Path(store.uri).glob("datasets/**/*.parquet")
+    footer = pq.ParquetFile(file).metadata
+    sizes = [footer.row_group(group).num_rows for group in range(footer.num_row_groups)]
+    assert sizes == [5, 5, 2]
+
+
+def _long_segments():
+    from syntax.assembly import SegmentFeatures
+
+    size = 25_000
+    zeros = np.zeros(size, np.int32)
+    segment = SegmentFeatures(
+        input_ids=zeros,
+        head=np.arange(-1, size - 1, dtype=np.int32),
+        word_ids=zeros,
+        upos=zeros.astype(np.uint8),
+        deprel=zeros.astype(np.uint8),
+        sentence_ids=zeros,
+        offsets=np.zeros((size, 2), np.int32),
+    )
+    return segment, segment
+
+
+def test_empty_segments_are_kept(store, handle, rows) -> None:
+    empty = replace(
+        rows[0].segments[0],
+        **{
+            name: getattr(rows[0].segments[0], name)[:0]
+            for name in (
+                "input_ids",
+                "head",
+                "word_ids",
+                "upos",
+                "deprel",
+                "sentence_ids",
+                "offsets",
+            )
+        },
+    )
+    store.features.append(handle, [replace(rows[0], segments=(empty, rows[0].segments[1]))])
+    batch = next(store.dataset("pairs").stream(batch_size=1))
+    assert batch["segment_ids"].max() == 1
+    assert 0 not in batch["segment_ids"]
+
+
+def test_one_field_is_enough_for_a_dataset(store, handle, rows) -> None:
+    spec = replace(handle.spec, name="singles", fields=("text",))
+    row = rows[0]
+    single = replace(
+        row, texts=row.texts[:1], parse_keys=row.parse_keys[:1], segments=row.segments[:1]
+    )
+    store.features.append(replace(handle, spec=spec), [single])
+    assert store.dataset("singles").spec.fields == ("text",)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"labels": {"label": "maybe"}}, r"label 'maybe'; expected one of \['entailment'"),
+        ({"labels": {"score": "high"}}, "score 'high'; expected a float"),
+        ({"labels": {"note": 3}}, "note 3; expected a string"),
+        ({"labels": {"colour": "red"}}, r"labels \['colour'\]"),
+        ({"texts": ("one",)}, r"has 2 segments, 1 texts"),
+    ],
+)
+def test_rows_that_do_not_fit_are_refused_whole(store, handle, rows, change, message) -> None:
+    with pytest.raises(SpecError, match=message):
+        store.features.append(handle, [rows[0], replace(rows[1], **change)])
+    assert store.datasets() == []
+
+
+def test_text_that_is_not_unicode_is_refused(store, handle, rows) -> None:
+    bad = replace(rows[0], texts=("\ud800", "fine"))
+    with pytest.raises(InvalidCharacterError):
+        store.features.append(handle, [bad])
+
+
+def test_missing_labels_are_stored_as_null(store, handle, rows) -> None:
+    store.features.append(handle, [replace(rows[0], labels={})])
+    query = "select label, score, note from examples"
+    assert store.sql(query).fetchall() == [(None, None, None)]
+
+
+def test_a_dataset_keeps_its_fields_and_labels(store, handle, rows) -> None:
+    store.features.append(handle, rows[:1])
+    other = replace(handle.spec, labels=(LabelSpec("label", "class", ("no", "yes")),))
+    with pytest.raises(SpecError, match="choose another dataset name"):
+        store.features.append(replace(handle, spec=other), [replace(rows[1], labels={})])
+
+
+@pytest.mark.parametrize("name", ["input_ids", "seq", "parents", "dataset", "distance"])
+def test_labels_cannot_hide_columns(store, handle, rows, name) -> None:
+    spec = replace(handle.spec, labels=(LabelSpec(name, "string"),))
+    with pytest.raises(SpecError, match="the name is taken"):
+        store.features.append(replace(handle, spec=spec), [replace(rows[0], labels={})])
+
+
+@pytest.mark.parametrize("change", [{"name": "a/b"}, {"split": ""}, {"lang": "../x"}])
+def test_names_that_cannot_be_folders_are_refused(store, handle, rows, change) -> None:
+    spec = replace(handle.spec, **change)
+    with pytest.raises(SpecError, match="use letters, digits"):
+        store.features.append(replace(handle, spec=spec), rows)
+
+
+def test_a_foreign_table_among_the_datasets_is_named(store, handle, rows) -> None:
+    from deltalake import write_deltalake
+
+    store.features.append(handle, rows)
+    write_deltalake(f"{store.uri}/datasets/foreign/table", pq.read_table(_a_file(store)))
+    with pytest.raises(StoreFormatError, match=r"no property parsebank\.dataset"):
+        store.datasets()
+
+
+def _a_file(store):
+    return next(Path(store.uri).glob("datasets/**/*.parquet"))

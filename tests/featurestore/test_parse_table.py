@@ -1,0 +1,169 @@
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from featurestore import Transaction, open_store
+from syntax.errors import InvalidCharacterError, SpecError, StoreError
+
+
+def keys_of(records) -> list[str]:
+    return [record.key for record in records]
+
+
+def test_appended_records_come_back_in_the_order_asked(store, records) -> None:
+    assert store.parses.append(records)
+    asked = keys_of(reversed(records))
+    found = store.parses.get_many(asked)
+    assert list(found) == asked
+    assert [found[record.key] for record in records] == records
+
+
+def test_unknown_keys_are_left_out(store, records) -> None:
+    store.parses.append(records[:2])
+    found = store.parses.get_many([records[0].key, "0" * 32, records[1].key])
+    assert list(found) == keys_of(records[:2])
+    assert store.parses.contains([records[0].key, "0" * 32]).tolist() == [True, False]
+
+
+def test_an_empty_store_has_nothing(store) -> None:
+    assert store.parses.get_many(["0" * 32]) == {}
+    assert store.parses.contains(["0" * 32]).tolist() == [False]
+    assert store.parses.get_many([]) == {}
+
+
+def test_another_store_sees_what_was_appended_after_it_looked(tmp_path, records) -> None:
+    with open_store(tmp_path) as writer, open_store(tmp_path) as reader:
+        for record in records[:3]:
+            assert reader.parses.get_many([record.key]) == {}
+            writer.parses.append([record])
+            assert reader.parses.get_many([record.key]) == {record.key: record}
+
+
+def test_looks_can_be_made_rarer(tmp_path, records) -> None:
+    with open_store(tmp_path) as writer, open_store(tmp_path, refresh_seconds=60) as reader:
+        assert not reader.parses.contains([records[0].key])[0]
+        writer.parses.append([records[0]])
+        assert not reader.parses.contains([records[0].key])[0]
+        reader.parses.append([records[1]])
+        assert reader.parses.contains([records[0].key, records[1].key]).all()
+
+
+def test_buffered_records_are_read_at_once_and_kept(tmp_path: Path, records) -> None:
+    with open_store(tmp_path, buffer_seconds=60) as store:
+        for record in records:
+            store.parses.put(record)
+        assert store.parses.get_many(keys_of(records)) == {r.key: r for r in records}
+        assert store.parses.contains(keys_of(records)).all()
+        assert store.parses.table.open() is None
+    with open_store(tmp_path) as again:
+        assert again.parses.get_many(keys_of(records)) == {r.key: r for r in records}
+        assert again.parses.table.open().version() == 1
+
+
+def test_durable_records_are_in_the_table_on_return(store, tmp_path, records) -> None:
+    store.parses.put(records[0], durable=True)
+    with open_store(store.uri) as other:
+        assert other.parses.contains([records[0].key])[0]
+
+
+def test_a_transaction_appends_once(store, records) -> None:
+    shard = Transaction("shard")
+    assert store.parses.append(records, shard)
+    assert not store.parses.append(records, shard)
+    assert store.sql("select count(*) from parses").fetchall() == [(len(records),)]
+
+
+def test_rows_that_racing_writers_wrote_twice_are_seen_once(store, records) -> None:
+    store.parses.append(records[:5])
+    store.parses.append(records[3:8])
+    assert store.sql("select count(*), count(distinct key) from parses").fetchall() == [(8, 8)]
+    assert store.parses.get_many(keys_of(records[:8])) == {r.key: r for r in records[:8]}
+
+
+def test_lookups_survive_a_compaction(store, records) -> None:
+    for record in records[:6]:
+        store.parses.append([record])
+    with open_store(store.uri) as other:
+        assert other.parses.contains(keys_of(records[:6])).all()
+        store.compact()
+        assert len(store.parses.table.snapshot().files) == 1
+        store.parses.append([records[6]])
+        assert other.parses.get_many(keys_of(records[:7])) == {r.key: r for r in records[:7]}
+
+
+def test_reading_goes_on_while_a_compaction_runs(store, records) -> None:
+    for record in records[:10]:
+        store.parses.append([record])
+    compaction = threading.Thread(target=store.compact)
+    compaction.start()
+    while compaction.is_alive():
+        with open_store(store.uri) as fresh:
+            assert len(fresh.parses.get_many(keys_of(records[:10]))) == 10
+    compaction.join()
+
+
+def test_the_memory_of_decoded_records_is_bounded(tmp_path, records) -> None:
+    with open_store(tmp_path, cache_items=3) as store:
+        store.parses.append(records)
+        store.parses.get_many(keys_of(records))
+        assert len(store.parses._cache) == 3
+        assert store.parses.get_many(keys_of(records)) == {r.key: r for r in records}
+
+
+def test_a_bad_record_spoils_no_other(store, records) -> None:
+    parse = records[1].parse
+    bad = replace(records[1], parse=replace(parse, text=parse.text + "\udfff"))
+    store.parses.put(records[0])
+    with pytest.raises(InvalidCharacterError):
+        store.parses.put(bad)
+    store.flush()
+    assert store.parses.contains([records[0].key, bad.key]).tolist() == [True, False]
+
+
+@pytest.mark.parametrize("key", ["", "x" * 32, "0" * 31 + " "])
+def test_a_malformed_key_is_named(store, key) -> None:
+    with pytest.raises(SpecError, match="is not a key"):
+        store.parses.get_many([key])
+
+
+def test_a_missing_file_is_named(store, records) -> None:
+    store.parses.append(records)
+    store.parses.contains([records[0].key])
+    for file in (Path(store.uri) / "parses").glob("*.parquet"):
+        file.unlink()
+    with pytest.raises(StoreError, match=r"cannot read part-.*\.parquet"):
+        store.parses.get_many([records[0].key])
+
+
+def test_threads_share_a_store(tmp_path, make_record, parses) -> None:
+    with open_store(tmp_path, buffer_rows=8, buffer_seconds=0.01, cache_items=20) as store:
+        groups = [[make_record(parses[n % 40], 50 * t + n) for n in range(50)] for t in range(4)]
+        wrong: list[str] = []
+
+        def work(group) -> None:
+            for number, record in enumerate(group):
+                store.parses.put(record)
+                found = store.parses.get_many(keys_of(group[: number + 1]))
+                wrong.extend(r.key for r in group[: number + 1] if found.get(r.key) != r)
+
+        run_all(work, groups)
+        assert wrong == []
+    assert_all_stored(tmp_path, groups)
+
+
+def run_all(work, groups) -> None:
+    threads = [threading.Thread(target=work, args=(group,)) for group in groups]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def assert_all_stored(path, groups) -> None:
+    with open_store(path) as store:
+        everything = [record for group in groups for record in group]
+        assert store.parses.get_many(keys_of(everything)) == {r.key: r for r in everything}

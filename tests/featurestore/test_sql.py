@@ -1,0 +1,215 @@
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from featurestore import Drop, open_store
+from featurestore.sql.functions import FUNCTIONS
+from syntax import DependencyTree
+from syntax.matrices import ancestor_mask, tree_depth, tree_distance
+
+VIEWS = ("parses", "sentences", "words", "examples", "segments", "drops", "fingerprints")
+
+
+@pytest.fixture
+def parsed(store, records):
+    store.parses.append(records)
+    return store
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_views_of_a_store_without_tables_are_empty(store, view) -> None:
+    relation = store.sql(f"from {view}")
+    assert relation.fetchall() == []
+    assert len(relation.columns) > 2
+    assert store.datasets() == []
+
+
+def test_words_are_the_words_of_every_sentence(parsed, records) -> None:
+    expected = [
+        (record.key, number, word.id, word.form, word.upos, word.head, word.deprel)
+        for record in records
+        for number, sentence in enumerate(record.parse.sentences())
+        for word in sentence.words
+    ]
+    query = "select key, sentence, id, form, upos, head, deprel from words"
+    assert sorted(parsed.sql(query).fetchall()) == sorted(expected)
+
+
+def test_word_offsets_point_into_the_text(parsed) -> None:
+    query = """
+        select count(*) from words join parses using (key)
+        where words.word_end not between 1 and len(text)
+        or text[words.word_start + 1 : words.word_end] not like '%' || words.form || '%'
+    """
+    assert parsed.sql(query).fetchall() == [(0,)]
+
+
+def test_sentences_have_their_own_text_and_tree(parsed, records) -> None:
+    expected = sorted(
+        (record.key, number, record.parse.text[start:end])
+        for record in records
+        for number, (start, end) in enumerate(
+            zip(record.parse.sentence_start, record.parse.sentence_end, strict=True)
+        )
+    )
+    assert sorted(parsed.sql("select key, sentence, text from sentences").fetchall()) == expected
+    for heads, deprels in parsed.sql("select head, deprel from sentences").fetchall():
+        DependencyTree(heads, deprels)
+
+
+def test_matrices_of_a_sentence_are_nested_lists(parsed) -> None:
+    query = "select head, distance_matrix(head), depth_vector(head), ancestor_matrix(head)"
+    for heads, distance, depth, ancestor in parsed.sql(f"{query} from sentences").fetchall():
+        parents = [head - 1 for head in heads]
+        assert distance == tree_distance(parents).tolist()
+        assert depth == tree_depth(parents).tolist()
+        assert ancestor == ancestor_mask(parents).tolist()
+
+
+def test_heads_of_several_sentences_are_not_taken_for_one_tree(parsed) -> None:
+    query = "select depth_vector(head) from parses where len(sentence_first_word) > 1"
+    with pytest.raises(duckdb.Error, match="take them from the view sentences"):
+        parsed.sql(query).fetchall()
+
+
+def test_segments_hold_decoded_vectors_and_matrices(filled, rows) -> None:
+    found = filled.sql(
+        """
+        select example_id, segment, text, length, input_ids, head, word_ids, sentence_ids,
+            len(upos), stored_distance(distance), stored_depth(depth, length),
+            stored_ancestor(ancestor)
+        from segments order by seq, segment
+        """
+    ).fetchall()
+    assert len(found) == 200
+    for position, columns in enumerate(found):
+        row, number = rows[position // 2], position % 2
+        segment = row.segments[number]
+        parents = segment.head
+        distance = [
+            [None if x == 255 else x for x in line] for line in tree_distance(parents).tolist()
+        ]
+        assert columns == (
+            row.example_id,
+            number,
+            row.texts[number],
+            len(segment),
+            segment.input_ids.tolist(),
+            segment.head.tolist(),
+            segment.word_ids.tolist(),
+            segment.sentence_ids.tolist(),
+            len(segment),
+            distance,
+            tree_depth(parents).tolist(),
+            ancestor_mask(parents).tolist(),
+        )
+
+
+def test_segments_join_with_their_parses(filled, records) -> None:
+    filled.parses.append(records)
+    query = """
+        select count(*), count(parses.key), bool_and(segments.text = parses.text)
+        from segments left join parses on parse_key = key
+    """
+    assert filled.sql(query).fetchall() == [(200, 200, True)]
+
+
+def test_tags_are_names(filled) -> None:
+    query = "select distinct unnest(upos) tag from segments where segment = 0"
+    tags = {tag for (tag,) in filled.sql(query).fetchall()}
+    assert {"NOUN", "VERB", "PUNCT"} <= tags
+    query = "select distinct unnest(deprel) tag from segments"
+    assert {"nsubj", "root"} <= {tag for (tag,) in filled.sql(query).fetchall()}
+
+
+def test_examples_of_all_datasets_are_united(filled, make_handle, rows) -> None:
+    filled.features.append(make_handle(name="more", split="2020", lang="no"), rows[:7])
+    other = make_handle(name="unlabelled")
+    bare = replace(other, spec=replace(other.spec, labels=()))
+    filled.features.append(bare, [replace(row, labels={}) for row in rows[:2]])
+    query = "select dataset, split, lang, count(*), count(label) from examples group by all"
+    assert sorted(filled.sql(query).fetchall()) == [
+        ("more", "2020", "no", 7, 7),
+        ("pairs", "train", "en", 100, 100),
+        ("unlabelled", "train", "en", 2, 0),
+    ]
+
+
+def test_drops_can_be_counted(store) -> None:
+    columns = ("pairs", "f" * 32, "train", "en", "job", "id", "", "deadline", "it's too slow")
+    store.drops.append([Drop(*columns)])
+    assert store.sql("from drops").fetchall() == [columns]
+
+
+def test_parameters_are_bound(parsed, records) -> None:
+    query = "select text from parses where key = ?"
+    assert parsed.sql(query, [records[0].key]).fetchall() == [(records[0].parse.text,)]
+    named = "select text from parses where key = $key"
+    assert parsed.sql(named, {"key": records[0].key}).fetchall() == [(records[0].parse.text,)]
+
+
+def test_a_relation_is_a_moment_and_can_be_queried_further(parsed, make_record, parses) -> None:
+    relation = parsed.sql("select key, lang from parses")
+    parsed.parses.append([make_record(parses[0], 999)])
+    assert relation.aggregate("count(*)").fetchall() == [(40,)]
+    assert parsed.sql("select count(*) from parses").fetchall() == [(41,)]
+
+
+@pytest.mark.parametrize("name", ["it's a store", "50% of #1", "v1*?", "Größe"])
+def test_folders_with_any_name_can_be_used(tmp_path, filled, records, name) -> None:
+    with open_store(tmp_path / name) as store:
+        store.parses.append(records)
+        assert store.sql("select count(*) from parses").fetchall() == [(40,)]
+        assert len(store.parses.get_many([record.key for record in records])) == 40
+
+
+def test_a_name_that_is_no_view_is_a_mistake(parsed) -> None:
+    mine = parsed.sql("from parses").arrow()
+    with pytest.raises(duckdb.Error, match="mine does not exist"):
+        parsed.sql("from mine")
+    assert mine is not None
+
+
+def test_a_script_that_keeps_a_relation_ends_quietly(parsed) -> None:
+    script = (
+        "import sys; from featurestore import open_store\n"
+        "relation = open_store(sys.argv[1]).sql('select depth_vector(head) from sentences')\n"
+        "print(len(relation.fetchall()))"
+    )
+    command = [sys.executable, "-c", script, parsed.uri]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert (done.stdout.strip(), done.stderr) == ("60", "")
+
+
+@pytest.fixture(scope="session")
+def manual() -> str:
+    return (Path(__file__).parents[2] / "docs" / "store.md").read_text(encoding="utf-8")
+
+
+def test_the_manual_names_every_view_and_function(manual) -> None:
+    names = (*VIEWS, *(function.name for function in FUNCTIONS))
+    assert [name for name in names if f"`{name}" not in manual] == []
+
+
+def test_the_manual_lists_the_columns_of_every_view(filled, manual) -> None:
+    rows = dict(re.findall(r"^\| `(\w+)` \|[^|]*\|([^|]*)\|$", manual, re.MULTILINE))
+    for view in ("words", "drops", "fingerprints", "segments"):
+        columns = filled.sql(f"from {view}").columns
+        listed = " ".join(re.findall(r"`([^`]*)`", rows[view])).split()
+        assert sorted(listed) == sorted(columns)
+
+
+def test_the_examples_of_the_manual_run(filled, records, manual) -> None:
+    filled.parses.append(records)
+    (block,) = re.findall(r"```sql\n(.*?)```", manual, re.DOTALL)
+    queries = [query for query in block.split(";") if query.strip()]
+    assert len(queries) >= 6
+    for query in queries:
+        filled.sql(query).fetchall()

@@ -1,0 +1,169 @@
+from __future__ import annotations
+
+import json
+import resource
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import featurestore
+from featurestore import Drop, Transaction, open_store
+from featurestore.cache import RecordCache
+from syntax import fingerprint
+from syntax.errors import StoreError, StoreFormatError, UnknownKeyError
+
+
+def test_opening_writes_nothing(tmp_path) -> None:
+    with open_store(tmp_path / "store") as store:
+        assert store.datasets() == []
+        assert store.sql("from words").fetchall() == []
+    assert not (tmp_path / "store").exists()
+
+
+def test_the_first_write_marks_the_format(tmp_path, records) -> None:
+    with open_store(tmp_path / "a" / "store") as store:
+        store.parses.append(records[:1])
+    marker = json.loads((tmp_path / "a" / "store" / "parsebank.json").read_text())
+    assert marker["format"] == 1
+
+
+def test_a_newer_format_is_refused_by_name(tmp_path) -> None:
+    (tmp_path / "parsebank.json").write_text('{"format": 2}')
+    with pytest.raises(StoreFormatError, match="format 2; this release reads up to 1"):
+        open_store(tmp_path)
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"format": "new"}', "\xff"])
+def test_a_marker_that_is_not_ours_is_refused(tmp_path, content) -> None:
+    (tmp_path / "parsebank.json").write_text(content, encoding="latin-1")
+    with pytest.raises(StoreFormatError):
+        open_store(tmp_path)
+
+
+def test_a_file_is_no_store(tmp_path, records) -> None:
+    (tmp_path / "file").write_text("text")
+    with pytest.raises(StoreError, match="cannot"), open_store(tmp_path / "file") as store:
+        store.parses.append(records)
+
+
+@pytest.mark.parametrize("name", ["v[1]", "a|b", "a\\b", "a\nb"])
+def test_a_path_that_cannot_hold_tables_is_refused(tmp_path, name) -> None:
+    with pytest.raises(StoreError, match="a store cannot lie in"):
+        open_store(tmp_path / name)
+
+
+def test_relative_and_home_paths_are_resolved(tmp_path, monkeypatch, records) -> None:
+    monkeypatch.chdir(tmp_path)
+    with open_store("./here/") as store:
+        store.parses.append(records[:1])
+    assert store.uri == str(tmp_path / "here")
+    assert (tmp_path / "here" / "parses").is_dir()
+
+
+def test_fingerprints_are_described_once(store) -> None:
+    content = {"name": "udpipe/english-ewt", "options": {"beam": 5}}
+    key = fingerprint(content)
+    assert store.describe(key, "parser", content)
+    assert not store.describe(key, "parser", content)
+    with open_store(store.uri) as other:
+        assert not other.describe(key, "parser", content)
+        assert other.resolve(key) == content
+        assert other.fingerprints.all("parser") == {key: content}
+        assert other.fingerprints.all("tokenizer") == {}
+    assert store.sql("select count(*) from fingerprints").fetchall() == [(1,)]
+
+
+def test_another_process_may_describe_meanwhile(store) -> None:
+    with open_store(store.uri) as other:
+        with pytest.raises(UnknownKeyError, match="f" * 32):
+            store.resolve("f" * 32)
+        other.describe("f" * 32, "parser", {"name": "late"})
+    assert store.resolve("f" * 32) == {"name": "late"}
+
+
+def test_drops_are_appended_once_per_transaction(store) -> None:
+    drop = Drop("d", "t", "train", "en", "job", "id", "", "deadline", "slow")
+    assert store.drops.append([drop], Transaction("shard"))
+    assert not store.drops.append([drop], Transaction("shard"))
+    assert not store.drops.append([], Transaction("other"))
+    assert store.drops.of("d", "t") == [drop]
+    assert store.drops.of("d", "t", split="dev") == []
+
+
+def test_the_cache_lets_go_of_what_was_used_longest_ago(records) -> None:
+    cache = RecordCache(2)
+    cache.put_many(records[:2])
+    cache.get_many([records[0].key])
+    cache.put_many(records[2:3])
+    keys = [record.key for record in records[:3]]
+    assert set(cache.get_many(keys)) == {keys[0], keys[2]}
+    assert len(cache) == 2
+
+
+def test_a_full_disk_is_a_named_error_and_loses_nothing(store, records) -> None:
+    store.parses.append(records[:5])
+    done = subprocess.run(
+        [sys.executable, "-c", FULL_DISK, store.uri],
+        capture_output=True,
+        text=True,
+        check=True,
+        preexec_fn=_limit_files,
+    )
+    assert done.stdout.split() == ["StoreError", "5"]
+    assert store.sql("select count(*) from parses").fetchall() == [(5,)]
+
+
+def _limit_files() -> None:
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+
+
+FULL_DISK = """
+import sys
+from dataclasses import replace
+from featurestore import open_store
+from syntax.errors import StoreError
+
+with open_store(sys.argv[1]) as store:
+    (key,), *_ = store.sql("select key from parses").fetchall()
+    record = store.parses.get_many([key])[key]
+    text = " ".join(str(n * n) for n in range(100_000))
+    big = replace(record, key="0" * 32, parse=replace(record.parse, text=record.parse.text + text))
+    try:
+        store.parses.append([big])
+    except StoreError as error:
+        print(type(error).__name__)
+    print(store.sql("select count(*) from parses").fetchall()[0][0])
+"""
+
+
+def test_the_package_imports_nothing_heavy_by_itself() -> None:
+    heavy = {"pyarrow", "deltalake", "duckdb", "numba", "numpy"}
+    script = (
+        "import sys, featurestore, featurestore.commands, typer\n"
+        "featurestore.commands.register(typer.Typer())\n"
+        f"print(sorted({heavy} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
+
+
+def test_every_public_name_can_be_imported() -> None:
+    assert all(getattr(featurestore, name) for name in featurestore.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        featurestore.nothing  # noqa: B018
+
+
+def test_options_of_an_object_store_are_passed_on() -> None:
+    from featurestore.location import Location
+
+    location = Location.of("s3://bucket/prefix/", {"AWS_REGION": "eu-north-1"})
+    assert location.uri == "s3://bucket/prefix"
+    assert location.child("parses").options == {"AWS_REGION": "eu-north-1"}
+    assert not location.is_local
+    assert Location.of(Path("x")).is_local

@@ -1,0 +1,303 @@
+from __future__ import annotations
+
+import json
+import threading
+from dataclasses import replace
+from itertools import chain, islice
+
+import numpy as np
+import pytest
+
+from featurestore.stream.prefetch import Prefetched
+from syntax.assembly import AssemblySpec, FlatExamples, assemble_batch
+from syntax.errors import SpecError
+
+
+@pytest.fixture
+def data(filled):
+    return filled.dataset("pairs")
+
+
+def ids(stream) -> list[str]:
+    return [name for batch in stream for name in batch["example_id"]]
+
+
+def names_of(stream) -> list[list[str]]:
+    return [batch["example_id"] for batch in stream]
+
+
+def assert_same(first, second) -> None:
+    assert first.keys() == second.keys()
+    for name, value in first.items():
+        assert_equal(name, value, second[name])
+
+
+def assert_equal(name, one, other) -> None:
+    if isinstance(one, list):
+        assert one == other, name
+    else:
+        assert one.dtype == other.dtype, name
+        np.testing.assert_array_equal(one, other, err_msg=name)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"max_length": 24},
+        {"max_length": None, "policy": "chain"},
+        {"joint_root": False, "separator_edge": "none"},
+        {"separator_edge": "last_piece", "truncation": "only_second", "max_length": 64},
+        {"matrices": ()},
+        {"matrices": ("depth",), "pad_to_multiple_of": 8},
+    ],
+)
+def test_batches_are_those_of_the_rows_that_were_stored(
+    data, rows, special_tokens, options
+) -> None:
+    spec = AssemblySpec(**{"max_length": 128, **options})
+    stream = data.stream(batch_size=16, shuffle=False, **options)
+    for number, batch in enumerate(stream):
+        part = rows[16 * number : 16 * number + 16]
+        flat = FlatExamples.from_segments([row.segments for row in part])
+        expected = assemble_batch(flat, special_tokens, spec)
+        assert batch.pop("example_id") == [row.example_id for row in part]
+        assert batch.pop("note") == [row.labels["note"] for row in part]
+        assert batch.pop("score").tolist() == [row.labels["score"] for row in part]
+        assert batch.pop("label").tolist() == [row.seq % 3 for row in part]
+        assert_same(batch, expected)
+
+
+def test_shuffled_batches_hold_the_same_examples(data, rows) -> None:
+    by_id = {row.example_id: row for row in rows}
+    seen = []
+    for batch in data.stream(batch_size=8, seed=5):
+        seen += batch["example_id"]
+        for index, name in enumerate(batch["example_id"]):
+            row = by_id[name]
+            real = ~batch["special_tokens_mask"][index]
+            expected = np.concatenate([segment.input_ids for segment in row.segments])
+            assert batch["input_ids"][index][real].tolist() == expected.tolist()
+            assert batch["label"][index] == row.seq % 3
+    assert sorted(seen) == sorted(by_id)
+
+
+def test_labels_have_fixed_dtypes_and_missing_ones_have_a_value(store, handle, rows) -> None:
+    store.features.append(handle, [replace(rows[0], labels={}), rows[1]])
+    batch = next(store.dataset("pairs").stream(shuffle=False))
+    assert batch["label"].dtype == np.int64
+    assert batch["label"].tolist() == [-1, 1]
+    assert batch["score"].dtype == np.float32
+    assert np.isnan(batch["score"][0])
+    assert batch["note"] == [None, "note 1"]
+
+
+@pytest.mark.parametrize("options", [{}, {"drop_last": True}, {"shuffle": False}])
+@pytest.mark.parametrize("world", [1, 2, 3, 8])
+def test_length_is_the_number_of_batches_of_each_rank(data, world, options) -> None:
+    streams = [
+        data.stream(batch_size=7, rank=rank, world_size=world, **options) for rank in range(world)
+    ]
+    lengths = {len(stream) for stream in streams}
+    assert {len(list(stream)) for stream in streams} == lengths
+    assert {stream.remaining for stream in streams} == {0}
+    assert len(lengths) == 1
+
+
+@pytest.mark.parametrize("world", [2, 3, 7])
+def test_ranks_take_turns_over_the_same_batches(data, world) -> None:
+    alone = names_of(data.stream(batch_size=5, seed=1))
+    streams = [
+        data.stream(batch_size=5, seed=1, rank=rank, world_size=world) for rank in range(world)
+    ]
+    rounds = zip(*(names_of(stream) for stream in streams), strict=True)
+    together = [names for one in rounds for names in one]
+    full = len(alone) // world * world
+    assert together[: full - world] == alone[: full - world]
+    assert sorted(chain(*together)) == sorted(chain(*alone))
+
+
+def test_seed_epoch_and_nothing_else_choose_the_order(data) -> None:
+    def order(**options) -> list[str]:
+        return ids(data.stream(batch_size=8, **options))
+
+    assert order(seed=1) == order(seed=1) == order(seed=1, matrices=(), buffers="ring")
+    assert order(seed=1) == order(seed=1, prefetch=2, policy="none")
+    assert len({tuple(order(seed=s, epoch=e)) for s in range(2) for e in range(3)}) == 6
+
+
+@pytest.mark.parametrize("prefetch", [0, 1, 3])
+@pytest.mark.parametrize("taken", [0, 1, 4, 13])
+def test_a_restored_stream_goes_on_with_the_next_batch(data, taken, prefetch) -> None:
+    options = {"batch_size": 8, "seed": 4, "epoch": 2}
+    whole = list(data.stream(**options))
+    first = data.stream(prefetch=prefetch, **options)
+    for expected, batch in zip(whole, islice(first, taken), strict=False):
+        assert_same(batch, expected)
+    state = json.loads(json.dumps(first.state_dict()))
+    first.close()
+    second = data.stream(prefetch=prefetch, **options)
+    second.load_state_dict(state)
+    assert second.remaining == len(whole) - taken
+    rest = list(second)
+    assert len(rest) == len(whole) - taken
+    for expected, batch in zip(whole[taken:], rest, strict=True):
+        assert_same(batch, expected)
+
+
+@pytest.mark.parametrize(("before", "after"), [(1, 2), (2, 1), (2, 3), (4, 2), (3, 3)])
+def test_another_world_size_takes_over(data, before, after) -> None:
+    options = {"batch_size": 4, "seed": 9}
+    seen, states = [], []
+    for rank in range(before):
+        stream = data.stream(rank=rank, world_size=before, **options)
+        seen += ids(islice(stream, 3))
+        states.append(stream.state_dict())
+    assert all(state == states[0] for state in states)
+    lengths = set()
+    for rank in range(after):
+        stream = data.stream(rank=rank, world_size=after, **options)
+        stream.load_state_dict(states[0])
+        lengths.add(stream.remaining)
+        seen += ids(stream)
+    assert sorted(seen) == sorted(ids(data.stream(**options)))
+    assert len(lengths) == 1
+
+
+def test_a_stream_can_go_back(data) -> None:
+    stream = data.stream(batch_size=8)
+    first, state = next(stream), stream.state_dict()
+    second = next(stream)
+    stream.load_state_dict(state)
+    assert_same(next(stream), second)
+    assert first["example_id"] != second["example_id"]
+
+
+@pytest.mark.parametrize(
+    ("other", "named"),
+    [
+        ({"seed": 1}, "seed was 1 and is 0"),
+        ({"epoch": 3}, "epoch was 3"),
+        ({"batch_size": 16}, "batch_size"),
+        ({"max_length": 64}, "max_length"),
+        ({"bucket": False}, "bucket"),
+    ],
+)
+def test_a_state_of_another_order_is_refused(data, other, named) -> None:
+    state = data.stream(**{"batch_size": 8, **other}).state_dict()
+    with pytest.raises(SpecError, match=named):
+        data.stream(batch_size=8).load_state_dict(state)
+
+
+def test_a_state_of_another_version_is_refused(filled, handle, make_row, records) -> None:
+    state = filled.dataset("pairs").stream().state_dict()
+    filled.features.append(handle, [make_row(500, records[:2])])
+    with pytest.raises(SpecError, match="over version 4: examples was"):
+        filled.dataset("pairs").stream().load_state_dict(state)
+
+
+def test_a_compacted_version_takes_the_state(filled) -> None:
+    stream = filled.dataset("pairs").stream(batch_size=8)
+    next(stream)
+    state, rest = stream.state_dict(), ids(stream)
+    filled.compact()
+    resumed = filled.dataset("pairs").stream(batch_size=8)
+    resumed.load_state_dict(state)
+    assert ids(resumed) == rest
+
+
+def test_fresh_batches_stay_as_they_are(data) -> None:
+    batches = list(data.stream(batch_size=8))
+    again = list(data.stream(batch_size=8))
+    for one, other in zip(batches, again, strict=True):
+        assert_same(one, other)
+
+
+@pytest.mark.parametrize("prefetch", [0, 1, 2])
+def test_ring_batches_hold_until_the_next(data, prefetch) -> None:
+    ring = data.stream(batch_size=8, buffers="ring", prefetch=prefetch)
+    for reused, fresh in zip(ring, data.stream(batch_size=8), strict=True):
+        assert_same(reused, fresh)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"max_length": 20},
+        {"joint_root": False},
+        {"separator_edge": "none"},
+        {"joint_root": False, "max_length": 20, "truncation": "longest_first"},
+        {"pad_to_multiple_of": 8, "max_length": 30, "batch_size": 3},
+    ],
+)
+def test_stored_matrices_equal_derived_ones(data, options) -> None:
+    options = {"batch_size": 8, **options}
+    stored = data.stream(matrices="stored", **options)
+    for one, other in zip(stored, data.stream(**options), strict=True):
+        assert_same(one, other)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"matrices": "stored", "policy": "chain"}, "policy 'attach', not 'chain'"),
+        ({"matrices": "stored", "separator_edge": "last_piece"}, "derive them"),
+        ({"rank": 2, "world_size": 2}, "rank 2 is not one of 2 ranks"),
+        ({"batch_size": 0}, "batch_size is 0"),
+        ({"prefetch": -1}, "prefetch is -1"),
+        ({"buffers": "shared"}, "choose 'fresh' or 'ring'"),
+        ({"world_size": 101}, "use fewer ranks"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(data, options, message) -> None:
+    with pytest.raises(SpecError, match=message):
+        next(data.stream(**options))
+
+
+def test_stored_matrices_that_were_left_out_are_missed_by_name(store, handle, rows) -> None:
+    store.features.append(replace(handle, matrices=False), rows[:4])
+    with pytest.raises(SpecError, match="'ex-0' was stored without matrices"):
+        next(store.dataset("pairs").stream(matrices="stored", shuffle=False))
+
+
+def test_many_pools_and_row_groups_give_every_example_once(store, handle, rows) -> None:
+    big = replace(handle, matrices=False)
+    copies = [
+        replace(
+            row,
+            seq=100 * n + row.seq,
+            example_id=f"{n}-{row.seq}",
+            example_key=f"{n:016x}{row.seq:016x}",
+        )
+        for n in range(300)
+        for row in rows
+    ]
+    for start in range(0, len(copies), 7000):
+        store.features.append(big, copies[start : start + 7000])
+    data = store.dataset("pairs")
+    stream = data.stream(batch_size=64, pool=1, matrices=())
+    assert sorted(ids(stream)) == sorted(row.example_id for row in copies)
+    assert len(stream._epoch_order().pool_ends) >= 3
+
+
+def test_a_prefetching_thread_ends_with_its_stream(data) -> None:
+    stream = data.stream(batch_size=2, prefetch=1)
+    next(stream)
+    assert "prefetch" in {thread.name for thread in threading.enumerate()}
+    stream.close()
+    assert "prefetch" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_errors_of_a_prefetched_iterator_arrive_in_their_place() -> None:
+    def source():
+        yield 1
+        raise KeyError("broken")
+
+    items = Prefetched(source(), 2)
+    assert next(items) == 1
+    with pytest.raises(KeyError, match="broken"):
+        next(items)
+    with pytest.raises(StopIteration):
+        next(items)
+    items.close()

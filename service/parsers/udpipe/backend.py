@@ -160,7 +160,7 @@ def _word_count(sentence: Any) -> int:
 
 def _token_count(sentence: Any) -> int:
     inside = sum(token.idLast - token.idFirst for token in sentence.multiwordTokens)
-    return _word_count(sentence) - inside
+    return _word_count(sentence) - int(inside)
 
 
 def _start(sentence: Any) -> int:

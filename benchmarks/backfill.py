@@ -1,0 +1,225 @@
+"""Backfill throughput against the parser alone, both on the same cores, in one run.
+
+    python benchmarks/backfill.py [--rounds 5] [--workers 2]
+
+*Raw*: as many processes as there are job workers call ``ufal.udpipe`` directly: tokenize, tag and
+parse, nothing else. *Backfill*: the whole way, from the first byte of the upload to the commit of
+the last shard: staging, cache lookup, the same parsing, alignment with wordpieces, matrices and
+two Delta tables. Both get the same distinct texts and the same model, and are warm: processes
+started, models loaded. Rounds are interleaved, and a fresh store is used in each.
+
+With PARSEBANK_DATA set the texts are the English sentence pairs of XNLI, else the bundled sample.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import multiprocessing
+import os
+import platform
+import statistics
+import tempfile
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import chain
+from pathlib import Path
+
+import httpx
+import ufal.udpipe
+
+from clients.benchmarks import BENCHMARKS
+from service.app import create_app
+from service.parsers import find_parser
+from service.settings import Settings
+from syntax.examples import Example
+
+CHUNK = 50
+"""Texts that a raw process takes at a time: balanced, and too many for the overhead to matter."""
+
+TARGET = 0.85
+WARM_UP = [f"The {word} is warm." for word in ("engine", "water", "room", "tea")] * 4
+
+_model: ufal.udpipe.Model
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Pairs to backfill, and the distinct texts in them."""
+
+    name: str
+    pairs: list[tuple[str, str, str]]
+
+    @property
+    def texts(self) -> list[str]:
+        return list(dict.fromkeys(chain.from_iterable(pair[1:] for pair in self.pairs)))
+
+
+def read_corpus() -> Corpus:
+    data = os.environ.get("PARSEBANK_DATA")
+    reader, name, splits = BENCHMARKS["sample"], "sample", ("train", "dev")
+    path = None
+    if data:
+        reader, name, splits = BENCHMARKS["xnli"], "xnli", ("dev", "test")
+        path = Path(data) / "benchmarks" / "xnli"
+    items = chain.from_iterable(reader.read(path, split, "en") for split in splits)
+    examples = (item for item in items if isinstance(item, Example))
+    pairs = [
+        (f"{n}", *(segment.text or "" for segment in example.segments))
+        for n, example in enumerate(examples)
+    ]
+    return Corpus(f"{name} {'+'.join(splits)} en", pairs)
+
+
+def load_raw(path: str) -> None:
+    global _model
+    _model = ufal.udpipe.Model.load(path)
+    parse_raw(WARM_UP)
+
+
+def parse_raw(texts: list[str]) -> int:
+    words = 0
+    for text in texts:
+        tokenizer = _model.newTokenizer("ranges")
+        tokenizer.setText(text)
+        sentence = ufal.udpipe.Sentence()
+        while tokenizer.nextSentence(sentence):
+            _model.tag(sentence, "")
+            _model.parse(sentence, "")
+            words += len(sentence.words) - 1
+    return words
+
+
+def time_raw(pool: multiprocessing.pool.Pool, texts: list[str]) -> tuple[float, int]:
+    chunks = [texts[at : at + CHUNK] for at in range(0, len(texts), CHUNK)]
+    started = time.perf_counter()
+    words = sum(pool.imap_unordered(parse_raw, chunks))
+    return time.perf_counter() - started, words
+
+
+@asynccontextmanager
+async def running_service(workers: int) -> AsyncIterator[httpx.AsyncClient]:
+    with tempfile.TemporaryDirectory() as folder:
+        app = create_app(
+            Settings(store=folder, workers=1, job_workers=workers, job_idle_seconds=600)
+        )
+        transport = httpx.ASGITransport(app=app)
+        async with (
+            app.router.lifespan_context(app),
+            httpx.AsyncClient(transport=transport, base_url="http://bench", timeout=600) as client,
+        ):
+            yield client
+
+
+def upload(pairs: list[tuple[str, str, str]]) -> Iterator[bytes]:
+    spec = {"split": "bench", "lang": "en", "fields": ["premise", "hypothesis"]}
+    yield json.dumps({"spec": spec}).encode() + b"\n"
+    for name, first, second in pairs:
+        example = {"example_id": name, "segments": [{"text": first}, {"text": second}]}
+        yield json.dumps({"example": example}, ensure_ascii=False).encode() + b"\n"
+
+
+async def backfill(client: httpx.AsyncClient, name: str, pairs: list[tuple[str, str, str]]) -> dict:
+    async def body() -> AsyncIterator[bytes]:
+        lines = list(upload(pairs))
+        for at in range(0, len(lines), 500):
+            yield b"".join(lines[at : at + 500])
+
+    answer = await client.post(f"/datasets/{name}/backfill", content=body())
+    answer.raise_for_status()
+    job = answer.json()
+    while job["state"] in ("queued", "running"):
+        await asyncio.sleep(0.1)
+        job = (await client.get(f"/jobs/{job['id']}")).json()
+    if job["state"] != "done":
+        raise RuntimeError(f"the job {job['state']}: {job['error']}")
+    return job
+
+
+async def time_backfill(corpus: Corpus, workers: int) -> tuple[float, dict]:
+    async with running_service(workers) as client:
+        await warm_up(client, workers)
+        started = time.time()
+        job = await backfill(client, "corpus", corpus.pairs)
+        return datetime.fromisoformat(job["finished"]).timestamp() - started, job
+
+
+async def warm_up(client: httpx.AsyncClient, workers: int) -> None:
+    """One small job per worker, of different partitions, so that every worker loads its model."""
+    pairs = [(str(n), text, text) for n, text in enumerate(WARM_UP)]
+    await asyncio.gather(*(backfill(client, f"warm-{n}", pairs) for n in range(2 * workers)))
+
+
+def measure(corpus: Corpus, workers: int, rounds: int) -> list[dict]:
+    texts = corpus.texts
+    model = str(find_parser(Settings(), lang="en").path)
+    results = []
+    with multiprocessing.get_context("spawn").Pool(workers, load_raw, (model,)) as pool:
+        time_raw(pool, texts[: CHUNK * workers])
+        for number in range(rounds):
+            raw, words = time_raw(pool, texts)
+            seconds, job = asyncio.run(time_backfill(corpus, workers))
+            results.append(
+                {
+                    "raw_seconds": raw,
+                    "backfill_seconds": seconds,
+                    "ratio": raw / seconds,
+                    "raw_texts_per_second": len(texts) / raw,
+                    "backfill_texts_per_second": len(texts) / seconds,
+                    "words": words,
+                    "counts": job["counts"],
+                }
+            )
+            show_round(number, results[-1])
+    return results
+
+
+def show_round(number: int, result: dict) -> None:
+    print(
+        f"round {number + 1}: raw {result['raw_seconds']:6.2f} s "
+        f"({result['raw_texts_per_second']:6.0f} texts/s), "
+        f"backfill {result['backfill_seconds']:6.2f} s "
+        f"({result['backfill_texts_per_second']:6.0f} texts/s), ratio {result['ratio']:.3f}"
+    )
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--rounds", type=int, default=5)
+    arguments.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
+    options = arguments.parse_args()
+    corpus = read_corpus()
+    print(
+        f"{corpus.name}: {len(corpus.pairs)} pairs, {len(corpus.texts)} distinct texts, "
+        f"{options.workers} processes each"
+    )
+    rounds = measure(corpus, options.workers, options.rounds)
+    ratio = statistics.median(result["ratio"] for result in rounds)
+    print(f"median ratio {ratio:.3f} (target {TARGET})")
+    write(corpus, options.workers, rounds, ratio)
+
+
+def write(corpus: Corpus, workers: int, rounds: list[dict], ratio: float) -> None:
+    now = datetime.now(UTC)
+    path = Path(__file__).parent / "results" / f"backfill-{now:%Y-%m-%d}.json"
+    path.parent.mkdir(exist_ok=True)
+    content = {
+        "date": now.isoformat(timespec="seconds"),
+        "machine": {"cpu": platform.machine(), "cores": os.cpu_count()},
+        "corpus": corpus.name,
+        "pairs": len(corpus.pairs),
+        "distinct_texts": len(corpus.texts),
+        "workers": workers,
+        "median_ratio": ratio,
+        "rounds": rounds,
+    }
+    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    print(f"written to {path}")
+
+
+if __name__ == "__main__":
+    main()

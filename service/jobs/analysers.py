@@ -1,0 +1,135 @@
+"""How a segment becomes a parse: by a parser, or from the gold trees that it brings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Final, Protocol, cast
+
+from service.parsers import Limits, ParseInput, ParseMode, Parser, ParserIdentity
+from service.pipeline import check_input, parse_key
+from syntax.conllu import parse_conllu, parse_from_sentences
+from syntax.errors import SentenceTooLongError, SpecError
+from syntax.examples import Segment
+from syntax.fingerprint import Fingerprint, fingerprint
+from syntax.parse import Parse
+
+GOLD: Final = ParserIdentity("gold", (), {"backend": "gold", "version": 1})
+"""The "parser" of trees that people made."""
+
+
+class Analyser(Protocol):
+    """Analyses the segments of one job."""
+
+    def key(self, segment: Segment) -> str:
+        """Key of the segment's parse, 32 hexadecimal digits.
+
+        Raises:
+            InputError: The segment cannot be analysed, whatever the parser would say.
+        """
+        ...
+
+    def analyse(self, segment: Segment) -> Parse:
+        """The parse of a segment that has a key.
+
+        Raises:
+            InputError: The segment cannot be analysed.
+        """
+        ...
+
+
+class TextAnalyser:
+    """Parses texts and tokens; the model is loaded when the first parse is missing.
+
+    Args:
+        identity: The parser that the job asks for.
+        load: Gives the loaded parser.
+        lang: Language of the job.
+        mode: How segments are to be read.
+        limits: What is accepted.
+    """
+
+    def __init__(
+        self,
+        identity: ParserIdentity,
+        load: Callable[[], Parser],
+        lang: str,
+        mode: ParseMode,
+        limits: Limits,
+    ) -> None:
+        self._identity = identity
+        self._load = load
+        self._lang = lang
+        self._mode = mode
+        self._limits = limits
+
+    def key(self, segment: Segment) -> str:
+        """See `Analyser.key`."""
+        item = self._input(segment)
+        check_input(item, self._limits)
+        return parse_key(self._identity, self._lang, item)
+
+    def analyse(self, segment: Segment) -> Parse:
+        """See `Analyser.analyse`."""
+        return self._parser.parse(self._input(segment), self._limits)
+
+    @cached_property
+    def _parser(self) -> Parser:
+        return self._load()
+
+    def _input(self, segment: Segment) -> ParseInput:
+        return ParseInput(self._mode, segment.text, segment.tokens)
+
+
+class GoldAnalyser:
+    """Reads the trees of CoNLL-U segments.
+
+    Args:
+        lang: Language of the job.
+        limits: What is accepted; the characters are those of the CoNLL-U.
+    """
+
+    def __init__(self, lang: str, limits: Limits) -> None:
+        self._lang = lang
+        self._limits = limits
+
+    def key(self, segment: Segment) -> str:
+        """See `Analyser.key`."""
+        check_input(ParseInput("raw", segment.conllu), self._limits)
+        return fingerprint([GOLD.fingerprint, self._lang, "gold", segment.conllu])
+
+    def analyse(self, segment: Segment) -> Parse:
+        """See `Analyser.analyse`."""
+        sentences = list(parse_conllu(segment.conllu or ""))
+        longest = max((len(sentence.words) for sentence in sentences), default=0)
+        if longest > self._limits.max_words_per_sentence:
+            raise SentenceTooLongError(
+                f"a sentence has {longest} words; at most {self._limits.max_words_per_sentence} "
+                "are accepted",
+                words=longest,
+                limit=self._limits.max_words_per_sentence,
+            )
+        return parse_from_sentences(sentences)
+
+
+def parse_mode(mode: str) -> ParseMode:
+    """The parser's mode of a job that is not gold."""
+    if mode not in ("raw", "sentence", "pretokenized"):
+        raise SpecError(f"no parser reads mode {mode!r}")
+    return cast(ParseMode, mode)
+
+
+def same_parser(expected: Fingerprint, identity: ParserIdentity) -> ParserIdentity:
+    """The identity, once it is known to be the one that the job was accepted with.
+
+    Raises:
+        SpecError: The model or its library changed since.
+    """
+    if identity.fingerprint != expected:
+        raise SpecError(
+            f"the parser {identity.name!r} is {identity.fingerprint} now and was {expected} when "
+            "the job was accepted; send the backfill again to use the new one",
+            expected=expected,
+            found=identity.fingerprint,
+        )
+    return identity

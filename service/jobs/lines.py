@@ -1,0 +1,245 @@
+"""The lines of a backfill upload: one JSON object each, checked before anything is accepted.
+
+Texts are not looked at here: a text that cannot be parsed costs its example (a drop with a
+reason), while a line that breaks the format costs the upload, because its sender is mistaken.
+"""
+
+from __future__ import annotations
+
+import json
+import reprlib
+import sys
+from collections.abc import AsyncGenerator, AsyncIterable, Mapping, Sequence
+from typing import Any
+
+from pydantic import ValidationError
+
+from service.jobs.schemas import BackfillSpec
+from syntax.errors import ExampleError, SpecError
+from syntax.examples import DatasetSpec, Example, LabelSpec, Mode, Rejection, Segment
+from syntax.fingerprint import Fingerprint, fingerprint
+
+Item = Example | Rejection
+
+FORMS: Mapping[Mode, str] = {
+    "raw": "text",
+    "sentence": "text",
+    "pretokenized": "tokens",
+    "gold": "conllu",
+}
+"""Which form of a segment each mode reads."""
+
+_EXPECTED = 'expected {"example": {...}} or {"rejected": {...}}'
+
+
+async def numbered_lines(
+    chunks: AsyncIterable[bytes], max_bytes: int
+) -> AsyncGenerator[tuple[int, bytes], None]:
+    """The lines that are not blank, with their 1-based numbers, however the chunks are cut.
+
+    Raises:
+        ExampleError: A line is longer than ``max_bytes``.
+    """
+    number, rest = 0, bytearray()
+    async for chunk in chunks:
+        rest += chunk
+        if b"\n" in chunk:
+            *lines, rest = rest.split(b"\n")
+            for line in lines:
+                number += 1
+                _reject_long(number, line, max_bytes)
+                if line.strip():
+                    yield number, bytes(line)
+        _reject_long(number + 1, rest, max_bytes)
+    if rest.strip():
+        yield number + 1, bytes(rest)
+
+
+def _reject_long(number: int, line: bytes | bytearray, max_bytes: int) -> None:
+    if len(line) > max_bytes:
+        raise ExampleError(
+            f"line {number} has more than {max_bytes} bytes; split the text, or raise "
+            "job_max_line_bytes",
+            line=number,
+        )
+
+
+def read_spec(line: bytes, name: str) -> BackfillSpec:
+    """The specification on the first line.
+
+    Raises:
+        SpecError: It is none, it contradicts itself or it names another dataset than ``name``.
+    """
+    try:
+        content = _object(line)
+        if set(content) != {"spec"}:
+            raise ValueError(f"it has the keys {sorted(content)}")
+        spec = BackfillSpec.model_validate(content["spec"])
+    except ValidationError as error:
+        raise SpecError(f"line 1, the spec: {_faults(error)}", line=1) from None
+    except ValueError as error:
+        raise SpecError(
+            f'line 1 must be {{"spec": {{...}}}}; {error}', line=1, expected="spec"
+        ) from None
+    _check_spec(spec, name)
+    return spec
+
+
+def _faults(error: ValidationError) -> str:
+    faults = error.errors(include_url=False, include_input=False, include_context=False)
+    return "; ".join(f"{'.'.join(map(str, f['loc'])) or 'it'}: {f['msg']}" for f in faults)
+
+
+def _check_spec(spec: BackfillSpec, name: str) -> None:
+    labels = [label.name for label in spec.labels]
+    if spec.name not in (None, name):
+        raise SpecError(
+            f"the spec names the dataset {spec.name!r}, the path {name!r}; name one", line=1
+        )
+    for kind, names in (("field", spec.fields), ("label", labels)):
+        if len(set(names)) < len(names):
+            raise SpecError(f"line 1: two {kind}s have one name: {', '.join(names)}", line=1)
+    for label in spec.labels:
+        if (label.kind == "class") != bool(label.names) or len(set(label.names)) < len(label.names):
+            raise SpecError(
+                f"line 1: label {label.name!r} of kind {label.kind!r} has the names {label.names}; "
+                "a class needs its closed list, without repeats, the other kinds take none",
+                line=1,
+            )
+
+
+def read_item(line: bytes | str, dataset: DatasetSpec) -> Item:
+    """One example or rejection.
+
+    Raises:
+        ExampleError: The line is not one, or does not fit the dataset's specification.
+    """
+    try:
+        content = _object(line)
+        if set(content) == {"example"}:
+            return _example(
+                _fields(content["example"], "example_id", "segments", "labels"), dataset
+            )
+        if set(content) == {"rejected"}:
+            return _rejection(_fields(content["rejected"], "example_id", "reason", "message"))
+        raise ValueError(f"it has the keys {sorted(content)}")
+    except (ValueError, RecursionError) as error:
+        raise ExampleError(f"{error}; {_EXPECTED}") from None
+
+
+def item_key(item: Item, *identity: str) -> Fingerprint:
+    """Fingerprint of an item and of everything that its row depends on.
+
+    Equal items asked for with equal parser, tokenizer and mode have one key, so that a backfill
+    that is sent again finds its rows.
+
+    Args:
+        item: The example or rejection.
+        identity: Mode and fingerprints of the parser and tokenizer.
+    """
+    # Texts may hold lone surrogates, which only ASCII escapes can carry.
+    content = json.dumps(_content(item), sort_keys=True, ensure_ascii=True)
+    return fingerprint(["example.v1", content, *identity])
+
+
+def _content(item: Item) -> list[Any]:
+    if isinstance(item, Rejection):
+        return ["rejected", item.example_id, item.reason, item.message]
+    segments = [[segment.text, segment.tokens, segment.conllu] for segment in item.segments]
+    return ["example", item.example_id, segments, dict(item.labels)]
+
+
+def _object(line: bytes | str) -> dict[str, Any]:
+    text = line.decode("utf-8") if isinstance(line, bytes) else line
+    content = json.loads(text, parse_constant=_no_constant)
+    if not isinstance(content, dict):
+        raise ValueError(f"it is a JSON {type(content).__name__}")
+    return content
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _fields(content: Any, *known: str) -> dict[str, Any]:
+    if not isinstance(content, dict):
+        raise ValueError(f"the value is a JSON {type(content).__name__}, not an object")
+    unknown = set(content) - set(known)
+    if unknown:
+        raise ValueError(f"unknown keys {sorted(unknown)}; known are {', '.join(known)}")
+    return content
+
+
+def _example(content: dict[str, Any], dataset: DatasetSpec) -> Example:
+    segments, labels = content.get("segments"), content.get("labels", {})
+    if not isinstance(segments, list) or len(segments) != len(dataset.fields):
+        count = len(segments) if isinstance(segments, list) else 0
+        raise ValueError(
+            f"{count} segments; the spec's fields want {len(dataset.fields)}: "
+            f"{', '.join(dataset.fields)}"
+        )
+    if not isinstance(labels, dict):
+        raise ValueError(f"labels is a JSON {type(labels).__name__}, not an object")
+    return Example(
+        example_id=_storable(content, "example_id"),
+        segments=tuple(_segment(segment, FORMS[dataset.mode]) for segment in segments),
+        labels=_labels(labels, dataset.labels),
+    )
+
+
+def _rejection(content: dict[str, Any]) -> Rejection:
+    return Rejection(
+        example_id=_storable(content, "example_id"),
+        reason=_storable(content, "reason"),
+        message=_storable(content, "message", may_be_empty=True),
+    )
+
+
+def _storable(content: Mapping[str, Any], key: str, *, may_be_empty: bool = False) -> str:
+    value = content.get(key)
+    if not isinstance(value, str) or not (value or may_be_empty):
+        raise ValueError(f"{key} is {reprlib.repr(value)}; it must be a string that is not empty")
+    if not _is_utf8(value):
+        raise ValueError(f"{key} holds a lone surrogate, which UTF-8 cannot carry")
+    return value
+
+
+def _is_utf8(value: str) -> bool:
+    return value.isascii() or value == value.encode("utf-8", "ignore").decode("utf-8")
+
+
+def _segment(content: Any, form: str) -> Segment:
+    value = _fields(content, form).get(form)
+    if form == "tokens":
+        if not isinstance(value, list) or not all(isinstance(token, str) for token in value):
+            raise ValueError("tokens must be a list of strings")
+        return Segment(tokens=tuple(value))
+    if not isinstance(value, str):
+        raise ValueError(f"{form} must be a string")
+    return Segment(text=value) if form == "text" else Segment(conllu=value)
+
+
+def _labels(labels: Mapping[str, Any], specs: Sequence[LabelSpec]) -> dict[str, str | float]:
+    known = [spec.name for spec in specs]
+    if set(labels) != set(known):
+        raise ValueError(f"labels {sorted(labels)} came; the spec has {sorted(known)}")
+    return {spec.name: _label(labels, spec) for spec in specs}
+
+
+def _label(labels: Mapping[str, Any], spec: LabelSpec) -> str | float:
+    value = labels[spec.name]
+    if spec.kind == "float":
+        return _finite(spec.name, value)
+    if spec.kind == "class" and value not in spec.names:
+        raise ValueError(
+            f"label {spec.name} is {reprlib.repr(value)}; expected one of {', '.join(spec.names)}"
+        )
+    return _storable(labels, spec.name, may_be_empty=True)
+
+
+def _finite(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"label {name} is {reprlib.repr(value)}; expected a number")
+    if not abs(value) <= sys.float_info.max:
+        raise ValueError(f"label {name} is not a finite number")
+    return float(value)

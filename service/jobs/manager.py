@@ -1,0 +1,200 @@
+"""The jobs of a service: accepts them, and keeps workers running while there is work."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterable, AsyncIterator
+from typing import Final
+
+import structlog
+from sqlalchemy import Engine
+from sqlalchemy.exc import SQLAlchemyError
+
+from featurestore import FeatureStore
+from service.jobs.ledger import JobLedger
+from service.jobs.processes import WorkerProcess, is_gone
+from service.jobs.records import Job
+from service.jobs.tables import open_database
+from service.jobs.uploads import Receiver, StagedJob
+from service.jobs.wiring import database_url, job_queue, staging_area
+from service.settings import Settings
+
+BUSY_SECONDS: Final = 0.5
+"""Between two looks after the workers while there are any."""
+
+IDLE_SECONDS: Final = 2.0
+"""Between two looks for work that came without our knowing, from another replica."""
+
+EVENT_SECONDS: Final = 0.3
+"""Between two looks at a job whose progress somebody follows."""
+
+KEEPALIVE_SECONDS: Final = 15.0
+"""A follower hears of an unchanged job this often, so that proxies keep the connection."""
+
+CRASH_SECONDS: Final = 5.0
+"""After a worker failed, how long none is started: a broken installation must not spin."""
+
+_LOG = structlog.get_logger("parsebank.jobs")
+
+
+class JobManager:
+    """Accepts backfill jobs and runs them in worker processes.
+
+    Workers are started when a shard is free and end by themselves when there has been none for
+    a while. They need nothing of the service but the job tables, the staged shards and the store.
+
+    Args:
+        settings: Where jobs are kept, how many workers, how long a lease.
+        store: The service's store. Workers open it for themselves.
+    """
+
+    def __init__(self, settings: Settings, store: FeatureStore) -> None:
+        self._settings = settings
+        self._store = store
+        self._engine: Engine = open_database(database_url(settings))
+        self._ledger = JobLedger(self._engine)
+        self._queue = job_queue(self._engine, settings)
+        self._staging = staging_area(settings)
+        self._workers: list[WorkerProcess] = []
+        self._wake = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._not_before = 0.0
+
+    @property
+    def worker_pids(self) -> list[int]:
+        """Process ids of the workers that run now."""
+        return [worker.pid for worker in self._workers if worker.is_alive]
+
+    async def start(self) -> None:
+        """Take up the jobs that an earlier service left, and begin to look after workers."""
+        await asyncio.to_thread(self._sweep)
+        self._task = asyncio.create_task(self._supervise())
+
+    async def stop(self) -> None:
+        """End the workers; their shards go back to the queue."""
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+        await asyncio.to_thread(self._end_workers)
+        self._engine.dispose()
+
+    async def submit(self, name: str, chunks: AsyncIterable[bytes]) -> Job:
+        """Stage an upload and accept it as a job.
+
+        Args:
+            name: Dataset.
+            chunks: Body of the request, as `Receiver.receive` reads it.
+
+        Raises:
+            SpecError, ExampleError, UnknownNameError: Nothing of the upload was kept.
+        """
+        receiver = Receiver(self._settings, self._store, self._staging, self._accept)
+        job_id = await receiver.receive(name, chunks)
+        self._wake.set()
+        return await self.get(job_id)
+
+    async def get(self, job_id: str) -> Job:
+        """One job.
+
+        Raises:
+            UnknownJobError: There is none of this id.
+        """
+        return await asyncio.to_thread(self._ledger.get, job_id)
+
+    async def list(self, limit: int = 100) -> list[Job]:
+        """The newest jobs, newest first."""
+        return await asyncio.to_thread(self._ledger.list, limit)
+
+    async def cancel(self, job_id: str) -> Job:
+        """Stop a job; rows that are committed stay.
+
+        Raises:
+            UnknownJobError: There is none of this id.
+        """
+        job = await asyncio.to_thread(self._ledger.cancel, job_id)
+        await asyncio.to_thread(self._sweep)
+        return job
+
+    async def follow(self, job_id: str) -> AsyncIterator[Job]:
+        """A job now, after each change and at least every `KEEPALIVE_SECONDS`, until it has ended.
+
+        Raises:
+            UnknownJobError: There is none of this id.
+        """
+        last, told = await self.get(job_id), time.monotonic()
+        yield last
+        while last.is_active:
+            await asyncio.sleep(EVENT_SECONDS)
+            job = await self.get(job_id)
+            if job != last or time.monotonic() - told > KEEPALIVE_SECONDS:
+                told = time.monotonic()
+                yield job
+            last = job
+
+    async def _accept(self, staged: StagedJob) -> None:
+        await asyncio.to_thread(
+            self._ledger.add,
+            staged.id,
+            staged.request,
+            examples=staged.examples,
+            shard_count=staged.shards,
+        )
+
+    def _sweep(self) -> None:
+        removed = self._staging.sweep(self._ledger.needing_input)
+        if removed:
+            _LOG.debug("staged uploads removed", jobs=removed)
+
+    async def _supervise(self) -> None:
+        while True:
+            self._wake.clear()
+            try:
+                self._start_workers(await asyncio.to_thread(self._look_after))
+            except (OSError, SQLAlchemyError) as error:
+                _LOG.error("cannot look after jobs, trying again", reason=str(error))
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(BUSY_SECONDS if self._workers else IDLE_SECONDS):
+                    await self._wake.wait()
+
+    def _look_after(self) -> int:
+        """End the stuck, bury the dead, clean up; how many shards are free then."""
+        overdue = self._queue.overdue_owners()
+        for worker in self._workers:
+            if worker.owner in overdue and worker.is_alive:
+                _LOG.warning("worker stuck", pid=worker.pid)
+                worker.kill()
+        ended = [worker for worker in self._workers if not worker.is_alive]
+        for worker in ended:
+            self._bury(worker)
+        for owner in filter(is_gone, self._queue.owners()):
+            self._queue.end_leases(owner)
+        self._queue.fail_exhausted()
+        if ended:
+            self._sweep()
+        return self._queue.free()
+
+    def _bury(self, worker: WorkerProcess) -> None:
+        self._workers.remove(worker)
+        worker.ask_to_stop()
+        if worker.failed:
+            _LOG.warning("worker died", pid=worker.pid)
+            quick = time.monotonic() - worker.started < CRASH_SECONDS
+            self._not_before = time.monotonic() + (CRASH_SECONDS if quick else 0.0)
+
+    def _start_workers(self, free: int) -> None:
+        if time.monotonic() < self._not_before:
+            return
+        wanted = min(free, self._settings.job_workers - len(self._workers))
+        self._workers += [WorkerProcess(self._settings) for _ in range(wanted)]
+
+    def _end_workers(self) -> None:
+        for worker in self._workers:
+            worker.ask_to_stop()
+        for worker in self._workers:
+            worker.wait()
+            self._queue.end_leases(worker.owner)
+        self._workers.clear()
+        self._sweep()

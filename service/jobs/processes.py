@@ -1,0 +1,105 @@
+"""The manager's handles on its worker processes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+from service.jobs.orders import GRACE_SECONDS, Orders
+from service.processes import python_command, python_environment
+from service.settings import Settings
+
+
+class WorkerProcess:
+    """A running worker, in a process group of its own.
+
+    It is a fresh interpreter, not a fork: the service has threads, and its main module may be
+    anybody's script. Start it from a thread that lives as long as the service, because Linux ends
+    it with that thread.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.started = time.monotonic()
+        self._process = subprocess.Popen(
+            python_command("service.jobs.worker"),
+            stdin=subprocess.PIPE,
+            process_group=0,
+            env=python_environment(TOKENIZERS_PARALLELISM="false", RAYON_NUM_THREADS="1"),
+        )
+        self.owner = owner_name(self._process.pid)
+        orders = Orders(owner=self.owner, parent=os.getpid(), settings=settings)
+        self._write(orders.model_dump_json() + "\n")
+
+    @property
+    def pid(self) -> int:
+        """Process id, which is also its process group."""
+        return self._process.pid
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it has not ended; the first look after its end also buries it."""
+        return self._process.poll() is None
+
+    @property
+    def failed(self) -> bool:
+        """Whether it ended with an error or by a signal."""
+        return self._process.poll() not in (None, 0)
+
+    def ask_to_stop(self) -> None:
+        """Let it give its shard back and end."""
+        if self._process.stdin is not None:
+            with contextlib.suppress(OSError):
+                self._process.stdin.close()
+
+    def wait(self, seconds: float = GRACE_SECONDS) -> None:
+        """Wait until it has ended; after ``seconds`` it is killed."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(seconds)
+        self.kill()
+
+    def kill(self) -> None:
+        """End it at once, with everything that it may have started."""
+        if self._process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+        self.ask_to_stop()
+
+    def _write(self, line: str) -> None:
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):  # it died at once; the next look finds that
+            self._process.stdin.write(line.encode("utf-8"))
+            self._process.stdin.flush()
+
+
+def owner_name(pid: int) -> str:
+    """Name under which the worker with this process id claims shards."""
+    return f"{socket.gethostname()}:{pid}"
+
+
+def is_gone(owner: str) -> bool:
+    """Whether a worker is known to have ended: it ran on this host, and no such process does."""
+    host, _, pid = owner.rpartition(":")
+    if host != socket.gethostname():
+        return False
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return _is_zombie(int(pid))
+
+
+def _is_zombie(pid: int) -> bool:
+    """Whether a process has ended without its parent having noticed, as under some containers."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] == "Z"

@@ -1,0 +1,299 @@
+"""Shards, claimed with leases: the worker's side of the job tables.
+
+A claim is one UPDATE whose sub-select picks the oldest shard that is free. SQLite serialises such
+writers; PostgreSQL locks the picked row and lets others skip it. A worker that dies simply lets
+its lease run out.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Engine,
+    RowMapping,
+    Update,
+    and_,
+    case,
+    exists,
+    func,
+    or_,
+    select,
+    update,
+)
+from sqlalchemy.sql.dml import ReturningUpdate
+
+from service.jobs.records import ACTIVE, Counts, JobRequest, Shard, error_json
+from service.jobs.tables import jobs, shards
+from syntax.errors import WorkerDiedError, WorkError
+
+
+class LeaseLostError(WorkError):
+    """The shard is no longer this worker's: its job was cancelled or its lease ran out."""
+
+
+class JobQueue:
+    """Claims shards, renews their leases, and settles them.
+
+    Args:
+        engine: From `open_database`.
+        lease_seconds: A shard whose lease was not renewed for so long may be claimed again.
+        max_tries: Claims after which a shard counts as failed.
+        clock: Seconds since the epoch; replicas on several hosts must agree within a lease.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        lease_seconds: float,
+        max_tries: int,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._engine = engine
+        self.lease_seconds = lease_seconds
+        self._max_tries = max_tries
+        self._clock = clock
+
+    def claim(self, owner: str) -> Shard | None:
+        """Take the oldest free shard; ``None`` when there is none."""
+        now = self._clock()
+        with self._engine.begin() as connection:
+            row = connection.execute(self.claim_statement(owner, now)).mappings().one_or_none()
+            return None if row is None else _claimed(connection, row, now)
+
+    def claim_statement(self, owner: str, now: float) -> ReturningUpdate[Any]:
+        """The one statement that is a claim."""
+        oldest = (
+            select(shards.c.id)
+            .join(jobs, jobs.c.id == shards.c.job)
+            .where(self._is_free(now))
+            .order_by(jobs.c.created, jobs.c.id, shards.c.number)
+            .limit(1)
+            .with_for_update(skip_locked=True, of=shards)
+        )
+        lease = {"state": "running", "owner": owner, "lease_until": now + self.lease_seconds}
+        return (
+            update(shards)
+            .where(shards.c.id == oldest.scalar_subquery())
+            .values(**lease, tries=shards.c.tries + 1)
+            .returning(shards)
+        )
+
+    def free(self) -> int:
+        """Number of shards that could be claimed now."""
+        count = (
+            select(func.count())
+            .select_from(shards.join(jobs, jobs.c.id == shards.c.job))
+            .where(self._is_free(self._clock()))
+        )
+        with self._engine.begin() as connection:
+            return int(connection.execute(count).scalar_one())
+
+    def renew(self, shard: Shard, owner: str) -> None:
+        """Extend the lease.
+
+        Raises:
+            LeaseLostError: The shard is no longer this worker's, or its job was cancelled.
+        """
+        active = exists().where(jobs.c.id == shard.job, jobs.c.state.in_(ACTIVE))
+        lease = {"lease_until": self._clock() + self.lease_seconds}
+        with self._engine.begin() as connection:
+            _change(connection, _owned(shard, owner).where(active).values(lease), shard)
+
+    def save_plan(self, shard: Shard, owner: str, plan: Counts) -> None:
+        """Record, before its commits, what a shard is about to do.
+
+        Raises:
+            LeaseLostError: The shard is no longer this worker's.
+        """
+        with self._engine.begin() as connection:
+            _change(connection, _owned(shard, owner).values(plan=plan.to_json()), shard)
+
+    def complete(self, shard: Shard, owner: str, counts: Counts) -> None:
+        """Settle a shard whose rows are committed, and its job after the last one.
+
+        Raises:
+            LeaseLostError: The shard is no longer this worker's; another will settle it.
+        """
+        done = _owned(shard, owner).values(state="done", counts=counts.to_json(), error=None)
+        with self._engine.begin() as connection:
+            _change(connection, done, shard)
+            _settle(connection, shard.job, self._clock(), counts=counts)
+
+    def release(
+        self, shard: Shard, owner: str, error: BaseException | None = None, delay: float = 0.0
+    ) -> None:
+        """Give a shard back, to be tried again after ``delay`` seconds.
+
+        Without an error the try does not count; with one, the last try fails the shard. A shard
+        that is no longer this worker's is left alone.
+        """
+        if error is not None and shard.tries >= self._max_tries:
+            self.fail(shard, owner, error)
+            return
+        content = None if error is None else error_json(error)
+        free = _owned(shard, owner).values(
+            state="queued",
+            owner=None,
+            lease_until=self._clock() + delay,
+            tries=shard.tries if error is not None else shard.tries - 1,
+            error=content,
+        )
+        with self._engine.begin() as connection:
+            connection.execute(free)
+
+    def fail(self, shard: Shard, owner: str, error: BaseException) -> None:
+        """Settle a shard that cannot be done; the others of its job go on."""
+        content = error_json(error, shard=shard.number)
+        with self._engine.begin() as connection:
+            if connection.execute(_owned(shard, owner).values(_failure(content))).rowcount:
+                _settle(connection, shard.job, self._clock(), error=content)
+
+    def fail_exhausted(self) -> int:
+        """Fail the shards whose last permitted try ran out of its lease; how many there were."""
+        now = self._clock()
+        lost = select(shards.c.id, shards.c.job, shards.c.number, shards.c.tries).where(
+            shards.c.state == "running",
+            shards.c.lease_until <= now,
+            shards.c.tries >= self._max_tries,
+        )
+        with self._engine.begin() as connection:
+            rows = connection.execute(lost.with_for_update(skip_locked=True)).all()
+            for row in rows:
+                error = WorkerDiedError(
+                    f"{row.tries} workers in turn died or stopped answering on shard {row.number}"
+                )
+                content = error_json(error, shard=row.number)
+                connection.execute(
+                    update(shards).where(shards.c.id == row.id).values(_failure(content))
+                )
+                _settle(connection, row.job, now, error=content)
+        return len(rows)
+
+    def overdue_owners(self) -> set[str]:
+        """Owners of shards whose lease ran out: dead, or stuck and to be ended."""
+        query = select(shards.c.owner).where(
+            shards.c.state == "running", shards.c.lease_until <= self._clock()
+        )
+        with self._engine.begin() as connection:
+            return set(connection.execute(query).scalars())
+
+    def owners(self) -> set[str]:
+        """Owners of all running shards."""
+        with self._engine.begin() as connection:
+            query = select(shards.c.owner).where(shards.c.state == "running")
+            return set(connection.execute(query).scalars())
+
+    def end_leases(self, owner: str) -> None:
+        """Let others claim at once what a worker that is known to be dead had in hand."""
+        end = (
+            update(shards)
+            .where(shards.c.state == "running", shards.c.owner == owner)
+            .values(lease_until=0.0)
+        )
+        with self._engine.begin() as connection:
+            connection.execute(end)
+
+    def _is_free(self, now: float) -> ColumnElement[bool]:
+        return and_(
+            jobs.c.state.in_(ACTIVE),
+            shards.c.state.in_(("queued", "running")),
+            shards.c.lease_until <= now,
+            shards.c.tries < self._max_tries,
+            ~_must_wait(now),
+        )
+
+
+def _must_wait(now: float) -> ColumnElement[bool]:
+    """Whether a job with the same target came earlier, or still has a worker writing.
+
+    One example must not be stored twice because two jobs bring it at the same time, so jobs for
+    one partition take turns.
+    """
+    other, shard = jobs.alias("other"), shards.alias("other_shard")
+    writing = exists().where(
+        shard.c.job == other.c.id, shard.c.state == "running", shard.c.lease_until > now
+    )
+    earlier = or_(
+        other.c.created < jobs.c.created,
+        and_(other.c.created == jobs.c.created, other.c.id < jobs.c.id),
+    )
+    return exists().where(
+        other.c.target == jobs.c.target,
+        other.c.id != jobs.c.id,
+        or_(and_(earlier, other.c.state.in_(ACTIVE)), writing),
+    )
+
+
+def _owned(shard: Shard, owner: str) -> Update:
+    return update(shards).where(
+        shards.c.id == shard.id, shards.c.owner == owner, shards.c.state == "running"
+    )
+
+
+def _change(connection: Connection, change: Update, shard: Shard) -> None:
+    if connection.execute(change).rowcount == 0:
+        raise LeaseLostError(
+            f"shard {shard.number} of job {shard.job} was cancelled or taken over; "
+            "leave it to its new owner",
+            job=shard.job,
+        )
+
+
+def _claimed(connection: Connection, row: RowMapping, now: float) -> Shard:
+    started = (
+        update(jobs)
+        .where(jobs.c.id == row["job"])
+        .values(
+            state=case((jobs.c.state == "queued", "running"), else_=jobs.c.state),
+            started=func.coalesce(jobs.c.started, now),
+        )
+        .returning(jobs.c.request, jobs.c.first_seq)
+    )
+    request, first_seq = connection.execute(started).one()
+    plan = row["plan"]
+    return Shard(
+        id=row["id"],
+        job=row["job"],
+        number=row["number"],
+        tries=row["tries"],
+        first_seq=first_seq,
+        request=JobRequest.from_json(request),
+        plan=None if plan is None else Counts.from_json(plan),
+    )
+
+
+def _failure(content: dict[str, Any]) -> dict[str, Any]:
+    return {"state": "failed", "owner": None, "error": content}
+
+
+def _settle(
+    connection: Connection,
+    job: str,
+    now: float,
+    *,
+    counts: Counts | None = None,
+    error: dict[str, Any] | None = None,
+) -> None:
+    """Add one finished shard to its job, and finish the job with its last shard."""
+    # The row lock makes two last shards, finishing at once, count one after the other.
+    row = (
+        connection.execute(select(jobs).where(jobs.c.id == job).with_for_update()).mappings().one()
+    )
+    done = row["shards_done"] + (error is None)
+    failed = row["shards_failed"] + (error is not None)
+    merged = Counts.from_json(row["counts"]) + (counts or Counts())
+    values: dict[str, Any] = {
+        "shards_done": done,
+        "shards_failed": failed,
+        "counts": merged.to_json(),
+        "error": row["error"] or error,
+    }
+    if done + failed == row["shards"] and row["state"] in ACTIVE:
+        values |= {"state": "failed" if failed else "done", "finished": now}
+    connection.execute(update(jobs).where(jobs.c.id == job).values(values))

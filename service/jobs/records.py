@@ -1,0 +1,155 @@
+"""What a job is, apart from where it is kept: request, shard, counts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from syntax.errors import ParsebankError
+from syntax.examples import DatasetSpec, LabelSpec
+from syntax.fingerprint import Fingerprint, fingerprint
+
+JobState = Literal["queued", "running", "done", "failed", "cancelled"]
+
+ACTIVE: tuple[JobState, ...] = ("queued", "running")
+
+
+@dataclass(frozen=True, slots=True)
+class JobRequest:
+    """What a backfill was asked to do, with every name resolved at submission.
+
+    Attributes:
+        dataset: The split that the examples belong to.
+        parser, tokenizer: Names to load them by.
+        parser_fingerprint, tokenizer_fingerprint: What these names meant at submission.
+        matrices: Whether to store the matrices beside the vectors.
+    """
+
+    dataset: DatasetSpec
+    parser: str
+    parser_fingerprint: Fingerprint
+    tokenizer: str
+    tokenizer_fingerprint: Fingerprint
+    matrices: bool = True
+
+    @property
+    def target(self) -> Fingerprint:
+        """The partition that the job writes to; jobs with the same one run in turn."""
+        spec = self.dataset
+        return fingerprint([spec.name, self.tokenizer_fingerprint, spec.split, spec.lang])
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON for the job's row."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> JobRequest:
+        """The inverse of `to_json`."""
+        return cls(**{**content, "dataset": dataset_from_json(content["dataset"])})
+
+
+def dataset_from_json(content: Mapping[str, Any]) -> DatasetSpec:
+    """The inverse of ``dataclasses.asdict``."""
+    labels = tuple(
+        LabelSpec(label["name"], label["kind"], tuple(label["names"]))
+        for label in content["labels"]
+    )
+    return DatasetSpec(**{**content, "fields": tuple(content["fields"]), "labels": labels})
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Account of examples: ``stored + already_stored + sum(dropped) == examples``.
+
+    Attributes:
+        examples: Examples and rejections that came.
+        stored: Rows written.
+        already_stored: Examples that the dataset held already; they are not written again.
+        dropped: Examples that could not be used, by reason.
+        parsed: Segments whose parse was made now.
+        reused: Segments whose parse was there already, or came twice.
+    """
+
+    examples: int = 0
+    stored: int = 0
+    already_stored: int = 0
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    parsed: int = 0
+    reused: int = 0
+
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(
+            examples=self.examples + other.examples,
+            stored=self.stored + other.stored,
+            already_stored=self.already_stored + other.already_stored,
+            dropped=dict(Counter(self.dropped) + Counter(other.dropped)),
+            parsed=self.parsed + other.parsed,
+            reused=self.reused + other.reused,
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON for job and shard rows."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Counts:
+        """The inverse of `to_json`."""
+        return cls(**content)
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """A claimed shard: all that `run_shard` needs to know.
+
+    Attributes:
+        id: Row of the shard.
+        job, number: Which shard of which job.
+        tries: How often it has been claimed, this time included.
+        first_seq: Position of the job's first example in the training order.
+        request: What the job asks for.
+        plan: Counts that an earlier try announced before its commits (see `run_shard`).
+    """
+
+    id: int
+    job: str
+    number: int
+    tries: int
+    first_seq: int
+    request: JobRequest
+    plan: Counts | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job as it stands; times are seconds since the epoch."""
+
+    id: str
+    state: JobState
+    request: JobRequest
+    shards: int
+    shards_done: int
+    shards_failed: int
+    counts: Counts
+    created: float
+    started: float | None = None
+    finished: float | None = None
+    error: Mapping[str, Any] | None = None
+
+    @property
+    def is_active(self) -> bool:
+        """Whether something is still to come."""
+        return self.state in ACTIVE
+
+
+def error_json(error: BaseException, **where: Any) -> dict[str, Any]:
+    """An error for a row or an answer; errors that are not ours keep their class name."""
+    if isinstance(error, ParsebankError):
+        return {"error_type": error.error_type, "message": error.message, **where}
+    return {"error_type": type(error).__name__, "message": str(error), **where}
+
+
+def total(counts: Iterable[Counts]) -> Counts:
+    """Sum of several accounts."""
+    return sum(counts, start=Counts())

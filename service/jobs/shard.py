@@ -1,0 +1,304 @@
+"""One shard of a backfill, whatever runs it: staged lines in, committed rows and counts out.
+
+Exactly once. A shard makes up to three commits: new parses, drops, rows. Parses are content-
+addressed, so repeating them is harmless; the other two carry the shard's transaction, so each
+lands once however often the shard runs, and whoever else is still running it.
+
+Counts are exact too. Before its first commit a try announces the counts it is about to bring
+about. A later try that finds nothing left to parse knows that the commits had begun, and reports
+what was announced rather than what it finds (its own rows, "already stored"). A later try that
+still has parses to make knows that nothing was committed, and announces its own counts.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final, Protocol
+
+from featurestore import Drop, ExampleRow, FeatureStore, ParseRecord, Transaction
+from featurestore.records import DatasetHandle
+from service.jobs.analysers import Analyser
+from service.jobs.lines import read_item
+from service.jobs.records import Counts, Shard
+from service.jobs.staging import StagedLine
+from service.tokenizers import LoadedTokenizer
+from syntax.alignment import segment_features
+from syntax.assembly import SegmentFeatures
+from syntax.errors import InputError, ParsebankError, WorkerDiedError
+from syntax.examples import Example, Rejection, Segment
+from syntax.parse import Parse
+
+KEPT_KEYS: Final = 1_024
+"""Segments whose key is remembered within a shard."""
+
+
+class Signals(Protocol):
+    """What a shard tells the one who runs it, and what it is told."""
+
+    @property
+    def suspects(self) -> frozenset[str]:
+        """Keys of texts on which workers died; they are not tried again."""
+        ...
+
+    def beat(self) -> None:
+        """Show a sign of life; raises to end the run. Called before each text and commit."""
+        ...
+
+    def watch(self, key: str | None) -> None:
+        """Note that the text of this key is next, or that none is."""
+        ...
+
+    def announce(self, plan: Counts) -> None:
+        """Keep the counts that the coming commits will make true."""
+        ...
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What a job's shards are run with.
+
+    Attributes:
+        store: Where parses are looked up and everything is committed.
+        handle: Dataset and partition of the rows.
+        analyser: Makes the parses that are missing.
+        tokenizer: Makes the pieces.
+    """
+
+    store: FeatureStore
+    handle: DatasetHandle
+    analyser: Analyser
+    tokenizer: LoadedTokenizer
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """An example that needs a row, and the key of each segment's parse."""
+
+    line: StagedLine
+    example: Example
+    keys: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Sorted:
+    """The lines of a shard by what has to be done about them."""
+
+    works: list[Work] = field(default_factory=list)
+    drops: list[Drop] = field(default_factory=list)
+    already_stored: int = 0
+    already_parsed: int = 0
+
+
+@dataclass(slots=True)
+class Analyses:
+    """The outcome of each distinct parse key of a shard, and the parses that are new."""
+
+    parses: dict[str, Parse] = field(default_factory=dict)
+    errors: dict[str, ParsebankError] = field(default_factory=dict)
+    new: list[ParseRecord] = field(default_factory=list)
+
+
+def run_shard(shard: Shard, lines: Sequence[StagedLine], tools: Tools, signals: Signals) -> Counts:
+    """Parse, align and store the examples of one shard.
+
+    Args:
+        shard: Which shard it is, and what its job asks for.
+        lines: Its staged lines.
+        tools: Store, parser and tokenizer.
+        signals: Called back on the way.
+
+    Returns:
+        The account of every line; an example with a segment that cannot be used is dropped and
+        counted under the error's ``error_type``.
+
+    Raises:
+        StoreError: The store could not be read or written; running again is safe.
+    """
+    work = _sort(shard, lines, tools)
+    analyses = _analyse(work.works, shard, tools, signals)
+    rows = _rows(work, analyses, shard, tools, signals)
+    counts = _counts(len(lines), work, rows, analyses)
+    if shard.plan is not None and not analyses.new:
+        counts = shard.plan
+    signals.announce(counts)
+    _commit(shard, tools, analyses.new, work.drops, rows)
+    return counts
+
+
+def _sort(shard: Shard, lines: Sequence[StagedLine], tools: Tools) -> Sorted:
+    work = Sorted()
+    stored = _stored(shard, lines, tools.store)
+    # Premises and passages come many times in a row.
+    key = lru_cache(maxsize=KEPT_KEYS)(tools.analyser.key)
+    for line in lines:
+        item = read_item(line.body, shard.request.dataset)
+        if isinstance(item, Rejection):
+            work.drops.append(_drop(shard, line, item.example_id, item.reason, item.message))
+        elif line.is_repeat or line.key in stored:
+            work.already_stored += 1
+            work.already_parsed += len(item.segments)
+        else:
+            _sort_example(work, shard, line, item, key)
+    return work
+
+
+def _stored(shard: Shard, lines: Sequence[StagedLine], store: FeatureStore) -> set[str]:
+    request, spec = shard.request, shard.request.dataset
+    return store.features.existing(
+        spec.name,
+        request.tokenizer_fingerprint,
+        spec.split,
+        spec.lang,
+        [line.key for line in lines],
+    )
+
+
+def _sort_example(
+    work: Sorted,
+    shard: Shard,
+    line: StagedLine,
+    example: Example,
+    key: Callable[[Segment], str],
+) -> None:
+    try:
+        keys = tuple(map(key, example.segments))
+    except InputError as error:
+        work.drops.append(_drop_for(shard, line, example, error))
+    else:
+        work.works.append(Work(line, example, keys))
+
+
+def _analyse(works: Sequence[Work], shard: Shard, tools: Tools, signals: Signals) -> Analyses:
+    segments = {
+        key: segment
+        for work in works
+        for key, segment in zip(work.keys, work.example.segments, strict=True)
+    }
+    known = tools.store.parses.get_many(list(segments))
+    analyses = Analyses(parses={key: record.parse for key, record in known.items()})
+    for key, segment in segments.items():
+        if key not in known:
+            signals.beat()
+            signals.watch(key)
+            _analyse_one(analyses, key, segment, shard, tools.analyser, signals)
+    signals.watch(None)
+    return analyses
+
+
+def _analyse_one(
+    analyses: Analyses,
+    key: str,
+    segment: Segment,
+    shard: Shard,
+    analyser: Analyser,
+    signals: Signals,
+) -> None:
+    try:
+        if key in signals.suspects:
+            raise WorkerDiedError("the workers that parsed this text died or stopped answering")
+        parse = analyser.analyse(segment)
+    except (InputError, WorkerDiedError) as error:
+        analyses.errors[key] = error
+    else:
+        request = shard.request
+        analyses.parses[key] = parse
+        analyses.new.append(
+            ParseRecord(
+                key, request.dataset.lang, request.parser_fingerprint, request.dataset.mode, parse
+            )
+        )
+
+
+def _rows(
+    work: Sorted, analyses: Analyses, shard: Shard, tools: Tools, signals: Signals
+) -> list[ExampleRow]:
+    """A row for each example without an error; the others join the drops."""
+    good: list[Work] = []
+    for item in work.works:
+        errors = [analyses.errors[key] for key in item.keys if key in analyses.errors]
+        if errors:
+            work.drops.append(_drop_for(shard, item.line, item.example, errors[0]))
+        else:
+            good.append(item)
+    signals.beat()
+    features = _features(good, analyses.parses, tools.tokenizer)
+    return [_row(shard, item, analyses.parses, features) for item in good]
+
+
+def _features(
+    works: Sequence[Work], parses: Mapping[str, Parse], tokenizer: LoadedTokenizer
+) -> dict[str, SegmentFeatures]:
+    keys = list(dict.fromkeys(key for work in works for key in work.keys))
+    encodings = tokenizer.encode_batch([parses[key].text for key in keys])
+    return {
+        key: segment_features(parses[key], input_ids, offsets)
+        for key, (input_ids, offsets) in zip(keys, encodings, strict=True)
+    }
+
+
+def _row(
+    shard: Shard,
+    work: Work,
+    parses: Mapping[str, Parse],
+    features: Mapping[str, SegmentFeatures],
+) -> ExampleRow:
+    return ExampleRow(
+        seq=shard.first_seq + work.line.position,
+        example_id=work.example.example_id,
+        example_key=work.line.key,
+        parser=shard.request.parser_fingerprint,
+        texts=tuple(parses[key].text for key in work.keys),
+        parse_keys=work.keys,
+        segments=tuple(features[key] for key in work.keys),
+        labels=work.example.labels,
+    )
+
+
+def _counts(lines: int, work: Sorted, rows: Sequence[ExampleRow], analyses: Analyses) -> Counts:
+    usable = sum(key in analyses.parses for item in work.works for key in item.keys)
+    return Counts(
+        examples=lines,
+        stored=len(rows),
+        already_stored=work.already_stored,
+        dropped=dict(Counter(drop.reason for drop in work.drops)),
+        parsed=len(analyses.new),
+        reused=work.already_parsed + usable - len(analyses.new),
+    )
+
+
+def _commit(
+    shard: Shard,
+    tools: Tools,
+    parses: Sequence[ParseRecord],
+    drops: Sequence[Drop],
+    rows: Sequence[ExampleRow],
+) -> None:
+    transaction = Transaction(f"{shard.job}/{shard.number}")
+    if parses:
+        tools.store.parses.append(parses)
+    if drops:
+        tools.store.drops.append(drops, transaction)
+    if rows:
+        tools.store.features.append(tools.handle, rows, transaction)
+
+
+def _drop_for(shard: Shard, line: StagedLine, example: Example, error: ParsebankError) -> Drop:
+    return _drop(shard, line, example.example_id, error.error_type, error.message)
+
+
+def _drop(shard: Shard, line: StagedLine, example_id: str, reason: str, message: str) -> Drop:
+    request, spec = shard.request, shard.request.dataset
+    return Drop(
+        dataset=spec.name,
+        tokenizer=request.tokenizer_fingerprint,
+        split=spec.split,
+        lang=spec.lang,
+        job=shard.job,
+        example_id=example_id,
+        example_key=line.key,
+        reason=reason,
+        message=message,
+    )

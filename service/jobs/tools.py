@@ -1,0 +1,141 @@
+"""What a job's shards are run with, loaded once per process and kept while jobs use it."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from featurestore import FeatureStore
+from featurestore.encode.blobs import many_matrix_blobs
+from featurestore.records import DatasetHandle
+from service.jobs.analysers import (
+    GOLD,
+    Analyser,
+    GoldAnalyser,
+    TextAnalyser,
+    parse_mode,
+    same_parser,
+)
+from service.jobs.records import JobRequest
+from service.jobs.shard import Tools
+from service.parsers import Limits, Parser, ParserIdentity, find_parser, identify, load_parser
+from service.settings import Settings
+from service.tokenizers import LoadedTokenizer, load_tokenizer
+from syntax.alignment import segment_features
+from syntax.errors import SpecError
+from syntax.examples import Segment
+from syntax.fingerprint import Fingerprint
+
+KEPT = 2
+"""Parsers and tokenizers that a worker keeps: the job in hand and the one before."""
+
+
+class Toolbox:
+    """Makes the `Tools` of each job.
+
+    Args:
+        settings: Says where models are, and the limits.
+        store: Store that the tools work on.
+    """
+
+    def __init__(self, settings: Settings, store: FeatureStore) -> None:
+        self._settings = settings
+        self._store = store
+        self._parser = lru_cache(maxsize=KEPT)(self._load_parser)
+        self._tokenizer = lru_cache(maxsize=KEPT)(self._load_tokenizer)
+        self._described: set[Fingerprint] = set()
+
+    def tools(self, request: JobRequest) -> Tools:
+        """The tools for one job; what its fingerprints mean is in the store afterwards.
+
+        Raises:
+            UnknownNameError: The parser or tokenizer is gone.
+            SpecError: The parser or tokenizer is no longer the one that the job was accepted with.
+            ModelLoadError: The model's file is missing or damaged.
+        """
+        identity = self._identity(request)
+        tokenizer = self._tokenizer(request.tokenizer)
+        _same_tokenizer(request.tokenizer_fingerprint, tokenizer)
+        self._describe(identity, tokenizer)
+        return Tools(
+            store=self._store,
+            handle=dataset_handle(request, tokenizer),
+            analyser=self._analyser(request, identity),
+            tokenizer=tokenizer,
+        )
+
+    def _identity(self, request: JobRequest) -> ParserIdentity:
+        identity = parser_identity(self._settings, request.dataset.mode, request.parser)
+        return same_parser(request.parser_fingerprint, identity)
+
+    def _analyser(self, request: JobRequest, identity: ParserIdentity) -> Analyser:
+        spec, limits = request.dataset, job_limits(self._settings)
+        if spec.mode == "gold":
+            return GoldAnalyser(spec.lang, limits)
+        mode = parse_mode(spec.mode)
+        return TextAnalyser(identity, lambda: self._parser(request.parser), spec.lang, mode, limits)
+
+    def _load_parser(self, name: str) -> Parser:
+        return load_parser(find_parser(self._settings, name))
+
+    def _load_tokenizer(self, name: str) -> LoadedTokenizer:
+        return load_tokenizer(name, self._settings.hub_timeout_seconds)
+
+    def _describe(self, identity: ParserIdentity, tokenizer: LoadedTokenizer) -> None:
+        contents = {
+            identity.fingerprint: ("parser", {"name": identity.name, **identity.content}),
+            tokenizer.fingerprint: ("tokenizer", {"name": tokenizer.name, **tokenizer.content}),
+        }
+        for key, (kind, content) in contents.items():
+            if key not in self._described:
+                self._store.describe(key, kind, content)
+                self._described.add(key)
+
+
+def load_kernels() -> None:
+    """Run every compiled kernel once.
+
+    Loading them takes half a second, and compiling them, once after an installation, ten: a
+    worker does it before it holds a lease.
+    """
+    conllu = Segment(conllu="1\ta\t_\tX\t_\t_\t0\troot\t_\t_\n\n")
+    parse = GoldAnalyser("en", Limits()).analyse(conllu)
+    features = segment_features(parse, np.array([1], np.int32), np.array([[0, 1]], np.int32))
+    many_matrix_blobs([features.head])
+
+
+def parser_identity(settings: Settings, mode: str, name: str) -> ParserIdentity:
+    """Identity of a parser by its name; nothing is loaded.
+
+    Raises:
+        UnknownParserError: There is none of this name.
+        ModelLoadError: Its file is missing or not the one that its card describes.
+    """
+    return GOLD if mode == "gold" else identify(find_parser(settings, name))
+
+
+def dataset_handle(request: JobRequest, tokenizer: LoadedTokenizer) -> DatasetHandle:
+    """Where the rows of a job go."""
+    return DatasetHandle(
+        spec=request.dataset,
+        tokenizer=request.tokenizer,
+        tokenizer_fingerprint=tokenizer.fingerprint,
+        special_tokens=tokenizer.special_tokens,
+        matrices=request.matrices,
+    )
+
+
+def job_limits(settings: Settings) -> Limits:
+    """What job parsers accept: the same as the interactive routes."""
+    return Limits(settings.max_chars_per_text, settings.max_words_per_sentence)
+
+
+def _same_tokenizer(expected: Fingerprint, tokenizer: LoadedTokenizer) -> None:
+    if tokenizer.fingerprint != expected:
+        raise SpecError(
+            f"the tokenizer {tokenizer.name!r} is {tokenizer.fingerprint} now and was {expected} "
+            "when the job was accepted; send the backfill again to use the new one",
+            expected=expected,
+            found=tokenizer.fingerprint,
+        )

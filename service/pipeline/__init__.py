@@ -1,0 +1,24 @@
+"""From texts to parses and features, free of HTTP."""
+
+from service.parsers import Limits
+from service.pipeline.inputs import check_input, parse_key
+from service.pipeline.pipeline import FeaturePipeline
+from service.pipeline.records import (
+    FeatureAnswer,
+    FeatureRequest,
+    ItemFeatures,
+    MatrixName,
+    Pieces,
+)
+
+__all__ = [
+    "FeatureAnswer",
+    "FeaturePipeline",
+    "FeatureRequest",
+    "ItemFeatures",
+    "Limits",
+    "MatrixName",
+    "Pieces",
+    "check_input",
+    "parse_key",
+]

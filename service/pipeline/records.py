@@ -1,0 +1,87 @@
+"""What goes into the pipeline and what comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.parsers import ParseInput, ParserIdentity
+from service.tokenizers import LoadedTokenizer
+from syntax import Parse
+from syntax.errors import ParsebankError
+
+MatrixName = Literal["distance", "depth", "ancestor"]
+
+
+@dataclass(frozen=True)
+class FeatureRequest:
+    """Texts, and what to make of them.
+
+    Attributes:
+        items: The texts.
+        lang: ISO code; by default the parser's, or the settings' if there is no parser either.
+        parser: Name of a parser; by default the one for the language.
+        tokenizer: Name or path of a tokenizer; without one there are no pieces.
+        policy: How the later pieces of a word hang (`syntax.subwords`).
+        matrices: Matrices to answer, over pieces, or over words without a tokenizer.
+        store: Whether new parses are kept.
+    """
+
+    items: tuple[ParseInput, ...]
+    lang: str | None = None
+    parser: str | None = None
+    tokenizer: str | None = None
+    policy: str = "attach"
+    matrices: tuple[MatrixName, ...] = ()
+    store: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """The pieces of one text under a subword policy, without special tokens.
+
+    Attributes:
+        input_ids: *Shape:* (L,).
+        offsets: Character spans. *Shape:* (L, 2).
+        word_ids: Word of each piece through the whole text, -1 for none. *Shape:* (L,).
+        parents: Parent piece, -1 at roots and at pieces without a word. *Shape:* (L,).
+        source: The piece whose row each piece shows in a matrix. *Shape:* (L,).
+    """
+
+    input_ids: NDArray[np.int32]
+    offsets: NDArray[np.int32]
+    word_ids: NDArray[np.int32]
+    parents: NDArray[np.int32]
+    source: NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True)
+class ItemFeatures:
+    """One text's parse and what was derived from it.
+
+    Attributes:
+        key: Key of the parse in the store.
+        cached: Whether the parse was there before.
+        parse: The parse.
+        pieces: Its pieces, if a tokenizer was asked for.
+        matrices: The matrices asked for, by name.
+    """
+
+    key: str
+    cached: bool
+    parse: Parse
+    pieces: Pieces | None = None
+    matrices: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class FeatureAnswer:
+    """The outcome of each text, in order, and what made it."""
+
+    parser: ParserIdentity
+    tokenizer: LoadedTokenizer | None
+    items: list[ItemFeatures | ParsebankError]

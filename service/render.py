@@ -1,0 +1,126 @@
+"""Pipeline answers as JSON and as CoNLL-U.
+
+The JSON is built from plain lists: validating every word of an answer that the pipeline has just
+made would cost more than parsing it from the cache.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from itertools import count
+from typing import Any, Final
+
+from pydantic import TypeAdapter
+
+from service.errors import error_body
+from service.pipeline.records import FeatureAnswer, ItemFeatures, Pieces
+from syntax import Parse
+from syntax.conllu import format_conllu
+from syntax.errors import ParsebankError
+
+_ADAPTER: Final = TypeAdapter(dict[str, Any])
+_WORD: Final = (
+    *("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel"),
+    *("start_char", "end_char"),
+)
+
+
+def render_json(answer: FeatureAnswer) -> bytes:
+    """The answer as `service.schemas.ParseAnswer` describes it."""
+    tokenizer = answer.tokenizer
+    content = {
+        "parser": {"name": answer.parser.name, "fingerprint": answer.parser.fingerprint},
+        "tokenizer": tokenizer and {"name": tokenizer.name, "fingerprint": tokenizer.fingerprint},
+        "items": [_item(item) for item in answer.items],
+    }
+    return _ADAPTER.dump_json(content)
+
+
+def render_conllu(answer: FeatureAnswer) -> str:
+    """All parses as CoNLL-U.
+
+    Each text is a document, ``newdoc id`` counting from 1. The error of a text is a comment
+    ``# error = <id> <error_type>: <message>`` at the head of the file, so that the file stays
+    valid (comments must be followed by a sentence).
+    """
+    return "".join((*_head(answer), *_documents(answer)))
+
+
+def _head(answer: FeatureAnswer) -> Iterator[str]:
+    yield f"# parser = {answer.parser.name} {answer.parser.fingerprint}\n"
+    for number, item in enumerate(answer.items, 1):
+        if isinstance(item, ParsebankError):
+            yield f"# error = {number} {item.error_type}: {' '.join(item.message.split())}\n"
+
+
+def _documents(answer: FeatureAnswer) -> Iterator[str]:
+    for number, item in enumerate(answer.items, 1):
+        if isinstance(item, ItemFeatures):
+            yield f"# newdoc id = {number}\n"
+            yield format_conllu(item.parse.sentences())
+
+
+def _item(item: ItemFeatures | ParsebankError) -> dict[str, Any]:
+    if isinstance(item, ParsebankError):
+        return {"error": error_body(item)}
+    content: dict[str, Any] = {
+        "key": item.key,
+        "cached": item.cached,
+        "text": item.parse.text,
+        "sentences": _sentences(item.parse),
+    }
+    if item.pieces is not None:
+        content["wordpieces"] = _wordpieces(item.pieces)
+    if item.matrices:
+        content["matrices"] = {name: matrix.tolist() for name, matrix in item.matrices.items()}
+    return content
+
+
+def _sentences(parse: Parse) -> list[dict[str, Any]]:
+    return [
+        {
+            "start_char": parse.sentence_start[index],
+            "end_char": parse.sentence_end[index],
+            "tokens": _tokens(parse, first, end),
+            "words": _words(parse, first, end),
+        }
+        for index, (first, end) in enumerate(parse.word_ranges())
+    ]
+
+
+def _words(parse: Parse, first: int, end: int) -> list[dict[str, Any]]:
+    """The words of one sentence, numbered from 1."""
+    columns = (
+        *(parse.form, parse.lemma, parse.upos, parse.xpos, parse.feats, parse.head),
+        *(parse.deprel, parse.word_start, parse.word_end),
+    )
+    rows = zip(count(1), *(column[first:end] for column in columns), strict=False)
+    return [dict(zip(_WORD, row, strict=True)) for row in rows]
+
+
+def _tokens(parse: Parse, first: int, end: int) -> list[dict[str, Any]]:
+    """The tokens over the words of one sentence."""
+    starts = parse.token_first_word
+    among = range(bisect_left(starts, first), bisect_left(starts, end))
+    ends = [*starts[among.start + 1 : among.stop], end]
+    part = slice(among.start, among.stop)
+    spans = zip(parse.token_start[part], parse.token_end[part], ends, strict=True)
+    return [
+        {
+            "form": parse.text[start_char:end_char],
+            "start_char": start_char,
+            "end_char": end_char,
+            "word_ids": list(range(starts[index] - first + 1, end_word - first + 1)),
+        }
+        for index, (start_char, end_char, end_word) in zip(among, spans, strict=True)
+    ]
+
+
+def _wordpieces(pieces: Pieces) -> dict[str, Any]:
+    return {
+        "input_ids": pieces.input_ids.tolist(),
+        "offset_mapping": pieces.offsets.tolist(),
+        "word_ids": [None if word < 0 else word for word in pieces.word_ids.tolist()],
+        "parents": pieces.parents.tolist(),
+    }

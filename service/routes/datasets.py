@@ -1,0 +1,74 @@
+"""What the store holds, over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import Any
+
+from fastapi import APIRouter
+from pydantic import BaseModel, Field
+
+from featurestore import DatasetInfo, FeatureStore
+from service.services import UsesServices
+
+router = APIRouter(tags=["datasets"])
+
+
+class TokenizerName(BaseModel):
+    """A tokenizer."""
+
+    name: str
+    fingerprint: str
+
+
+class PartAnswer(BaseModel):
+    """One split in one language."""
+
+    split: str
+    lang: str
+    rows: int
+    dropped: dict[str, int] = Field(description="Examples that could not be used, by reason.")
+
+
+class DatasetAnswer(BaseModel):
+    """One dataset under one tokenizer, at its newest version."""
+
+    name: str
+    tokenizer: TokenizerName
+    version: int = Field(description="Version of the table; a training run pins it.")
+    fields: list[str]
+    labels: list[str]
+    parts: list[PartAnswer]
+
+
+@router.get("/datasets")
+async def list_datasets(services: UsesServices) -> list[DatasetAnswer]:
+    """Every dataset with its splits, languages, sizes, version and drops."""
+    return await asyncio.to_thread(_datasets, services.store)
+
+
+def _datasets(store: FeatureStore) -> list[DatasetAnswer]:
+    return [_answer(info, store) for info in store.datasets()]
+
+
+def _answer(info: DatasetInfo, store: FeatureStore) -> DatasetAnswer:
+    content: dict[str, Any] = info.to_json()
+    drops = _drops(info, store)
+    for part in content["parts"]:
+        part["dropped"] = drops.pop((part["split"], part["lang"]), {})
+    for (split, lang), dropped in sorted(drops.items()):
+        content["parts"].append({"split": split, "lang": lang, "rows": 0, "dropped": dropped})
+    return DatasetAnswer.model_validate(content)
+
+
+def _drops(info: DatasetInfo, store: FeatureStore) -> dict[tuple[str, str], dict[str, int]]:
+    """Drops by partition and reason; one that several backfills met counts once."""
+    found = {
+        (drop.split, drop.lang, drop.example_key): drop.reason
+        for drop in store.drops.of(info.name, info.tokenizer_fingerprint)
+    }
+    counts: dict[tuple[str, str], Counter[str]] = {}
+    for (split, lang, _), reason in found.items():
+        counts.setdefault((split, lang), Counter())[reason] += 1
+    return {part: dict(counter) for part, counter in counts.items()}

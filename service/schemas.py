@@ -1,0 +1,253 @@
+"""Requests and answers of the interactive routes, as OpenAPI shows them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, PlainValidator, WithJsonSchema
+
+from service.parsers import ParseInput, ParseMode
+from service.pipeline.records import FeatureRequest, MatrixName
+from syntax.errors import SpecError
+
+
+def _any_string(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"a string was expected, not {type(value).__name__}")
+    return value
+
+
+AnyText = Annotated[str, PlainValidator(_any_string), WithJsonSchema({"type": "string"})]
+"""Any JSON string. Pydantic's own ``str`` would refuse a whole request for one lone surrogate."""
+
+_PARSE_EXAMPLES: list[JsonValue] = [
+    {"text": "Time flies like an arrow.", "lang": "en"},
+    {"texts": ["It works.", "Don't panic!"], "tokenizer": "parsebank-wordpiece-en"},
+    {"tokens": [["Time", "flies", "."]], "matrices": ["distance", "depth"]},
+]
+
+
+class ParseRequest(BaseModel):
+    """Texts to parse: exactly one of `text`, `texts` and `tokens`."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": _PARSE_EXAMPLES})
+
+    text: AnyText | None = Field(default=None, description="One text.")
+    texts: list[AnyText] | None = Field(default=None, description="Several texts.")
+    tokens: list[list[AnyText]] | None = Field(
+        default=None,
+        description="Several pre-tokenized sentences. The text is the tokens joined by single "
+        "spaces; a token may hold spaces (New York) and then is one word.",
+    )
+    lang: str | None = Field(
+        default=None,
+        description="ISO code of the texts; by default the parser's, or the service's `lang`.",
+    )
+    parser: str | None = Field(
+        default=None,
+        description="Name of a parser from /models, or the beginning of one; by default the "
+        "language's.",
+    )
+    mode: ParseMode | None = Field(
+        default=None,
+        description="`raw`: split sentences and words. `sentence`: each text is one sentence, "
+        "whatever line breaks it holds. `pretokenized`: the tokens are the words. By default "
+        "`raw`, and `pretokenized` for `tokens`.",
+    )
+    tokenizer: str | None = Field(
+        default=None,
+        description="Name or path of a Hugging Face tokenizer; the answer then has `wordpieces`.",
+    )
+    policy: str = Field(
+        default="attach",
+        description="How the pieces of a word hang: `attach` later pieces to the first one, or "
+        "`broadcast`, `chain`, `copy_head`, `none`.",
+    )
+    matrices: list[MatrixName] = Field(
+        default_factory=list,
+        description="Matrices over the pieces; over the words if there is no tokenizer.",
+    )
+    store: bool = Field(default=True, description="Keep new parses in the store.")
+
+    def to_features(self, max_items: int) -> FeatureRequest:
+        """The request as the pipeline takes it.
+
+        Raises:
+            SpecError: None or several of the three forms came, or too many texts.
+        """
+        items = self._inputs()
+        if len(items) > max_items:
+            raise SpecError(
+                f"{len(items)} texts came; at most {max_items} are answered at once. Send them in "
+                "several requests, or as a backfill job",
+                texts=len(items),
+                limit=max_items,
+            )
+        return FeatureRequest(
+            items=items,
+            lang=self.lang,
+            parser=self.parser,
+            tokenizer=self.tokenizer,
+            policy=self.policy,
+            matrices=tuple(dict.fromkeys(self.matrices)),
+            store=self.store,
+        )
+
+    def _inputs(self) -> tuple[ParseInput, ...]:
+        given = {"text": self.text, "texts": self.texts, "tokens": self.tokens}
+        came = [name for name, value in given.items() if value is not None]
+        if len(came) != 1:
+            raise SpecError(
+                f"exactly one of text, texts and tokens is needed; {came or 'none'} came"
+            )
+        mode = self.mode or ("raw" if self.tokens is None else "pretokenized")
+        if (mode == "pretokenized") != (self.tokens is not None):
+            raise SpecError(
+                f"mode {mode!r} came with {came[0]}; 'pretokenized' takes tokens, the other "
+                "modes take text or texts",
+                mode=mode,
+            )
+        if self.tokens is not None:
+            return tuple(ParseInput(mode, tokens=tuple(tokens)) for tokens in self.tokens)
+        texts = [self.text] if self.text is not None else self.texts or []
+        return tuple(ParseInput(mode, text=text) for text in texts)
+
+
+class Named(BaseModel):
+    """A parser or tokenizer, and the fingerprint of everything that decides its answers."""
+
+    name: str
+    fingerprint: str = Field(description="32 hexadecimal digits.")
+
+
+class TokenAnswer(BaseModel):
+    """A surface token."""
+
+    form: str
+    start_char: int
+    end_char: int
+    word_ids: list[int] = Field(
+        description="Ids of its words; several for a multiword token such as *don't*."
+    )
+
+
+class WordAnswer(BaseModel):
+    """A syntactic word with the columns of CoNLL-U; `null` where the model gives nothing."""
+
+    id: int = Field(description="1-based within the sentence.")
+    form: str
+    lemma: str | None
+    upos: str | None
+    xpos: str | None
+    feats: str | None
+    head: int = Field(description="Id of the head within the sentence; 0 for the root.")
+    deprel: str | None
+    start_char: int
+    end_char: int
+
+
+class SentenceAnswer(BaseModel):
+    """A sentence; offsets are code points of the text as it was sent."""
+
+    start_char: int
+    end_char: int
+    tokens: list[TokenAnswer]
+    words: list[WordAnswer]
+
+
+class WordpiecesAnswer(BaseModel):
+    """The text's pieces, without special tokens, untruncated."""
+
+    input_ids: list[int]
+    offset_mapping: list[tuple[int, int]] = Field(description="Start and end character.")
+    word_ids: list[int | None] = Field(
+        description="Word of each piece, 0-based through the whole text; `null` for none."
+    )
+    parents: list[int] = Field(
+        description="Parent piece of each piece, 0-based; -1 at a sentence's root and at pieces "
+        "without a word."
+    )
+
+
+class MatricesAnswer(BaseModel):
+    """Only the matrices asked for. Row `i` is about piece `i` (word `i` without a tokenizer)."""
+
+    distance: list[list[int]] | None = Field(
+        default=None,
+        description="Edges between two pieces; 255 between sentences (65535 when a path is "
+        "longer than 254).",
+    )
+    depth: list[int] | None = Field(default=None, description="Edges from the root.")
+    ancestor: list[list[bool]] | None = Field(
+        default=None, description="`[i][j]`: `j` is `i` or one of its ancestors."
+    )
+
+
+class ErrorBody(BaseModel):
+    """What went wrong, for people and for programs."""
+
+    error_type: str = Field(examples=["sentence_too_long"])
+    message: str = Field(description="What came, what was expected, and what to do.")
+    detail: dict[str, Any]
+
+
+class ItemAnswer(BaseModel):
+    """One text, parsed."""
+
+    key: str = Field(description="Key of the parse in the store.")
+    cached: bool = Field(description="Whether the parse was there before.")
+    text: str
+    sentences: list[SentenceAnswer]
+    wordpieces: WordpiecesAnswer | None = None
+    matrices: MatricesAnswer | None = None
+
+
+class FailedItem(BaseModel):
+    """One text that could not be used; the others are answered all the same."""
+
+    error: ErrorBody
+
+
+class ParseAnswer(BaseModel):
+    """One item per text, in the order asked."""
+
+    parser: Named
+    tokenizer: Named | None
+    items: list[ItemAnswer | FailedItem]
+
+
+class ModelAnswer(BaseModel):
+    """A parser that may be asked for."""
+
+    name: str
+    langs: list[str] = Field(description="ISO codes; empty if nobody knows.")
+    fingerprint: str | None = Field(description="`null` if the file is damaged; see `problem`.")
+    size_bytes: int
+    loaded: bool
+    treebank: str | None = None
+    licence: str | None = None
+    sha256: str | None = None
+    problem: str | None = None
+
+
+class InfoAnswer(BaseModel):
+    """What the service is, what it accepts, and what it uses unless told otherwise."""
+
+    name: Literal["parsebank"] = "parsebank"
+    version: str
+    lang: str
+    parser: str | None = Field(description="Parser of the default language.")
+    tokenizer: str
+    tokenizers: list[str] = Field(description="Tokenizers that need no network.")
+    modes: list[str]
+    policies: list[str]
+    matrices: list[str]
+    formats: list[str]
+    limits: dict[str, int | float]
+
+
+class HealthAnswer(BaseModel):
+    """Alive, or ready with what was checked."""
+
+    status: Literal["ok"] = "ok"
+    checks: dict[str, str] = Field(default_factory=dict)

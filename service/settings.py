@@ -1,0 +1,203 @@
+"""Everything an operator can set, in one object."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+_MIB = 1024 * 1024
+
+
+class Settings(BaseSettings):
+    """Settings of the service; each field is also read from ``PARSEBANK_<FIELD>``.
+
+    Sizes are in the unit that the field's name ends in. Lists and mappings are given as JSON.
+
+    >>> Settings(store="s3://bucket/parses", state_dir="/var/lib/parsebank").is_local_store
+    False
+    """
+
+    model_config = SettingsConfigDict(
+        env_prefix="PARSEBANK_", extra="forbid", protected_namespaces=()
+    )
+
+    store: str = Field(
+        default="./parsebank-data",
+        description="Where parses and features are kept: a folder, or s3://bucket/prefix. One "
+        "service per local folder; several may share a bucket.",
+    )
+    state_dir: Path = Field(
+        default_factory=lambda fields: _default_state_dir(fields),
+        description="Local folder of job state (SQLite) and staged uploads. Must survive "
+        "restarts, or acknowledged jobs are lost. Default: `state` inside a local store.",
+    )
+    commit_seconds: float = Field(
+        default=1.0,
+        gt=0,
+        description="New parses are committed in groups of this age. A crash loses at most the "
+        "parses of this time, which only costs parsing them again; shorter means more and "
+        "smaller files.",
+    )
+    refresh_seconds: float = Field(
+        default=1.0,
+        ge=0,
+        description="What jobs and other replicas have stored may stay unseen for this long, and "
+        "be parsed once more. 0 looks at the store's log for every new text (0.5 ms).",
+    )
+    models_dir: Path | None = Field(
+        default=None,
+        description="Folder of further models (`*.udpipe`, each with an optional card "
+        "`<name>.json`). Read again when a file comes or goes; its models come before the "
+        "bundled ones.",
+    )
+
+    lang: str = Field(
+        default="en", description="Language of a request that names neither language nor parser."
+    )
+    parsers: dict[str, str] = Field(
+        default_factory=dict,
+        description='Parser for a language that several models serve, as {"en": "udpipe/..."}.',
+    )
+    tokenizer: str = Field(
+        default="parsebank-wordpiece-en",
+        description="Tokenizer that /info announces and clients use unless told otherwise.",
+    )
+
+    host: str = Field(
+        default="127.0.0.1",
+        description="Address to bind. There are no API keys yet, so any address but loopback "
+        "is refused unless `allow_remote` is set.",
+    )
+    port: int = Field(default=8000, ge=0, le=65535, description="Port to bind; 0 picks one.")
+    allow_remote: bool = Field(
+        default=False,
+        description="Allow binding a public address. Everyone who reaches it can parse, read and "
+        "write the store: put a proxy with authentication in front.",
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="Lowest level that is logged, to standard error."
+    )
+
+    workers: int = Field(
+        default_factory=lambda: _cores(),
+        ge=1,
+        description="Parser processes per loaded model. They share the model's memory; each "
+        "adds about 10 MB. More than there are cores gains nothing.",
+    )
+    job_workers: int = Field(
+        default_factory=lambda: _cores(),
+        ge=0,
+        description="Processes that work on backfill jobs. 0 only queues jobs, for a service "
+        "whose jobs are done by another process.",
+    )
+    jobs_url: str | None = Field(
+        default=None,
+        description="SQLAlchemy URL of the job tables, such as postgresql+psycopg://host/db for "
+        "replicas on several hosts. Default: the SQLite file jobs.sqlite in `state_dir`.",
+    )
+    job_lease_seconds: float = Field(
+        default=60.0,
+        gt=0,
+        description="A job worker that gives no sign of life for so long is ended, and its shard "
+        "is run again. Longer than the slowest text and the slowest commit.",
+    )
+    job_max_tries: int = Field(
+        default=5, ge=1, description="Workers that may die on a shard before it counts as failed."
+    )
+    job_idle_seconds: float = Field(
+        default=30.0,
+        gt=0,
+        description="A job worker without work ends after so long and gives its memory back.",
+    )
+    job_shard_segments: int = Field(
+        default=2_000,
+        ge=1,
+        description="Texts in one shard: what one worker takes, and one commit writes, at once. "
+        "A job's last shard is cut smaller. Commits take 5 percent of the time at 1,000.",
+    )
+    job_max_line_bytes: int = Field(
+        default=16 * _MIB, ge=1024, description="Longest line of a backfill upload."
+    )
+    max_loaded_models: int = Field(
+        default=4,
+        ge=1,
+        description="Models kept in memory (30-100 MB each); the one unused for longest goes.",
+    )
+
+    max_body_bytes: int = Field(
+        default=16 * _MIB,
+        ge=1024,
+        description="Largest request body of the interactive routes; 413 beyond. Backfill "
+        "uploads are streamed to disk and have no such limit.",
+    )
+    max_items: int = Field(default=1_000, ge=1, description="Texts in one /parse request.")
+    max_chars_per_text: int = Field(
+        default=200_000, ge=1, description="Longest text, in Unicode code points."
+    )
+    max_words_per_sentence: int = Field(
+        default=1_000,
+        ge=1,
+        description="Longest sentence, in words. Parsers are quadratic: 1,000 words take half a "
+        "second, 4,000 take eight.",
+    )
+    max_matrix_pieces: int = Field(
+        default=1_024,
+        ge=1,
+        description="Longest text, in pieces, whose matrices are answered as JSON.",
+    )
+    max_matrix_cells: int = Field(
+        default=4_000_000,
+        ge=1,
+        description="Matrix cells in one answer (4 million are about 10 MB of JSON).",
+    )
+    max_queued_chars: int = Field(
+        default=4_000_000,
+        ge=1,
+        description="Characters waiting for one model's workers; 429 beyond. Larger than what "
+        "the workers parse within the deadline only turns 429 into 504.",
+    )
+    batch_chars: int = Field(
+        default=2_000,
+        ge=1,
+        description="Characters handed to a worker at once: enough to hide the round trip "
+        "(40 ms of parsing), little enough to spread a request over the workers.",
+    )
+    request_deadline_seconds: float = Field(
+        default=30.0,
+        gt=0,
+        description="Time from arrival to the last parse of a request. A worker still at it is "
+        "killed and replaced, and the text fails with `deadline`.",
+    )
+    model_load_seconds: float = Field(
+        default=60.0, gt=0, description="Time a model may take to load before it is given up."
+    )
+    max_loaded_tokenizers: int = Field(
+        default=8, ge=1, description="Tokenizers kept in memory (1-300 MB each)."
+    )
+    hub_timeout_seconds: float = Field(
+        default=5.0,
+        gt=0,
+        description="How long to wait for the Hugging Face hub before a tokenizer name counts as "
+        "unknown. With HF_HUB_OFFLINE=1 the hub is never asked.",
+    )
+
+    @property
+    def is_local_store(self) -> bool:
+        """Whether the store is a folder on this machine."""
+        return "://" not in self.store
+
+
+def _cores() -> int:
+    """Cores that this process may use (a container's share, not the machine's)."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _default_state_dir(fields: dict[str, Any]) -> Path:
+    store = fields.get("store", "./parsebank-data")
+    return Path("parsebank-state") if "://" in store else Path(store) / "state"

@@ -1,0 +1,135 @@
+"""The process that loads a model once and forks the workers that use it.
+
+Forking after the load lets the workers share the model's memory (55 of 57 MB), makes a new worker
+in milliseconds, and keeps ``fork`` away from the service, whose threads would not survive it.
+
+The service speaks to the nursery over a *control* socket: the model to load, then one byte and a
+number per command. When the control socket closes, or the kernel reports the service's death, the
+nursery ends its workers and itself.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import selectors
+import signal
+import socket
+import struct
+import sys
+from typing import Final
+
+from service.parsers import Limits, ParseInput, Parser, load_parser
+from service.processes import die_with
+from service.workers.wire import receive, send
+from syntax import Parse
+from syntax.errors import ParsebankError
+
+COMMAND: Final = struct.Struct("!cI")
+"""``F`` forks a worker that serves the socket sent along; ``K`` kills the worker with that pid."""
+
+FORK: Final = b"F"
+KILL: Final = b"K"
+
+
+def main() -> None:
+    """Serve one model; arguments are the control socket's descriptor and the service's pid."""
+    control = socket.socket(fileno=int(sys.argv[1]))
+    die_with(parent=int(sys.argv[2]))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    model, limits = receive(control)
+    try:
+        parser = load_parser(model)
+    except ParsebankError as error:
+        send(control, error)
+        return
+    send(control, parser.identity.fingerprint)
+    # What is there before the first fork stays shared: the collector never touches it again.
+    gc.freeze()
+    _tend(control, parser, limits)
+
+
+def _tend(control: socket.socket, parser: Parser, limits: Limits) -> None:
+    """Fork, kill and bury workers until the service goes."""
+    children: set[int] = set()
+    wakeup, alarm = socket.socketpair()
+    for end in (wakeup, alarm):
+        end.setblocking(False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(alarm.fileno(), warn_on_full_buffer=False)
+    with selectors.DefaultSelector() as selector:
+        selector.register(control, selectors.EVENT_READ)
+        selector.register(wakeup, selectors.EVENT_READ)
+        while True:
+            ready = {key.fileobj for key, _ in selector.select()}
+            if wakeup in ready:
+                wakeup.recv(4096)
+                _bury(children)
+            if control in ready and not _obey(control, children, parser, limits):
+                break
+    for pid in children:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+
+
+def _obey(control: socket.socket, children: set[int], parser: Parser, limits: Limits) -> bool:
+    """Carry out one command; ``False`` when the service has closed the control socket."""
+    command, sockets, _, _ = socket.recv_fds(control, COMMAND.size, 1, socket.MSG_WAITALL)
+    if len(command) < COMMAND.size:
+        return False
+    verb, pid = COMMAND.unpack(command)
+    if verb == FORK:
+        with socket.socket(fileno=sockets[0]) as channel:
+            children.add(_fork(control, channel, parser, limits))
+    elif pid in children:
+        os.kill(pid, signal.SIGKILL)
+    return True
+
+
+def _fork(control: socket.socket, channel: socket.socket, parser: Parser, limits: Limits) -> int:
+    nursery = os.getpid()
+    pid = os.fork()
+    if pid == 0:
+        # os._exit whatever happens: the child must never run on in the nursery's loop.
+        try:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            control.close()
+            die_with(parent=nursery)
+            _work(channel, parser, limits)
+        except BaseException:
+            sys.excepthook(*sys.exc_info())
+        finally:
+            os._exit(0)
+    return pid
+
+
+def _work(channel: socket.socket, parser: Parser, limits: Limits) -> None:
+    """Answer batches, text by text, so that the service knows where a worker was when it died."""
+    send(channel, os.getpid())
+    while True:
+        try:
+            batch: list[ParseInput] = receive(channel)
+        except EOFError:
+            return
+        for item in batch:
+            send(channel, _outcome(parser, item, limits))
+
+
+def _outcome(parser: Parser, item: ParseInput, limits: Limits) -> Parse | ParsebankError:
+    try:
+        return parser.parse(item, limits)
+    except ParsebankError as error:
+        return error
+
+
+def _bury(children: set[int]) -> None:
+    while children:
+        pid, _ = os.waitpid(-1, os.WNOHANG)
+        if pid == 0:
+            return
+        children.discard(pid)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,83 @@
+"""A real service in this process: real model, real store, real parser processes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import pytest_asyncio
+from fastapi import FastAPI
+
+from service.app import create_app
+from service.parsers import Parser, find_parser, load_parser
+from service.settings import Settings
+
+MakeSettings = Callable[..., Settings]
+
+
+@pytest.fixture
+def make_settings(tmp_path: Path) -> MakeSettings:
+    """Settings with a store of their own; any field may be given."""
+
+    def make(**fields: Any) -> Settings:
+        return Settings(**{"store": str(tmp_path / "store"), "workers": 2, **fields})
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def english() -> Parser:
+    """The bundled English parser, loaded into this process."""
+    return load_parser(find_parser(Settings(store="unused"), lang="en"))
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def app(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[FastAPI]:
+    """A running service with default limits, one per test module."""
+    settings = Settings(store=str(tmp_path_factory.mktemp("store")), workers=2)
+    async with running(create_app(settings)) as started:
+        yield started
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def client(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of that service."""
+    async with connected(app) as connection:
+        yield connection
+
+
+@asynccontextmanager
+async def running(app: FastAPI) -> AsyncIterator[FastAPI]:
+    """Start and stop an app as a server would."""
+    async with app.router.lifespan_context(app):
+        yield app
+
+
+@asynccontextmanager
+async def connected(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of an app in this process."""
+    transport = httpx.ASGITransport(app)
+    async with httpx.AsyncClient(
+        transport=transport, base_url="http://parsebank", timeout=60
+    ) as connection:
+        yield connection
+
+
+@pytest.fixture
+def serve(make_settings: MakeSettings) -> Callable[..., Any]:
+    """Start a service with settings of the test's own: ``async with serve(max_items=2) as c``."""
+
+    @asynccontextmanager
+    async def start(**fields: Any) -> AsyncIterator[httpx.AsyncClient]:
+        async with (
+            running(create_app(make_settings(**fields))) as started,
+            connected(started) as connection,
+        ):
+            connection.app = started
+            yield connection
+
+    return start

@@ -1,0 +1,147 @@
+"""A service with job workers of its own, and uploads to give it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import pytest_asyncio
+
+from featurestore import FeatureStore, open_store
+from service.app import create_app
+from service.jobs import JobManager
+from service.settings import Settings
+
+SUBJECTS = ("the cat", "a tired nurse", "my neighbour", "every pupil", "the old bridge")
+VERBS = ("watched", "painted", "did not find", "will remember", "has sold")
+OBJECTS = ("the garden", "two red boats", "a letter from Rome", "nothing at all", "the key")
+PLACES = ("yesterday", "near the river", "before the storm came", "in winter")
+
+SPEC: dict[str, Any] = {
+    "split": "dev",
+    "lang": "en",
+    "fields": ["premise", "hypothesis"],
+    "labels": [{"name": "label", "kind": "class", "names": ["yes", "no"]}],
+}
+
+
+def sentence(n: int, who: str) -> str:
+    """One of 500 short sentences for each who."""
+    n, place = divmod(n, len(PLACES))
+    n, object_ = divmod(n, len(OBJECTS))
+    n, verb = divmod(n, len(VERBS))
+    subject = SUBJECTS[n % len(SUBJECTS)]
+    return f"{who} says {subject} {VERBS[verb]} {OBJECTS[object_]} {PLACES[place]}."
+
+
+def pair(
+    n: int, who: str = "Anna", first: str | None = None, second: str | None = None
+) -> dict[str, Any]:
+    """Example ``n``; two neighbours share their premise."""
+    texts = (
+        sentence(n // 2, who) if first is None else first,
+        f"{sentence(n, who)} Really {n}?" if second is None else second,
+    )
+    return {
+        "example": {
+            "example_id": f"pair-{n}",
+            "segments": [{"text": text} for text in texts],
+            "labels": {"label": "yes" if n % 3 else "no"},
+        }
+    }
+
+
+def pairs(count: int, who: str = "Anna") -> list[dict[str, Any]]:
+    """Examples whose texts nobody else's are."""
+    return [pair(n, who) for n in range(count)]
+
+
+def ndjson(items: Iterable[dict[str, Any]], **spec: Any) -> bytes:
+    lines = [{"spec": SPEC | spec}, *items]
+    return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+
+
+@dataclass
+class Service:
+    """A running service, its client, and a second store that sees what it committed."""
+
+    client: httpx.AsyncClient
+    jobs: JobManager
+    settings: Settings
+    store: FeatureStore
+
+    async def submit(self, body: bytes, name: str = "pairs") -> dict[str, Any]:
+        answer = await self.client.post(f"/datasets/{name}/backfill", content=body)
+        assert answer.status_code == 202, answer.text
+        return dict(answer.json())
+
+    async def job(self, job: dict[str, Any]) -> dict[str, Any]:
+        return dict((await self.client.get(f"/jobs/{job['id']}")).json())
+
+    async def ended(self, job: dict[str, Any], seconds: float = 90) -> dict[str, Any]:
+        deadline = time.monotonic() + seconds
+        while job["state"] in ("queued", "running"):
+            assert time.monotonic() < deadline, job
+            await asyncio.sleep(0.05)
+            job = await self.job(job)
+        return job
+
+    async def backfill(self, body: bytes, name: str = "pairs") -> dict[str, Any]:
+        return await self.ended(await self.submit(body, name))
+
+    def rows(self, name: str = "pairs") -> list[tuple[int, str]]:
+        """Position and id of every stored example, in order."""
+        query = "select seq, example_id from examples where dataset = ? order by 1, 2"
+        return self.store.sql(query, [name]).fetchall()
+
+
+Running = Callable[..., AbstractAsyncContextManager[Service]]
+
+
+@asynccontextmanager
+async def run_service(settings: Settings) -> AsyncIterator[Service]:
+    app = create_app(settings)
+    transport = httpx.ASGITransport(app=app)
+    async with (
+        app.router.lifespan_context(app),
+        httpx.AsyncClient(transport=transport, base_url="http://test", timeout=60) as client,
+    ):
+        with open_store(settings.store) as store:
+            yield Service(client, app.state.services.jobs, settings, store)
+
+
+def settings_in(folder: Path, **changes: Any) -> Settings:
+    values: dict[str, Any] = {
+        "store": str(folder / "store"),
+        "state_dir": folder / "state",
+        "workers": 1,
+        "job_workers": 2,
+        "job_shard_segments": 40,
+    }
+    return Settings(**values | changes)
+
+
+@pytest.fixture
+def make_settings(tmp_path: Path) -> Callable[..., Settings]:
+    return lambda **changes: settings_in(tmp_path, **changes)
+
+
+@pytest.fixture
+def running(make_settings: Callable[..., Settings]) -> Running:
+    """``async with running(job_workers=1) as service: ...``."""
+    return lambda **changes: run_service(make_settings(**changes))
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Service]:
+    """One service with two workers for all tests of a module; each takes a dataset of its own."""
+    async with run_service(settings_in(tmp_path_factory.mktemp("shared"))) as service:
+        yield service

@@ -1,0 +1,148 @@
+"""Killed workers, killed services: no acknowledged job is lost, no row comes twice."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import httpx
+import psutil
+import pytest
+
+from featurestore import open_store
+from service.jobs.processes import owner_name
+from service.jobs.tables import open_database
+from service.jobs.wiring import database_url, job_queue
+from service.settings import Settings
+
+from .conftest import Running, Service, ndjson, pairs
+
+SERVE = """
+import sys, uvicorn
+from service.app import create_app
+from service.settings import Settings
+settings = Settings.model_validate_json(sys.argv[1])
+uvicorn.run(create_app(settings), port=int(sys.argv[2]), log_level="warning")
+"""
+
+
+async def until_owned(service: Service) -> None:
+    """Wait until a living worker has a shard in hand, or all are done."""
+    queue = job_queue(open_database(database_url(service.settings)), service.settings)
+    for _ in range(600):
+        living = {owner_name(pid) for pid in service.jobs.worker_pids}
+        if queue.owners() & living:
+            return
+        await asyncio.sleep(0.02)
+    pytest.fail("no worker took a shard")
+
+
+async def test_workers_killed_in_the_middle_of_shards_cost_nothing(running: Running) -> None:
+    async with running(job_workers=2, job_shard_segments=150) as service:
+        job = await service.submit(ndjson(pairs(450)))
+        for delay in (0.0, 0.3, 0.6):
+            await until_owned(service)
+            await asyncio.sleep(delay)
+            for pid in service.jobs.worker_pids:
+                os.kill(pid, signal.SIGKILL)
+        job = await service.ended(job)
+        assert job["state"] == "done"
+        assert job["counts"]["stored"] == 450
+        parses = job["counts"]["parses"]
+        assert parses["done"] + parses["reused"] == 900
+        assert [row[0] for row in service.rows()] == list(range(450))
+
+
+async def test_a_worker_that_hangs_is_ended_and_its_shard_run_again(running: Running) -> None:
+    async with running(job_workers=1, job_lease_seconds=4, job_shard_segments=300) as service:
+        job = await service.submit(ndjson(pairs(150)))
+        await until_owned(service)
+        hung = service.jobs.worker_pids
+        for pid in hung:
+            os.kill(pid, signal.SIGSTOP)
+        job = await service.ended(job)
+        assert (job["state"], job["counts"]["stored"]) == ("done", 150)
+        assert not any(psutil.pid_exists(pid) for pid in hung)
+        assert len(service.rows()) == 150
+
+
+async def test_a_stopped_service_gives_its_shards_back(running: Running) -> None:
+    async with running(job_workers=2, job_shard_segments=250) as service:
+        job = await service.submit(ndjson(pairs(250)))
+        await until_owned(service)
+        pids = service.jobs.worker_pids
+        assert pids
+    assert not any(psutil.pid_exists(pid) for pid in pids)
+    async with running() as service:
+        job = await service.ended(job)
+        assert job["counts"]["stored"] == 250
+        assert [row[0] for row in service.rows()] == list(range(250))
+    assert list((service.settings.state_dir / "staging").iterdir()) == []
+
+
+def test_a_killed_service_loses_no_acknowledged_job_and_leaves_no_process(
+    make_settings: Callable[..., Settings],
+) -> None:
+    settings = make_settings(job_shard_segments=150)
+    with serving(settings) as (server, client):
+        job = client.post("/datasets/pairs/backfill", content=ndjson(pairs(300))).json()
+        wait_for(lambda: client.get(f"/jobs/{job['id']}").json()["started"] is not None)
+        family = psutil.Process(server.pid).children(recursive=True)
+        assert family
+        server.kill()
+        server.wait()
+        wait_for(lambda: not any(is_running(process) for process in family))
+    with serving(settings) as (server, client):
+        wait_for(lambda: client.get(f"/jobs/{job['id']}").json()["state"] == "done")
+        counts = client.get(f"/jobs/{job['id']}").json()["counts"]
+        again = client.post("/datasets/pairs/backfill", content=ndjson(pairs(300))).json()
+        wait_for(lambda: client.get(f"/jobs/{again['id']}").json()["state"] == "done")
+        second = client.get(f"/jobs/{again['id']}").json()["counts"]
+    assert counts["stored"] == 300
+    assert (second["already_stored"], second["parses"]["done"]) == (300, 0)
+    with open_store(settings.store) as store:
+        rows = store.sql("select seq from examples order by seq").fetchall()
+    assert rows == [(n,) for n in range(300)]
+
+
+@contextmanager
+def serving(settings: Settings) -> Iterator[tuple[subprocess.Popen[bytes], httpx.Client]]:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = [sys.executable, "-c", SERVE, settings.model_dump_json(), str(port)]
+    server = subprocess.Popen(command)
+    try:
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:
+            wait_for(lambda: answers(client))
+            yield server, client
+    finally:
+        server.terminate()
+        server.wait(30)
+
+
+def answers(client: httpx.Client) -> bool:
+    try:
+        return client.get("/health/live").status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+def is_running(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.05)

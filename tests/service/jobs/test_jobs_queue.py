@@ -1,0 +1,287 @@
+"""Leases: one shard, one worker, and every shard settled exactly once."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from sqlalchemy.dialects import postgresql
+
+from service.jobs.ledger import JobLedger
+from service.jobs.queue import JobQueue, LeaseLostError
+from service.jobs.records import Counts, JobRequest
+from service.jobs.tables import open_database, sqlite_url
+from syntax.errors import StoreBusyError, UnknownJobError
+from syntax.examples import DatasetSpec, LabelSpec
+from syntax.fingerprint import fingerprint
+
+REQUEST = JobRequest(
+    dataset=DatasetSpec(
+        name="pairs",
+        split="dev",
+        lang="en",
+        fields=("first", "second"),
+        labels=(LabelSpec("label", "class", ("yes", "no")),),
+    ),
+    parser="udpipe/english-ewt",
+    parser_fingerprint=fingerprint("parser"),
+    tokenizer="parsebank-wordpiece-en",
+    tokenizer_fingerprint=fingerprint("tokenizer"),
+)
+OTHER = replace(REQUEST, dataset=replace(REQUEST.dataset, lang="de"))
+
+
+@dataclass
+class Clock:
+    now: float = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@dataclass
+class Board:
+    ledger: JobLedger
+    queue: JobQueue
+    clock: Clock
+
+    def add(self, job: str, shards: int = 3, request: JobRequest = REQUEST) -> None:
+        self.ledger.add(job, request, examples=10 * shards, shard_count=shards)
+
+
+@pytest.fixture
+def board(tmp_path: Path) -> Iterator[Board]:
+    engine = open_database(sqlite_url(tmp_path / "state" / "jobs.sqlite"))
+    clock = Clock()
+    yield Board(
+        JobLedger(engine), JobQueue(engine, lease_seconds=60, max_tries=3, clock=clock), clock
+    )
+    engine.dispose()
+
+
+def test_shards_are_claimed_in_order_and_once(board: Board) -> None:
+    board.add("a")
+    shards = [board.queue.claim(f"w{n}") for n in range(4)]
+    assert [shard and shard.number for shard in shards] == [0, 1, 2, None]
+    assert board.ledger.get("a").state == "running"
+    assert shards[0] is not None
+    assert shards[0].request == REQUEST
+
+
+def test_a_job_is_done_with_its_last_shard_and_its_counts_add_up(board: Board) -> None:
+    board.add("a", shards=2)
+    for n in range(2):
+        shard = board.queue.claim("w")
+        assert shard is not None
+        counts = Counts(examples=10, stored=7 + n, dropped={"cycle": 1, f"r{n}": 1}, parsed=5)
+        board.queue.complete(shard, "w", counts)
+    job = board.ledger.get("a")
+    assert (job.state, job.shards_done, job.finished is not None) == ("done", 2, True)
+    assert job.counts == Counts(
+        examples=20, stored=15, dropped={"cycle": 2, "r0": 1, "r1": 1}, parsed=10
+    )
+
+
+def test_an_expired_lease_passes_to_another_worker_and_the_first_cannot_settle(
+    board: Board,
+) -> None:
+    board.add("a", shards=1)
+    first = board.queue.claim("w1")
+    assert first is not None
+    board.clock.now += 61
+    assert board.queue.overdue_owners() == {"w1"}
+    second = board.queue.claim("w2")
+    assert second is not None
+    assert (second.number, second.tries) == (0, 2)
+    for action in (
+        lambda: board.queue.complete(first, "w1", Counts()),
+        lambda: board.queue.renew(first, "w1"),
+        lambda: board.queue.save_plan(first, "w1", Counts()),
+    ):
+        with pytest.raises(LeaseLostError):
+            action()
+    board.queue.fail(first, "w1", ValueError("late"))
+    board.queue.release(first, "w1", ValueError("late"))
+    board.queue.complete(second, "w2", Counts(stored=1))
+    assert board.ledger.get("a").counts.stored == 1
+
+
+def test_a_renewed_lease_holds(board: Board) -> None:
+    board.add("a", shards=1)
+    shard = board.queue.claim("w1")
+    assert shard is not None
+    for _ in range(3):
+        board.clock.now += 50
+        board.queue.renew(shard, "w1")
+        assert board.queue.claim("w2") is None
+
+
+def test_a_dead_workers_lease_ends_at_once(board: Board) -> None:
+    board.add("a", shards=1)
+    board.queue.claim("w1")
+    assert board.queue.owners() == {"w1"}
+    board.queue.end_leases("w1")
+    taken = board.queue.claim("w2")
+    assert taken is not None
+    assert taken.tries == 2
+
+
+def test_a_plan_survives_the_worker_that_made_it(board: Board) -> None:
+    board.add("a", shards=1)
+    shard = board.queue.claim("w1")
+    assert shard is not None
+    assert shard.plan is None
+    plan = Counts(examples=4, stored=3, dropped={"cycle": 1}, parsed=2, reused=4)
+    board.queue.save_plan(shard, "w1", plan)
+    board.queue.end_leases("w1")
+    again = board.queue.claim("w2")
+    assert again is not None
+    assert again.plan == plan
+
+
+def test_an_error_delays_the_next_try_and_the_last_one_fails_the_job(board: Board) -> None:
+    board.add("a", shards=2)
+    for tries in (1, 2, 3):
+        shard = board.queue.claim("w")
+        assert shard is not None
+        assert (shard.number, shard.tries) == (0, tries)
+        board.queue.release(shard, "w", StoreBusyError("full"), delay=5)
+        if tries < 3:
+            assert board.queue.free() == 1
+            board.clock.now += 5
+    job = board.ledger.get("a")
+    assert (job.state, job.shards_failed) == ("running", 1)
+    assert job.error == {"error_type": "store_busy", "message": "full", "shard": 0}
+    other = board.queue.claim("w")
+    assert other is not None
+    assert other.number == 1
+    board.queue.complete(other, "w", Counts(stored=10))
+    job = board.ledger.get("a")
+    assert (job.state, job.shards_done, job.counts.stored) == ("failed", 1, 10)
+
+
+def test_a_try_given_back_without_an_error_does_not_count(board: Board) -> None:
+    board.add("a", shards=1)
+    for _ in range(5):
+        shard = board.queue.claim("w")
+        assert shard is not None
+        assert shard.tries == 1
+        board.queue.release(shard, "w")
+
+
+def test_a_shard_that_kills_every_worker_fails_by_name(board: Board) -> None:
+    board.add("a", shards=1)
+    for _ in range(3):
+        assert board.queue.claim("w") is not None
+        assert board.queue.fail_exhausted() == 0
+        board.queue.end_leases("w")
+    assert board.queue.claim("w") is None
+    assert board.queue.fail_exhausted() == 1
+    job = board.ledger.get("a")
+    assert job.state == "failed"
+    assert job.error is not None
+    assert job.error["error_type"] == "worker_died"
+
+
+def test_a_cancelled_job_gives_no_shard_and_tells_its_worker(board: Board) -> None:
+    board.add("a", shards=2)
+    shard = board.queue.claim("w")
+    assert shard is not None
+    assert board.ledger.cancel("a").state == "cancelled"
+    assert board.queue.claim("w2") is None
+    assert board.ledger.needing_input() == set()  # this clock is not the ledger's
+    with pytest.raises(LeaseLostError):
+        board.queue.renew(shard, "w")
+    board.queue.release(shard, "w")
+    assert board.queue.owners() == set()
+    assert board.ledger.cancel("a").state == "cancelled"
+
+
+def test_what_a_cancelled_jobs_worker_had_committed_is_counted(board: Board) -> None:
+    board.add("a", shards=1)
+    shard = board.queue.claim("w")
+    assert shard is not None
+    board.ledger.cancel("a")
+    board.queue.complete(shard, "w", Counts(stored=4))
+    job = board.ledger.get("a")
+    assert (job.state, job.counts.stored) == ("cancelled", 4)
+
+
+def test_jobs_for_one_partition_take_turns_and_others_do_not_wait(board: Board) -> None:
+    board.add("a", shards=2)
+    board.add("b", shards=1)
+    board.add("c", shards=1, request=OTHER)
+    claimed = [board.queue.claim(f"w{n}") for n in range(4)]
+    assert [(s.job, s.number) if s else None for s in claimed] == [
+        *(("a", 0), ("a", 1), ("c", 0)),
+        None,
+    ]
+    for shard, owner in zip(claimed[:2], ("w0", "w1"), strict=True):
+        assert shard is not None
+        board.queue.complete(shard, owner, Counts())
+    turn = board.queue.claim("w3")
+    assert turn is not None
+    assert turn.job == "b"
+
+
+def test_a_cancelled_jobs_worker_is_waited_for(board: Board) -> None:
+    board.add("a", shards=1)
+    shard = board.queue.claim("w1")
+    assert shard is not None
+    board.add("b", shards=1)
+    board.ledger.cancel("a")
+    assert board.queue.claim("w2") is None
+    board.queue.release(shard, "w1")
+    turn = board.queue.claim("w2")
+    assert turn is not None
+    assert turn.job == "b"
+
+
+def test_positions_continue_from_job_to_job_of_one_partition(board: Board) -> None:
+    board.add("a", shards=2)
+    board.add("b", shards=1, request=OTHER)
+    board.add("c", shards=1)
+    firsts = {}
+    while (shard := board.queue.claim("w")) is not None:
+        firsts[shard.job] = shard.first_seq
+        board.queue.complete(shard, "w", Counts())
+    assert firsts == {"a": 0, "b": 0, "c": 20}
+
+
+def test_jobs_are_listed_newest_first_and_unknown_ones_named(board: Board) -> None:
+    for job in ("a", "b", "c"):
+        board.add(job)
+    assert [job.id for job in board.ledger.list(2)] == ["c", "b"]
+    with pytest.raises(UnknownJobError, match="'x'"):
+        board.ledger.get("x")
+    with pytest.raises(UnknownJobError):
+        board.ledger.cancel("x")
+
+
+def test_many_claimants_share_the_shards_without_overlap(board: Board) -> None:
+    board.add("a", shards=40)
+    taken: list[int] = []
+
+    def work(name: str) -> None:
+        while (shard := board.queue.claim(name)) is not None:
+            taken.append(shard.number)
+            board.queue.complete(shard, name, Counts(stored=1))
+
+    threads = [threading.Thread(target=work, args=(f"w{n}",)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(taken) == list(range(40))
+    job = board.ledger.get("a")
+    assert (job.state, job.counts.stored) == ("done", 40)
+
+
+def test_the_claim_locks_its_row_on_postgresql(board: Board) -> None:
+    statement = board.queue.claim_statement("w", now=0.0)
+    text = str(statement.compile(dialect=postgresql.dialect()))
+    assert "FOR UPDATE OF shards SKIP LOCKED" in text
+    assert "RETURNING" in text

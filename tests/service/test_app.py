@@ -1,0 +1,211 @@
+"""The app: built without side effects, stopped without remains, and as a real process."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+import pytest
+from typer.testing import CliRunner
+
+from clients.cli import build_app
+from service.app import create_app
+from service.server import check_bind
+from service.settings import Settings
+from syntax.errors import SpecError
+
+asyncio_module = pytest.mark.asyncio(loop_scope="module")
+
+
+def test_building_the_app_touches_nothing(tmp_path: Path) -> None:
+    app = create_app(store=str(tmp_path / "store"))
+    assert app.openapi()["info"]["title"] == "Parsebank"
+    assert list(tmp_path.iterdir()) == []
+
+
+@asyncio_module
+async def test_info_announces_defaults_and_limits(client: httpx.AsyncClient) -> None:
+    info = (await client.get("/info")).json()
+    assert info["parser"] == "udpipe/english-ewt"
+    assert info["tokenizer"] in info["tokenizers"]
+    assert info["modes"] == ["raw", "sentence", "pretokenized"]
+    assert info["limits"]["max_words_per_sentence"] == 1000
+
+
+@asyncio_module
+async def test_models_say_language_licence_and_checksum(client: httpx.AsyncClient) -> None:
+    (model,) = (await client.get("/models")).json()
+    assert model["name"] == "udpipe/english-ewt"
+    assert model["langs"] == ["en"]
+    assert model["licence"].startswith("CC BY-SA")
+    assert len(model["sha256"]) == 64
+    assert len(model["fingerprint"]) == 32
+
+
+@asyncio_module
+async def test_health_and_metrics(client: httpx.AsyncClient) -> None:
+    assert (await client.get("/health/live")).json()["status"] == "ok"
+    ready = (await client.get("/health/ready")).json()
+    assert ready["checks"]["parser"] == "udpipe/english-ewt"
+    await client.post("/parse", json={"texts": ["Metered.", ""]})
+    metrics = (await client.get("/metrics")).text
+    assert 'parsebank_texts_total{outcome="parsed"}' in metrics
+    assert 'parsebank_texts_total{outcome="empty_text"}' in metrics
+    assert 'handler="/parse"' in metrics
+
+
+@asyncio_module
+async def test_unknown_routes_and_methods_have_the_error_body(client: httpx.AsyncClient) -> None:
+    for response, name in (
+        (await client.get("/nope"), "not_found"),
+        (await client.get("/parse"), "method_not_allowed"),
+        (await client.get("/jobs/nope"), "unknown_job"),
+    ):
+        assert response.json()["error_type"] == name
+        assert set(response.json()) == {"error_type", "message", "detail"}
+
+
+async def test_without_its_default_parser_the_service_is_not_ready(
+    serve: Callable[..., Any],
+) -> None:
+    async with serve(lang="tlh") as client:
+        response = await client.get("/health/ready")
+        assert response.status_code == 503
+        assert "tlh" in response.json()["message"]
+        assert (await client.get("/info")).json()["parser"] is None
+
+
+async def test_stopping_leaves_no_process_and_an_app_can_start_again(
+    serve: Callable[..., Any],
+) -> None:
+    others = psutil.Process().children(recursive=True)
+    for cached in (False, True):
+        async with serve() as client:
+            (item,) = (await client.post("/parse", json={"text": "Again."})).json()["items"]
+            assert item["cached"] is cached
+        assert set(psutil.Process().children(recursive=True)) <= set(others)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.org"])
+def test_a_public_address_needs_permission(host: str) -> None:
+    with pytest.raises(SpecError, match="allow-remote"):
+        check_bind(Settings(host=host))
+    check_bind(Settings(host=host, allow_remote=True))
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost"])
+def test_loopback_needs_none(host: str) -> None:
+    check_bind(Settings(host=host))
+
+
+def test_serve_refuses_a_public_address_in_words(tmp_path: Path) -> None:
+    arguments = ["serve", "--host", "0.0.0.0", "--store", str(tmp_path)]
+    result = CliRunner().invoke(build_app(), arguments)
+    assert result.exit_code == 1
+    assert "--allow-remote" in result.output
+
+
+def test_models_commands_list_and_verify(tmp_path: Path) -> None:
+    (tmp_path / "german-broken.udpipe").write_bytes(b"garbage")
+    listed = CliRunner().invoke(build_app(), ["models", "list"])
+    assert "udpipe/english-ewt" in listed.output
+    assert CliRunner().invoke(build_app(), ["models", "verify"]).exit_code == 0
+    arguments = ["models", "verify", "--models-dir", str(tmp_path)]
+    broken = CliRunner().invoke(build_app(), arguments)
+    assert broken.exit_code == 1
+    assert "FAILED  udpipe/german-broken" in broken.output
+
+
+def test_a_wrong_setting_is_explained(tmp_path: Path) -> None:
+    arguments = ["serve", "--store", str(tmp_path), "--workers", "0"]
+    result = CliRunner().invoke(build_app(), arguments)
+    assert result.exit_code == 1
+    assert "workers" in result.output
+
+
+@contextmanager
+def real_service(tmp_path: Path) -> Iterator[tuple[str, psutil.Process]]:
+    """``parsebank serve`` as users run it, in a process of its own."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-c", "from clients.cli import main; main()", "serve"]
+    options = ["--port", str(port), "--store", str(tmp_path / "store"), "--workers", "2"]
+    log = (tmp_path / "log").open("wb")
+    with log, subprocess.Popen([*command, *options], stdout=log, stderr=log) as process:
+        try:
+            url = f"http://127.0.0.1:{port}"
+            _wait_for(f"{url}/health/ready", process, tmp_path / "log")
+            yield url, psutil.Process(process.pid)
+        finally:
+            process.kill()
+
+
+def _wait_for(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    for _ in range(600):
+        assert process.poll() is None, log.read_text()
+        try:
+            with urllib.request.urlopen(url, timeout=5):
+                return
+        except OSError:
+            time.sleep(0.05)
+    pytest.fail(log.read_text())
+
+
+def _parse(url: str, text: str) -> dict[str, Any]:
+    body = json.dumps({"text": text}).encode()
+    request = urllib.request.Request(f"{url}/parse", body, {"content-type": "application/json"})
+    with urllib.request.urlopen(request, timeout=60) as response:
+        (item,) = json.load(response)["items"]
+    return dict(item)
+
+
+def _all_gone(processes: list[psutil.Process]) -> bool:
+    _, alive = psutil.wait_procs(processes, timeout=10)
+    return not alive
+
+
+def test_a_killed_service_leaves_no_process_and_loses_no_committed_parse(tmp_path: Path) -> None:
+    with real_service(tmp_path) as (url, process):
+        assert not _parse(url, "Keep this.")["cached"]
+        family = process.children(recursive=True)
+        assert len(family) >= 3
+        time.sleep(2.5)
+        process.send_signal(signal.SIGKILL)
+        assert _all_gone(family)
+    with real_service(tmp_path) as (url, _):
+        assert _parse(url, "Keep this.")["cached"]
+
+
+def test_a_service_killed_in_the_middle_of_a_parse_leaves_no_process(tmp_path: Path) -> None:
+    with real_service(tmp_path) as (url, process):
+        _parse(url, "Warm.")
+        body = json.dumps({"text": "word " * 1000, "mode": "sentence"})
+        with socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2]))) as wire:
+            head = f"POST /parse HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n"
+            wire.sendall(f"{head}Content-Type: application/json\r\n\r\n{body}".encode())
+            time.sleep(0.2)
+            family = process.children(recursive=True)
+            process.send_signal(signal.SIGKILL)
+            assert _all_gone(family)
+
+
+def test_an_interrupted_service_stops_cleanly(tmp_path: Path) -> None:
+    with real_service(tmp_path) as (url, process):
+        _parse(url, "Warm.")
+        family = process.children(recursive=True)
+        os.kill(process.pid, signal.SIGINT)
+        assert _all_gone([process, *family])
+    assert "Traceback" not in (tmp_path / "log").read_text()

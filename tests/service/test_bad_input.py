@@ -1,0 +1,208 @@
+"""Input as it really comes: each text has its named error, the others are answered, never a 500."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+import pytest
+
+from service.parsers import find_parser
+from service.settings import Settings
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+GOOD = "It works."
+NO_SPACE = "abcdefghij" * 9_000
+
+ITEMS: dict[str, tuple[str, str | None]] = {
+    "empty": ("", "empty_text"),
+    "white space": (" \t\r\n\u2003", "empty_text"),
+    "NUL": ("ab\0cd ef", "invalid_character"),
+    "lone surrogate": ("ab\ud83d cd", "invalid_character"),
+    "one megabyte without a space": ("x" * 1_000_000, "text_too_long"),
+    "ninety kilobytes without a space": (NO_SPACE, None),
+    "a 5,000-word sentence": ("word " * 5_000, "sentence_too_long"),
+    "emoji and marks": ("👩‍👩‍👧‍👦 e\u0301 \ufeff \u200f!", None),
+    "only punctuation": ("!?…", None),
+    "control characters": ("a\x01b \x1b[0m \x7f", None),
+    "a very long number of sentences": ("Yes. " * 3_000, None),
+}
+
+
+async def post(client: httpx.AsyncClient, content: bytes, **headers: str) -> httpx.Response:
+    return await client.post(
+        "/parse", content=content, headers={"content-type": "application/json", **headers}
+    )
+
+
+async def test_every_bad_text_fails_alone(client: httpx.AsyncClient) -> None:
+    texts = [text for bad, _ in ITEMS.values() for text in (GOOD, bad)]
+    # json.dumps writes a lone surrogate as an escape, which is valid JSON.
+    response = await post(client, json.dumps({"texts": texts}).encode())
+    assert response.status_code == 200
+    items = response.json()["items"]
+    assert all(item["text"] == GOOD for item in items[::2])
+    outcomes = {
+        name: item.get("error", {}).get("error_type")
+        for name, item in zip(ITEMS, items[1::2], strict=True)
+    }
+    assert outcomes == {name: error for name, (_, error) in ITEMS.items()}
+
+
+async def test_bad_texts_survive_tokenizing_and_matrices(client: httpx.AsyncClient) -> None:
+    texts = ["👩‍👩‍👧‍👦 e\u0301 \ufeff \u200f!", "\u200b", "a\x01b", "!?…", NO_SPACE]
+    body = {
+        "texts": texts,
+        "tokenizer": "parsebank-wordpiece-en",
+        "matrices": ["distance", "depth", "ancestor"],
+    }
+    response = await post(client, json.dumps(body).encode())
+    assert response.status_code == 200
+    assert all("wordpieces" in item for item in response.json()["items"])
+
+
+@pytest.mark.parametrize(
+    ("tokens", "error_type"),
+    [
+        ([], "empty_text"),
+        ([""], "empty_token"),
+        (["a", " "], "empty_token"),
+        (["a", "\u00a0"], "empty_token"),
+        (["a\0"], "invalid_character"),
+        (["a", "\udc00"], "invalid_character"),
+        (["word"] * 5_000, "sentence_too_long"),
+        (["x" * 1_000_000], "text_too_long"),
+    ],
+)
+async def test_every_bad_token_list_fails_alone(
+    client: httpx.AsyncClient, tokens: list[str], error_type: str
+) -> None:
+    body = {"tokens": [["It", "works"], tokens, ["New York", "is", " odd "]]}
+    response = await post(client, json.dumps(body).encode())
+    assert response.status_code == 200
+    first, bad, last = response.json()["items"]
+    assert first["text"] == "It works"
+    assert bad["error"]["error_type"] == error_type
+    assert [word["form"] for word in last["sentences"][0]["words"]] == ["New York", "is", " odd "]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        b"\xff\xfe",
+        b'{"text": "\xff"}',
+        b"[" * 100_000,
+        b'{"text": NaN}',
+        b'{"text": 1e999}',
+        b'{"lang": "\\ud800", "text": "a"}',
+        b'{"parser": "\\ud800", "text": "a"}',
+        b'{"tokenizer": "\\ud800", "text": "a"}',
+        b'{"tokenizer": "a\\u0000b", "text": "a"}',
+        b'{"policy": "\\ud800", "text": "a"}',
+        b'{"\\ud800": 1, "text": "a"}',
+        b'{"texts": [null, "a"]}',
+        b'{"texts": [["a"]]}',
+    ],
+)
+async def test_a_malformed_body_is_a_named_4xx(client: httpx.AsyncClient, content: bytes) -> None:
+    response = await post(client, content)
+    assert 400 <= response.status_code < 500
+    assert set(response.json()) == {"error_type", "message", "detail"}
+
+
+async def test_a_body_that_is_no_json_type_says_which_to_send(client: httpx.AsyncClient) -> None:
+    response = await client.post("/parse", data={"text": "a"})
+    assert response.status_code == 422
+    assert "application/json" in response.json()["message"]
+
+
+async def test_a_body_over_the_limit_is_413_with_and_without_a_length(
+    serve: Callable[..., Any],
+) -> None:
+    async def chunks() -> Any:
+        for _ in range(20):
+            yield b" " * 1_000
+
+    async with serve(max_body_bytes=10_000) as client:
+        known = await post(client, b" " * 20_000)
+        unknown = await client.post(
+            "/parse", content=chunks(), headers={"content-type": "application/json"}
+        )
+        for response in (known, unknown):
+            assert response.status_code == 413
+            assert response.json()["error_type"] == "request_entity_too_large"
+        assert (await client.post("/parse", json={"text": GOOD})).status_code == 200
+
+
+async def test_a_corrupt_model_is_503_and_other_parsers_answer(
+    serve: Callable[..., Any], tmp_path: Path
+) -> None:
+    folder = tmp_path / "models"
+    folder.mkdir()
+    whole = find_parser(Settings(store="unused"), lang="en").path.read_bytes()
+    (folder / "german-broken.udpipe").write_bytes(whole[:100_000])
+    (folder / "french-swapped.udpipe").write_bytes(whole)
+    (folder / "french-swapped.json").write_text(json.dumps({"language": "fr", "sha256": "0" * 64}))
+    async with serve(models_dir=folder) as client:
+        for lang in ("de", "fr"):
+            response = await client.post("/parse", json={"text": GOOD, "lang": lang})
+            assert response.status_code == 503
+            assert response.json()["error_type"] == "model_load"
+        assert (await client.post("/parse", json={"text": GOOD})).status_code == 200
+        problems = {m["name"]: m["problem"] for m in (await client.get("/models")).json()}
+        assert problems["udpipe/french-swapped"]
+        assert problems["udpipe/english-ewt"] is None
+
+
+async def test_a_text_past_the_deadline_fails_alone(serve: Callable[..., Any]) -> None:
+    async with serve(request_deadline_seconds=1.5, max_words_per_sentence=20_000) as client:
+        await client.post("/parse", json={"text": GOOD})
+        body = {"texts": [GOOD, "word " * 5_000, "Other."], "mode": "sentence"}
+        response = await client.post("/parse", json=body)
+        assert response.status_code == 200
+        first, slow, last = response.json()["items"]
+        assert slow["error"]["error_type"] == "deadline"
+        assert (first["text"], last["text"]) == (GOOD, "Other.")
+
+
+def workers() -> set[psutil.Process]:
+    found = psutil.Process().children(recursive=True)
+    return {process for process in found if process.ppid() != os.getpid()}
+
+
+async def test_a_worker_killed_in_the_middle_costs_no_text(serve: Callable[..., Any]) -> None:
+    others = workers()
+    async with serve(workers=1, job_workers=0) as client:
+        await client.post("/parse", json={"text": GOOD})
+        body = {"texts": [GOOD, "word " * 900], "mode": "sentence", "store": False}
+        asking = asyncio.create_task(client.post("/parse", json=body))
+        await asyncio.sleep(0.1)
+        (worker,) = workers() - others
+        worker.send_signal(signal.SIGKILL)
+        response = await asking
+        assert all("text" in item for item in response.json()["items"])
+        metrics = (await client.get("/metrics")).text
+        assert 'parsebank_workers_replaced_total{parser="udpipe/english-ewt"} 1.0' in metrics
+
+
+async def test_overload_is_429_with_retry_after(serve: Callable[..., Any]) -> None:
+    async with serve(max_queued_chars=6_000, workers=1) as client:
+        busy = {"text": "word " * 1_000, "mode": "sentence", "store": False}
+        asking = [asyncio.create_task(client.post("/parse", json=busy)) for _ in range(4)]
+        responses = await asyncio.gather(*asking)
+        codes = sorted(response.status_code for response in responses)
+        assert codes[0] == 200
+        assert codes[-1] == 429
+        refused = next(response for response in responses if response.status_code == 429)
+        assert int(refused.headers["retry-after"]) >= 1
+        assert refused.json()["error_type"] == "overloaded"

@@ -1,0 +1,81 @@
+"""OpenAPI reads well, and docs/api.md names every route and every error."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from service.errors import STATUS, status_of
+from syntax import errors
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+GUIDE = (Path(__file__).parents[2] / "docs" / "api.md").read_text(encoding="utf-8")
+
+
+async def described(client: httpx.AsyncClient) -> dict[str, Any]:
+    answer: dict[str, Any] = (await client.get("/openapi.json")).json()
+    return answer
+
+
+async def test_every_route_is_described(client: httpx.AsyncClient) -> None:
+    schema = await described(client)
+    for path, methods in schema["paths"].items():
+        for method, route in methods.items():
+            assert route.get("summary"), (path, method)
+            assert route.get("description") or path == "/metrics", (path, method)
+
+
+async def test_every_field_of_the_parse_request_is_described(client: httpx.AsyncClient) -> None:
+    schema = await described(client)
+    request = schema["components"]["schemas"]["ParseRequest"]
+    assert all(field.get("description") for field in request["properties"].values())
+    assert request["examples"]
+
+
+async def test_the_examples_are_answered(client: httpx.AsyncClient) -> None:
+    schema = await described(client)
+    for example in schema["components"]["schemas"]["ParseRequest"]["examples"]:
+        assert (await client.post("/parse", json=example)).status_code == 200
+
+
+async def test_answers_are_as_the_schema_says(client: httpx.AsyncClient) -> None:
+    from service.schemas import ParseAnswer
+
+    body = {
+        "texts": ["I can't. Yes \u200b", ""],
+        "tokenizer": "parsebank-wordpiece-en",
+        "matrices": ["distance", "depth", "ancestor"],
+    }
+    content = (await client.post("/parse", json=body)).content
+    answer = ParseAnswer.model_validate_json(content, strict=True, extra="forbid")
+    assert answer.items[0].wordpieces is not None
+
+
+async def test_the_guide_names_every_route(client: httpx.AsyncClient) -> None:
+    schema = await described(client)
+    missing = [path for path in schema["paths"] if path not in GUIDE]
+    assert missing == []
+
+
+async def test_the_guide_names_every_error_that_the_service_can_answer() -> None:
+    named = [
+        cls
+        for cls in vars(errors).values()
+        if isinstance(cls, type) and issubclass(cls, errors.ParsebankError) and cls not in STATUS
+    ]
+    missing = [cls.error_type for cls in named if f"`{cls.error_type}`" not in GUIDE]
+    assert missing == []
+
+
+async def test_every_error_has_a_status() -> None:
+    assert status_of(errors.EmptyTextError("x")) == 422
+    assert status_of(errors.UnknownTokenizerError("x")) == 422
+    assert status_of(errors.UnknownJobError("x")) == 404
+    assert status_of(errors.OverloadedError("x")) == 429
+    assert status_of(errors.WorkerDiedError("x")) == 503
+    assert status_of(errors.DeadlineError("x")) == 504
+    assert status_of(errors.StoreBusyError("x")) == 503

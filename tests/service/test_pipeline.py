@@ -1,0 +1,262 @@
+"""The pipeline without HTTP: keys, cache, duplicates, pieces and matrices."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from featurestore import FeatureStore, open_store
+from service.parsers import Limits, ParseInput, Parser
+from service.pipeline import (
+    FeatureAnswer,
+    FeaturePipeline,
+    FeatureRequest,
+    ItemFeatures,
+    check_input,
+    parse_key,
+)
+from service.settings import Settings
+from service.workers.pools import WorkerPools
+from syntax.errors import (
+    EmptyTextError,
+    EmptyTokenError,
+    InvalidCharacterError,
+    SentenceTooLongError,
+    SpecError,
+    TextTooLongError,
+    UnknownNameError,
+)
+from syntax.subwords import POLICIES
+
+TOKENIZER = "parsebank-wordpiece-en"
+TEXT = "I can't untokenizable-things. It stops; \u200b really."
+
+
+@asynccontextmanager
+async def pipeline(tmp_path: Path, **fields: Any) -> AsyncIterator[tuple[FeaturePipeline, Any]]:
+    settings = Settings(store=str(tmp_path / "store"), workers=1, **fields)
+    with open_store(settings.store) as store:
+        pools = WorkerPools(settings)
+        try:
+            yield FeaturePipeline(settings, store, pools), store
+        finally:
+            await pools.stop()
+
+
+def request(*texts: str, **fields: Any) -> FeatureRequest:
+    return FeatureRequest(tuple(ParseInput("raw", text=text) for text in texts), **fields)
+
+
+def parsed(answer: FeatureAnswer) -> list[ItemFeatures]:
+    assert all(isinstance(item, ItemFeatures) for item in answer.items), answer.items
+    return [item for item in answer.items if isinstance(item, ItemFeatures)]
+
+
+def slow_distance(parents: list[int], start: int) -> list[int | None]:
+    """The twin: breadth-first search over an explicit neighbour list."""
+    neighbours: list[list[int]] = [[] for _ in parents]
+    for child, parent in enumerate(parents):
+        if parent >= 0:
+            neighbours[child].append(parent)
+            neighbours[parent].append(child)
+    found: list[int | None] = [None] * len(parents)
+    found[start] = 0
+    waiting = deque([start])
+    while waiting:
+        at = waiting.popleft()
+        for other in neighbours[at]:
+            if found[other] is None:
+                found[other] = (found[at] or 0) + 1
+                waiting.append(other)
+    return found
+
+
+async def test_a_text_is_parsed_once_whatever_is_asked_of_it(tmp_path: Path) -> None:
+    async with pipeline(tmp_path) as (run, store):
+        (first,) = parsed(await run.run(request(TEXT)))
+        (again,) = parsed(await run.run(request(TEXT, tokenizer=TOKENIZER)))
+        assert (first.cached, again.cached) == (False, True)
+        assert again.parse == first.parse
+        assert run.counts == {"parsed": 1, "reused": 1}
+        assert first.key in store.parses.get_many([first.key])
+
+
+async def test_parses_survive_a_restart(tmp_path: Path) -> None:
+    async with pipeline(tmp_path) as (run, _):
+        (first,) = parsed(await run.run(request(TEXT)))
+    async with pipeline(tmp_path) as (run, store):
+        (again,) = parsed(await run.run(request(TEXT)))
+        assert again.cached
+        assert again.parse == first.parse
+        assert store.resolve(store.parses.get_many([first.key])[first.key].parser)["name"]
+
+
+async def test_a_duplicate_in_one_request_is_parsed_once(tmp_path: Path) -> None:
+    async with pipeline(tmp_path) as (run, _):
+        answer = await run.run(request(TEXT, "Other.", TEXT))
+        items = parsed(answer)
+        assert items[0].parse is items[2].parse
+        assert [item.parse.text for item in items] == [TEXT, "Other.", TEXT]
+
+
+async def test_without_store_nothing_is_kept(tmp_path: Path) -> None:
+    async with pipeline(tmp_path) as (run, store):
+        (item,) = parsed(await run.run(request(TEXT, store=False)))
+        assert store.parses.get_many([item.key]) == {}
+        (again,) = parsed(await run.run(request(TEXT)))
+        assert not again.cached
+
+
+async def test_modes_and_token_borders_are_part_of_the_key(english: Parser) -> None:
+    inputs = [
+        ParseInput("raw", text="a b"),
+        ParseInput("sentence", text="a b"),
+        ParseInput("pretokenized", tokens=("a", "b")),
+        ParseInput("pretokenized", tokens=("a b",)),
+        ParseInput("raw", text="a  b"),
+        ParseInput("raw", text="á"),
+        ParseInput("raw", text="a\u0301"),
+    ]
+    keys = [parse_key(english.identity, "en", item) for item in inputs]
+    keys.append(parse_key(english.identity, "de", inputs[0]))
+    assert len(set(keys)) == len(keys)
+    assert all(len(key) == 32 for key in keys)
+
+
+async def test_an_item_fails_alone(tmp_path: Path) -> None:
+    async with pipeline(tmp_path) as (run, _):
+        answer = await run.run(request("Good.", "", "a\0b", "Fine.", "x" * 200_001))
+    kinds = [type(item).__name__ for item in answer.items]
+    assert kinds == [
+        "ItemFeatures", "EmptyTextError", "InvalidCharacterError", "ItemFeatures",
+        "TextTooLongError",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("policy", sorted(POLICIES))
+async def test_pieces_and_matrices_agree_with_a_slow_twin(tmp_path: Path, policy: str) -> None:
+    wanted = request(
+        TEXT,
+        tokenizer=TOKENIZER,
+        policy=policy,
+        matrices=("distance", "depth", "ancestor"),
+    )
+    async with pipeline(tmp_path) as (run, _):
+        (item,) = parsed(await run.run(wanted))
+    pieces = item.pieces
+    assert pieces is not None
+    parents, source = pieces.parents.tolist(), pieces.source.tolist()
+    size = len(parents)
+    distance, depth, ancestor = (item.matrices[name] for name in ("distance", "depth", "ancestor"))
+    assert distance.shape == ancestor.shape == (size, size)
+    for row in range(size):
+        expected = slow_distance(parents, source[row])
+        shown = [expected[source[column]] for column in range(size)]
+        assert distance[row].tolist() == [255 if value is None else value for value in shown]
+        chain, at = [], source[row]
+        while at >= 0:
+            chain.append(at)
+            at = parents[at]
+        assert depth[row] == len(chain) - 1
+        assert ancestor[row].tolist() == [source[column] in chain for column in range(size)]
+
+
+async def test_matrices_without_a_tokenizer_are_over_words(tmp_path: Path) -> None:
+    async with pipeline(tmp_path) as (run, _):
+        (item,) = parsed(await run.run(request("It works.", matrices=("distance",))))
+    assert item.matrices["distance"].shape == (3, 3)
+    assert np.array_equal(item.matrices["distance"], item.matrices["distance"].T)
+
+
+async def test_matrices_that_would_fill_the_answer_are_refused_by_item(tmp_path: Path) -> None:
+    fields = {"max_matrix_pieces": 6, "max_matrix_cells": 40}
+    long = "one two three four five six seven eight"
+    async with pipeline(tmp_path, **fields) as (run, _):
+        answer = await run.run(request("It works.", long, "It works, so.", "It works."))
+    assert len(parsed(answer)) == 4
+    async with pipeline(tmp_path, **fields) as (run, _):
+        wanted = request("It works.", long, "It works, so.", "It works.", matrices=("distance",))
+        answer = await run.run(wanted)
+    kinds = [isinstance(item, TextTooLongError) for item in answer.items]
+    assert kinds == [False, True, False, True]
+
+
+async def test_unknown_names_fail_the_request_before_any_work(tmp_path: Path) -> None:
+    async with pipeline(tmp_path) as (run, _):
+        for fields in (
+            {"lang": "tlh"},
+            {"parser": "nope"},
+            {"tokenizer": "/no/such/folder"},
+            {"policy": "nope"},
+        ):
+            with pytest.raises(UnknownNameError):
+                await run.run(request(TEXT, **fields))
+        assert not run.counts
+
+
+async def test_many_requests_load_a_tokenizer_once_and_failures_are_forgotten(
+    tmp_path: Path,
+) -> None:
+    async with pipeline(tmp_path) as (run, _):
+        wanted = request(TEXT, tokenizer=TOKENIZER)
+        answers = await asyncio.gather(*(run.run(wanted) for _ in range(4)))
+        assert len({id(answer.tokenizer) for answer in answers}) == 1
+        folder = tmp_path / "later"
+        with pytest.raises(UnknownNameError):
+            await run.run(request(TEXT, tokenizer=str(folder)))
+        from service.tokenizers import bundled_tokenizers
+
+        folder.symlink_to(bundled_tokenizers()[TOKENIZER])
+        answer = await run.run(request(TEXT, tokenizer=str(folder)))
+        assert answer.tokenizer is not None
+        assert answer.tokenizer.fingerprint == answers[0].tokenizer.fingerprint
+
+
+LIMITS = Limits(max_chars_per_text=20, max_words_per_sentence=4)
+
+
+@pytest.mark.parametrize(
+    ("item", "error"),
+    [
+        (ParseInput("raw", text=""), EmptyTextError),
+        (ParseInput("raw", text=" \n\t\u00a0"), EmptyTextError),
+        (ParseInput("raw", text="a\0"), InvalidCharacterError),
+        (ParseInput("raw", text="\udfff"), InvalidCharacterError),
+        (ParseInput("raw", text="x" * 21), TextTooLongError),
+        (ParseInput("pretokenized", tokens=()), EmptyTextError),
+        (ParseInput("pretokenized", tokens=("a", "")), EmptyTokenError),
+        (ParseInput("pretokenized", tokens=("\u2003", "a")), EmptyTokenError),
+        (ParseInput("pretokenized", tokens=("a", "\ud800")), InvalidCharacterError),
+        (ParseInput("pretokenized", tokens=("x" * 10, "y" * 10)), TextTooLongError),
+        (ParseInput("pretokenized", tokens=("a",) * 5), SentenceTooLongError),
+        (ParseInput("raw", tokens=("a",)), SpecError),
+        (ParseInput("pretokenized", text="a"), SpecError),
+    ],
+)
+def test_bad_input_is_refused_by_name(item: ParseInput, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        check_input(item, LIMITS)
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        ParseInput("raw", text="x" * 20),
+        ParseInput("pretokenized", tokens=("New York", " a ", "\u200b")),
+        ParseInput("sentence", text="a\nb"),
+    ],
+)
+def test_odd_but_readable_input_is_admitted(item: ParseInput) -> None:
+    check_input(item, LIMITS)
+
+
+def test_the_store_type_is_what_the_pipeline_asks_for(tmp_path: Path) -> None:
+    with open_store(str(tmp_path)) as store:
+        assert isinstance(store, FeatureStore)

@@ -1,0 +1,51 @@
+"""Settings: from the environment, with defaults that fit a laptop."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from service.settings import Settings
+
+
+def test_every_field_says_what_it_does() -> None:
+    silent = [name for name, field in Settings.model_fields.items() if not field.description]
+    assert silent == []
+
+
+def test_fields_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PARSEBANK_STORE", "s3://bucket/x")
+    monkeypatch.setenv("PARSEBANK_MAX_ITEMS", "7")
+    monkeypatch.setenv("PARSEBANK_PARSERS", '{"en": "udpipe/english-ewt"}')
+    settings = Settings()
+    assert settings.max_items == 7
+    assert settings.parsers == {"en": "udpipe/english-ewt"}
+    assert not settings.is_local_store
+    assert settings.state_dir == Path("parsebank-state")
+
+
+def test_job_state_lies_in_a_local_store_unless_told_otherwise(tmp_path: Path) -> None:
+    assert Settings(store=str(tmp_path)).state_dir == tmp_path / "state"
+    assert Settings(store=str(tmp_path), state_dir=tmp_path / "x").state_dir == tmp_path / "x"
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"max_items": 0},
+        {"workers": 0},
+        {"port": 70000},
+        {"request_deadline_seconds": 0},
+        {"log_level": "loud"},
+        {"max_itmes": 3},
+    ],
+)
+def test_what_makes_no_sense_is_refused(fields: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        Settings(**fields)
+
+
+def test_workers_default_to_the_cores_of_this_process() -> None:
+    assert Settings().workers >= 1

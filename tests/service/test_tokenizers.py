@@ -1,0 +1,157 @@
+"""Tokenizers: one identity however they are stored, and honest failures."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from service.tokenizers import LoadedTokenizer, bundled_tokenizers, load_tokenizer
+from syntax.assembly import SpecialTokens
+from syntax.errors import UnknownTokenizerError
+
+DEFAULT = "parsebank-wordpiece-en"
+TEXTS = (
+    "Time flies like an arrow.",
+    "  don't  İstanbul ﬁ ½ … naïve\tcafé",
+    "中文 日本語 한국어 ไทย שלום",
+    "👩‍👩‍👧‍👦 🇩🇪 \u200b zero",
+)
+
+
+@pytest.fixture(scope="module")
+def default() -> LoadedTokenizer:
+    return load_tokenizer(DEFAULT)
+
+
+def test_the_bundled_tokenizer_is_framed_like_bert(default: LoadedTokenizer) -> None:
+    special = default.special_tokens
+    assert (len(special.prefix), len(special.separator), len(special.suffix)) == (1, 1, 1)
+    assert special.separator == special.suffix
+    assert special.segment_type_ids == (0, 1)
+    assert special.unk_id is not None
+    assert special.mask_id is not None
+    assert SpecialTokens.from_json(special.to_json()) == special
+
+
+@pytest.mark.parametrize("text", ["", *TEXTS])
+def test_offsets_are_code_points_of_the_text(default: LoadedTokenizer, text: str) -> None:
+    ids, offsets = default.encode(text)
+    assert offsets.shape == (len(ids), 2)
+    assert all(0 <= start <= end <= len(text) for start, end in offsets.tolist())
+    assert not set(default.special_tokens.prefix) & set(ids.tolist())
+
+
+@hypothesis_settings(max_examples=50, deadline=None)
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"])), max_size=5))
+def test_a_batch_is_its_texts_one_by_one(default: LoadedTokenizer, texts: list[str]) -> None:
+    batch = default.encode_batch(texts)
+    assert [ids.tolist() for ids, _ in batch] == [default.encode(t)[0].tolist() for t in texts]
+
+
+def test_long_texts_are_not_truncated(default: LoadedTokenizer) -> None:
+    ids, offsets = default.encode("word " * 5000)
+    assert len(ids) >= 5000
+    assert offsets[-1].tolist() == [24995, 24999]
+
+
+def test_identity_is_content_and_not_name(default: LoadedTokenizer, tmp_path: Path) -> None:
+    copy = tmp_path / "another-name"
+    shutil.copytree(bundled_tokenizers()[DEFAULT], copy)
+    path = copy / "tokenizer.json"
+    content = json.loads(path.read_text())
+    content["truncation"] = {
+        "direction": "Right", "max_length": 8, "strategy": "LongestFirst", "stride": 0,
+    }  # fmt: skip
+    path.write_text(json.dumps(content))
+    same = load_tokenizer(str(copy))
+    assert same.fingerprint == default.fingerprint
+    assert len(same.encode("word " * 100)[0]) >= 100
+    content["normalizer"] = None
+    path.write_text(json.dumps(content))
+    assert load_tokenizer(str(copy)).fingerprint != default.fingerprint
+
+
+def test_the_same_tokenizer_through_transformers_has_the_same_identity(
+    default: LoadedTokenizer, tmp_path: Path
+) -> None:
+    copy = tmp_path / "saved"
+    shutil.copytree(bundled_tokenizers()[DEFAULT], copy)
+    config = json.loads((copy / "tokenizer_config.json").read_text())
+    del config["tokenizer_class"]
+    (copy / "tokenizer_config.json").write_text(json.dumps(config))
+    loaded = load_tokenizer(str(copy))
+    assert loaded.fingerprint == default.fingerprint
+
+
+REAL = {
+    "bert-base-uncased": ((101,), (102,), (102,), 0, (0, 1)),
+    "bert-base-multilingual-cased": ((101,), (102,), (102,), 0, (0, 1)),
+    "xlm-roberta-base_from_multilingual-e5-small": ((0,), (2, 2), (2,), 1, (0, 0)),
+}
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_real_tokenizers_agree_with_transformers(data_dir: Path, name: str) -> None:
+    from transformers import AutoTokenizer
+
+    folder = str(data_dir / "tokenizers" / name)
+    ours, theirs = load_tokenizer(folder), AutoTokenizer.from_pretrained(folder)
+    special = ours.special_tokens
+    framing = (special.prefix, special.separator, special.suffix, special.pad_id)
+    assert (*framing, special.segment_type_ids) == REAL[name]
+    assert special.vocab_size == len(theirs)
+    first, second = (ours.encode(text)[0].tolist() for text in TEXTS[:2])
+    pair = [*special.prefix, *first, *special.separator, *second, *special.suffix]
+    assert theirs(TEXTS[0], TEXTS[1])["input_ids"] == pair
+    for text in TEXTS:
+        expected = theirs(text, add_special_tokens=False, return_offsets_mapping=True)
+        ids, offsets = ours.encode(text)
+        assert ids.tolist() == expected["input_ids"]
+        assert [tuple(span) for span in offsets.tolist()] == expected["offset_mapping"]
+
+
+@pytest.mark.parametrize(
+    "name", ["", "no-such-tokenizer", "/no/such/folder", "a b c", "x\0y", "\ud800", "~nobody/x"]
+)
+def test_unknown_names_fail_fast_and_say_what_to_do(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    started = time.monotonic()
+    with pytest.raises(UnknownTokenizerError, match="Give a folder") as caught:
+        load_tokenizer(name)
+    assert caught.value.detail["known"] == [DEFAULT]
+    assert time.monotonic() - started < 10
+
+
+def test_without_a_network_a_hub_name_fails_fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
+    started = time.monotonic()
+    with pytest.raises(UnknownTokenizerError, match="not cached"):
+        load_tokenizer("somebody/nothing-like-it", hub_timeout_seconds=1)
+    assert time.monotonic() - started < 10
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"version": "1.0"}'])
+def test_a_broken_tokenizer_file_is_a_named_error(tmp_path: Path, content: str) -> None:
+    (tmp_path / "tokenizer.json").write_text(content)
+    (tmp_path / "tokenizer_config.json").write_text('{"tokenizer_class": "TokenizersBackend"}')
+    with pytest.raises(UnknownTokenizerError, match="cannot be read"):
+        load_tokenizer(str(tmp_path))
+
+
+def test_a_folder_without_a_tokenizer_is_a_named_error(tmp_path: Path) -> None:
+    with pytest.raises(UnknownTokenizerError):
+        load_tokenizer(str(tmp_path))
+    (tmp_path / "tokenizer_config.json").write_text("{")
+    with pytest.raises(UnknownTokenizerError, match="not JSON"):
+        load_tokenizer(str(tmp_path))

@@ -1,0 +1,223 @@
+"""The UDPipe backend: exact spans, three modes, length limits, real models."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+import ufal.udpipe
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from service.parsers import Limits, ModelFile, ParseInput, Parser, identify, load_parser
+from service.parsers.udpipe.backend import load_udpipe
+from service.settings import Settings
+from syntax import DependencyTree, Parse, read_conllu
+from syntax.errors import ModelLoadError, NoSentenceError, SentenceTooLongError
+
+LIMITS = Limits()
+
+PATHOLOGICAL = (
+    "I can't see Bob's dog. Don't you?",
+    "  leading space\tand tab",
+    "emoji 👩‍👩‍👧‍👦 family, and 🇩🇪 flags.",
+    "combining é vs é, ﬁ ligature",
+    "\ufeffBOM at the start",
+    "non breaking space and\u2009thin",
+    "line\r\nbreaks\rand\nmore\u2028here\u2029there",
+    "שלום \u200fעולם\u200e مرحبا بالعالم",
+    "ภาษาไทยไม่มีช่องว่าง 中文没有空格 日本語も同じ",
+    "ｆｕｌｌｗｉｄｔｈ 𝔘𝔫𝔦𝔠𝔬𝔡𝔢 𐍈",
+    "zero\u200bwidth\u200djoiner soft\u00adhyphen",
+    "_ __ a_b _",
+)
+
+
+def raw(parser: Parser, text: str) -> Parse:
+    return parser.parse(ParseInput("raw", text=text), LIMITS)
+
+
+def slow_spans(model: ufal.udpipe.Model, text: str) -> list[tuple[str, int, int]]:
+    """The twin: tokens and ranges from UDPipe's own CoNLL-U, parsed line by line."""
+    tokenizer = model.newTokenizer("ranges")
+    writer = ufal.udpipe.OutputFormat.newConlluOutputFormat()
+    tokenizer.setText(text)
+    sentence, found, skip = ufal.udpipe.Sentence(), [], 0
+    while tokenizer.nextSentence(sentence):
+        skip = 0
+        for line in writer.writeSentence(sentence).splitlines():
+            columns = line.split("\t")
+            if line.startswith("#") or len(columns) < 10:
+                continue
+            if "-" in columns[0]:
+                skip = int(columns[0].partition("-")[2])
+            elif int(columns[0]) <= skip:
+                continue
+            span = next(part for part in columns[9].split("|") if part.startswith("TokenRange="))
+            start, _, end = span.removeprefix("TokenRange=").partition(":")
+            found.append((columns[1], int(start), int(end)))
+        sentence = ufal.udpipe.Sentence()
+    return found
+
+
+@pytest.mark.parametrize("text", PATHOLOGICAL)
+@pytest.mark.parametrize("mode", ["raw", "sentence"])
+def test_spans_are_code_points_of_the_text_as_received(
+    english: Parser, text: str, mode: str
+) -> None:
+    parse = english.parse(ParseInput(mode, text=text), LIMITS)
+    assert parse.text == text
+    spans = list(zip(parse.token_start, parse.token_end, strict=True))
+    assert all(0 <= start < end <= len(text) for start, end in spans)
+    assert all(before[1] <= after[0] for before, after in pairwise(spans))
+    outside = "".join(
+        text[end:start]
+        for (_, end), (start, _) in zip([(0, 0), *spans], [*spans, (len(text), 0)], strict=True)
+    )
+    assert outside.strip() == ""
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=60))
+def test_any_text_parses_with_tiled_spans_or_has_no_word(english: Parser, text: str) -> None:
+    for mode in ("raw", "sentence"):
+        try:
+            parse = english.parse(ParseInput(mode, text=text), LIMITS)
+        except NoSentenceError:
+            assert text.split() == [] or not text.isprintable()
+            continue
+        assert len(parse.sentence_start) == 1 or mode == "raw"
+        for first, end in parse.word_ranges():
+            DependencyTree(parse.head[first:end], ["_"] * (end - first))
+
+
+def test_tokens_agree_with_those_in_udpipes_own_output(english: Parser, data_dir: Path) -> None:
+    model = ufal.udpipe.Model.load(str(data_dir / "models/udpipe/english-ewt-small.udpipe"))
+    path = data_dir / "models/udpipe/english-ewt-small.udpipe"
+    parser = load_udpipe(path, english.identity)
+    treebank = data_dir / "treebanks/UD_English-EWT/en_ewt-ud-test.conllu"
+    texts = [sentence.text for sentence, _ in zip(read_conllu(treebank), range(150), strict=False)]
+    for text in [" ".join(texts[at : at + 5]) for at in range(0, 150, 5)]:
+        parse = raw(parser, text)
+        spans = zip(parse.token_start, parse.token_end, strict=True)
+        assert [(text[a:b], a, b) for a, b in spans] == slow_spans(model, text)
+
+
+def test_multiword_tokens_split_their_span_where_the_forms_spell_it(english: Parser) -> None:
+    parse = raw(english, "I can't.")
+    assert parse.form == ["I", "ca", "n't", "."]
+    assert list(zip(parse.word_start, parse.word_end, strict=True)) == [
+        (0, 1), (2, 4), (4, 7), (7, 8),
+    ]  # fmt: skip
+    assert parse.token_first_word == [0, 1, 3]
+
+
+def test_multiword_tokens_share_their_span_where_the_forms_do_not(data_dir: Path) -> None:
+    path = data_dir / "models/udpipe/french-partut-ud-2.5-191206.udpipe"
+    model = ModelFile("udpipe.v1", "udpipe/french", path, ("fr",))
+    parse = raw(load_parser(model), "Le chat du voisin dort.")
+    at = parse.form.index("de")
+    assert parse.form[at + 1] == "le"
+    assert (parse.word_start[at], parse.word_end[at]) == (8, 10)
+    assert (parse.word_start[at + 1], parse.word_end[at + 1]) == (8, 10)
+    assert parse.lemma[parse.form.index("voisin")] == "voisin"
+
+
+@pytest.mark.parametrize("name", ["coptic-scriptorium", "telugu-mtg", "maltese-mudt"])
+def test_other_models_parse_their_treebank(data_dir: Path, name: str) -> None:
+    (path,) = (data_dir / "models/udpipe").glob(f"{name}*.udpipe")
+    parser = load_parser(ModelFile("udpipe.v1", f"udpipe/{name}", path, ()))
+    for text in ("ⲁⲩⲱ ⲡⲉϫⲁϥ ⲛⲁⲩ.", "నేను వస్తాను.", "Il-kelb qed jiekol l-ikel.", *PATHOLOGICAL):
+        parse = raw(parser, text)
+        assert parse.word_count > 0
+
+
+def test_empty_columns_are_none(english: Parser) -> None:
+    parse = raw(english, "It works.")
+    assert parse.lemma == [None] * 3 or all(parse.lemma)
+    assert None not in parse.upos
+    assert "" not in [*parse.xpos, *parse.feats, *parse.deprel]
+
+
+def test_sentence_mode_gives_one_sentence_across_line_breaks(english: Parser) -> None:
+    text = "Title of it\n\nIt works.\r\nIt really does. Yes!"
+    parse = english.parse(ParseInput("sentence", text=text), LIMITS)
+    assert len(parse.sentence_start) == 1
+    assert (parse.sentence_start, parse.sentence_end) == ([0], [len(text)])
+    assert parse.text == text
+    assert len(raw(english, text).sentence_start) > 1
+
+
+def test_pretokenized_words_are_the_tokens(english: Parser) -> None:
+    tokens = ("New York", "is", "n't", "👍", "big")
+    parse = english.parse(ParseInput("pretokenized", tokens=tokens), LIMITS)
+    assert parse.form == list(tokens)
+    assert parse.text == "New York is n't 👍 big"
+    spans = zip(parse.word_start, parse.word_end, strict=True)
+    assert [parse.text[start:end] for start, end in spans] == list(tokens)
+    assert parse.token_first_word == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("mode", ["raw", "sentence"])
+def test_a_sentence_over_the_limit_is_refused_with_its_length(english: Parser, mode: str) -> None:
+    with pytest.raises(SentenceTooLongError) as caught:
+        english.parse(ParseInput(mode, text="word " * 5000), LIMITS)
+    assert caught.value.detail == {"words": 5000, "limit": 1000}
+
+
+def test_raw_mode_joins_what_udpipes_tokenizer_cut_only_for_length(english: Parser) -> None:
+    text = "One. " + "word " * 700 + "\n\nA paragraph."
+    parse = raw(english, text)
+    lengths = [end - first for first, end in parse.word_ranges()]
+    assert max(lengths) >= 700
+    spans = list(zip(parse.word_start, parse.word_end, strict=True))
+    assert [text[start:end] for start, end in spans] == parse.form
+
+
+def test_a_paragraph_break_after_five_hundred_words_is_kept(english: Parser) -> None:
+    text = "word " * 500 + "\n\n" + "word " * 300
+    parse = raw(english, text)
+    assert [end - first for first, end in parse.word_ranges()] == [500, 300]
+
+
+def test_the_tree_is_checked_on_two_thousand_sentences(english: Parser, data_dir: Path) -> None:
+    treebank = data_dir / "treebanks/UD_English-EWT/en_ewt-ud-test.conllu"
+    for sentence in read_conllu(treebank):
+        parse = raw(english, sentence.text)
+        for first, end in parse.word_ranges():
+            DependencyTree(parse.head[first:end], ["_"] * (end - first))
+
+
+def test_corrupt_models_are_named_errors(tmp_path: Path, english: Parser) -> None:
+    whole = Path(str(_bundled().path)).read_bytes()
+    faults = {
+        "empty": b"",
+        "garbage": b"not a model" * 1000,
+        "truncated": whole[: len(whole) // 2],
+        "lfs-pointer": b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n",
+    }
+    for name, content in faults.items():
+        path = tmp_path / f"english-{name}.udpipe"
+        path.write_bytes(content)
+        with pytest.raises(ModelLoadError):
+            load_parser(ModelFile("udpipe.v1", f"udpipe/{name}", path, ("en",)))
+
+
+def test_a_model_that_differs_from_its_card_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "english-x.udpipe"
+    path.write_bytes(_bundled().path.read_bytes())
+    model = ModelFile("udpipe.v1", "udpipe/english-x", path, ("en",), sha256="0" * 64)
+    with pytest.raises(ModelLoadError, match="card"):
+        identify(model)
+
+
+def test_a_model_file_that_vanished_is_a_named_error(tmp_path: Path) -> None:
+    with pytest.raises(ModelLoadError, match="missing"):
+        identify(ModelFile("udpipe.v1", "udpipe/gone", tmp_path / "gone.udpipe", ()))
+
+
+def _bundled() -> ModelFile:
+    from service.parsers import find_parser
+
+    return find_parser(Settings(store="unused"), lang="en")

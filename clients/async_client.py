@@ -1,0 +1,183 @@
+"""The client for programs with an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, Self, TypeVar, Unpack
+
+import httpx
+
+from clients import calls
+from clients.calls import Call, ParseOptions
+from clients.events import EventDecoder
+from clients.jobs import Job
+from clients.results import ParseResult
+from clients.retries import Retries
+from clients.session import (
+    EMBEDDED_URL,
+    POLL_SECONDS,
+    TIMEOUT,
+    URL,
+    is_event_stream,
+    progress,
+    quiet_httpx,
+)
+from syntax.errors import OverloadedError
+from syntax.examples import DatasetSpec, Example, Rejection
+
+T = TypeVar("T")
+
+
+class AsyncClient:
+    """`clients.client.Client` with ``await``; the methods are described there.
+
+    >>> async def words() -> list[str]:
+    ...     async with AsyncClient("http://127.0.0.1:8000") as client:
+    ...         result = await client.parse("Time flies.", lang="en")
+    ...     return result.parsed()[0].parse.form
+    """
+
+    def __init__(
+        self,
+        base_url: str = URL,
+        *,
+        timeout: float = TIMEOUT,
+        retries: Retries | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        quiet_httpx()
+        self._retries = retries or Retries()
+        # An app in this process answers only when an answer is complete: there we poll.
+        self._streams = transport is None
+        self._http = httpx.AsyncClient(base_url=base_url, timeout=timeout, transport=transport)
+
+    @classmethod
+    def embedded(cls, store: str | None = None, **settings: Any) -> AsyncClient:
+        """A client with its own service in this process; see `Client.embedded`."""
+        from clients.embedded import EmbeddedTransport, load_app
+
+        app = load_app(store=store, **settings)
+        return cls(EMBEDDED_URL, transport=EmbeddedTransport(app))
+
+    async def parse(self, text: str | None = None, **options: Unpack[ParseOptions]) -> ParseResult:
+        """Parse one text or many."""
+        return await self._do(calls.parse(text, **options))
+
+    async def parse_conllu(self, text: str | None = None, **options: Unpack[ParseOptions]) -> str:
+        """Parse, answered as CoNLL-U."""
+        return await self._do(calls.parse_conllu(text, **options))
+
+    async def info(self) -> dict[str, Any]:
+        """What the service is, serves and allows."""
+        return await self._do(calls.info())
+
+    async def models(self) -> list[dict[str, Any]]:
+        """The parsers, with their languages and fingerprints."""
+        return await self._do(calls.models())
+
+    async def health(self) -> bool:
+        """Whether the service is ready."""
+        return await self._do(calls.health())
+
+    async def backfill(
+        self,
+        spec: DatasetSpec,
+        examples: Iterable[Example | Rejection],
+        *,
+        tokenizer: str | None = None,
+        parser: str | None = None,
+        matrices: bool = True,
+    ) -> Job:
+        """Send a dataset split to be parsed, aligned and stored."""
+        call = calls.backfill(spec, examples, tokenizer=tokenizer, parser=parser, matrices=matrices)
+        return await self._do(call)
+
+    async def datasets(self) -> list[dict[str, Any]]:
+        """What the store holds, with the drops of each split."""
+        return await self._do(calls.datasets())
+
+    async def jobs(self) -> list[Job]:
+        """The newest jobs, newest first."""
+        return await self._do(calls.jobs())
+
+    async def job(self, job_id: str) -> Job:
+        """One job as it stands."""
+        return await self._do(calls.job(job_id))
+
+    async def cancel(self, job_id: str) -> Job:
+        """Stop a job; what it has stored stays."""
+        return await self._do(calls.cancel(job_id))
+
+    async def wait(self, job_id: str, on_progress: Callable[[Job], Any] | None = None) -> Job:
+        """Wait until a job is over."""
+        job = await self.job(job_id)
+        async for job in self.events(job_id):
+            if on_progress is not None:
+                on_progress(job)
+        return job
+
+    async def events(self, job_id: str) -> AsyncIterator[Job]:
+        """The job each time it has changed, until it is over."""
+        job: Job | None = None
+        if self._streams:
+            async for latest in self._streamed(job_id):
+                if latest != job:
+                    yield latest
+                job = latest
+        while job is None or not job.is_over:
+            latest = await self.job(job_id)
+            if latest != job:
+                yield latest
+            job = latest
+            if not job.is_over:
+                await asyncio.sleep(POLL_SECONDS)
+
+    async def _do(self, call: Call[T]) -> T:
+        attempt = 0
+        while True:
+            attempt += 1
+            try:
+                return await self._once(call)
+            except (httpx.TransportError, OverloadedError) as failure:
+                pause = self._retries.pause(failure, attempt, replayable=call.replayable)
+            await asyncio.sleep(pause)
+
+    async def _once(self, call: Call[T]) -> T:
+        sent = call.request()
+        if call.upload is not None:
+            sent["content"] = call.upload.chunks()
+        try:
+            response = await self._http.request(**sent)
+        finally:
+            call.raise_upload_failure()
+        return call.answer(response.status_code, response.headers, response.content)
+
+    async def _streamed(self, job_id: str) -> AsyncIterator[Job]:
+        decoder = EventDecoder()
+        # Where the stream breaks off, polling goes on.
+        with suppress(httpx.TransportError):
+            async with self._http.stream("GET", calls.events_path(job_id)) as response:
+                if not is_event_stream(response):
+                    return
+                async for line in response.aiter_lines():
+                    job = progress(decoder.feed(line))
+                    if job is not None:
+                        yield job
+
+    async def aclose(self) -> None:
+        """Close connections; an embedded service is shut down."""
+        await self._http.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()

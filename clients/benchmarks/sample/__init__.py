@@ -1,0 +1,30 @@
+"""The bundled sample: 500 English sentence pairs, written for this project, where syntax decides.
+
+`make.py` beside it writes its files.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from clients.benchmarks.base import BENCHMARKS, Benchmark
+from clients.benchmarks.pairs import LAYOUT, find_pairs, read_pairs
+from clients.benchmarks.xnli import LABEL
+
+SAMPLE: Final = BENCHMARKS.add(
+    "sample",
+    Benchmark(
+        name="sample",
+        fields=("premise", "hypothesis"),
+        labels=(LABEL,),
+        modes=("raw", "sentence"),
+        layout=LAYOUT,
+        source="written for Parsebank",
+        licence="Apache-2.0",
+        find=find_pairs,
+        read_part=partial(read_pairs, label=LABEL),
+        bundled=Path(__file__).parent,
+    ),
+)

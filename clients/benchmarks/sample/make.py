@@ -1,0 +1,77 @@
+"""Writes ``train-en.tsv`` and ``dev-en.tsv``: ``python -m clients.benchmarks.sample.make``.
+
+The files are part of the release and change only with the words and patterns in `material`.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from itertools import cycle
+from pathlib import Path
+from typing import Final
+
+from clients.benchmarks.sample import material
+from clients.benchmarks.sample.material import PATTERNS, Pattern
+
+SEED: Final = 20
+SIZES: Final = {"train": 400, "dev": 100}
+LABELS: Final = ("entailment", "neutral", "contradiction")
+EMPTY_PREMISES: Final = {"train": (137, 286), "dev": (58,)}
+"""Lines whose premise is missing: real benchmarks have such lines, and reports must name them."""
+
+
+def pairs(rng: random.Random) -> Iterator[tuple[str, str, str]]:
+    """Premise, hypothesis and label, without end; no premise comes twice, labels take turns."""
+    seen: set[str] = set()
+    labels = cycle(LABELS)
+    while True:
+        for pattern in rng.sample(PATTERNS, len(PATTERNS)):
+            words = _words(rng)
+            premise = pattern.premise.format_map(words)
+            if premise not in seen:
+                seen.add(premise)
+                label = next(labels)
+                yield premise, _hypothesis(pattern, label, rng).format_map(words), label
+
+
+def files() -> dict[str, str]:
+    """Content of each file by split, the same on every machine."""
+    source = pairs(random.Random(SEED))
+    return {split: _lines(split, source) for split in SIZES}
+
+
+def _lines(split: str, source: Iterator[tuple[str, str, str]]) -> str:
+    rows = []
+    for number in range(1, SIZES[split] + 1):
+        premise, hypothesis, label = next(source)
+        shown = "" if number in EMPTY_PREMISES[split] else premise
+        rows.append(f"{shown}\t{hypothesis}\t{label}\n")
+    return "".join(rows)
+
+
+def _hypothesis(pattern: Pattern, label: str, rng: random.Random) -> str:
+    of_label: tuple[str, ...] = getattr(pattern, label)
+    return rng.choice(of_label)
+
+
+def _words(rng: random.Random) -> dict[str, str]:
+    """One choice for every slot; a slot in capitals opens a sentence."""
+    words = dict(zip("abc", rng.sample(material.PEOPLE, 3), strict=True))
+    words |= dict(zip("pq", rng.sample(material.PLACES, 2), strict=True))
+    words |= dict(zip(("do", "past", "done"), rng.choice(material.VERBS), strict=True))
+    words |= dict(zip(("give", "gave", "given"), rng.choice(material.GIVING), strict=True))
+    words |= dict(zip(("act", "did"), rng.choice(material.DEEDS), strict=True))
+    words |= dict(zip(("more", "less"), rng.choice(material.COMPARISONS), strict=True))
+    words |= {"n": rng.choice(material.NAMES), "thing": rng.choice(material.THINGS)}
+    words |= {"when": rng.choice(material.TIMES)}
+    return words | {slot.capitalize(): _capital(words[slot]) for slot in (*"abcnpq", "thing")}
+
+
+def _capital(text: str) -> str:
+    return text[0].upper() + text[1:]
+
+
+if __name__ == "__main__":
+    for split, content in files().items():
+        Path(__file__).with_name(f"{split}-en.tsv").write_text(content, "utf-8", newline="\n")

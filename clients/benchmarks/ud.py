@@ -1,0 +1,106 @@
+"""Universal Dependencies treebanks: every CoNLL-U sentence is an example with its gold tree."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from clients.benchmarks.base import BENCHMARKS, Benchmark, Item, Part, attempt
+from clients.benchmarks.lines import decoded, numbered_lines
+from syntax.conllu import parse_conllu
+from syntax.errors import ConlluError
+from syntax.examples import Example, Mode, Segment
+from syntax.sentence import Sentence
+
+_FILE_NAME = re.compile(r"(?P<lang>[^_]+)_.+-ud-(?P<split>[^-]+)\.conllu")
+_SENT_ID = re.compile(rb"# *sent_id *= *(?P<id>.+)")
+
+Lines = list[bytes]
+
+
+def _find(folder: Path) -> Sequence[Part]:
+    named = ((_FILE_NAME.fullmatch(path.name), path) for path in folder.iterdir())
+    return [Part(match["split"], match["lang"], (path,)) for match, path in named if match]
+
+
+def _read(part: Part, mode: Mode) -> Iterator[Item]:
+    for path in part.files:
+        for first, lines in _blocks(path):
+            example_id = _sent_id(lines) or f"{part.split}-{first}"
+            yield attempt(example_id, partial(_example, example_id, lines, path, first, mode))
+
+
+def _blocks(path: Path) -> Iterator[tuple[int, Lines]]:
+    """The lines of each sentence, with the number of the first; blank lines divide sentences."""
+    lines: Lines = []
+    for number, raw in numbered_lines(path):
+        if raw:
+            lines.append(raw)
+        elif lines:
+            yield number - len(lines), lines
+            lines = []
+    if lines:
+        yield number + 1 - len(lines), lines
+
+
+def _sent_id(lines: Lines) -> str | None:
+    found = (match for match in map(_SENT_ID.fullmatch, lines) if match)
+    match = next(found, None)
+    return match["id"].decode("utf-8", "backslashreplace").strip() if match else None
+
+
+def _example(example_id: str, lines: Lines, path: Path, first: int, mode: Mode) -> Example:
+    texts = [decoded(raw, path, number) for number, raw in enumerate(lines, first)]
+    conllu = "\n".join(texts) + "\n\n"
+    sentence = _only_sentence(conllu, path, first)
+    return Example(example_id, (_SEGMENTS[mode](conllu, sentence),))
+
+
+def _only_sentence(conllu: str, path: Path, first: int) -> Sentence:
+    """The sentence, with its tree proven: a file's faults are named before anything is sent."""
+    try:
+        sentences = list(parse_conllu(conllu, path.name))
+    except ConlluError as error:
+        raise _placed(error, path, first) from None
+    if len(sentences) != 1:
+        raise ConlluError(f"{path.name}, line {first}: these lines are no sentence")
+    _ = sentences[0].tree
+    return sentences[0]
+
+
+def _placed(error: ConlluError, path: Path, first: int) -> ConlluError:
+    """The same fault, its line counted through the whole file."""
+    within = error.detail["line"]
+    line = first + within - 1
+    fault = error.message.removeprefix(f"{path.name}:{within}: ")
+    return ConlluError(f"{path.name}:{line}: {fault}", path=str(path), line=line)
+
+
+def _raw(_: str, sentence: Sentence) -> Segment:
+    return Segment(text=sentence.text)
+
+
+_SEGMENTS: Final[dict[Mode, Callable[[str, Sentence], Segment]]] = {
+    "gold": lambda conllu, _: Segment(conllu=conllu),
+    "raw": _raw,
+    "sentence": _raw,
+    "pretokenized": lambda _, sentence: Segment(tokens=tuple(t.form for t in sentence.tokens)),
+}
+
+UD: Final = BENCHMARKS.add(
+    "ud",
+    Benchmark(
+        name="ud",
+        fields=("text",),
+        labels=(),
+        modes=tuple(_SEGMENTS),
+        layout="a .conllu file, or a folder of files {lang}_{treebank}-ud-{split}.conllu",
+        source="Universal Dependencies, https://universaldependencies.org",
+        licence="as the treebank's (see its README)",
+        find=_find,
+        read_part=_read,
+    ),
+)

@@ -1,0 +1,205 @@
+"""Every call to the service as a value: what is sent, and what the answer means.
+
+The synchronous and the asynchronous client differ in how they wait, and in nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Literal, TypedDict, TypeVar
+from urllib.parse import quote
+
+from clients.failures import answered_error
+from clients.jobs import Job, decode_job
+from clients.results import ParseResult, decode_parse_result
+from clients.staging import Upload, backfill_spec
+from syntax.errors import SpecError
+from syntax.examples import DatasetSpec, Example, Rejection
+
+T = TypeVar("T")
+
+ParseMode = Literal["raw", "sentence", "pretokenized", "retokenize"]
+MatrixName = Literal["distance", "depth", "ancestor"]
+
+
+class ParseOptions(TypedDict, total=False):
+    """Keywords of ``parse``; give one of a text, ``texts`` and ``tokens``.
+
+    Attributes:
+        texts: Several texts.
+        tokens: Several pre-tokenized texts, each a list of tokens.
+        lang: Language code, such as ``en``; left out, it is the parser's or the service's own.
+        parser: Parser name; the service's choice for the language when left out.
+        mode: How the texts are read; ``raw`` (``pretokenized`` for tokens) when left out.
+        tokenizer: Name or path of the tokenizer whose pieces are to be aligned.
+        policy: How pieces hang together: ``attach``, ``broadcast``, ``chain``, ...
+        matrices: Which of ``distance``, ``depth`` and ``ancestor`` to answer.
+        store: Whether to keep new parses in the store; it does unless told otherwise.
+    """
+
+    texts: Sequence[str]
+    tokens: Sequence[Sequence[str]]
+    lang: str
+    parser: str
+    mode: ParseMode
+    tokenizer: str
+    policy: str
+    matrices: Sequence[MatrixName]
+    store: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[T]):
+    """One request, and the way from its answer to a result.
+
+    Attributes:
+        method, path: As in HTTP.
+        decode: Makes the result from the answer's body.
+        body: JSON to send.
+        upload: A body that is streamed instead.
+        accept: Media type asked for.
+        replayable: Whether sending it twice does the same as sending it once.
+    """
+
+    method: str
+    path: str
+    decode: Callable[[bytes], T]
+    body: Mapping[str, Any] | None = None
+    upload: Upload | None = None
+    accept: str = "application/json"
+    replayable: bool = True
+
+    def request(self) -> dict[str, Any]:
+        """Keyword arguments for ``httpx``'s ``request``."""
+        headers = {"accept": self.accept}
+        if self.upload is not None:
+            headers["content-type"] = "application/x-ndjson"
+        elif self.body is not None:
+            headers["content-type"] = "application/json"
+        return {
+            "method": self.method,
+            "url": self.path,
+            "headers": headers,
+            "content": self.upload if self.body is None else json.dumps(self.body).encode(),
+        }
+
+    def raise_upload_failure(self) -> None:
+        """Raise what the examples raised, whatever became of the request that carried them."""
+        if self.upload is not None and self.upload.failure is not None:
+            raise self.upload.failure
+
+    def answer(self, status: int, headers: Mapping[str, str], content: bytes) -> T:
+        """The result.
+
+        Raises:
+            ParsebankError: The named error that the service answered.
+        """
+        if status >= 400:
+            raise answered_error(status, headers, content)
+        return self.decode(content)
+
+
+def parse(text: str | None = None, **options: Any) -> Call[ParseResult]:
+    """``POST /parse``."""
+    return Call("POST", "/parse", _json(decode_parse_result), body=_parse_body(text, **options))
+
+
+def parse_conllu(text: str | None = None, **options: Any) -> Call[str]:
+    """``POST /parse``, answered as CoNLL-U."""
+    body = _parse_body(text, **options)
+    return Call("POST", "/parse", bytes.decode, body=body, accept="text/x-conllu")
+
+
+def info() -> Call[dict[str, Any]]:
+    """``GET /info``."""
+    return Call("GET", "/info", _json(dict))
+
+
+def models() -> Call[list[dict[str, Any]]]:
+    """``GET /models``."""
+    return Call("GET", "/models", _json(lambda answer: _listed(answer, "models")))
+
+
+def health() -> Call[bool]:
+    """``GET /health/ready``: an answer means yes."""
+    return Call("GET", "/health/ready", lambda _: True)
+
+
+def backfill(
+    spec: DatasetSpec,
+    examples: Iterable[Example | Rejection],
+    *,
+    tokenizer: str | None = None,
+    parser: str | None = None,
+    matrices: bool = True,
+) -> Call[Job]:
+    """``POST /datasets/{name}/backfill``; not replayable, for the examples can be read once."""
+    content = backfill_spec(spec, tokenizer=tokenizer, parser=parser, matrices=matrices)
+    return Call(
+        "POST",
+        f"/datasets/{quote(spec.name, safe='')}/backfill",
+        _json(_created_job),
+        upload=Upload(content, examples),
+        replayable=False,
+    )
+
+
+def datasets() -> Call[list[dict[str, Any]]]:
+    """``GET /datasets``."""
+    return Call("GET", "/datasets", _json(list))
+
+
+def jobs() -> Call[list[Job]]:
+    """``GET /jobs``."""
+    return Call("GET", "/jobs", _json(lambda answer: [*map(decode_job, _listed(answer, "jobs"))]))
+
+
+def job(job_id: str) -> Call[Job]:
+    """``GET /jobs/{id}``."""
+    return Call("GET", _job_path(job_id), _json(decode_job))
+
+
+def cancel(job_id: str) -> Call[Job]:
+    """``DELETE /jobs/{id}``."""
+    return Call("DELETE", _job_path(job_id), _json(decode_job))
+
+
+def events_path(job_id: str) -> str:
+    """Address of a job's progress stream."""
+    return f"{_job_path(job_id)}/events"
+
+
+def _job_path(job_id: str) -> str:
+    return f"/jobs/{quote(job_id, safe='')}"
+
+
+def _json(decode: Callable[[Any], T]) -> Callable[[bytes], T]:
+    return lambda content: decode(json.loads(content))
+
+
+def _listed(answer: Any, name: str) -> list[Any]:
+    return list(answer[name] if isinstance(answer, dict) else answer)
+
+
+def _created_job(answer: Any) -> Job:
+    return decode_job(answer.get("job", answer))
+
+
+def _parse_body(
+    text: str | None = None,
+    *,
+    texts: Sequence[str] | None = None,
+    tokens: Sequence[Sequence[str]] | None = None,
+    **options: Any,
+) -> dict[str, Any]:
+    given = {"text": text, "texts": texts, "tokens": tokens}
+    came = [name for name, form in given.items() if form is not None]
+    if len(came) != 1:
+        raise SpecError(f"parse needs one of text, texts and tokens; got {came or 'none'}")
+    unknown = options.keys() - ParseOptions.__annotations__.keys()
+    if unknown:
+        raise TypeError(f"parse() has no keyword {', '.join(sorted(unknown))}")
+    body = {**given, **options}
+    return {name: value for name, value in body.items() if value is not None}

@@ -1,0 +1,111 @@
+"""The command ``parsebank``: sub-commands that every installed package contributes.
+
+Each entry of the group ``parsebank.commands`` is a function ``register(app)``. It may import
+nothing heavy: what a command needs, the command imports, so that ``parsebank --help`` is quick
+and works whatever else is missing.
+"""
+
+from __future__ import annotations
+
+import errno
+from importlib.metadata import entry_points, requires, version
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+COMMAND_GROUP = "parsebank.commands"
+
+_DISTRIBUTION = "parsebank"
+
+
+class ReadableErrors(TyperGroup):
+    """Prints what the user can mend as one message; everything else is a bug, with its trace."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the sub-command."""
+        try:
+            return super().invoke(ctx)
+        except Exception as error:
+            message = None if ctx.params.get("debug") else readable(error)
+            if message is None:
+                raise
+            typer.echo(f"Error: {message}", err=True)
+            raise typer.Exit(1) from error
+
+
+def readable(error: Exception) -> str | None:
+    """What to tell the user about an error; ``None`` when only a trace can help."""
+    from syntax.errors import ParsebankError
+
+    if isinstance(error, ParsebankError):
+        return error.message
+    if isinstance(error, ModuleNotFoundError):
+        return missing_extra(error.name or "")
+    if isinstance(error, OSError) and error.errno != errno.EPIPE and error.filename:
+        return f"{error.filename}: {error.strerror}"
+    return None
+
+
+def missing_extra(module: str) -> str | None:
+    """The line that installs a module which only an extra brings; ``None`` if none does."""
+    package = module.partition(".")[0]
+    for requirement in requires(_DISTRIBUTION) or []:
+        name, _, condition = requirement.partition(";")
+        if name.startswith(package) and "extra ==" in condition and "dev" not in condition:
+            extra = condition.rpartition("==")[2].strip(" '\"")
+            return f"{package} is not installed; run `pip install '{_DISTRIBUTION}[{extra}]'`"
+    return None
+
+
+def build_app() -> typer.Typer:
+    """The whole command line; packages that cannot be loaded are named in the help."""
+    app = typer.Typer(
+        cls=ReadableErrors,
+        help="Parse once, train many: UD syntax for transformers, in a cached feature store.",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_options)
+    failures = [_register(entry, app) for entry in sorted(entry_points(group=COMMAND_GROUP))]
+    broken = [failure for failure in failures if failure]
+    app.info.epilog = f"Not available: {'; '.join(broken)}." if broken else None
+    return app
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    build_app()(prog_name=_DISTRIBUTION)
+
+
+def _register(entry: Any, app: typer.Typer) -> str | None:
+    try:
+        entry.load()(app)
+    except ImportError as error:
+        return f"the commands of {entry.name} ({error})"
+    return None
+
+
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            help="Show the version and exit.",
+            is_eager=True,
+            callback=lambda asked: _show_version() if asked else None,
+        ),
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the trace of every error.")] = False,
+) -> None:
+    pass
+
+
+def _show_version() -> None:
+    typer.echo(f"{_DISTRIBUTION} {version(_DISTRIBUTION)}")
+    raise typer.Exit
+
+
+if __name__ == "__main__":
+    main()

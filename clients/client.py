@@ -1,0 +1,224 @@
+"""The client."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, Self, TypeVar, Unpack
+
+import httpx
+
+from clients import calls
+from clients.calls import Call, ParseOptions
+from clients.events import EventDecoder
+from clients.jobs import Job
+from clients.results import ParseResult
+from clients.retries import Retries
+from clients.session import (
+    EMBEDDED_URL,
+    POLL_SECONDS,
+    TIMEOUT,
+    URL,
+    is_event_stream,
+    progress,
+    quiet_httpx,
+)
+from syntax.errors import OverloadedError
+from syntax.examples import DatasetSpec, Example, Rejection
+
+T = TypeVar("T")
+
+
+class Client:
+    """A connection to the service. Threads may share one.
+
+    Every method raises the named error (`syntax.errors`) that the service answered, and
+    `ServiceUnreachableError` when none answers. Overload and broken connections are tried again
+    with growing pauses, except by `backfill`, whose examples can be read only once.
+
+    Args:
+        base_url: Where the service listens.
+        timeout: Seconds to wait for a connection, and for an answer.
+        retries: How often and how patiently to try again.
+        transport: How requests travel; left out, over a socket.
+
+    >>> with Client("http://127.0.0.1:8000") as client:  # doctest: +SKIP
+    ...     result = client.parse("Time flies.", lang="en")
+    ...     print(result.parsed()[0].sentences[0].tree.heads)
+    (2, 0, 2)
+    """
+
+    def __init__(
+        self,
+        base_url: str = URL,
+        *,
+        timeout: float = TIMEOUT,
+        retries: Retries | None = None,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        quiet_httpx()
+        self._retries = retries or Retries()
+        # An app in this process answers only when an answer is complete: there we poll.
+        self._streams = transport is None
+        self._http = httpx.Client(base_url=base_url, timeout=timeout, transport=transport)
+
+    @classmethod
+    def embedded(cls, store: str | None = None, **settings: Any) -> Client:
+        """A client with its own service in this process: no server, the same answers.
+
+        The service starts with the first call and ends with `close`. A store folder serves one
+        service at a time.
+
+        Args:
+            store: Folder or ``s3://`` address of the store; the service's default when left out.
+            **settings: Any other setting of the service, such as ``models_dir`` or ``workers``.
+
+        Raises:
+            MissingExtraError: The service is not installed.
+            SpecError: A setting is unknown, or its value is not one.
+        """
+        from clients.embedded import BlockingTransport, load_app
+
+        app = load_app(store=store, **settings)
+        return cls(EMBEDDED_URL, transport=BlockingTransport(app))
+
+    def parse(self, text: str | None = None, **options: Unpack[ParseOptions]) -> ParseResult:
+        """Parse one text or many; a text that cannot be parsed fails alone.
+
+        Args:
+            text: One text; or give ``texts=[...]`` or ``tokens=[[...]]``.
+            **options: See `ParseOptions`.
+        """
+        return self._do(calls.parse(text, **options))
+
+    def parse_conllu(self, text: str | None = None, **options: Unpack[ParseOptions]) -> str:
+        """As `parse`, but answered as CoNLL-U, which any UD tool reads."""
+        return self._do(calls.parse_conllu(text, **options))
+
+    def info(self) -> dict[str, Any]:
+        """What the service is, serves and allows."""
+        return self._do(calls.info())
+
+    def models(self) -> list[dict[str, Any]]:
+        """The parsers, with their languages and fingerprints."""
+        return self._do(calls.models())
+
+    def health(self) -> bool:
+        """Whether the service is ready; raises when it is not, or not there."""
+        return self._do(calls.health())
+
+    def backfill(
+        self,
+        spec: DatasetSpec,
+        examples: Iterable[Example | Rejection],
+        *,
+        tokenizer: str | None = None,
+        parser: str | None = None,
+        matrices: bool = True,
+    ) -> Job:
+        """Send a dataset split to be parsed, aligned and stored.
+
+        The examples are streamed, so a split may be larger than memory. When this returns, the
+        service has them on disk and the job survives its restart; `wait` for the job's end.
+
+        Args:
+            spec: What the split is.
+            examples: Its examples, and the items that a reader rejected, in training order.
+            tokenizer: Name or path; the service's default when left out.
+            parser: Parser name; the service's choice for the language when left out.
+            matrices: Whether to store the matrices beside the vectors.
+        """
+        call = calls.backfill(spec, examples, tokenizer=tokenizer, parser=parser, matrices=matrices)
+        return self._do(call)
+
+    def datasets(self) -> list[dict[str, Any]]:
+        """What the store holds, with the drops of each split."""
+        return self._do(calls.datasets())
+
+    def jobs(self) -> list[Job]:
+        """The newest jobs, newest first."""
+        return self._do(calls.jobs())
+
+    def job(self, job_id: str) -> Job:
+        """One job as it stands."""
+        return self._do(calls.job(job_id))
+
+    def cancel(self, job_id: str) -> Job:
+        """Stop a job; what it has stored stays."""
+        return self._do(calls.cancel(job_id))
+
+    def wait(self, job_id: str, on_progress: Callable[[Job], Any] | None = None) -> Job:
+        """Wait until a job is over, calling ``on_progress`` each time it has changed.
+
+        Returns:
+            The job in its last state; `done`, `failed` and `cancelled` are told by ``.state``.
+        """
+        job = self.job(job_id)
+        for job in self.events(job_id):
+            if on_progress is not None:
+                on_progress(job)
+        return job
+
+    def events(self, job_id: str) -> Iterator[Job]:
+        """The job each time it has changed, until it is over."""
+        job: Job | None = None
+        if self._streams:
+            for latest in self._streamed(job_id):
+                if latest != job:
+                    yield latest
+                job = latest
+        while job is None or not job.is_over:
+            latest = self.job(job_id)
+            if latest != job:
+                yield latest
+            job = latest
+            if not job.is_over:
+                time.sleep(POLL_SECONDS)
+
+    def close(self) -> None:
+        """Close connections; an embedded service is shut down."""
+        self._http.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _do(self, call: Call[T]) -> T:
+        attempt = 0
+        while True:
+            attempt += 1
+            try:
+                return self._once(call)
+            except (httpx.TransportError, OverloadedError) as failure:
+                pause = self._retries.pause(failure, attempt, replayable=call.replayable)
+            time.sleep(pause)
+
+    def _once(self, call: Call[T]) -> T:
+        try:
+            response = self._http.request(**call.request())
+        finally:
+            call.raise_upload_failure()
+        return call.answer(response.status_code, response.headers, response.content)
+
+    def _streamed(self, job_id: str) -> Iterator[Job]:
+        decoder = EventDecoder()
+        # Where the stream breaks off, polling goes on.
+        with (
+            suppress(httpx.TransportError),
+            self._http.stream("GET", calls.events_path(job_id)) as response,
+        ):
+            if not is_event_stream(response):
+                return
+            for line in response.iter_lines():
+                job = progress(decoder.feed(line))
+                if job is not None:
+                    yield job

@@ -1,0 +1,20 @@
+"""The sub-commands of this package: ``parse backfill jobs benchmarks demo``."""
+
+from __future__ import annotations
+
+import typer
+
+from clients.commands.backfill import backfill
+from clients.commands.benchmarks import benchmarks
+from clients.commands.demo import demo
+from clients.commands.jobs import jobs
+from clients.commands.parse import parse
+
+
+def register(app: typer.Typer) -> None:
+    """Add the sub-commands to the command line."""
+    app.command()(demo)
+    app.command()(parse)
+    app.command()(backfill)
+    app.add_typer(jobs, name="jobs")
+    app.add_typer(benchmarks, name="benchmarks")

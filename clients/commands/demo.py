@@ -1,0 +1,121 @@
+"""``parsebank demo``: the whole journey on the bundled sample, with an account at its end."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import tempfile
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from clients.demo import Round
+    from clients.results import ParseResult
+
+_SHOWN = 11
+"""The bundled sentence whose tree is shown."""
+
+
+def demo(
+    store: Annotated[
+        Path | None, typer.Option(help="Folder of the store; else a new temporary one.")
+    ] = None,
+    keep: Annotated[
+        bool, typer.Option("--keep/--no-keep", help="Leave the temporary folder for a look.")
+    ] = True,
+) -> None:
+    """Start a service, parse, backfill and train on the bundled sample, twice over.
+
+    Shows that the second round parses nothing. Takes a few minutes and ends by itself.
+    """
+    from rich.console import Console
+
+    from clients.processes import termination_unwinds
+
+    _require_training()
+    console = Console(highlight=False)
+    folder = Path(tempfile.mkdtemp(prefix="parsebank-demo-"))
+    with termination_unwinds():
+        try:
+            _tour(store or folder / "store", folder, console)
+        except BaseException:
+            console.print(f"The demo did not finish; its logs are in {folder}.", soft_wrap=True)
+            raise
+    if keep or store is not None:
+        _point_to(store or folder / "store", console)
+    if not keep:
+        shutil.rmtree(folder)
+
+
+def comparison(rounds: Sequence[Round]) -> Table:
+    """The account of every round, side by side."""
+    from rich.table import Table
+
+    names = ("first round", "the same again")
+    caption = "The first parse waits for the model, the first backfill for its workers."
+    table = Table("", *names[: len(rounds)], title="parsebank demo", caption=caption)
+    for title, figure in _FIGURES:
+        table.add_row(title, *(figure(one) for one in rounds))
+    return table
+
+
+def queries(store: Path) -> list[str]:
+    """Commands that look into the store; they can be pasted into a shell as they are."""
+    query = "select upos, count(*) as n from words group by upos order by n desc limit 5"
+    place = shlex.quote(str(store))
+    return [
+        f"parsebank store inspect --store {place}",
+        f"parsebank store sql --store {place} {shlex.quote(query)}",
+    ]
+
+
+_FIGURES: tuple[tuple[str, Callable[[Round], str]], ...] = (
+    ("examples", lambda one: f"{one.examples:,}"),
+    ("parses done", lambda one: f"{one.parses_done:,}"),
+    ("parses reused", lambda one: f"{one.parses_reused:,}"),
+    ("dropped", lambda one: ", ".join(f"{n} {why}" for why, n in one.dropped.items()) or "none"),
+    ("parse", lambda one: f"{one.speed['parse']:,.0f} texts/s"),
+    ("backfill", lambda one: f"{one.speed['backfill']:,.0f} examples/s"),
+    ("training", lambda one: f"{one.speed['training']:,.0f} examples/s"),
+    ("loss at start", lambda one: f"{one.training['loss_start']:.4f}"),
+    ("loss at end", lambda one: f"{one.training['loss_end']:.4f}"),
+    ("accuracy on dev", lambda one: f"{one.training['accuracy']:.1%}"),
+)
+
+
+def _tour(store: Path, folder: Path, console: Console) -> None:
+    from clients.commands.rendering import sentence_tree
+    from clients.demo import play, serving
+
+    def tell(line: str) -> None:
+        console.print(f"{line} ...")
+
+    def show(result: ParseResult) -> None:
+        console.print(sentence_tree(result.parsed()[_SHOWN].sentences[0]))
+
+    tell("starting the service")
+    with serving(store, folder / "service.log") as client:
+        first = play(client, store, folder / "training-1", tell, show)
+        tell("all of it once more")
+        second = play(client, store, folder / "training-2", tell, lambda _: None)
+    console.print(comparison([first, second]))
+
+
+def _point_to(store: Path, console: Console) -> None:
+    console.print(f"The store lies in {store}; look into it with", soft_wrap=True)
+    for line in queries(store):
+        console.print(f"  {line}", soft_wrap=True)
+
+
+def _require_training() -> None:
+    from syntax.errors import MissingExtraError
+
+    if find_spec("torch") is None:
+        raise MissingExtraError("the demo trains; run `pip install 'parsebank[train]'` first")

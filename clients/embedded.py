@@ -1,0 +1,138 @@
+"""The service inside this process: the same app behind the same client, without a socket."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import weakref
+from collections.abc import AsyncIterator, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import entry_points
+from typing import Any
+
+import httpx
+
+from syntax.errors import MissingExtraError, SpecError
+
+APP_GROUP = "parsebank.app"
+"""Entry-point group of the app factory: called with settings as keywords, returns an ASGI app."""
+
+
+def load_app(**settings: Any) -> Any:
+    """Build the service's app.
+
+    Raises:
+        MissingExtraError: No installed distribution offers the app.
+        SpecError: A setting is unknown, or its value is not one.
+    """
+    found = [*entry_points(group=APP_GROUP)]
+    if not found:
+        raise MissingExtraError(
+            "no embedded service is installed (entry-point group parsebank.app is empty); "
+            "run `pip install parsebank`"
+        )
+    create = found[0].load()
+    try:
+        return create(**{name: value for name, value in settings.items() if value is not None})
+    except ValueError as error:
+        raise SpecError(f"the embedded service refuses these settings: {error}") from error
+
+
+class EmbeddedTransport(httpx.AsyncBaseTransport):
+    """`httpx.ASGITransport` that also drives the app's lifespan, from its first request on."""
+
+    def __init__(self, app: Any) -> None:
+        self._app = app
+        # Failures of the app are answers here as they are over a socket.
+        self._inner = httpx.ASGITransport(app, raise_app_exceptions=False)
+        self._lifespan: asyncio.Task[None] | None = None
+        self._started: asyncio.Future[None] | None = None
+        self._stop = asyncio.Event()
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Answer one request, once the app has started."""
+        await self._ready()
+        return await self._inner.handle_async_request(request)
+
+    async def aclose(self) -> None:
+        """Shut the app down as a server would."""
+        if self._lifespan is not None:
+            self._stop.set()
+            await self._lifespan
+            self._lifespan = None
+
+    async def _ready(self) -> None:
+        if self._started is None:
+            self._started = asyncio.get_running_loop().create_future()
+            self._lifespan = asyncio.create_task(self._live(self._started))
+        await asyncio.shield(self._started)
+
+    async def _live(self, started: asyncio.Future[None]) -> None:
+        # One task enters and leaves the lifespan, as its task groups demand.
+        try:
+            async with self._app.router.lifespan_context(self._app):
+                started.set_result(None)
+                await self._stop.wait()
+        except Exception as error:
+            if started.done():
+                raise
+            started.set_exception(error)
+
+
+class BlockingTransport(httpx.BaseTransport):
+    """An `EmbeddedTransport` for callers without an event loop: it runs one in a thread."""
+
+    def __init__(self, app: Any) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._loop.set_default_executor(ThreadPoolExecutor())
+        thread = threading.Thread(target=self._loop.run_forever, name="parsebank", daemon=True)
+        thread.start()
+        self._inner = EmbeddedTransport(app)
+        self._finalizer = weakref.finalize(self, _shut_down, self._loop, thread, self._inner)
+        # A client that nobody closed still shuts its app down when the interpreter ends. By the
+        # time of `atexit` no thread pool takes work any more, and the app needs one to stop; the
+        # pools' own hook is private, but runs the latest entry first, so ours comes before it.
+        threading._register_atexit(self._finalizer)  # type: ignore[attr-defined]
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Answer one request; the calling thread waits."""
+        return asyncio.run_coroutine_threadsafe(self._answer(request), self._loop).result()
+
+    def close(self) -> None:
+        """Shut the app and its loop down."""
+        self._finalizer()
+
+    async def _answer(self, request: httpx.Request) -> httpx.Response:
+        request.stream = _AsyncStream(request.stream)
+        response = await self._inner.handle_async_request(request)
+        content = await response.aread()
+        return httpx.Response(response.status_code, headers=response.headers, content=content)
+
+
+class _AsyncStream(httpx.AsyncByteStream):
+    """A synchronous body for an asynchronous transport."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream: Iterable[bytes] = stream
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for chunk in self._stream:
+            yield chunk
+
+
+def _shut_down(
+    loop: asyncio.AbstractEventLoop, thread: threading.Thread, transport: EmbeddedTransport
+) -> None:
+    async def stop() -> None:
+        try:
+            await transport.aclose()
+        finally:
+            await loop.shutdown_default_executor()
+
+    try:
+        asyncio.run_coroutine_threadsafe(stop(), loop).result()
+    finally:
+        # Not inside `stop`: a loop that stops at once never delivers the result waited for.
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()

@@ -1,0 +1,68 @@
+"""Answers that are errors, as the same named errors that the service raised."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from syntax.errors import OverloadedError, ParsebankError, WorkError
+
+
+class ServiceUnreachableError(WorkError):
+    """No service answers at the address, or the connection broke."""
+
+
+def error_class(error_type: str) -> type[ParsebankError]:
+    """The class of a name that an answer carries; the base class for a name we do not know."""
+    named = {cls.error_type: cls for cls in _family(ParsebankError)}
+    return named.get(error_type, ParsebankError)
+
+
+def named_error(body: Mapping[str, Any]) -> ParsebankError:
+    """The error that ``{"error_type": ..., "message": ..., "detail": {...}}`` describes."""
+    error_type = str(body.get("error_type", ""))
+    detail = {str(key): value for key, value in (body.get("detail") or {}).items()}
+    cls = error_class(error_type)
+    if cls is ParsebankError and error_type not in ("", cls.error_type):
+        detail.setdefault("error_type", error_type)
+    return cls(str(body.get("message", "")), **detail)
+
+
+def answered_error(status: int, headers: Mapping[str, str], content: bytes) -> ParsebankError:
+    """The error of an answer with a status of 400 or more, whoever sent it."""
+    body = _error_body(content)
+    if body is None:
+        shown = content[:200].decode("utf-8", "replace").strip()
+        body = {"message": f"the server answered {status}: {shown}", "detail": {"status": status}}
+    error = named_error(body)
+    return _overloaded(error, headers) if status == 429 else error
+
+
+def _family(cls: type[ParsebankError]) -> Iterator[type[ParsebankError]]:
+    yield cls
+    for child in cls.__subclasses__():
+        yield from _family(child)
+
+
+def _error_body(content: bytes) -> Mapping[str, Any] | None:
+    try:
+        body = json.loads(content)
+    except ValueError:
+        return None
+    inner = body.get("error", body) if isinstance(body, dict) else None
+    return inner if isinstance(inner, dict) and "message" in inner else None
+
+
+def _overloaded(error: ParsebankError, headers: Mapping[str, str]) -> OverloadedError:
+    wait = _seconds(headers.get("retry-after"))
+    detail = error.detail if wait is None else {**error.detail, "retry_after": wait}
+    return OverloadedError(error.message, **detail)
+
+
+def _seconds(retry_after: str | None) -> float | None:
+    # A date is legal here too, but ours is always a number and a back-off replaces the rest.
+    try:
+        return max(0.0, float(retry_after or ""))
+    except ValueError:
+        return None

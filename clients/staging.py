@@ -1,0 +1,83 @@
+"""A backfill's body: NDJSON, the specification first, then an example or rejection a line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterable, Iterator
+from dataclasses import asdict
+from typing import Any
+
+from syntax.examples import DatasetSpec, Example, Rejection, Segment
+
+_CHUNK_BYTES = 64 * 1024
+
+
+class Upload:
+    """The chunks of a body, made while they are sent, so that memory stays bounded.
+
+    It keeps the error that its examples raise: an app in the same process would otherwise answer
+    it as an error of its own.
+
+    Attributes:
+        failure: The error that ended the examples early.
+    """
+
+    def __init__(self, spec: dict[str, Any], examples: Iterable[Example | Rejection]) -> None:
+        self.failure: Exception | None = None
+        self._spec = spec
+        self._examples = examples
+
+    def __iter__(self) -> Iterator[bytes]:
+        try:
+            yield from _chunks(_lines(self._spec, self._examples))
+        except Exception as error:
+            self.failure = error
+            raise
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """The same for an event loop; httpx wants an iterator that is nothing else."""
+        for chunk in self:
+            yield chunk
+
+
+def backfill_spec(
+    spec: DatasetSpec, *, tokenizer: str | None, parser: str | None, matrices: bool
+) -> dict[str, Any]:
+    """The JSON of a specification; what was left open is left out."""
+    named = {"tokenizer": tokenizer, "parser": parser, "matrices": matrices}
+    return asdict(spec) | {key: value for key, value in named.items() if value is not None}
+
+
+def _lines(spec: dict[str, Any], examples: Iterable[Example | Rejection]) -> Iterator[bytes]:
+    yield _line({"spec": spec})
+    for item in examples:
+        yield _line(_body(item))
+
+
+def _body(item: Example | Rejection) -> dict[str, Any]:
+    if isinstance(item, Rejection):
+        return {"rejected": asdict(item)}
+    segments = [_segment(segment) for segment in item.segments]
+    example = {"example_id": item.example_id, "segments": segments, "labels": dict(item.labels)}
+    return {"example": example}
+
+
+def _segment(segment: Segment) -> dict[str, Any]:
+    forms = {"text": segment.text, "tokens": segment.tokens, "conllu": segment.conllu}
+    return {name: form for name, form in forms.items() if form is not None}
+
+
+def _line(body: dict[str, Any]) -> bytes:
+    # Escaped ASCII also carries a lone surrogate, which the service then names.
+    return json.dumps(body, separators=(",", ":")).encode("ascii") + b"\n"
+
+
+def _chunks(lines: Iterable[bytes]) -> Iterator[bytes]:
+    chunk = bytearray()
+    for line in lines:
+        chunk += line
+        if len(chunk) >= _CHUNK_BYTES:
+            yield bytes(chunk)
+            chunk.clear()
+    if chunk:
+        yield bytes(chunk)

@@ -1,0 +1,183 @@
+"""The command line as a whole, and those commands that need no service."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+import typer
+from typer.main import get_command
+from typer.testing import CliRunner
+
+from clients.cli import build_app, missing_extra, readable
+from clients.commands import register
+from syntax.errors import UnknownNameError
+
+SNAPSHOT = Path(__file__).with_name("snapshots") / "commands.json"
+
+
+@pytest.fixture(scope="module")
+def app() -> typer.Typer:
+    return build_app()
+
+
+@pytest.fixture
+def invoke(app):
+    runner = CliRunner()
+    return lambda *arguments, **options: runner.invoke(app, [*map(str, arguments)], **options)
+
+
+def parsebank(*arguments: str, **options) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "clients.cli", *arguments]
+    return subprocess.run(
+        command, text=True, capture_output=True, timeout=120, check=False, **options
+    )
+
+
+def described(command) -> dict:
+    """What a user sees of a command: its help, and every parameter with its help."""
+    children = getattr(command, "commands", {})
+    return {
+        "help": " ".join((command.help or "").split()),
+        "parameters": {
+            " ".join(param.opts): param.help for param in command.params if param.name != "help"
+        },
+        **({"commands": {n: described(c) for n, c in children.items()}} if children else {}),
+    }
+
+
+def test_commands_and_their_help_are_as_recorded():
+    own = typer.Typer()
+    register(own)
+    now = described(get_command(own))["commands"]
+    if os.environ.get("UPDATE_SNAPSHOTS"):
+        SNAPSHOT.write_text(json.dumps(now, indent=2) + "\n", "utf-8")
+    assert now == json.loads(SNAPSHOT.read_text("utf-8"))
+
+
+def test_every_command_and_parameter_has_help():
+    own = typer.Typer()
+    register(own)
+
+    def check(description: dict) -> None:
+        assert description["help"]
+        assert all(description["parameters"].values())
+        for child in description.get("commands", {}).values():
+            check(child)
+
+    for child in described(get_command(own))["commands"].values():
+        check(child)
+
+
+def test_help_lists_the_commands(invoke):
+    result = invoke("--help", env={"COLUMNS": "120"})
+    assert result.exit_code == 0
+    for name in ("demo", "parse", "backfill", "jobs", "benchmarks"):
+        assert name in result.output
+
+
+def test_version(invoke):
+    assert invoke("--version").output == f"parsebank {version('parsebank')}\n"
+
+
+HEAVY = ("torch", "transformers", "pyarrow", "duckdb", "deltalake", "fastapi", "httpx", "numba")
+
+
+def test_help_is_quick_and_imports_nothing_heavy():
+    code = (
+        "import sys; from clients.cli import build_app; build_app();"
+        f"print([name for name in {HEAVY} if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+    seconds = []
+    for _ in range(3):
+        started = time.perf_counter()
+        assert parsebank("--help").returncode == 0
+        seconds.append(time.perf_counter() - started)
+    assert min(seconds) < 1.0, "the budget is half a second on an idle machine"
+
+
+def test_usage_errors_exit_with_2(invoke):
+    assert invoke("backfill", "xnli", "--split", "dev").exit_code == 2
+    assert invoke("no-such-command").exit_code == 2
+    both = invoke("parse", "Hello.", "--url", "http://127.0.0.1:9", "--store", "x")
+    assert both.exit_code == 2
+    assert "--url or --store, not both" in both.output
+
+
+def test_named_errors_exit_with_1_and_one_message(invoke):
+    result = invoke("benchmarks", "describe", "xnly")
+    assert result.exit_code == 1
+    assert result.stderr.startswith("Error: unknown benchmark 'xnly'. Did you mean 'xnli'?")
+    assert "Traceback" not in result.output
+
+
+def test_debug_shows_the_trace(invoke):
+    result = invoke("--debug", "benchmarks", "describe", "xnly")
+    assert isinstance(result.exception, UnknownNameError)
+
+
+def test_a_missing_module_of_an_extra_is_answered_with_the_pip_line():
+    assert missing_extra("torch.nn") == (
+        "torch is not installed; run `pip install 'parsebank[train]'`"
+    )
+    assert "parsebank[stanza]" in readable(ModuleNotFoundError(name="stanza"))
+    assert missing_extra("tomllib") is None
+    assert readable(ModuleNotFoundError(name="something_else")) is None
+
+
+def test_file_errors_name_the_file(tmp_path):
+    with pytest.raises(OSError) as caught:
+        (tmp_path / "missing").read_text()
+    assert readable(caught.value) == f"{tmp_path}/missing: No such file or directory"
+
+
+def test_bugs_keep_their_trace(invoke):
+    assert readable(ZeroDivisionError()) is None
+
+
+def test_a_reader_that_hangs_up_is_no_error(tmp_path):
+    lines = tmp_path / "many.txt"
+    lines.write_text("\n" * 20_000, "utf-8")
+    shell = (
+        f"{sys.executable} -m clients.cli benchmarks check text --path {lines} "
+        "--split train --lang en 2>&1 | head -1"
+    )
+    done = subprocess.run(shell, shell=True, capture_output=True, text=True, check=False)
+    assert "Traceback" not in done.stdout + done.stderr
+
+
+def test_nobody_listening_is_told_to_the_user(invoke):
+    result = invoke("jobs", "list", "--url", "http://127.0.0.1:9")
+    assert result.exit_code == 1
+    assert "start one with `parsebank serve`" in result.stderr
+
+
+def test_benchmarks_list_shows_every_reader(invoke):
+    output = invoke("benchmarks", "list", env={"COLUMNS": "120"}).output
+    for name in ("xnli", "pawsx", "ud", "text", "sample"):
+        assert name in output
+
+
+def test_benchmarks_describe_shows_statement_and_parts(invoke, benchmark_files):
+    output = invoke("benchmarks", "describe", "xnli", "--path", benchmark_files / "pairs").output
+    assert "label:    label: entailment, neutral, contradiction" in output
+    assert "found:    dev de (dev-de.tsv)" in output
+
+
+def test_benchmarks_check_counts_and_fails_on_rejections(invoke, benchmark_files):
+    place = ("--path", benchmark_files / "pairs", "--split", "dev")
+    good = invoke("benchmarks", "check", "xnli", *place, "--lang", "en")
+    assert good.exit_code == 0
+    assert "examples: 3" in good.output
+    bad = invoke("benchmarks", "check", "xnli", *place, "--lang", "de")
+    assert bad.exit_code == 1
+    assert "rejected: example: 1" in bad.stdout
+    assert bad.stderr.startswith("dev-2: example: dev-de.tsv, line 2 has 2 fields")

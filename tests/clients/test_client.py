@@ -1,0 +1,234 @@
+"""Both clients against the real service, in process."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from itertools import islice
+
+import numpy as np
+import pytest
+
+from clients import AsyncClient, Client
+from clients.benchmarks import BENCHMARKS, SAMPLE
+from clients.results import ItemError, ParsedItem
+from syntax import DependencyTree
+from syntax.conllu import parse_conllu
+from syntax.errors import (
+    EmptyTextError,
+    SpecError,
+    UnknownJobError,
+    UnknownLanguageError,
+    UnknownNameError,
+    UnknownParserError,
+    UnknownTokenizerError,
+)
+from syntax.examples import DatasetSpec, Example, LabelSpec, Rejection, Segment
+
+TOKENIZER = "parsebank-wordpiece-en"
+TEXT = "The nurse didn't thank the driver. Then she went home."
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory) -> Iterator[Client]:
+    store = str(tmp_path_factory.mktemp("client") / "store")
+    with Client.embedded(store, workers=1, job_workers=1) as client:
+        yield client
+
+
+def test_it_says_what_it_is(client):
+    assert client.health() is True
+    assert client.info()["name"] == "parsebank"
+    assert "udpipe/english-ewt" in [model["name"] for model in client.models()]
+
+
+def test_a_text_becomes_sentences_with_trees(client):
+    result = client.parse(TEXT, lang="en")
+    (item,) = result.parsed()
+    assert result.parser.name == "udpipe/english-ewt"
+    assert len(result.parser.fingerprint) == 32
+    assert item.text == TEXT
+    assert [sentence.text for sentence in item.sentences] == [
+        "The nurse didn't thank the driver.",
+        "Then she went home.",
+    ]
+    assert all(isinstance(sentence.tree, DependencyTree) for sentence in item.sentences)
+    spans = zip(item.parse.token_start, item.parse.token_end, strict=True)
+    assert [TEXT[start:end] for start, end in spans] == [
+        token.form for sentence in item.sentences for token in sentence.tokens
+    ]
+
+
+def test_the_second_time_is_cached(client):
+    text = "Bees dance before they fly."
+    first, second = (client.parse(text).parsed()[0] for _ in range(2))
+    assert (first.cached, second.cached) == (False, True)
+    assert first.key == second.key
+    assert first.parse == second.parse
+
+
+def test_pieces_and_matrices_fit_together(client):
+    names = ("distance", "depth", "ancestor")
+    (item,) = client.parse(TEXT, tokenizer=TOKENIZER, matrices=names).parsed()
+    pieces, matrices = item.wordpieces, item.matrices
+    size = len(pieces)
+    assert size >= item.parse.word_count - 1
+    assert matrices["distance"].shape == matrices["ancestor"].shape == (size, size)
+    assert matrices["depth"].tolist() == [
+        0 if parent < 0 else matrices["depth"][parent] + 1 for parent in pieces.parents
+    ]
+    assert (np.diag(matrices["distance"]) == 0).all()
+    assert set(matrices) == set(names)
+
+
+def test_matrices_are_over_words_without_a_tokenizer(client):
+    (item,) = client.parse("Bees dance.", matrices=["depth"]).parsed()
+    assert item.wordpieces is None
+    assert item.matrices["depth"].shape == (item.parse.word_count,)
+
+
+def test_tokens_and_modes(client):
+    (item,) = client.parse(tokens=[["Don't", "stop", "!"]]).parsed()
+    assert [word.form for word in item.sentences[0].words] == ["Don't", "stop", "!"]
+    (item,) = client.parse(TEXT, mode="sentence").parsed()
+    assert len(item.sentences) == 1
+
+
+def test_a_bad_text_fails_alone(client):
+    result = client.parse(texts=["It works.", "", "a\0b", "\ud800", "So does this."])
+    assert [getattr(item, "error_type", None) for item in result] == [
+        None,
+        "empty_text",
+        "invalid_character",
+        "invalid_character",
+        None,
+    ]
+    assert isinstance(result.items[1], ItemError)
+    assert isinstance(result.items[0], ParsedItem)
+    with pytest.raises(EmptyTextError):
+        result.parsed()
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"lang": "xx"}, UnknownLanguageError),
+        ({"parser": "udpipe/klingon"}, UnknownParserError),
+        ({"tokenizer": "./no/such/tokenizer"}, UnknownTokenizerError),
+        ({"policy": "glue"}, UnknownNameError),
+        ({"mode": "telepathy"}, SpecError),
+    ],
+)
+def test_refusals_are_the_services_own_errors(client, options, error):
+    with pytest.raises(error) as caught:
+        client.parse("A text.", **options)
+    assert caught.value.message
+
+
+def test_conllu_is_answered_as_conllu(client):
+    sentences = list(parse_conllu(client.parse_conllu(texts=["Bees dance.", "Dogs bark."])))
+    assert [sentence.text for sentence in sentences] == ["Bees dance.", "Dogs bark."]
+
+
+@pytest.fixture(scope="module")
+def done_job(client):
+    spec = SAMPLE.spec("dev", "en", name="clients-sample")
+    items = islice(SAMPLE.read(None, "dev", "en"), 60)
+    return client.wait(client.backfill(spec, items, tokenizer=TOKENIZER).id)
+
+
+def test_a_backfill_accounts_for_every_example(done_job):
+    assert done_job.state == "done"
+    assert done_job.is_over
+    counts = done_job.counts
+    assert counts.examples == counts.accounted == 60
+    assert counts.dropped == {"empty_text": 1}
+    assert counts.stored == 59
+    assert (done_job.dataset, done_job.split, done_job.lang) == ("clients-sample", "dev", "en")
+
+
+def test_the_same_backfill_parses_and_stores_nothing(client, done_job):
+    spec = SAMPLE.spec("dev", "en", name="clients-sample")
+    items = islice(SAMPLE.read(None, "dev", "en"), 60)
+    states: list[str] = []
+    again = client.backfill(spec, items, tokenizer=TOKENIZER)
+    again = client.wait(again.id, lambda job: states.append(job.state))
+    assert states[-1] == "done"
+    assert again.counts.parses_done == 0
+    assert again.counts.parses_reused > 0
+    assert (again.counts.stored, again.counts.already_stored) == (0, 59)
+
+
+def test_jobs_are_listed_and_found(client, done_job):
+    assert done_job.id in [job.id for job in client.jobs()]
+    assert client.job(done_job.id) == done_job
+    assert list(client.events(done_job.id)) == [done_job]
+    assert client.cancel(done_job.id).state == "done"
+    with pytest.raises(UnknownJobError):
+        client.job("no-such-job")
+
+
+def test_datasets_are_listed(client, done_job):
+    assert "clients-sample" in [dataset["name"] for dataset in client.datasets()]
+
+
+def test_own_examples_gold_trees_and_rejections(client):
+    conllu = "1\tBees\t_\tNOUN\t_\t_\t2\tnsubj\t_\t_\n2\tdance\t_\tVERB\t_\t_\t0\troot\t_\t_\n\n"
+    items = [
+        Example("a", (Segment(conllu=conllu),), {"score": 0.5}),
+        Example("b", (Segment(conllu=conllu.replace("root", "dep").replace("\t0\t", "\t1\t")),),
+                {"score": 1.0}),
+        Rejection("c", "example", "unreadable"),
+    ]  # fmt: skip
+    spec = DatasetSpec("own", "train", "en", ("text",), (LabelSpec("score", "float"),), "gold")
+    job = client.wait(client.backfill(spec, items).id)
+    assert (job.state, job.counts.stored) == ("done", 1)
+    assert sum(job.counts.dropped.values()) == 2
+    assert job.counts.dropped["example"] == 1
+
+
+def test_a_specification_that_contradicts_itself_is_refused(client):
+    spec = DatasetSpec("bad name!", "train", "en", ("text",))
+    with pytest.raises(SpecError):
+        client.backfill(spec, [])
+
+
+def test_requests_are_not_logged(client, caplog):
+    with caplog.at_level(logging.INFO):
+        client.health()
+    assert not [record for record in caplog.records if record.name.startswith("http")]
+
+
+async def test_the_asynchronous_client_does_the_same(tmp_path):
+    settings = {"workers": 1, "job_workers": 1}
+    async with AsyncClient.embedded(str(tmp_path / "store"), **settings) as client:
+        assert await client.health()
+        assert (await client.info())["name"] == "parsebank"
+        assert await client.models()
+        (item,) = (await client.parse(TEXT, tokenizer=TOKENIZER)).parsed()
+        assert len(item.sentences) == 2
+        assert "# text = Bees dance." in await client.parse_conllu("Bees dance.")
+        spec = SAMPLE.spec("dev", "en")
+        job = await client.backfill(spec, islice(SAMPLE.read(None, "dev", "en"), 10))
+        states: list[str] = []
+        job = await client.wait(job.id, lambda job: states.append(job.state))
+        assert (job.state, states[-1], job.counts.stored) == ("done", "done", 10)
+        assert [found.id for found in await client.jobs()] == [job.id]
+        assert await client.cancel(job.id) == await client.job(job.id) == job
+        assert [dataset["name"] for dataset in await client.datasets()] == ["sample"]
+        with pytest.raises(UnknownLanguageError):
+            await client.parse("A text.", lang="xx")
+
+
+def test_a_setting_that_does_not_exist_is_refused():
+    with pytest.raises(SpecError, match="no_such_setting"):
+        Client.embedded(no_such_setting=1)
+
+
+def test_real_pairs_are_backfilled(client, data_dir):
+    xnli = BENCHMARKS["xnli"]
+    items = islice(xnli.read(data_dir / "benchmarks/xnli", "dev", "en"), 200)
+    job = client.wait(client.backfill(xnli.spec("dev", "en"), items).id)
+    assert (job.state, job.counts.stored) == ("done", 200)
+    assert job.counts.parses_done + job.counts.parses_reused == 400
+    assert job.counts.parses_reused >= 130, "each premise comes three times"

@@ -1,0 +1,172 @@
+"""The commands that talk to a service, run in this process on a store of their own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from clients.benchmarks import SAMPLE
+from clients.cli import build_app
+from clients.commands.backfill import exit_code
+from clients.commands.demo import queries
+from clients.commands.progress import account_table
+from clients.jobs import decode_job
+from syntax.conllu import parse_conllu
+
+TOKENIZER = "parsebank-wordpiece-en"
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("commands") / "store"
+
+
+@pytest.fixture
+def parsebank(store, monkeypatch):
+    for name, value in (("COLUMNS", "120"), ("PARSEBANK_JOB_WORKERS", "1")):
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("PARSEBANK_URL", raising=False)
+    runner, app = CliRunner(), build_app()
+
+    def run(*arguments: object, **options: object):
+        return runner.invoke(app, [*map(str, arguments), "--store", str(store)], **options)
+
+    return run
+
+
+def test_parse_shows_a_tree(parsebank):
+    result = parsebank("parse", "The nurse thanked the driver.")
+    assert result.exit_code == 0
+    assert result.stdout.splitlines() == [
+        "The nurse thanked the driver.",
+        "└── thanked  root  VERB",
+        "    ├── nurse  nsubj  NOUN",
+        "    │   └── The  det  DET",
+        "    ├── driver  obj  NOUN",
+        "    │   └── the  det  DET",
+        "    └── .  punct  PUNCT",
+    ]
+
+
+def test_parse_shows_tables_of_words_pieces_and_distances(parsebank):
+    options = ("--format", "table", "--tokenizer", TOKENIZER, "--matrices", "distance,depth")
+    result = parsebank("parse", "Bees [b]dance[/b].", *options)
+    assert result.exit_code == 0
+    assert "Bees [b]dance[/b]." in result.stdout
+    for heading in ("deprel", "parent", "depth", "distance"):
+        assert heading in result.stdout
+
+
+def test_parse_reads_standard_input_and_writes_conllu(parsebank):
+    result = parsebank(
+        "parse", "-", "--lines", "--format", "conllu", input="Bees dance.\nDogs bark.\n"
+    )
+    assert [s.text for s in parse_conllu(result.stdout)] == ["Bees dance.", "Dogs bark."]
+
+
+def test_parse_writes_the_answer_as_json(parsebank):
+    result = parsebank("parse", "Bees dance.", "--format", "json", "--tokenizer", TOKENIZER)
+    answer = json.loads(result.stdout)
+    assert answer["items"][0]["text"] == "Bees dance."
+    assert answer["items"][0]["wordpieces"]["input_ids"]
+
+
+def test_parse_takes_words_divided_by_spaces(parsebank):
+    result = parsebank("parse", "Do n't stop", "--mode", "pretokenized", "--format", "conllu")
+    (sentence,) = parse_conllu(result.stdout)
+    assert [word.form for word in sentence.words] == ["Do", "n't", "stop"]
+
+
+def test_parse_names_a_bad_text_and_shows_the_others(parsebank):
+    result = parsebank("parse", "-", "--lines", input="The dog barked.\n\n")
+    assert result.exit_code == 1
+    assert "barked  root  VERB" in result.stdout
+    assert "Error: empty_text: " in result.stderr
+
+
+def test_parse_names_standard_input_that_is_not_utf8(parsebank):
+    result = parsebank("parse", "-", input=b"caf\xe9")
+    assert result.exit_code == 1
+    assert result.stderr == "Error: byte 3 of standard input is not UTF-8; convert it first\n"
+
+
+def test_an_unknown_language_is_one_message(parsebank):
+    result = parsebank("parse", "Bonjour.", "--lang", "xx")
+    assert result.exit_code == 1
+    assert result.stderr.startswith("Error: ")
+    assert "Traceback" not in result.output
+
+
+def test_backfill_shows_the_account_and_a_second_one_parses_nothing(parsebank):
+    place = ("backfill", "sample", "--split", "dev", "--lang", "en", "--limit", "60")
+    first, again = parsebank(*place), parsebank(*place)
+    assert (first.exit_code, again.exit_code) == (0, 0)
+    figures = [account(result.stdout) for result in (first, again)]
+    assert [(f["stored"], f["already stored"]) for f in figures] == [("59", "0"), ("0", "59")]
+    assert figures[0]["dropped: empty_text"] == "1"
+    assert figures[1]["parses done"] == "0"
+    strict = parsebank(*place, "--strict")
+    assert strict.exit_code == 1
+
+
+def test_backfill_takes_another_name_and_mode(parsebank, benchmark_files):
+    path = benchmark_files / "ud" / "en_tiny-ud-dev.conllu"
+    options = ("--path", path, "--split", "dev", "--lang", "en", "--name", "tiny-raw")
+    result = parsebank("backfill", "ud", *options, "--mode", "raw", "--no-matrices")
+    assert result.exit_code == 0
+    assert account(result.stdout)["dataset"].startswith("tiny-raw dev en")
+
+
+def test_backfill_without_such_a_file_sends_nothing(parsebank, tmp_path):
+    result = parsebank(
+        "backfill", "xnli", "--path", tmp_path / "x", "--split", "dev", "--lang", "en"
+    )
+    assert result.exit_code == 1
+    assert "there is no file or folder" in result.stderr
+
+
+def test_jobs_are_listed_shown_and_watched(parsebank):
+    listed = parsebank("jobs", "list")
+    assert listed.exit_code == 0
+    job = next(line.split()[1] for line in listed.stdout.splitlines() if " sample " in line)
+    shown = parsebank("jobs", "show", job)
+    assert account(shown.stdout)["examples"] == "60"
+    assert parsebank("jobs", "watch", job).exit_code == 0
+    assert parsebank("jobs", "cancel", job).exit_code == 0
+    unknown = parsebank("jobs", "show", "no-such-job")
+    assert unknown.exit_code == 1
+    assert unknown.stderr.startswith("Error: ")
+
+
+def test_exit_codes_of_jobs(job_json):
+    done = decode_job(job_json | {"state": "done"})
+    assert [exit_code(done), exit_code(done, strict=True)] == [0, 1]
+    assert exit_code(decode_job(job_json | {"state": "failed"})) == 1
+    assert exit_code(decode_job(job_json | {"state": "cancelled"})) == 1
+
+
+def test_an_account_names_every_reason(job_json):
+    table = account_table(decode_job(job_json), seconds=2.0)
+    cells = dict(zip(*(column.cells for column in table.columns), strict=True))
+    assert cells["dropped: empty_text"] == "2"
+    assert cells["time"] == "2.0 s, 50 examples/s"
+
+
+def test_the_bundled_folder_can_be_named_as_a_path(parsebank):
+    place = ("--path", SAMPLE.bundled, "--split", "demo", "--lang", "en")
+    result = parsebank("backfill", "text", *place)
+    assert result.exit_code == 0
+    assert account(result.stdout)["stored"] == "50"
+
+
+def test_queries_survive_a_shell():
+    assert queries(Path("/tmp/a b"))[0] == "parsebank store inspect --store '/tmp/a b'"
+
+
+def account(output: str) -> dict[str, str]:
+    """The figures of a printed account."""
+    cells = (line.strip("│ ").split("│") for line in output.splitlines() if line.startswith("│"))
+    return {cell[0].strip(): cell[1].strip() for cell in cells}

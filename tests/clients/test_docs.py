@@ -1,0 +1,52 @@
+"""The guides keep up with the code."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from clients import AsyncClient, Client
+from clients.benchmarks import BENCHMARKS
+from clients.calls import ParseOptions
+
+DOCS = Path(__file__).parents[2] / "docs"
+PUBLIC = [name for name in vars(Client) if not name.startswith("_")]
+
+
+@pytest.mark.parametrize("name", list(BENCHMARKS))
+def test_every_reader_has_its_row(name):
+    reader = BENCHMARKS[name]
+    guide = (DOCS / "benchmarks.md").read_text("utf-8")
+    (row,) = re.findall(rf"^\| `{name}` \|.*$", guide, re.MULTILINE)
+    for field in reader.fields:
+        assert f"`{field}`" in row
+    assert ", ".join(reader.modes) in row
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_every_method_is_in_the_guide(name):
+    assert re.search(rf"\b{name}\b", (DOCS / "client.md").read_text("utf-8"))
+
+
+@pytest.mark.parametrize("name", ParseOptions.__annotations__)
+def test_every_option_is_in_the_guide(name):
+    assert f"`{name}" in (DOCS / "client.md").read_text("utf-8")
+
+
+def test_both_clients_have_the_same_methods():
+    asynchronous = [name for name in vars(AsyncClient) if not name.startswith("_")]
+    assert sorted(asynchronous) == sorted("aclose" if n == "close" else n for n in PUBLIC)
+
+
+def test_the_example_reader_reads(tmp_path):
+    guide = (DOCS / "benchmarks.md").read_text("utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", guide, re.DOTALL)
+    namespace: dict = {}
+    exec(code.replace('BENCHMARKS.add("riddles", Benchmark(', "(Benchmark("), namespace)
+    lines = '{"riddle": "What flies?", "answer": "Time.", "right": "yes"}\n{"riddle": "What?"}\n'
+    (tmp_path / "dev.en.jsonl").write_text(lines, "utf-8")
+    good, bad = namespace["RIDDLES"].read(tmp_path, "dev", "en")
+    assert good.labels == {"right": "yes"}
+    assert (bad.example_id, bad.reason) == ("dev-2", "example")

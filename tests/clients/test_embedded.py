@@ -1,0 +1,154 @@
+"""How an app lives inside a client; the service itself is in `test_client`."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from contextlib import asynccontextmanager
+
+import httpx
+import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from clients import AsyncClient, Client
+from clients.embedded import BlockingTransport, EmbeddedTransport
+from clients.retries import Retries
+from syntax.errors import ExampleError, ParsebankError
+from syntax.examples import DatasetSpec, Example, Segment
+
+URL = "http://app"
+SPEC = DatasetSpec("d", "dev", "en", ("text",))
+
+
+class Diary(list):
+    """What happened to the app, in order."""
+
+    def app(self, *, startup: Exception | None = None) -> Starlette:
+        @asynccontextmanager
+        async def lifespan(_: Starlette):
+            if startup is not None:
+                raise startup
+            self.append(("started", asyncio.current_task()))
+            yield
+            self.append(("stopped", asyncio.current_task()))
+
+        async def size(request: Request) -> Response:
+            return PlainTextResponse(str(len(await request.body())))
+
+        async def bug(_: Request) -> Response:
+            raise ZeroDivisionError
+
+        routes = [
+            Route("/size", size, methods=["GET", "POST"]),
+            Route("/info", bug),
+            Route("/datasets/d/backfill", size, methods=["POST"]),
+        ]
+        return Starlette(routes=routes, lifespan=lifespan)
+
+    @property
+    def events(self) -> list[str]:
+        return [name for name, _ in self]
+
+
+@pytest.fixture
+def diary() -> Diary:
+    return Diary()
+
+
+def test_the_app_starts_with_the_first_request_and_stops_with_close(diary):
+    client = httpx.Client(base_url=URL, transport=BlockingTransport(diary.app()))
+    assert diary.events == []
+    assert client.post("/size", content=b"abc").text == "3"
+    assert client.get("/size").text == "0"
+    assert diary.events == ["started"]
+    client.close()
+    client.close()
+    assert diary.events == ["started", "stopped"]
+    assert diary[0][1] is diary[1][1], "one task must enter and leave the lifespan"
+
+
+async def test_the_same_in_an_event_loop(diary):
+    transport = EmbeddedTransport(diary.app())
+    async with httpx.AsyncClient(base_url=URL, transport=transport) as client:
+        sizes = await asyncio.gather(*(client.post("/size", content=b"a" * n) for n in range(5)))
+        assert [size.text for size in sizes] == ["0", "1", "2", "3", "4"]
+        assert diary.events == ["started"]
+    assert diary.events == ["started", "stopped"]
+    assert diary[0][1] is diary[1][1]
+
+
+def test_a_client_that_made_no_request_closes(diary):
+    httpx.Client(base_url=URL, transport=BlockingTransport(diary.app())).close()
+    assert diary.events == []
+
+
+def test_a_failure_to_start_is_raised_by_every_request(diary):
+    app = diary.app(startup=ParsebankError("no models"))
+    with httpx.Client(base_url=URL, transport=BlockingTransport(app)) as client:
+        for _ in range(2):
+            with pytest.raises(ParsebankError, match="no models"):
+                client.get("/size")
+
+
+def test_bodies_are_streamed(diary):
+    with httpx.Client(base_url=URL, transport=BlockingTransport(diary.app())) as client:
+        assert client.post("/size", content=(b"a" * 1000 for _ in range(50))).text == "50000"
+
+
+def test_a_bug_in_the_app_is_answered_as_over_a_socket(diary):
+    transport = BlockingTransport(diary.app())
+    with (
+        Client(URL, transport=transport, retries=Retries(attempts=1)) as client,
+        pytest.raises(ParsebankError, match="answered 500"),
+    ):
+        client.info()
+
+
+def failing_examples():
+    yield Example("1", (Segment(text="a"),))
+    raise ExampleError("broken file")
+
+
+def test_examples_that_fail_raise_their_own_error(diary):
+    with (
+        Client(URL, transport=BlockingTransport(diary.app())) as client,
+        pytest.raises(ExampleError, match="broken file"),
+    ):
+        client.backfill(SPEC, failing_examples())
+
+
+async def test_examples_that_fail_raise_their_own_error_in_an_event_loop(diary):
+    async with AsyncClient(URL, transport=EmbeddedTransport(diary.app())) as client:
+        with pytest.raises(ExampleError, match="broken file"):
+            await client.backfill(SPEC, failing_examples())
+
+
+FORGOTTEN = """
+import asyncio
+from contextlib import asynccontextmanager
+from starlette.applications import Starlette
+from clients import Client
+from clients.embedded import BlockingTransport
+from clients.failures import ParsebankError
+
+@asynccontextmanager
+async def lifespan(_):
+    yield
+    await asyncio.to_thread(print, "stopped")
+
+client = Client("http://app", transport=BlockingTransport(Starlette(lifespan=lifespan)))
+try:
+    client.info()
+except ParsebankError:
+    print("answered")
+"""
+
+
+def test_a_client_that_nobody_closed_stops_its_app_when_the_program_ends():
+    command = [sys.executable, "-c", FORGOTTEN]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout, done.stderr, done.returncode) == ("answered\nstopped\n", "", 0)

@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from clients.staging import Upload, backfill_spec
+from syntax.errors import ExampleError
+from syntax.examples import DatasetSpec, Example, LabelSpec, Rejection, Segment
+
+SPEC = DatasetSpec("d", "dev", "en", ("text",), (LabelSpec("label", "class", ("a", "b")),))
+
+
+def lines(upload: Upload) -> list[dict]:
+    return [json.loads(line) for line in b"".join(upload).splitlines()]
+
+
+def test_the_specification_comes_first_and_open_choices_are_left_out():
+    content = backfill_spec(SPEC, tokenizer=None, parser="udpipe/x", matrices=True)
+    (first,) = lines(Upload(content, []))
+    assert first["spec"] == {
+        "name": "d",
+        "split": "dev",
+        "lang": "en",
+        "fields": ["text"],
+        "labels": [{"name": "label", "kind": "class", "names": ["a", "b"]}],
+        "mode": "raw",
+        "source": "",
+        "licence": "",
+        "parser": "udpipe/x",
+        "matrices": True,
+    }
+
+
+def test_every_form_of_segment_and_a_rejection_have_their_line():
+    items = [
+        Example("1", (Segment(text="a\nb\u2028ü"),), {"label": "a"}),
+        Example("2", (Segment(tokens=("a", "b")), Segment(conllu="1\t"))),
+        Rejection("3", "example", "why"),
+    ]
+    _, *rest = lines(Upload({}, items))
+    assert rest == [
+        {
+            "example": {
+                "example_id": "1",
+                "segments": [{"text": "a\nb\u2028ü"}],
+                "labels": {"label": "a"},
+            }
+        },
+        {
+            "example": {
+                "example_id": "2",
+                "segments": [{"tokens": ["a", "b"]}, {"conllu": "1\t"}],
+                "labels": {},
+            }
+        },
+        {"rejected": {"example_id": "3", "reason": "example", "message": "why"}},
+    ]
+
+
+def test_a_lone_surrogate_reaches_the_service_that_will_name_it():
+    _, line = lines(Upload({}, [Example("1", (Segment(text="\ud800"),))]))
+    assert line["example"]["segments"][0]["text"] == "\ud800"
+
+
+def test_examples_are_read_only_as_far_as_they_are_sent():
+    taken = 0
+
+    def endless() -> Iterator[Example]:
+        nonlocal taken
+        while True:
+            taken += 1
+            yield Example(str(taken), (Segment(text="x" * 1000),))
+
+    chunks = iter(Upload({}, endless()))
+    for sent in range(1, 4):
+        assert len(next(chunks)) < 70_000
+        assert taken <= 65 * sent
+
+
+def test_a_failure_of_the_examples_is_kept():
+    def failing() -> Iterator[Example]:
+        yield Example("1", (Segment(text="a"),))
+        raise ExampleError("broken file")
+
+    upload = Upload({}, failing())
+    with pytest.raises(ExampleError):
+        list(upload)
+    assert isinstance(upload.failure, ExampleError)
+
+
+async def test_asynchronous_chunks_are_the_same():
+    items = [Example(str(n), (Segment(text="x" * 100),)) for n in range(2000)]
+    chunks = [chunk async for chunk in Upload({}, items).chunks()]
+    assert chunks == list(Upload({}, items))
+    assert len(chunks) > 1

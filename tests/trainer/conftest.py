@@ -1,0 +1,286 @@
+"""Small forests as stream batches, made without the kernel; tiny encoders; one torch thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import fields, replace
+from itertools import islice
+
+import numpy as np
+import pytest
+import torch
+from accelerate.state import AcceleratorState, PartialState
+from transformers import BertConfig, XLMRobertaConfig
+
+from clients.benchmarks import SAMPLE
+from featurestore import DatasetHandle, ExampleRow, FeatureStore, open_store
+from service.parsers import Limits, ParseInput, Parser, find_parser, load_parser
+from service.settings import Settings
+from service.tokenizers import LoadedTokenizer, load_tokenizer
+from syntax.alignment import segment_features
+from syntax.examples import Example
+from syntax.fingerprint import fingerprint
+from trainer.batch import SyntaxBatch
+from trainer.recipes import RECIPES, Recipe
+from trainer.recipes.options import with_settings
+
+UNREACHABLE8 = 255
+
+
+@pytest.fixture(autouse=True)
+def _one_torch_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    yield
+    torch.set_num_threads(before)
+    _forget_accelerate()
+
+
+@pytest.fixture
+def forget_accelerate() -> Callable[[], None]:
+    """accelerate keeps precision and device of the first run for the whole process."""
+    return _forget_accelerate
+
+
+def _forget_accelerate() -> None:
+    AcceleratorState._reset_state()
+    PartialState._reset_state()
+
+
+def walk(parents: list[int], node: int) -> list[int]:
+    """The node and its ancestors, upwards."""
+    path = [node]
+    while parents[path[-1]] >= 0:
+        path.append(parents[path[-1]])
+    return path
+
+
+def slow_matrices(parents: list[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Distance (-1: no path), depth and ancestor matrices by walking up from every pair."""
+    size = len(parents)
+    distance = np.full((size, size), -1)
+    ancestor = np.zeros((size, size), bool)
+    for i in range(size):
+        ancestor[i, walk(parents, i)] = True
+        for j in range(size):
+            up, down = walk(parents, i), walk(parents, j)
+            shared = [node for node in up if node in down]
+            if shared:
+                distance[i, j] = up.index(shared[0]) + down.index(shared[0])
+    return distance, np.array([len(walk(parents, i)) - 1 for i in range(size)], int), ancestor
+
+
+def random_forest(rng: np.random.Generator, size: int, roots: float = 0.0) -> list[int]:
+    """Parents of a random tree rooted at 0; other nodes become roots with probability ``roots``."""
+    order = [0, *(rng.permutation(size - 1) + 1)]
+    parents = [-1] * size
+    for position in range(1, size):
+        if rng.random() >= roots:
+            parents[order[position]] = int(order[rng.integers(position)])
+    return parents
+
+
+def as_stream_batch(
+    forests: list[list[int]], rng: np.random.Generator, pad: int = 0, vocabulary: int = 60
+) -> dict[str, object]:
+    """The mapping that a stream would yield for forests over [CLS] pieces ... [SEP]."""
+    B, L = len(forests), max(map(len, forests)) + pad
+    arrays: dict[str, object] = {
+        "input_ids": np.zeros((B, L), np.int64),
+        "attention_mask": np.zeros((B, L), bool),
+        "token_type_ids": np.zeros((B, L), np.int64),
+        "special_tokens_mask": np.zeros((B, L), bool),
+        "upos": np.zeros((B, L), np.uint8),
+        "deprel": np.zeros((B, L), np.uint8),
+        "parents": np.full((B, L), -1, np.int32),
+        "lengths": np.array([len(forest) for forest in forests], np.int32),
+        "depth": np.zeros((B, L), np.uint8),
+        "distance": np.full((B, L, L), UNREACHABLE8, np.uint8),
+        "ancestor": np.zeros((B, L, L), bool),
+        "label": rng.integers(0, 3, B),
+        "example_id": [f"example-{index}" for index in range(B)],
+    }
+    for row, forest in enumerate(forests):
+        _fill(arrays, row, forest, rng, vocabulary)
+    return arrays
+
+
+def _fill(arrays, row: int, forest: list[int], rng: np.random.Generator, vocabulary: int) -> None:
+    size = len(forest)
+    distance, depth, ancestor = slow_matrices(forest)
+    arrays["input_ids"][row, :size] = rng.integers(5, vocabulary, size)
+    arrays["attention_mask"][row, :size] = True
+    arrays["special_tokens_mask"][row, [0, size - 1]] = True
+    arrays["upos"][row, 1 : size - 1] = rng.integers(0, 18, size - 2)
+    arrays["deprel"][row, 1 : size - 1] = rng.integers(0, 38, size - 2)
+    arrays["parents"][row, :size] = forest
+    arrays["depth"][row, :size] = depth
+    arrays["ancestor"][row, :size, :size] = ancestor
+    arrays["distance"][row, :size, :size] = np.where(distance < 0, UNREACHABLE8, distance)
+
+
+@pytest.fixture
+def make_batch() -> Callable[..., SyntaxBatch]:
+    """A batch of random forests; sizes differ, so that there is padding."""
+
+    def make(
+        sizes: tuple[int, ...] = (9, 5, 12), roots: float = 0.0, pad: int = 0, seed: int = 0
+    ) -> SyntaxBatch:
+        rng = np.random.default_rng(seed)
+        forests = [random_forest(rng, size, roots) for size in sizes]
+        return SyntaxBatch.from_numpy(as_stream_batch(forests, rng, pad), labels=("label",))
+
+    return make
+
+
+@pytest.fixture
+def batch(make_batch: Callable[..., SyntaxBatch]) -> SyntaxBatch:
+    return make_batch()
+
+
+@pytest.fixture
+def take_row() -> Callable[[SyntaxBatch, int], SyntaxBatch]:
+    """One example of a batch, cut to its own length."""
+
+    def take(batch: SyntaxBatch, row: int) -> SyntaxBatch:
+        size = int(batch.lengths_B[row])
+        tensors = {
+            field.name: getattr(batch, field.name)
+            for field in fields(batch)
+            if isinstance(getattr(batch, field.name), torch.Tensor)
+        }
+        cut = {
+            name: tensor[(slice(row, row + 1), *[slice(size)] * (tensor.dim() - 1))]
+            for name, tensor in tensors.items()
+        }
+        labels = {name: values[row : row + 1] for name, values in batch.labels.items()}
+        return replace(batch, **cut, labels=labels, example_ids=batch.example_ids[row : row + 1])
+
+    return take
+
+
+SIZE = {
+    "vocab_size": 60,
+    "hidden_size": 16,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "intermediate_size": 32,
+    "initializer_range": 0.2,
+}
+
+
+@pytest.fixture(params=["bert", "xlm-roberta"])
+def encoder_config(request: pytest.FixtureRequest) -> BertConfig | XLMRobertaConfig:
+    if request.param == "bert":
+        return BertConfig(**SIZE)
+    return XLMRobertaConfig(**SIZE, type_vocab_size=1, max_position_embeddings=40)
+
+
+@pytest.fixture
+def bert_config() -> BertConfig:
+    return BertConfig(**SIZE)
+
+
+class CrashError(Exception):
+    """A run that ends without a word, as a killed process does."""
+
+
+@pytest.fixture
+def crash() -> type[CrashError]:
+    return CrashError
+
+
+OTHER_PARSER = "ab" * 16
+Rows = dict[str, list[ExampleRow]]
+Append = Callable[..., None]
+
+
+@pytest.fixture(scope="session")
+def tokenizer() -> LoadedTokenizer:
+    return load_tokenizer("parsebank-wordpiece-en")
+
+
+@pytest.fixture(scope="session")
+def english() -> Parser:
+    return load_parser(find_parser(Settings(store="unused"), lang="en"))
+
+
+@pytest.fixture(scope="session")
+def sample_rows(english: Parser, tokenizer: LoadedTokenizer) -> Rows:
+    """Part of the bundled sample, parsed by the bundled parser, by split."""
+    sizes = {"train": 96, "dev": 48}
+    return {
+        split: [
+            _row(english, tokenizer, seq, item) for seq, item in enumerate(_items(split, count))
+        ]
+        for split, count in sizes.items()
+    }
+
+
+@pytest.fixture(scope="session")
+def append_rows(tokenizer: LoadedTokenizer, english: Parser) -> Append:
+    """Appends rows to a dataset with the sample's fields and labels."""
+
+    def append(
+        store: FeatureStore, rows: list[ExampleRow], split: str, lang: str, name: str = "sample"
+    ) -> None:
+        store.describe(english.identity.fingerprint, "parser", {"name": english.identity.name})
+        store.describe(OTHER_PARSER, "parser", {"name": "another/parser"})
+        handle = DatasetHandle(
+            SAMPLE.spec(split, lang, name=name),
+            tokenizer.name,
+            tokenizer.fingerprint,
+            tokenizer.special_tokens,
+            matrices=False,
+        )
+        store.features.append(handle, rows)
+
+    return append
+
+
+@pytest.fixture(scope="session")
+def store_uri(
+    tmp_path_factory: pytest.TempPathFactory, sample_rows: Rows, append_rows: Append
+) -> str:
+    """A store with part of the sample: English, and for ``dev`` the same pairs as de and fr."""
+    uri = str(tmp_path_factory.mktemp("trainer") / "store")
+    with open_store(uri) as store:
+        append_rows(store, sample_rows["train"], "train", "en")
+        for lang in ("en", "de", "fr"):
+            append_rows(store, sample_rows["dev"], "dev", lang)
+    return uri
+
+
+def _items(split: str, count: int) -> Iterator[Example]:
+    items = (item for item in SAMPLE.read(None, split, "en") if isinstance(item, Example))
+    return islice(items, count)
+
+
+def _row(parser: Parser, tokenizer: LoadedTokenizer, seq: int, item: Example) -> ExampleRow:
+    identity = parser.identity.fingerprint
+    parses = [parser.parse(ParseInput("raw", part.text), Limits()) for part in item.segments]
+    texts = tuple(parse.text for parse in parses)
+    features = [segment_features(parse, *tokenizer.encode(parse.text)) for parse in parses]
+    keys = tuple(fingerprint([identity, text]) for text in texts)
+    key = fingerprint([item.example_id, keys])
+    return ExampleRow(
+        seq, item.example_id, key, identity, texts, keys, tuple(features), item.labels
+    )
+
+
+@pytest.fixture
+def store(store_uri: str) -> Iterator[FeatureStore]:
+    with open_store(store_uri) as opened:
+        yield opened
+
+
+@pytest.fixture
+def small_recipe() -> Callable[..., Recipe]:
+    """The sample recipe cut to a few steps; settings as on the command line."""
+
+    def make(*settings: str) -> Recipe:
+        short = ["training.max_steps=8", "training.batch_size=8", "training.log_every=1"]
+        return with_settings(RECIPES["sample"](), [*short, *settings])
+
+    return make

@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from clients.cli import build_app
+from trainer.results import read_result, recipe_of
+
+
+def parsebank(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(build_app(), list(map(str, arguments)))
+
+
+def short(store_uri: str, output: Path, *more: str) -> Result:
+    settings = ["--set", "batch_size=8", "--set", "log_every=1", "--max-steps", "4"]
+    return parsebank("train", "sample", "--store", store_uri, "--output", output, *settings, *more)
+
+
+def test_recipes_are_listed_with_what_they_are() -> None:
+    result = parsebank("train", "--list")
+    assert result.exit_code == 0
+    assert "pawsx-as-released  PAWS-X as the released script trains it" in result.output
+
+
+def test_a_recipe_is_described_by_option_value_and_kind() -> None:
+    result = parsebank("train", "xnli", "--describe", "--set", "gat=as_released")
+    assert result.exit_code == 0
+    row = next(line for line in result.output.splitlines() if "model.gat " in line)
+    assert "as_released" in row
+
+
+def test_listing_and_describing_need_no_torch() -> None:
+    """Neither does the help: torch takes seconds to import."""
+    code = (
+        "import sys; from typer.testing import CliRunner; from clients.cli import build_app;"
+        "app = build_app(); run = CliRunner().invoke;"
+        "codes = [run(app, a.split()).exit_code for a in"
+        " ('--help', 'train --help', 'train --list', 'train xnli --describe')];"
+        "sys.exit(any(codes) or 'torch' in sys.modules or 'transformers' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_training_leaves_a_result_that_can_be_repeated(store_uri, tmp_path) -> None:
+    first = short(store_uri, tmp_path / "one", "--seed", "3")
+    assert first.exit_code == 0, first.output
+    result = read_result(tmp_path / "one")
+    assert result["recipe"]["training"]["seed"] == 3
+    assert result["steps"] == 4
+    assert result["examples"] == 32
+    assert result["examples_per_second"] > 0
+    assert result["loss_start"] > 0
+    assert set(result["scores"]["per_class"]) == {"entailment", "neutral", "contradiction"}
+    assert result["accuracy"] == result["scores"]["accuracy"]
+    assert result["tokenizer"]["name"] == "parsebank-wordpiece-en"
+    assert list(result["parsers"].values()) == ["udpipe/english-ewt"]
+    assert result["dataset"]["train"]["examples"] == 96
+    text = (tmp_path / "one" / "result.md").read_text("utf-8")
+    assert "| entailment |" in text
+    assert list((tmp_path / "one" / "tensorboard").iterdir())
+
+    again = parsebank(
+        *("train", tmp_path / "one" / "result.json"),
+        *("--store", store_uri, "--output", tmp_path / "two"),
+    )
+    assert again.exit_code == 0, again.output
+    repeated = read_result(tmp_path / "two")
+    assert repeated["loss_end"] == result["loss_end"]
+    assert recipe_of(tmp_path / "two") == recipe_of(tmp_path / "one")
+
+
+def test_a_finished_run_is_not_overwritten(store_uri, tmp_path) -> None:
+    assert short(store_uri, tmp_path).exit_code == 0
+    result = short(store_uri, tmp_path)
+    assert result.exit_code == 1
+    assert "already holds the result" in result.stderr
+
+
+def test_evaluation_prints_languages_and_keeps_the_numbers(store_uri, tmp_path) -> None:
+    assert short(store_uri, tmp_path).exit_code == 0
+    result = parsebank("evaluate", tmp_path, "--store", store_uri, "--split", "dev")
+    assert result.exit_code == 0, result.output
+    assert "transfer gap" in result.stdout
+    content = json.loads((tmp_path / "evaluation-dev.json").read_text("utf-8"))
+    assert set(content["languages"]) == {"de", "en", "fr"}
+    one = parsebank("evaluate", tmp_path, "--store", store_uri, "--split", "dev", "--lang", "fr")
+    assert "de" not in one.stdout.split()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["train"], "which recipe? Known: sample, xnli"),
+        (["train", "sampel"], "Did you mean 'sample'?"),
+        (["train", "sample", "--set", "epoch=1"], "Did you mean 'epochs'?"),
+        (["train", "nowhere/result.json"], "holds no result.json"),
+        (["evaluate", "nowhere"], "holds no result.json"),
+    ],
+)
+def test_mistakes_get_one_readable_line(arguments, message, tmp_path) -> None:
+    result = parsebank(*arguments)
+    assert result.exit_code == 1
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize("content", ["{", "{}"])
+def test_a_file_that_is_no_result_is_refused(content, tmp_path) -> None:
+    file = tmp_path / "result.json"
+    file.write_text(content)
+    result = parsebank("train", file)
+    assert result.exit_code == 1
+    assert "result.json" in result.stderr

@@ -1,0 +1,262 @@
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import AutoModel
+
+from featurestore import open_store
+from syntax.errors import ModelLoadError, SpecError, UnknownDatasetError, UnknownNameError
+from trainer.data import device_batches
+from trainer.loop import Run, learning_rate, train
+from trainer.progress import Evaluation, Report
+from trainer.recipes import RECIPES, Recipe, TrainingOptions
+from trainer.recipes.options import recipe_from_json, with_settings
+from trainer.report import result_of
+from trainer.results import read_result
+
+MakeRecipe = Callable[..., Recipe]
+
+
+def losses(run: Run) -> list[float]:
+    assert len(run.progress.losses) == run.progress.step
+    return run.progress.losses
+
+
+def weights(run: Run) -> list[torch.Tensor]:
+    return list(run.accelerator.unwrap_model(run.model).state_dict().values())
+
+
+def test_the_loss_goes_down_and_observers_are_told(store, small_recipe, tmp_path) -> None:
+    events: list[Report | Evaluation] = []
+    recipe = small_recipe(
+        *("max_steps=60", "log_every=20", "evaluate_every=30", "structure_weight=0.05")
+    )
+    run = train(recipe, store, tmp_path, observers=[events.append])
+    reports = [event for event in events if isinstance(event, Report)]
+    assert [report.step for report in reports] == [20, 40, 60]
+    assert reports[-1].losses["loss"] < 0.9 * reports[0].losses["loss"]
+    assert set(reports[0].losses) == {"loss", "task", "tree_distance.v1", "tree_depth.v1"}
+    assert reports[-1].examples == 60 * 8
+    assert 0 < reports[-1].data_share < 1
+    assert [event.step for event in events if isinstance(event, Evaluation)] == [30, 60]
+    assert run.finished
+
+
+@pytest.mark.parametrize("settings", [["accumulation=2"], ["epochs=2", "max_steps=null"]])
+def test_an_interrupted_run_resumes_to_the_losses_of_one_that_never_stopped(
+    store, small_recipe, tmp_path, crash, settings
+) -> None:
+    recipe = small_recipe(
+        "max_steps=14", "checkpoint_every=3", "evaluate_every=5", "log_every=2", *settings
+    )
+    whole = train(recipe, store, tmp_path / "whole")
+    stop = random.randrange(4, whole.total_steps)
+
+    def killer(event: Report | Evaluation) -> None:
+        if event.step >= stop:
+            raise crash
+
+    with pytest.raises(crash):
+        train(recipe, store, tmp_path / "cut", observers=[killer])
+    torch.rand(5)
+    resumed = train(recipe, store, tmp_path / "cut", resume=True)
+    assert losses(resumed) == losses(whole), f"stopped at step {stop}"
+    assert all(map(torch.equal, weights(resumed), weights(whole)))
+    assert resumed.progress.evaluations == whole.progress.evaluations
+    assert resumed.progress.examples == whole.progress.examples
+
+
+def test_a_finished_run_resumes_to_its_end(store, small_recipe, tmp_path) -> None:
+    recipe = small_recipe("max_steps=3", "checkpoint_every=2")
+    first = train(recipe, store, tmp_path)
+    again = train(recipe, store, tmp_path, resume=True)
+    assert losses(again) == losses(first)
+    assert again.progress.evaluations == first.progress.evaluations
+
+
+def test_a_resumed_run_keeps_its_dataset_version_when_the_dataset_has_grown(
+    small_recipe, tmp_path, sample_rows, append_rows
+) -> None:
+    recipe = small_recipe("checkpoint_every=2")
+    with open_store(tmp_path / "store") as store:
+        append_rows(store, sample_rows["train"][:40], "train", "en")
+        append_rows(store, sample_rows["dev"], "dev", "en")
+        whole = train(recipe, store, tmp_path / "whole")
+        train(with_settings(recipe, ["max_steps=4"]), store, tmp_path / "cut")
+        append_rows(store, sample_rows["train"][40:], "train", "en")
+        resumed = train(recipe, store, tmp_path / "cut", resume=True)
+    assert resumed.recipe.data.version == whole.recipe.data.version
+    assert resumed.progress.examples == whole.progress.examples
+
+
+@pytest.mark.parametrize("setting", ["gat=as_released", "max_length=32"])
+def test_a_checkpoint_of_another_model_or_data_is_refused(
+    store, small_recipe, tmp_path, setting
+) -> None:
+    train(small_recipe("max_steps=2", "checkpoint_every=2"), store, tmp_path)
+    with pytest.raises(SpecError, match=rf"made with \w+\.{setting.partition('=')[0]}="):
+        train(small_recipe(setting), store, tmp_path, resume=True)
+
+
+def test_resuming_without_a_checkpoint_is_refused(store, small_recipe, tmp_path) -> None:
+    with pytest.raises(SpecError, match="no checkpoint"):
+        train(small_recipe(), store, tmp_path, resume=True)
+
+
+def test_the_last_step_is_always_evaluated(store, small_recipe, tmp_path) -> None:
+    """The release scores at multiples of its save interval alone."""
+    run = train(small_recipe("max_steps=3", "evaluate_every=1000"), store, tmp_path)
+    assert [evaluation.step for evaluation in run.progress.evaluations] == [3]
+    run = train(small_recipe("max_steps=3", "evaluate_every=null"), store, tmp_path)
+    assert [evaluation.step for evaluation in run.progress.evaluations] == [3]
+
+
+def test_a_result_repeats_its_run_even_when_the_dataset_has_grown(
+    small_recipe, tmp_path, sample_rows, append_rows
+) -> None:
+    with open_store(tmp_path / "store") as store:
+        append_rows(store, sample_rows["train"][:40], "train", "en")
+        append_rows(store, sample_rows["dev"], "dev", "en")
+        first = train(small_recipe(), store, tmp_path / "first")
+        result = result_of(first)
+        append_rows(store, sample_rows["train"][40:], "train", "en")
+        recipe = recipe_from_json(json.loads(json.dumps(result["recipe"])))
+        again = train(recipe, store, tmp_path / "again")
+        grown = train(small_recipe(), store, tmp_path / "grown")
+    assert recipe.data.version == result["dataset"]["version"] < grown.data.dataset.version
+    assert losses(again) == losses(first) != losses(grown)
+    assert result_of(again)["scores"] == result["scores"]
+
+
+def test_another_seed_is_another_run(store, small_recipe, tmp_path) -> None:
+    first = train(small_recipe("max_steps=2"), store, tmp_path)
+    second = train(small_recipe("max_steps=2", "seed=1"), store, tmp_path)
+    assert losses(first) != losses(second)
+
+
+def test_matrices_derived_on_the_device_train_the_same(store, small_recipe, tmp_path) -> None:
+    long = "data.max_length=200"
+    host = train(small_recipe("max_steps=3", long), store, tmp_path)
+    device = train(small_recipe("max_steps=3", long, "matrices=device"), store, tmp_path)
+    assert losses(device) == losses(host)
+    with pytest.raises(SpecError, match="fills max_length=16"):
+        train(small_recipe("max_steps=3", "max_length=16", "matrices=device"), store, tmp_path)
+
+
+def test_the_separator_edge_reaches_the_trees(store, small_recipe, tmp_path) -> None:
+    published = train(small_recipe("max_steps=2"), store, tmp_path)
+    released = train(small_recipe("max_steps=2", "separator_edge=as_released"), store, tmp_path)
+    assert losses(released) != losses(published)
+
+
+@pytest.mark.parametrize("variant", ["as_published", "as_released"])
+def test_mixed_precision_starts_near_full_precision(
+    store, small_recipe, tmp_path, forget_accelerate, variant
+) -> None:
+    recipe = small_recipe("max_steps=2", f"gat={variant}", f"attention_bias={variant}")
+    exact = losses(train(recipe, store, tmp_path))[0]
+    forget_accelerate()
+    mixed = losses(train(with_settings(recipe, ["precision=bf16"]), store, tmp_path))[0]
+    assert mixed == pytest.approx(exact, rel=0.05)
+    assert mixed != exact
+
+
+def test_the_plain_encoder_trains_without_matrices(store, small_recipe, tmp_path) -> None:
+    run = train(small_recipe("max_steps=2", "use_syntax=false"), store, tmp_path)
+    assert not any("gat" in name for name, _ in run.model.named_parameters())
+    stream = run.data.training_stream(
+        run.recipe, run.accelerator.device, epoch=0, rank=0, world_size=1
+    )
+    batch = next(device_batches(stream, run.recipe, run.accelerator.device))
+    assert batch.distance_BLL is batch.depth_BL is batch.ancestor_BLL is None
+
+
+@pytest.mark.parametrize("name", list(RECIPES))
+def test_every_recipe_trains(name, store, tmp_path) -> None:
+    tiny = [
+        *("data.dataset=sample", "data.tokenizer=parsebank-wordpiece-en"),
+        *("encoder=parsebank-tiny", "weights=random", "max_steps=1", "batch_size=4"),
+    ]
+    run = train(with_settings(RECIPES[name](), tiny), store, tmp_path)
+    assert run.finished
+    assert len(run.progress.evaluations) == 1
+
+
+@pytest.mark.parametrize(
+    ("setting", "error", "message"),
+    [
+        ("data.dataset=nothing", UnknownDatasetError, "nothing"),
+        ("data.label=stance", UnknownNameError, "label of sample 'stance'"),
+        ("data.dev_split=test", UnknownDatasetError, "test"),
+        ("model.name=syntax_bert.v9", UnknownNameError, "syntax_bert.v9"),
+        ("model.encoder=/nowhere", ModelLoadError, "cannot load the encoder '/nowhere'"),
+        ("model.weights=pretrained", SpecError, "has no weights"),
+        ("data.max_length=600", SpecError, "512 positions"),
+        ("model.syntax_heads=9", SpecError, "syntax_heads is 9"),
+    ],
+)
+def test_what_does_not_fit_is_refused_by_name(
+    store, small_recipe, tmp_path, setting, error, message
+) -> None:
+    with pytest.raises(error, match=message):
+        train(small_recipe(setting), store, tmp_path)
+
+
+def test_an_encoder_with_too_few_pieces_is_refused(
+    store, small_recipe, tmp_path, bert_config
+) -> None:
+    AutoModel.from_config(bert_config).save_pretrained(tmp_path / "encoder")
+    recipe = small_recipe(f"encoder={tmp_path / 'encoder'}", "weights=pretrained")
+    with pytest.raises(SpecError, match="6000 pieces and the encoder embeds 60"):
+        train(recipe, store, tmp_path)
+
+
+def test_the_learning_rate_rises_then_falls_to_nothing() -> None:
+    options = TrainingOptions(learning_rate=1.0, warmup_steps=2)
+    assert [learning_rate(step, 6, options) for step in range(6)] == [0, 0.5, 1, 0.75, 0.5, 0.25]
+    published = TrainingOptions()
+    assert learning_rate(0, 100, published) == published.learning_rate
+
+
+def test_the_best_model_is_kept(store, small_recipe, tmp_path: Path) -> None:
+    run = train(small_recipe("max_steps=30", "evaluate_every=5"), store, tmp_path)
+    best = run.progress.best
+    assert best is not None
+    headlines = [evaluation.headline for evaluation in run.progress.evaluations]
+    assert best.headline == max(headlines)
+    assert best.step == run.progress.evaluations[headlines.index(max(headlines))].step
+    assert {path.name for path in tmp_path.iterdir()} == {"model"}
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
+def test_a_compiled_run_starts_like_an_eager_one(store, small_recipe, tmp_path) -> None:
+    eager = losses(train(small_recipe("max_steps=2"), store, tmp_path))
+    compiled = losses(train(small_recipe("max_steps=2", "compile=true"), store, tmp_path))
+    assert compiled == pytest.approx(eager, rel=0.1)
+
+
+@pytest.mark.slow
+def test_two_processes_share_every_epoch_and_resume_as_one(store_uri, tmp_path) -> None:
+    """Two gloo processes, then one that resumes their checkpoint."""
+    command = [
+        *("clients.cli", "train", "sample", "--store", store_uri, "--output", str(tmp_path)),
+        *("--set", "batch_size=8", "--set", "checkpoint_every=3", "--set", "log_every=1"),
+    ]
+    launch = ["torch.distributed.run", "--standalone", "--nproc_per_node=2", "-m"]
+    environment = {**os.environ, "ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1"}
+    for start, steps in ((launch, "6"), ([], "9")):
+        more = ["--set", f"max_steps={steps}", *(["--resume"] if not start else [])]
+        subprocess.run([sys.executable, "-m", *start, *command, *more], check=True, env=environment)
+    result = read_result(tmp_path)
+    assert result["steps"] == 9
+    assert result["examples"] == 6 * 16 + 3 * 8
+    assert result["environment"]["processes"] == 1

@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from syntax.errors import SpecError, UnknownNameError
+from trainer.recipes import RECIPES, ModelOptions, TrainingOptions
+from trainer.recipes.options import described, options, recipe_from_json, with_settings
+from trainer.switches import SYNTAX_MBERT, check_variant
+
+
+@pytest.mark.parametrize("name", list(RECIPES))
+def test_every_recipe_says_what_it_is_and_survives_json(name) -> None:
+    recipe = RECIPES[name]()
+    assert recipe.name == name
+    assert RECIPES[name].__doc__
+    assert recipe_from_json(json.loads(json.dumps(recipe.to_json()))) == recipe
+
+
+@pytest.mark.parametrize(("name", "delta", "alpha"), [("xnli", 4, 0.0), ("pawsx", 4, 0.5)])
+def test_published_hyper_parameters(name, delta, alpha) -> None:
+    """Ahmad et al. 2021, table 4."""
+    recipe = RECIPES[name]()
+    model, training = recipe.model, recipe.training
+    assert (model.max_distance, model.structure_weight) == (delta, alpha)
+    assert (model.gat_layers, model.gat_heads, model.gat_head_size) == (4, 4, 64)
+    assert (model.syntax_heads, model.syntax_layers) == (1, None)
+    assert (training.learning_rate, training.epsilon, training.weight_decay) == (2e-5, 1e-8, 0.0)
+    assert (training.batch_size, training.epochs, training.clip_norm) == (32, 5, 1.0)
+    assert (training.warmup_steps, training.evaluate_every) == (0, 2000)
+    assert recipe.data.max_length == 128
+
+
+@pytest.mark.parametrize("switch", SYNTAX_MBERT, ids=lambda switch: switch.option)
+def test_every_switch_is_published_by_default_and_released_on_demand(switch) -> None:
+    section, name = switch.option.split(".")
+    for recipe in ("xnli", "pawsx"):
+        assert getattr(getattr(RECIPES[recipe](), section), name) == "as_published"
+        released = RECIPES[f"{recipe}-as-released"]()
+        assert getattr(getattr(released, section), name) == "as_released"
+        assert released.model.structure_weight == 1.0
+
+
+def test_every_option_of_a_variant_is_a_listed_switch() -> None:
+    variants = {key for key, kind in options().items() if "as_published" in str(kind)}
+    assert variants == {switch.option for switch in SYNTAX_MBERT}
+
+
+def test_settings_are_dotted_or_bare_and_typed() -> None:
+    recipe = with_settings(
+        RECIPES["sample"](),
+        [
+            *("model.max_distance=7", "learning_rate=1", "syntax_layers=[0, 1]", "lang=de"),
+            *("use_syntax=false", "max_steps=null", "data.version=3", "gat=as_released"),
+            "dataset = 2024",
+        ],
+    )
+    assert recipe.model.max_distance == 7
+    assert recipe.training.learning_rate == 1.0
+    assert isinstance(recipe.training.learning_rate, float)
+    assert recipe.model.syntax_layers == (0, 1)
+    assert recipe.data.lang == "de"
+    assert recipe.model.use_syntax is False
+    assert recipe.training.max_steps is None
+    assert recipe.data.version == 3
+    assert recipe.model.gat == "as_released"
+    assert recipe.data.dataset == "2024"
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("epochs", "has no '='"),
+        ("epochs=many", "training.epochs cannot be 'many'; it is int"),
+        ("epochs=2.5", "training.epochs cannot be 2.5"),
+        ("epochs=true", "training.epochs cannot be True"),
+        ("use_syntax=1", "model.use_syntax cannot be 1; it is bool"),
+        ("gat=published", "it is one of 'as_published', 'as_released'"),
+        ("max_steps=x", "it is int or null"),
+        ("syntax_layers=[x]", r"cannot be '\[x\]'"),
+        ("batch_size=0", "training.batch_size is 0; it must be at least 1"),
+        ("max_steps=0", "training.max_steps is 0"),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused_by_name(setting, message) -> None:
+    with pytest.raises(SpecError, match=message):
+        with_settings(RECIPES["sample"](), [setting])
+
+
+def test_an_unknown_option_gets_a_suggestion() -> None:
+    with pytest.raises(UnknownNameError, match=r"Did you mean 'model\.max_distance'"):
+        with_settings(RECIPES["sample"](), ["model.max_distanse=3"])
+
+
+@pytest.mark.parametrize("content", [{}, {"name": "x", "task": "y", "data": None}])
+def test_what_is_no_recipe_is_refused(content) -> None:
+    with pytest.raises(SpecError, match="no recipe"):
+        recipe_from_json(content)
+
+
+def test_a_recipe_of_a_newer_release_is_refused_by_option() -> None:
+    content = RECIPES["sample"]().to_json()
+    content["model"]["hyperbolic"] = True
+    with pytest.raises(UnknownNameError, match=r"model\.hyperbolic"):
+        recipe_from_json(content)
+
+
+def test_every_option_is_described() -> None:
+    rows = {key: (kind, value) for key, kind, value in described(RECIPES["xnli"]())}
+    assert rows["model.structure_weight"] == ("float", 0.0)
+    assert rows["training.precision"] == ("one of 'fp32', 'bf16', 'fp16'", "fp32")
+    assert len(rows) == len(options())
+
+
+@pytest.mark.parametrize("kind", [ModelOptions, TrainingOptions])
+def test_every_option_is_documented_where_it_is_defined(kind) -> None:
+    for name in kind.__dataclass_fields__:
+        assert name in (kind.__doc__ or ""), name
+
+
+def test_a_variant_has_two_settings() -> None:
+    check_variant("gat", "as_published")
+    with pytest.raises(SpecError, match="gat is 'other'"):
+        check_variant("gat", "other")

@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from trainer.models.config import SyntaxBertConfig
+from trainer.objectives import OBJECTIVES
+from trainer.objectives.structure import DepthProbe, DistanceProbe
+
+WIDTH, RANK = 6, 3
+
+
+def slow_distance_loss(probe: DistanceProbe, states, batch, power: int) -> float:
+    """Ahmad et al. (2021): 1/n^2 of the summed |D^power - ||B(g_i - g_j)||^2|, by loops."""
+    total = 0.0
+    for row, size in enumerate(batch.lengths_B.tolist()):
+        for i in range(size):
+            for j in range(size):
+                path = int(batch.distances()[row, i, j])
+                if path != batch.unreachable:
+                    difference = (states[row, i] - states[row, j]) @ probe.projection_GR
+                    found = float((difference * difference).sum())
+                    total += abs(found - path**power) / size**2
+    return total / len(batch)
+
+
+def slow_depth_loss(probe: DepthProbe, states, batch) -> float:
+    total = 0.0
+    for row, size in enumerate(batch.lengths_B.tolist()):
+        for i in range(size):
+            others = [j for j in range(size) if batch.distances()[row, i, j] != 255 and j != i]
+            if others:
+                found = float((states[row, i] @ probe.projection_GR).square().sum())
+                total += abs(found - int(batch.depths()[row, i])) / size
+    return total / len(batch)
+
+
+@pytest.fixture
+def forest(make_batch):
+    return make_batch(roots=0.3, pad=2)
+
+
+@pytest.fixture
+def states(forest) -> torch.Tensor:
+    return 5 * torch.randn(*forest.input_ids_BL.shape, WIDTH)
+
+
+@torch.no_grad()
+def test_the_published_target_is_the_squared_distance(forest, states) -> None:
+    """Fails on the release, which compares a squared norm with the distance itself."""
+    published = DistanceProbe(WIDTH, RANK)
+    expected = slow_distance_loss(published, states, forest, power=2)
+    assert float(published(states, forest)) == pytest.approx(expected, rel=1e-4)
+    released = DistanceProbe(WIDTH, RANK, "as_released")
+    released.load_state_dict(published.state_dict())
+    assert float(released(states, forest)) != pytest.approx(expected, rel=1e-2)
+    expected = slow_distance_loss(published, states, forest, power=1)
+    assert float(released(states, forest)) == pytest.approx(expected, rel=1e-4)
+
+
+@torch.no_grad()
+def test_the_depth_loss_equals_its_slow_twin(forest, states) -> None:
+    probe = DepthProbe(WIDTH, RANK)
+    expected = slow_depth_loss(probe, states, forest)
+    assert float(probe(states, forest)) == pytest.approx(expected, rel=1e-4)
+
+
+def config() -> SyntaxBertConfig:
+    return SyntaxBertConfig(gat_heads=1, gat_head_size=WIDTH, probe_rank=RANK)
+
+
+@pytest.mark.parametrize("name", list(OBJECTIVES))
+@torch.no_grad()
+def test_every_objective_is_blind_to_padding(name, forest, states) -> None:
+    objective = OBJECTIVES[name](config())
+    before = objective(states, forest)
+    noise = states.masked_fill(~forest.attention_mask_BL[..., None], 1e3)
+    assert torch.equal(objective(noise, forest), before)
+
+
+@pytest.mark.parametrize("name", list(OBJECTIVES))
+@torch.no_grad()
+def test_every_objective_is_the_mean_over_examples(name, forest, states, take_row) -> None:
+    objective = OBJECTIVES[name](config())
+    alone = [take_row(forest, row) for row in range(len(forest))]
+    each = [
+        objective(states[row : row + 1, : example.input_ids_BL.shape[1]], example)
+        for row, example in enumerate(alone)
+    ]
+    assert float(objective(states, forest)) == pytest.approx(float(sum(each)) / len(each))
+
+
+@pytest.mark.parametrize("name", list(OBJECTIVES))
+def test_every_objective_teaches_the_states(name, forest, states) -> None:
+    objective = OBJECTIVES[name](config())
+    states.requires_grad_()
+    objective(states, forest).backward()
+    assert states.grad is not None
+    assert states.grad.isfinite().all()
+    assert states.grad.any()
+
+
+@torch.no_grad()
+def test_half_precision_autocast_leaves_the_losses_exact(forest, states) -> None:
+    probe = DistanceProbe(WIDTH, RANK)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert torch.equal(probe(states, forest), probe(states.clone(), forest))
+    whole = probe(states, forest)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert torch.equal(probe(states, forest), whole)

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from syntax.errors import SpecError
+from syntax.examples import LabelSpec
+from trainer.models.syntax_bert import SyntaxClassification
+from trainer.tasks import TASKS
+from trainer.tasks.sequence_classification import ClassificationScorer, classification_scores
+
+NAMES = ("entailment", "neutral", "contradiction")
+
+
+def slow_f1(gold: list[int], predicted: list[int], index: int) -> float:
+    """By counting, as in the definition."""
+    pairs = list(zip(gold, predicted, strict=True))
+    hits = sum(g == p == index for g, p in pairs)
+    wrong = sum(p == index != g for g, p in pairs)
+    missed = sum(g == index != p for g, p in pairs)
+    return 2 * hits / (2 * hits + wrong + missed) if hits else 0.0
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=30))
+def test_scores_equal_their_definitions(pairs) -> None:
+    gold, predicted = [g for g, _ in pairs], [p for _, p in pairs]
+    scores = classification_scores(np.array(gold), np.array(predicted), 0.0, NAMES)
+    assert scores.accuracy == pytest.approx(sum(g == p for g, p in pairs) / len(pairs))
+    f1 = [slow_f1(gold, predicted, index) for index in range(3)]
+    assert [scores.per_class[name].f1 for name in NAMES] == pytest.approx(f1)
+    assert scores.macro_f1 == pytest.approx(sum(f1) / 3)
+    assert sum(map(sum, scores.confusion)) == scores.examples == len(pairs)
+    assert [sum(row) for row in scores.confusion] == [gold.count(index) for index in range(3)]
+
+
+def test_examples_without_a_label_are_not_scored() -> None:
+    scores = classification_scores(np.array([-1, 1]), np.array([0, 1]), 0.0, NAMES)
+    assert (scores.examples, scores.accuracy) == (1, 1.0)
+    empty = classification_scores(np.array([-1]), np.array([0]), 0.0, NAMES)
+    assert (empty.examples, empty.accuracy) == (0, 0.0)
+
+
+def test_the_scorer_weighs_batches_by_their_labelled_examples(make_batch) -> None:
+    scorer = ClassificationScorer("label", NAMES)
+    logits = torch.eye(3)
+    for loss, labels in ((1.0, [0, 1, 2]), (4.0, [0, -1, -1]), (float("nan"), [-1, -1, -1])):
+        batch = make_batch()
+        batch.labels["label"][:] = torch.tensor(labels)
+        scorer.add(SyntaxClassification(task_loss=torch.tensor(loss), logits=logits), batch)
+    scores = scorer.scores()
+    assert scores.loss == pytest.approx((3 * 1.0 + 1 * 4.0) / 4)
+    assert scores.headline == scores.accuracy == 1.0
+    assert scores.examples == 4
+
+
+@pytest.mark.parametrize("name", list(TASKS))
+def test_every_task_names_its_metric_and_reports_it(name, make_batch) -> None:
+    task = TASKS[name]()
+    scorer = task.scorer("label", NAMES)
+    batch = make_batch()
+    output = SyntaxClassification(task_loss=torch.tensor(1.0), logits=torch.eye(3))
+    scorer.add(output, batch)
+    content = scorer.scores().to_json()
+    assert content[task.metric] == scorer.scores().headline
+    assert content["loss"] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("name", list(TASKS))
+def test_every_task_refuses_a_label_of_another_kind(name) -> None:
+    with pytest.raises(SpecError, match="'score' is of kind 'float'"):
+        TASKS[name]().check(LabelSpec("score", "float"))

@@ -1,0 +1,162 @@
+"""One batch, from the stream's NumPy arrays to a model's ``forward``.
+
+Letters in shapes: ``B`` examples, ``L`` wordpieces of the longest example.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from syntax.errors import SpecError
+
+UNREACHABLE = {torch.uint8: 255, torch.int32: 65535}
+"""The distance that means "no path", by dtype; padding carries it too."""
+
+_FROM_STREAM = {
+    "input_ids_BL": "input_ids",
+    "attention_mask_BL": "attention_mask",
+    "token_type_ids_BL": "token_type_ids",
+    "special_tokens_mask_BL": "special_tokens_mask",
+    "upos_BL": "upos",
+    "deprel_BL": "deprel",
+    "parents_BL": "parents",
+    "lengths_B": "lengths",
+    "depth_BL": "depth",
+    "distance_BLL": "distance",
+    "ancestor_BLL": "ancestor",
+}
+_OPTIONAL = frozenset({"depth_BL", "distance_BLL", "ancestor_BLL"})
+
+
+@dataclass(frozen=True, slots=True)
+class SyntaxBatch:
+    """Padded examples with their trees; the only thing that a model takes.
+
+    Small integers stay small until they are used, because every byte crosses the bus to the
+    device. The matrices are optional: a stream may leave them out (see `trainer.derive`).
+
+    Attributes:
+        input_ids_BL, token_type_ids_BL: int64.
+        attention_mask_BL: bool, true on real positions.
+        special_tokens_mask_BL: bool, true on [CLS], [SEP] and their like.
+        upos_BL, deprel_BL: uint8 ids of `syntax.ud`, 0 on specials and padding.
+        parents_BL: int32, -1 at roots, isolated pieces and padding.
+        lengths_B: int32, real positions of each example.
+        depth_BL: uint8 or int32, edges from the root; 0 on padding.
+        distance_BLL: uint8 or int32, edges on the path; `unreachable` without one.
+        ancestor_BLL: bool, ``[i, j]``: j is i or an ancestor of i.
+        labels: Label columns by name; int64 class ids or float32 values, one per example.
+        example_ids: Names of the examples.
+
+    Raises:
+        SpecError: A tensor's shape contradicts ``input_ids_BL``.
+    """
+
+    input_ids_BL: Tensor
+    attention_mask_BL: Tensor
+    token_type_ids_BL: Tensor
+    special_tokens_mask_BL: Tensor
+    upos_BL: Tensor
+    deprel_BL: Tensor
+    parents_BL: Tensor
+    lengths_B: Tensor
+    depth_BL: Tensor | None
+    distance_BLL: Tensor | None
+    ancestor_BLL: Tensor | None
+    labels: Mapping[str, Tensor]
+    example_ids: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        B, L = self.input_ids_BL.shape
+        expected = {"BLL": (B, L, L), "BL": (B, L), "B": (B,)}
+        for name in _FROM_STREAM:
+            tensor = getattr(self, name)
+            if tensor is not None and tuple(tensor.shape) != expected[name.rpartition("_")[2]]:
+                raise SpecError(
+                    f"{name} has shape {tuple(tensor.shape)}, but {B} examples of {L} pieces came"
+                )
+
+    @classmethod
+    def from_numpy(cls, arrays: Mapping[str, Any], labels: Sequence[str] = ()) -> SyntaxBatch:
+        """Wrap what a `featurestore` stream yields; arrays are shared, not copied, where possible.
+
+        Args:
+            arrays: The stream's mapping (`syntax.assembly.assemble_batch` gives its keys).
+            labels: Names of the label columns to carry.
+        """
+        tensors: dict[str, Any] = {
+            name: None if key not in arrays and name in _OPTIONAL else _tensor(arrays[key])
+            for name, key in _FROM_STREAM.items()
+        }
+        return cls(
+            **tensors,
+            labels={name: _tensor(arrays[name]) for name in labels},
+            example_ids=tuple(arrays.get("example_id", ())),
+        )
+
+    def __len__(self) -> int:
+        return int(self.input_ids_BL.shape[0])
+
+    @property
+    def unreachable(self) -> int:
+        """The value in ``distance_BLL`` of a pair without a path, and of padding."""
+        return UNREACHABLE[self.distances().dtype]
+
+    @property
+    def reachable_BLL(self) -> Tensor:
+        """True where both positions are real and a path joins them."""
+        return self.distances() != self.unreachable
+
+    def distances(self) -> Tensor:
+        """``distance_BLL``, for a model that cannot do without.
+
+        Raises:
+            SpecError: The batch was streamed without.
+        """
+        return _required("distance", self.distance_BLL)
+
+    def depths(self) -> Tensor:
+        """``depth_BL``, for a model that cannot do without.
+
+        Raises:
+            SpecError: The batch was streamed without.
+        """
+        return _required("depth", self.depth_BL)
+
+    def pin_memory(self) -> SyntaxBatch:
+        """A copy in page-locked memory, from which copies to a GPU need not wait."""
+        return self._map(Tensor.pin_memory)
+
+    def to(self, device: torch.device | str, non_blocking: bool = False) -> SyntaxBatch:
+        """The same batch on ``device``."""
+        return self._map(lambda tensor: tensor.to(device, non_blocking=non_blocking))
+
+    def _map(self, change: Callable[[Tensor], Tensor]) -> SyntaxBatch:
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        changed: dict[str, Any] = {
+            name: change(value) for name, value in values.items() if isinstance(value, Tensor)
+        }
+        labels = {name: change(value) for name, value in self.labels.items()}
+        return replace(self, **changed, labels=labels)
+
+
+def _required(matrix: str, tensor: Tensor | None) -> Tensor:
+    if tensor is None:
+        raise SpecError(
+            f"this batch carries no {matrix}; stream it (matrices=({matrix!r}, ...)) or derive it "
+            "on the device (trainer.derive)"
+        )
+    return tensor
+
+
+def _tensor(array: np.ndarray[Any, Any]) -> Tensor:
+    # torch has almost no arithmetic for uint16, and warns about memory it may not write to.
+    if array.dtype == np.uint16:
+        array = array.astype(np.int32)
+    return torch.from_numpy(np.require(array, requirements="W"))

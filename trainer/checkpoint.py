@@ -1,0 +1,118 @@
+"""Checkpoints: everything that a run needs to go on as if it had never stopped.
+
+A checkpoint is one folder, written beside the old one and then put in its place, so that a crash
+while writing costs nothing. It holds weights, optimizer, schedule, loss scale, position in the
+data, and the state of every random generator of each process.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import torch
+
+from syntax.errors import SpecError
+
+FORMAT: Final = 1
+
+
+def new_folder(folder: Path) -> Path:
+    """Where the next content of ``folder`` is written, until `publish_new`."""
+    return folder.with_name(f"{folder.name}.new")
+
+
+def clear_new(folder: Path) -> None:
+    """Clear away what a crash may have left; one process does so before any writes."""
+    shutil.rmtree(new_folder(folder), ignore_errors=True)
+
+
+def publish_new(folder: Path) -> None:
+    """Put what was written to `new_folder` in the place of ``folder``."""
+    old = _old_folder(folder)
+    shutil.rmtree(old, ignore_errors=True)
+    if folder.exists():
+        folder.rename(old)
+    new_folder(folder).rename(folder)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def save_checkpoint(folder: Path, state: Mapping[str, Any] | None, rank: int) -> None:
+    """Write one process's part beside the previous checkpoint; `publish_new` follows.
+
+    Args:
+        folder: Where the checkpoint is to lie.
+        state: State dicts and plain values, from the main process; None from the others.
+        rank: Of this process.
+    """
+    part = new_folder(folder)
+    part.mkdir(parents=True, exist_ok=True)
+    torch.save(random_state(), part / f"random-{rank}.pt")
+    if state is not None:
+        torch.save({"format": FORMAT, **state}, part / "state.pt")
+
+
+def find_checkpoint(folder: Path) -> Path:
+    """The newest whole checkpoint: the published one, or the one being replaced at a crash.
+
+    Raises:
+        SpecError: There is none.
+    """
+    for candidate in (folder, _old_folder(folder)):
+        if (candidate / "state.pt").exists():
+            return candidate
+    raise SpecError(
+        f"there is no checkpoint in {folder.parent} to resume from; train with "
+        "training.checkpoint_every, or start anew without --resume"
+    )
+
+
+def load_checkpoint(folder: Path) -> dict[str, Any]:
+    """The state that the main process saved, its tensors in main memory.
+
+    Raises:
+        SpecError: Another release wrote it.
+    """
+    state: dict[str, Any] = torch.load(folder / "state.pt", map_location="cpu", weights_only=True)
+    if state["format"] != FORMAT:
+        raise SpecError(f"{folder} has format {state['format']}; this release reads {FORMAT}")
+    return state
+
+
+def load_random_state(folder: Path, rank: int) -> dict[str, Any] | None:
+    """This process's generators; ``None`` for a process that the saved run did not have."""
+    path = folder / f"random-{rank}.pt"
+    if not path.exists():
+        return None
+    state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+    return state
+
+
+def _old_folder(folder: Path) -> Path:
+    return folder.with_name(f"{folder.name}.old")
+
+
+def random_state() -> dict[str, Any]:
+    """The state of Python's, NumPy's and torch's generators, as plain values and tensors."""
+    kind, keys, *rest = np.random.get_state(legacy=True)
+    cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
+    return {
+        "python": random.getstate(),
+        "numpy": [kind, np.asarray(keys).tolist(), *rest],
+        "torch": torch.get_rng_state(),
+        "cuda": cuda,
+    }
+
+
+def set_random_state(state: Mapping[str, Any]) -> None:
+    """Put the generators where `random_state` found them."""
+    random.setstate(state["python"])
+    kind, keys, *rest = state["numpy"]
+    np.random.set_state((kind, np.array(keys, np.uint32), *rest))
+    torch.set_rng_state(state["torch"])
+    if state["cuda"] and torch.cuda.device_count() == len(state["cuda"]):
+        torch.cuda.set_rng_state_all(state["cuda"])

@@ -1,0 +1,188 @@
+"""``parsebank train`` and ``parsebank evaluate``."""
+
+from __future__ import annotations
+
+import json
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from trainer.recipes.base import Recipe
+
+Store = Annotated[
+    str, typer.Option("--store", envvar="PARSEBANK_STORE", help="Folder or URL of the store.")
+]
+
+
+def train(
+    recipe: Annotated[
+        str | None,
+        typer.Argument(help="Name of a recipe, or the result.json of a run to repeat."),
+    ] = None,
+    store: Store = "./parsebank-data",
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Change an option; may be repeated."),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="Folder for the result; runs/RECIPE-seedN by default.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Short for --set training.seed=N.")] = None,
+    max_steps: Annotated[
+        int | None, typer.Option(help="Short for --set training.max_steps=N.")
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on from the checkpoint in the output folder.")
+    ] = False,
+    show_list: Annotated[bool, typer.Option("--list", help="List the recipes and exit.")] = False,
+    describe: Annotated[
+        bool, typer.Option("--describe", help="Show every option of the recipe and exit.")
+    ] = False,
+) -> None:
+    """Train a recipe's model on stored features, and write result.json and result.md."""
+    if show_list:
+        return _list_recipes()
+    chosen = _chosen(recipe, settings or [], seed, max_steps)
+    if describe:
+        return _describe(chosen)
+    _require_training()
+    return _train(chosen, store, output or _default_output(chosen), resume)
+
+
+def evaluate(
+    run: Annotated[Path, typer.Argument(help="Output folder of a run.")],
+    store: Store = "./parsebank-data",
+    split: Annotated[str, typer.Option(help="Split to score on.")] = "test",
+    lang: Annotated[
+        list[str] | None,
+        typer.Option(help="Language to score on; may be repeated. All of the split by default."),
+    ] = None,
+    any_parser: Annotated[
+        bool, typer.Option("--any-parser", help="Accept trees of other parsers than in training.")
+    ] = False,
+) -> None:
+    """Score a trained model on stored languages: accuracy by language, and the transfer gap."""
+    _require_training()
+    from rich.console import Console
+    from rich.table import Table
+    from transformers.utils.logging import disable_progress_bar
+
+    from featurestore import open_store
+    from trainer.transfer import evaluate_run
+
+    disable_progress_bar()
+    with open_store(store) as opened:
+        scored = evaluate_run(run, opened, split, lang or [], any_parser=any_parser)
+    table = Table("language", "examples", scored.metric, title=f"{scored.dataset}, {split}")
+    for row in scored.rows():
+        table.add_row(*row)
+    Console().print(table)
+    path = run / f"evaluation-{split}.json"
+    path.write_text(json.dumps(scored.to_json(), indent=2, ensure_ascii=False) + "\n", "utf-8")
+    typer.echo(f"Every number is in {path}")
+
+
+def register(app: typer.Typer) -> None:
+    """Add this package's commands."""
+    app.command()(train)
+    app.command()(evaluate)
+
+
+def _list_recipes() -> None:
+    from trainer.recipes import RECIPES
+
+    width = max(map(len, RECIPES))
+    for name, make in RECIPES.items():
+        typer.echo(f"{name:{width}}  {(make.__doc__ or '').partition(chr(10))[0]}")
+
+
+def _chosen(
+    name: str | None, settings: list[str], seed: int | None, max_steps: int | None
+) -> Recipe:
+    from syntax.errors import SpecError
+    from trainer.recipes import RECIPES
+    from trainer.recipes.options import with_settings
+    from trainer.results import recipe_of
+
+    if name is None:
+        raise SpecError(f"which recipe? Known: {', '.join(RECIPES)}; see parsebank train --list")
+    recipe = recipe_of(Path(name)) if name.endswith(".json") else RECIPES[name]()
+    short = {"training.seed": seed, "training.max_steps": max_steps}
+    given = [f"{key}={value}" for key, value in short.items() if value is not None]
+    return with_settings(recipe, [*settings, *given])
+
+
+def _describe(recipe: Recipe) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from trainer.recipes.options import described
+
+    table = Table("option", "value", "may be", title=f"{recipe.name} ({recipe.task})")
+    for key, kind, value in described(recipe):
+        table.add_row(key, json.dumps(value), kind)
+    Console().print(table)
+
+
+def _default_output(recipe: Recipe) -> Path:
+    return Path("runs") / f"{recipe.name}-seed{recipe.training.seed}"
+
+
+def _train(recipe: Recipe, store: str, output: Path, resume: bool) -> None:
+    from rich.console import Console
+    from transformers.utils.logging import disable_progress_bar
+
+    from featurestore import open_store
+    from trainer.loop import train as run_recipe
+    from trainer.observers import TensorBoard, progress_bar
+    from trainer.report import result_of
+    from trainer.results import write_result
+    from trainer.tasks import TASKS
+
+    _check_free(output, resume)
+    disable_progress_bar()
+    console = Console()
+    with (
+        open_store(store) as opened,
+        TensorBoard(output / "tensorboard") as board,
+        progress_bar(console, TASKS[recipe.task]().metric) as bar,
+    ):
+        run = run_recipe(recipe, opened, output, resume=resume, observers=(board, bar))
+    if run.accelerator.is_main_process:
+        result = result_of(run)
+        write_result(result, output)
+        _summarise(console, result, output)
+
+
+def _check_free(output: Path, resume: bool) -> None:
+    from syntax.errors import SpecError
+    from trainer.results import RESULT
+
+    if not resume and (output / RESULT).exists():
+        raise SpecError(
+            f"{output} already holds the result of a run; give another --output, or --resume"
+        )
+
+
+def _summarise(console: Any, result: dict[str, Any], output: Path) -> None:
+    metric = result["metric"]
+    console.print(
+        f"{result['steps']} steps, {result['examples_per_second']:.0f} examples/s, "
+        f"loss {result['loss_start']:.4f} to {result['loss_end']:.4f}, "
+        f"dev {metric} {result[metric]:.4f}; {output / 'result.md'} has the rest",
+        soft_wrap=True,
+    )
+
+
+def _require_training() -> None:
+    from syntax.errors import MissingExtraError
+
+    missing = [name for name in ("torch", "accelerate") if find_spec(name) is None]
+    if missing:
+        raise MissingExtraError(
+            f'training needs {" and ".join(missing)}; run: pip install "parsebank[train]"',
+            missing=missing,
+        )

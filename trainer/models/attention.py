@@ -1,0 +1,135 @@
+"""Syntax in stock encoders' attention, through transformers' attention interface.
+
+No modelling code is forked: an encoder built with one of our two implementations hands the
+keyword ``syntax`` down to its attention function, which adds a layer's biases before the stock
+computation. Without that keyword an encoder computes exactly what the stock one does.
+
+Letters in shapes: ``B`` examples, ``N`` heads, ``K`` syntactic heads (the first of the N), ``L``
+wordpieces, ``D`` head size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from transformers import AttentionInterface, AttentionMaskInterface
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
+from transformers.masking_utils import eager_mask, sdpa_mask
+
+from syntax.errors import SpecError
+
+SDPA: Final = "parsebank_sdpa"
+EAGER: Final = "parsebank_eager"
+"""Slower, but gives the attention weights; what tests compare `SDPA` with."""
+
+
+@dataclass(frozen=True, slots=True)
+class LayerSyntax:
+    """What syntax adds to the attention of one layer; absent parts add nothing.
+
+    Attributes:
+        query_BKLD, key_BKLD, value_BKLD: Added to the states of the first K heads.
+        score_BNLL: Added to the scaled scores before the softmax; broadcast over B, N and rows.
+    """
+
+    query_BKLD: Tensor | None = None
+    key_BKLD: Tensor | None = None
+    value_BKLD: Tensor | None = None
+    score_BNLL: Tensor | None = None
+
+
+EncoderSyntax: TypeAlias = Sequence[LayerSyntax | None]
+"""One entry per layer of the encoder; ``None`` leaves a layer as it is."""
+
+Attention: TypeAlias = Callable[..., tuple[Tensor, Tensor | None]]
+
+
+def with_syntax(attention: Attention) -> Attention:
+    """An attention function of transformers that also reads the keyword ``syntax``."""
+
+    def forward(
+        module: nn.Module,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        attention_mask: Tensor | None,
+        *,
+        syntax: EncoderSyntax | None = None,
+        **options: Any,
+    ) -> tuple[Tensor, Tensor | None]:
+        layer = None if syntax is None else syntax[int(module.layer_idx)]  # type: ignore[arg-type]
+        if layer is not None:
+            query = _add_to_first_heads(query, layer.query_BKLD)
+            key = _add_to_first_heads(key, layer.key_BKLD)
+            value = _add_to_first_heads(value, layer.value_BKLD)
+            attention_mask = _add_to_mask(attention_mask, layer.score_BNLL, query.dtype)
+        return attention(module, query, key, value, attention_mask, **options)
+
+    return forward
+
+
+def eager_attention(
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    *,
+    scaling: float | None = None,
+    dropout: float = 0.0,
+    **_options: Any,
+) -> tuple[Tensor, Tensor]:
+    """Scaled dot-product attention, spelt out (Vaswani et al. 2017, equation 1).
+
+    Returns:
+        The heads' outputs, *shape* (B, L, N, D), and the attention weights, (B, N, L, L).
+    """
+    scores_BNLL = query @ key.transpose(2, 3) * (scaling or query.shape[-1] ** -0.5)
+    if attention_mask is not None:
+        scores_BNLL = scores_BNLL + attention_mask
+    weights_BNLL = F.dropout(scores_BNLL.softmax(-1), dropout, module.training)
+    return (weights_BNLL @ value).transpose(1, 2).contiguous(), weights_BNLL
+
+
+def check_reads_syntax(implementation: str | None) -> None:
+    """Refuse an attention implementation that would drop the keyword ``syntax`` in silence.
+
+    Raises:
+        SpecError: The implementation is not one of ours.
+    """
+    if implementation not in (SDPA, EAGER):
+        raise SpecError(
+            f"the encoder's attention implementation is {implementation!r}, which ignores syntax; "
+            f"build it with attn_implementation={SDPA!r} or {EAGER!r}, or set use_syntax=False"
+        )
+
+
+def _add_to_first_heads(states_BNLD: Tensor, bias_BKLD: Tensor | None) -> Tensor:
+    if bias_BKLD is None:
+        return states_BNLD
+    rest = states_BNLD.shape[1] - bias_BKLD.shape[1]
+    return states_BNLD + F.pad(bias_BKLD, (0, 0, 0, 0, 0, rest)).to(states_BNLD.dtype)
+
+
+def _add_to_mask(mask: Tensor | None, score_BNLL: Tensor | None, dtype: torch.dtype) -> Any:
+    if score_BNLL is None:
+        return mask
+    score_BNLL = score_BNLL.to(dtype)
+    if mask is None:
+        return score_BNLL
+    if mask.dtype == torch.bool:
+        return torch.where(mask, score_BNLL, torch.finfo(dtype).min)
+    return mask + score_BNLL
+
+
+# The mask functions go under the same names: without them transformers builds no mask at all for
+# an unknown implementation, and padding takes part in the attention without a word.
+AttentionInterface.register(SDPA, with_syntax(sdpa_attention_forward))
+AttentionMaskInterface.register(SDPA, sdpa_mask)
+AttentionInterface.register(EAGER, with_syntax(eager_attention))
+AttentionMaskInterface.register(EAGER, eager_mask)

@@ -1,0 +1,34 @@
+"""Auxiliary losses by name: what syntax states must be able to tell.
+
+An objective is a module whose ``forward(states_BLG, batch)`` gives a scalar loss, averaged over
+examples, blind to padding. To add one, write the module and add a line to `OBJECTIVES`; the
+contract test runs over the registry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from torch import Tensor, nn
+
+from syntax.registry import Registry
+from trainer.batch import SyntaxBatch
+from trainer.models.config import SyntaxBertConfig
+from trainer.objectives.structure import DepthProbe, DistanceProbe
+
+
+class Objective(Protocol):
+    """An auxiliary loss over syntax states."""
+
+    def __call__(self, states_BLG: Tensor, batch: SyntaxBatch) -> Tensor:
+        """The loss, a scalar; ``states_BLG`` are finite everywhere, meaningless on padding."""
+        ...
+
+
+OBJECTIVES: Registry[Callable[[SyntaxBertConfig], nn.Module]] = Registry("objective")
+OBJECTIVES.add(
+    "tree_distance.v1",
+    lambda config: DistanceProbe(config.syntax_size, config.probe_rank, config.probe_target),
+)
+OBJECTIVES.add("tree_depth.v1", lambda config: DepthProbe(config.syntax_size, config.probe_rank))

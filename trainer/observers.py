@@ -1,0 +1,89 @@
+"""Who is told how a run goes: TensorBoard, and the person who waits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from torch.utils.tensorboard import SummaryWriter
+
+from trainer.progress import Evaluation, Report
+
+
+class TensorBoard:
+    """Writes every report and evaluation as scalars, by step."""
+
+    def __init__(self, folder: Path) -> None:
+        self._writer = SummaryWriter(str(folder))
+
+    def __call__(self, event: Report | Evaluation) -> None:
+        """Take one event."""
+        for name, value in _scalars(event).items():
+            self._writer.add_scalar(name, value, event.step)
+
+    def __enter__(self) -> TensorBoard:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._writer.close()
+
+
+@contextmanager
+def progress_bar(console: Console, metric: str) -> Iterator[Bar]:
+    """A bar with loss, examples a second and the share of time spent waiting for data."""
+    columns = (
+        TextColumn("training"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.description}"),
+    )
+    with Progress(*columns, console=console) as progress:
+        yield Bar(progress, metric)
+
+
+class Bar:
+    """Shows events on a rich progress bar; evaluations stay above it, one line each."""
+
+    def __init__(self, progress: Progress, metric: str) -> None:
+        self._progress, self._metric = progress, metric
+        self._task = progress.add_task("", total=None)
+
+    def __call__(self, event: Report | Evaluation) -> None:
+        """Take one event."""
+        if isinstance(event, Evaluation):
+            self._progress.console.print(
+                f"step {event.step}: dev {self._metric} {event.headline:.4f}", highlight=False
+            )
+            return
+        self._progress.update(
+            self._task,
+            completed=event.step,
+            total=event.total_steps,
+            description=(
+                f"loss {event.losses['loss']:.4f}  {event.examples_per_second:.0f} examples/s  "
+                f"data wait {event.data_share:.1%}"
+            ),
+        )
+
+
+def _scalars(event: Report | Evaluation) -> dict[str, float]:
+    if isinstance(event, Evaluation):
+        numbers = {name: value for name, value in event.scores.items() if isinstance(value, float)}
+        return {f"dev/{name}": value for name, value in numbers.items()}
+    losses = {f"train/{name}": value for name, value in event.losses.items()}
+    return {
+        **losses,
+        "train/learning_rate": event.learning_rate,
+        "speed/examples_per_second": event.examples_per_second,
+        "speed/data_share": event.data_share,
+    }

@@ -1,0 +1,134 @@
+"""Changing a recipe from the command line, and reading one back from a result."""
+
+from __future__ import annotations
+
+import json
+import types
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from syntax.errors import SpecError
+from syntax.registry import unknown_name
+from trainer.recipes.base import DataOptions, ModelOptions, Recipe, TrainingOptions
+
+SECTIONS: Mapping[str, type[Any]] = {
+    "data": DataOptions,
+    "model": ModelOptions,
+    "training": TrainingOptions,
+}
+
+
+def options() -> dict[str, Any]:
+    """Every option of a recipe by its dotted name, with its type."""
+    return {
+        f"{section}.{name}": kind
+        for section, options_type in SECTIONS.items()
+        for name, kind in get_type_hints(options_type).items()
+    }
+
+
+def with_settings(recipe: Recipe, settings: Iterable[str]) -> Recipe:
+    """The recipe with ``key=value`` settings applied, in order.
+
+    A key is dotted (``model.max_distance``), or bare where only one section has it. A value is
+    JSON (``4``, ``true``, ``null``, ``[0, 1]``) or plain text.
+
+    Raises:
+        SpecError: A setting has no ``=``, or its value does not fit the option.
+        UnknownNameError: No such option.
+    """
+    for setting in settings:
+        key, equals, text = setting.partition("=")
+        if not equals:
+            raise SpecError(f"the setting {setting!r} has no '='; give key=value")
+        recipe = _with_option(recipe, _dotted(key.strip()), text.strip())
+    return recipe
+
+
+def recipe_from_json(content: Mapping[str, Any]) -> Recipe:
+    """The recipe that `Recipe.to_json` wrote.
+
+    Raises:
+        SpecError: A section is missing, or a value does not fit its option.
+        UnknownNameError: The content has an option that this release does not know.
+    """
+    try:
+        sections = {name: _section(kind, name, content[name]) for name, kind in SECTIONS.items()}
+        return Recipe(name=content["name"], task=content["task"], **sections)
+    except (KeyError, TypeError) as error:
+        raise SpecError(f"this is no recipe: {error} is missing or malformed") from error
+
+
+def _section(kind: type[Any], section: str, content: Mapping[str, Any]) -> Any:
+    hints = get_type_hints(kind)
+    for name in content:
+        if name not in hints:
+            raise unknown_name("recipe option", f"{section}.{name}", options())
+    values = {name: _fit(f"{section}.{name}", hints[name], content[name]) for name in content}
+    return kind(**values)
+
+
+def _with_option(recipe: Recipe, key: str, text: str) -> Recipe:
+    section, _, name = key.partition(".")
+    value = _fit(key, options()[key], _parsed(text))
+    changed = replace(getattr(recipe, section), **{name: value})
+    return replace(recipe, **{section: changed})
+
+
+def _dotted(key: str) -> str:
+    known = options()
+    matches = [name for name in known if key == name or key == name.partition(".")[2]]
+    if len(matches) > 1:
+        raise SpecError(f"the option {key!r} is ambiguous: {', '.join(matches)}")
+    if not matches:
+        bare = (name.partition(".")[2] for name in known)
+        raise unknown_name("recipe option", key, known if "." in key else bare)
+    return matches[0]
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return text
+
+
+def _fit(key: str, kind: Any, value: Any) -> Any:
+    """The value as the option's type wants it; JSON has no tuples, and writes 1.0 as 1."""
+    for accepted in _alternatives(kind):
+        if get_origin(accepted) is Literal and value in get_args(accepted):
+            return value
+        if get_origin(accepted) is tuple and isinstance(value, list | tuple):
+            return tuple(_fit(key, get_args(accepted)[0], item) for item in value)
+        if accepted is float and isinstance(value, int | float) and not isinstance(value, bool):
+            return float(value)
+        if accepted is str and isinstance(value, int | float) and not isinstance(value, bool):
+            return str(value)
+        if isinstance(accepted, type) and type(value) is accepted:
+            return value
+    raise SpecError(f"{key} cannot be {value!r}; it is {_described(kind)}")
+
+
+def _alternatives(kind: Any) -> tuple[Any, ...]:
+    union = get_origin(kind) in (Union, types.UnionType)
+    return get_args(kind) if union else (kind,)
+
+
+def _described(kind: Any) -> str:
+    if get_origin(kind) is Literal:
+        return "one of " + ", ".join(map(repr, get_args(kind)))
+    if len(_alternatives(kind)) > 1:
+        return " or ".join(_described(one) for one in _alternatives(kind))
+    if kind is type(None):
+        return "null"
+    return kind.__name__ if isinstance(kind, type) and not get_args(kind) else str(kind)
+
+
+def described(recipe: Recipe) -> list[tuple[str, str, Any]]:
+    """Every option of a recipe: dotted name, what it may be, its value."""
+    rows = []
+    for key, kind in options().items():
+        section, _, name = key.partition(".")
+        rows.append((key, _described(kind), getattr(getattr(recipe, section), name)))
+    return rows

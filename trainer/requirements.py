@@ -1,0 +1,98 @@
+"""What a trained model was fed with, so that it is never fed with something else unnoticed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from syntax.errors import SpecError
+
+
+@dataclass(frozen=True, slots=True)
+class Requirements:
+    """Kept in a model's configuration (``requires``) and checked before it sees data.
+
+    Attributes:
+        tokenizer: Fingerprint of the tokenizer.
+        tokenizer_name: Its name, for messages.
+        parsers: Fingerprint of the parsers by language, of the languages trained on. Other
+            languages need other parsers, so those are free.
+        parser_names: Name of each fingerprint, for messages.
+        classes: Names of the classes, in id order.
+        features: How examples became batches: length, truncation, policy, special tokens.
+    """
+
+    tokenizer: str
+    tokenizer_name: str
+    parsers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    parser_names: Mapping[str, str] = field(default_factory=dict)
+    classes: tuple[str, ...] = ()
+    features: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON content."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Requirements:
+        """What `to_json` gave.
+
+        Raises:
+            SpecError: The model does not say what it needs.
+        """
+        if "tokenizer" not in content:
+            raise SpecError("the model does not say which tokenizer it needs; train it again")
+        parsers = {lang: tuple(names) for lang, names in content["parsers"].items()}
+        return cls(**{**content, "parsers": parsers, "classes": tuple(content["classes"])})
+
+    def check_tokenizer(self, fingerprint: str, name: str) -> None:
+        """Refuse another tokenizer.
+
+        Raises:
+            SpecError: It is not the one that the model was trained with.
+        """
+        if fingerprint != self.tokenizer:
+            raise SpecError(
+                f"the model needs features of the tokenizer {self.tokenizer_name} "
+                f"({self.tokenizer[:12]}), and these are of {name} ({fingerprint[:12]}); backfill "
+                "the dataset with the model's tokenizer",
+                expected=self.tokenizer,
+                found=fingerprint,
+            )
+
+    def check_parsers(self, lang: str, found: Mapping[str, str]) -> None:
+        """Refuse another parser for a language that the model was trained on.
+
+        Args:
+            lang: Language of the examples.
+            found: Name of each parser that made their trees, by fingerprint.
+
+        Raises:
+            SpecError: One of them is not a parser that the model was trained with.
+        """
+        known = self.parsers.get(lang)
+        for fingerprint, name in found.items():
+            if known is not None and fingerprint not in known:
+                needed = ", ".join(
+                    f"{self.parser_names.get(one, '?')} ({one[:12]})" for one in known
+                )
+                raise SpecError(
+                    f"the model learned {lang} from trees of {needed}, and these are of {name} "
+                    f"({fingerprint[:12]}); choose the parser, or say that another will do "
+                    "(--any-parser)",
+                    expected=list(known),
+                    found=fingerprint,
+                )
+
+    def check_classes(self, label: str, names: tuple[str, ...]) -> None:
+        """Refuse labels that mean something else.
+
+        Raises:
+            SpecError: The classes or their order differ.
+        """
+        if names != self.classes:
+            raise SpecError(
+                f"the model predicts {', '.join(self.classes)}, and the label {label!r} is one of "
+                f"{', '.join(names)}, in this order; class ids would be mixed up"
+            )

@@ -1,0 +1,104 @@
+"""The result of a run on disk, for programs (``result.json``) and for people (``result.md``).
+
+A result holds the recipe with the dataset version pinned, so that the run can be repeated from it
+alone: ``parsebank train RUN/result.json``. Nothing here imports torch.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from syntax.errors import SpecError
+from trainer.recipes.base import Recipe
+from trainer.recipes.options import recipe_from_json
+
+RESULT: Final = "result.json"
+_CLASS_METRICS = ("precision", "recall", "f1")
+
+
+def write_result(result: dict[str, Any], output: Path) -> None:
+    """Write ``result.json`` and ``result.md``."""
+    output.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(result, indent=2, ensure_ascii=False)
+    (output / RESULT).write_text(text + "\n", "utf-8")
+    (output / "result.md").write_text(markdown(result), "utf-8")
+
+
+def read_result(path: Path) -> dict[str, Any]:
+    """The result of a run, from its folder or file.
+
+    Raises:
+        SpecError: There is none, or it is not one of ours.
+    """
+    file = path / RESULT if path.is_dir() else path
+    try:
+        content: dict[str, Any] = json.loads(file.read_text("utf-8"))
+    except FileNotFoundError as error:
+        raise SpecError(f"{path} holds no {RESULT}; is it the output of a finished run?") from error
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise SpecError(f"{file} is not JSON: {error}") from error
+    if "recipe" not in content:
+        raise SpecError(f"{file} has no recipe; expected the {RESULT} of a run")
+    return content
+
+
+def recipe_of(path: Path) -> Recipe:
+    """The recipe that a result was made with, dataset version included.
+
+    Raises:
+        SpecError, UnknownNameError: As `read_result` and `recipe_from_json`.
+    """
+    return recipe_from_json(read_result(path)["recipe"])
+
+
+def markdown(result: dict[str, Any]) -> str:
+    """The result for people."""
+    dataset, training = result["dataset"], result["recipe"]["training"]
+    rows = {
+        "dataset": f"{dataset['name']}, version {dataset['version']}",
+        "train / dev": f"{_shown(dataset['train'])} / {_shown(dataset['dev'])}",
+        "tokenizer": _named(result["tokenizer"]["name"], result["tokenizer"]["fingerprint"]),
+        "parsers": ", ".join(_named(name, found) for found, name in result["parsers"].items()),
+        "steps": f"{result['steps']} of {training['batch_size']} examples",
+        "seed": training["seed"],
+        "examples a second": f"{result['examples_per_second']:.0f}",
+        "time waiting for data": f"{result['data_share']:.1%}",
+        "training loss": f"{result['loss_start']:.4f} → {result['loss_end']:.4f}",
+        f"dev {result['metric']}": f"{result[result['metric']]:.4f} at step {result['best_step']}",
+        "dev loss": f"{result['scores']['loss']:.4f}",
+    }
+    parts = [f"# {result['recipe']['name']}\n", _table(("", ""), list(rows.items()))]
+    if "per_class" in result["scores"]:
+        parts += ["\n## Classes\n", _classes(result["scores"])]
+        parts += ["\n## Confusion (rows gold, columns predicted)\n", _confusion(result["scores"])]
+    return "\n".join(parts) + "\n"
+
+
+def _shown(part: dict[str, Any]) -> str:
+    return f"{part['examples']} ({part['split']}, {part['lang']})"
+
+
+def _named(name: str, fingerprint: str) -> str:
+    return f"{name} (`{fingerprint[:12]}`)"
+
+
+def _classes(scores: dict[str, Any]) -> str:
+    rows = [
+        (name, *(f"{of_class[key]:.4f}" for key in _CLASS_METRICS), of_class["support"])
+        for name, of_class in scores["per_class"].items()
+    ]
+    return _table(("class", "precision", "recall", "F1", "examples"), rows)
+
+
+def _confusion(scores: dict[str, Any]) -> str:
+    names = list(scores["per_class"])
+    rows = [(name, *counts) for name, counts in zip(names, scores["confusion"], strict=True)]
+    return _table(("", *names), rows)
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)

@@ -1,0 +1,65 @@
+"""Where a published system and its released code differ.
+
+A paper and its code rarely agree in every line. Each such place is one switch with two settings,
+so that either can be trained, and compared. Differences that are plain faults of the release, with
+nothing to compare, have no switch; docs/trainer.md lists them too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias, get_args
+
+from syntax.errors import SpecError
+
+Variant: TypeAlias = Literal["as_published", "as_released"]
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """One place where paper and code differ.
+
+    Attributes:
+        option: The recipe option that sets it.
+        published, released: What each setting does.
+    """
+
+    option: str
+    published: str
+    released: str
+
+
+SYNTAX_MBERT: Final = (
+    Switch(
+        "model.gat",
+        "scaled dot-product attention whose queries and keys share one projection",
+        "additive attention: LeakyReLU(0.2) of a source and a target score, weights over the "
+        "same projection as the values",
+    ),
+    Switch(
+        "model.attention_bias",
+        "syntax biases queries and keys, through linear maps without a constant",
+        "syntax biases keys and values, through linear maps with a constant",
+    ),
+    Switch(
+        "model.probe_target",
+        "the distance probe's squared L2 norm is to equal the squared tree distance",
+        "it is to equal the tree distance itself",
+    ),
+    Switch(
+        "data.separator_edge",
+        "each [SEP] hangs from [CLS]",
+        "in pairs, each [SEP] hangs from the last piece of the segment before it",
+    ),
+)
+"""The switches of Syntax-MBERT (Ahmad et al. 2021, https://aclanthology.org/2021.acl-long.350)."""
+
+
+def check_variant(option: str, value: str) -> None:
+    """Refuse a setting that a switch does not have.
+
+    Raises:
+        SpecError: The value is neither ``as_published`` nor ``as_released``.
+    """
+    if value not in get_args(Variant):
+        raise SpecError(f"{option} is {value!r}; it is one of {', '.join(get_args(Variant))}")

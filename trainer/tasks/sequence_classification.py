@@ -1,0 +1,146 @@
+"""One class per example."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syntax.errors import SpecError
+from syntax.examples import LabelSpec
+from trainer.batch import SyntaxBatch
+
+
+@dataclass(frozen=True, slots=True)
+class ClassScores:
+    """Scores of one class; 0 where undefined. ``support`` counts its examples."""
+
+    precision: float
+    recall: float
+    f1: float
+    support: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClassificationScores:
+    """Scores of single-label classification.
+
+    Attributes:
+        examples: Examples with a label; the others are not scored.
+        accuracy: Share of them predicted right.
+        loss: Mean cross-entropy, without auxiliary losses.
+        macro_f1: Mean of the classes' F1.
+        per_class: Scores by class name.
+        confusion: Counts, rows gold and columns predicted, in the order of ``per_class``.
+    """
+
+    examples: int
+    accuracy: float
+    loss: float
+    macro_f1: float
+    per_class: dict[str, ClassScores]
+    confusion: list[list[int]]
+
+    @property
+    def headline(self) -> float:
+        """The accuracy."""
+        return self.accuracy
+
+    def to_json(self) -> dict[str, Any]:
+        """Every number by name."""
+        return asdict(self)
+
+
+def classification_scores(
+    gold: NDArray[np.int64], predicted: NDArray[np.int64], loss: float, names: Sequence[str]
+) -> ClassificationScores:
+    """Score predicted class ids against gold ones; negative gold ids are left out.
+
+    >>> scores = classification_scores(np.array([0, 1, 1]), np.array([0, 1, 0]), 0.5, ["no", "yes"])
+    >>> round(scores.accuracy, 2), scores.confusion
+    (0.67, [[1, 0], [1, 1]])
+    """
+    labelled = gold >= 0
+    gold, predicted = gold[labelled], predicted[labelled]
+    confusion = np.zeros((len(names), len(names)), np.int64)
+    np.add.at(confusion, (gold, predicted), 1)
+    per_class = {name: _class_scores(confusion, index) for index, name in enumerate(names)}
+    return ClassificationScores(
+        examples=len(gold),
+        accuracy=_ratio(int(np.trace(confusion)), len(gold)),
+        loss=loss,
+        macro_f1=float(np.mean([scores.f1 for scores in per_class.values()])),
+        per_class=per_class,
+        confusion=confusion.tolist(),
+    )
+
+
+class ClassificationScorer:
+    """Collects predictions on the device they were made on; reads them once, at the end."""
+
+    def __init__(self, label: str, names: Sequence[str]) -> None:
+        self._label, self._names = label, names
+        self._gold: list[Any] = []
+        self._predicted: list[Any] = []
+        self._losses: list[Any] = []
+
+    def add(self, output: Any, batch: SyntaxBatch) -> None:
+        """Take a `trainer.models.syntax_bert.SyntaxClassification`."""
+        gold_B = batch.labels[self._label]
+        self._gold.append(gold_B)
+        self._predicted.append(output.logits.argmax(-1))
+        labelled = (gold_B >= 0).sum()
+        # Without any label the mean is 0/0; such a batch weighs nothing.
+        self._losses.append(output.task_loss.nan_to_num() * labelled)
+
+    def scores(self) -> ClassificationScores:
+        """The scores of everything taken."""
+        gold, predicted = _together(self._gold), _together(self._predicted)
+        labelled = max(int((gold >= 0).sum()), 1)
+        loss = float(sum(float(loss) for loss in self._losses)) / labelled
+        return classification_scores(gold, predicted, loss, self._names)
+
+
+class SequenceClassification:
+    """Single-label classification of whole examples."""
+
+    metric = "accuracy"
+    auto_class = "AutoModelForSequenceClassification"
+
+    def check(self, label: LabelSpec) -> None:
+        """Refuse a label that is not a class.
+
+        Raises:
+            SpecError: It is a number or free text, or has fewer than two classes.
+        """
+        if label.kind != "class" or len(label.names) < 2:
+            raise SpecError(
+                f"the label {label.name!r} is of kind {label.kind!r} with {len(label.names)} "
+                "classes; sequence classification needs a class label of at least two"
+            )
+
+    def scorer(self, label: str, names: Sequence[str]) -> ClassificationScorer:
+        """A new scorer."""
+        return ClassificationScorer(label, names)
+
+
+def _class_scores(confusion: NDArray[np.int64], index: int) -> ClassScores:
+    right = int(confusion[index, index])
+    precision = _ratio(right, int(confusion[:, index].sum()))
+    support = int(confusion[index].sum())
+    recall = _ratio(right, support)
+    return ClassScores(
+        precision, recall, _ratio(2 * precision * recall, precision + recall), support
+    )
+
+
+def _ratio(part: float, whole: float) -> float:
+    return part / whole if whole else 0.0
+
+
+def _together(tensors: Sequence[Any]) -> NDArray[np.int64]:
+    arrays = [tensor.cpu().numpy() for tensor in tensors]
+    return np.concatenate(arrays) if arrays else np.zeros(0, np.int64)

@@ -153,7 +153,7 @@ class Run:
         self._resumed = {}
         while not self.finished and (group := self._next(batches)):
             yield group
-        if not self.finished:
+        if not self.finished or not self._stream.remaining:
             self.progress.epoch += 1
 
     def step(self, batches: Sequence[SyntaxBatch]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pyarrow as pa
 from deltalake import DeltaTable
@@ -13,11 +13,9 @@ from deltalake import DeltaTable
 from featurestore.records import DatasetHandle
 from featurestore.tables.delta import TableLayout
 from featurestore.tables.schema import EXAMPLE_COLUMNS, LABEL_TYPES, MATRIX_BLOBS, VECTORS
+from syntax.assembly import SpecialTokens
 from syntax.errors import SpecError, StoreFormatError
 from syntax.examples import LabelSpec
-
-if TYPE_CHECKING:
-    from syntax.assembly import SpecialTokens
 
 PROPERTY: Final = "parsebank.dataset"
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -90,8 +88,6 @@ class DatasetCard:
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> DatasetCard:
         """The card from what `to_json` gave."""
-        from syntax.assembly import SpecialTokens
-
         labels = (
             LabelSpec(name=x["name"], kind=x["kind"], names=tuple(x["names"]))
             for x in content["labels"]

@@ -135,15 +135,15 @@ class FeatureTables:
             raise _ambiguous(name, chosen)
         return chosen[0], self._table(chosen[0])
 
+    def tables(self) -> list[tuple[DatasetCard, Table]]:
+        """Every dataset's card and table, by name and tokenizer."""
+        return [(card, table) for card, table, _ in self._all()]
+
     def _all(self) -> Iterator[tuple[DatasetCard, Table, Snapshot]]:
         for name in self.location.folders():
             for card in self._cards_of(name):
                 table = self._table(card)
                 yield card, table, table.snapshot()
-
-    def tables(self) -> list[tuple[DatasetCard, Table]]:
-        """Every dataset's card and table, by name and tokenizer."""
-        return [(card, table) for card, table, _ in self._all()]
 
     def _cards_of(self, name: str) -> Iterator[DatasetCard]:
         for folder in self.location.child(name).folders():

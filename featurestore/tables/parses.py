@@ -101,6 +101,7 @@ class ParseTable:
         """
         check_record(record)
         self._buffer.put(record, durable)
+        self._cache.put_many([record])
 
     def compact(self) -> None:
         """Join small files.

@@ -33,7 +33,7 @@ EVENT_SECONDS: Final = 0.3
 KEEPALIVE_SECONDS: Final = 15.0
 """A follower hears of an unchanged job this often, so that proxies keep the connection."""
 
-CRASH_SECONDS: Final = 5.0
+CRASH_SECONDS: Final = 2.0
 """After a worker failed, how long none is started: a broken installation must not spin."""
 
 _LOG = structlog.get_logger("parsebank.jobs")

@@ -9,10 +9,24 @@ from pathlib import Path
 
 import pytest
 
-from service.parsers import BACKENDS, Parser, find_parser, identify, list_models, load_parser
+from service.parsers import (
+    BACKENDS,
+    Limits,
+    ParseInput,
+    Parser,
+    find_parser,
+    identify,
+    list_models,
+    load_parser,
+)
 from service.parsers.languages import ISO_CODES, language_of
 from service.settings import Settings
-from syntax.errors import ModelLoadError, UnknownLanguageError, UnknownParserError
+from syntax.errors import (
+    ModelLoadError,
+    SentenceTooLongError,
+    UnknownLanguageError,
+    UnknownParserError,
+)
 
 
 @pytest.fixture
@@ -116,3 +130,51 @@ def test_language_names_are_ud_file_names() -> None:
     assert all(name == name.lower() and " " not in name for name in ISO_CODES)
     assert language_of("Ancient_Greek-PROIEL") == "grc"
     assert language_of("klingon-x") is None
+
+
+@pytest.fixture(scope="module", params=list(BACKENDS))
+def parser(request: pytest.FixtureRequest) -> Parser:
+    """One bundled model of every backend: what a new backend must pass."""
+    settings = Settings(store="unused")
+    models = [model for model in list_models(settings) if model.backend == request.param]
+    assert models, f"no bundled model to try {request.param} with"
+    return load_parser(models[0])
+
+
+def test_a_backend_gives_spans_into_the_text_as_received(parser: Parser) -> None:
+    text = "\ufeff It's e\u0301asy.\r\n\r\n👩‍👩‍👧 Really?  "
+    parse = parser.parse(ParseInput("raw", text=text), Limits())
+    assert parse.text == text
+    covered = [text[a:b] for a, b in zip(parse.token_start, parse.token_end, strict=True)]
+    assert "".join("".join(covered).split()) == "".join(text.split())
+    assert parse.parents().min() == -1
+
+
+def test_a_backend_reads_one_sentence_whatever_it_holds(parser: Parser) -> None:
+    parse = parser.parse(ParseInput("sentence", text="One.\n\nTwo? Three!"), Limits())
+    assert parse.sentence_first_word == [0]
+    assert parse.head.count(0) == 1
+
+
+def test_a_backend_takes_tokens_as_they_are(parser: Parser) -> None:
+    tokens = ("New York", "can't", "👍")
+    parse = parser.parse(ParseInput("pretokenized", tokens=tokens), Limits())
+    assert parse.form == list(tokens)
+    assert parse.text == " ".join(tokens)
+
+
+def test_a_backend_refuses_long_sentences_before_they_cost_anything(parser: Parser) -> None:
+    limits = Limits(max_words_per_sentence=3)
+    for item in (
+        ParseInput("raw", text="a b c d"),
+        ParseInput("sentence", text="a b c d"),
+        ParseInput("pretokenized", tokens=("a", "b", "c", "d")),
+    ):
+        with pytest.raises(SentenceTooLongError) as caught:
+            parser.parse(item, limits)
+        assert caught.value.detail == {"words": 4, "limit": 3}
+
+
+def test_a_backend_is_deterministic(parser: Parser) -> None:
+    item = ParseInput("raw", text="Time flies like an arrow. Fruit flies like a banana.")
+    assert parser.parse(item, Limits()) == parser.parse(item, Limits())

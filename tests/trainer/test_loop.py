@@ -45,6 +45,7 @@ def test_the_loss_goes_down_and_observers_are_told(store, small_recipe, tmp_path
     assert reports[-1].losses["loss"] < 0.9 * reports[0].losses["loss"]
     assert set(reports[0].losses) == {"loss", "task", "tree_distance.v1", "tree_depth.v1"}
     assert reports[-1].examples == 60 * 8
+    assert run.progress.epoch == 60 * 8 // 96
     assert 0 < reports[-1].data_share < 1
     assert [event.step for event in events if isinstance(event, Evaluation)] == [30, 60]
     assert run.finished
@@ -58,7 +59,7 @@ def test_an_interrupted_run_resumes_to_the_losses_of_one_that_never_stopped(
         "max_steps=14", "checkpoint_every=3", "evaluate_every=5", "log_every=2", *settings
     )
     whole = train(recipe, store, tmp_path / "whole")
-    stop = random.randrange(4, whole.total_steps)
+    stop = random.SystemRandom().randrange(4, whole.total_steps)
 
     def killer(event: Report | Evaluation) -> None:
         if event.step >= stop:

@@ -16,7 +16,7 @@ from syntax.assembly.truncation import kept_lengths
 from syntax.errors import SpecError
 from syntax.matrices import FUSED, MATRICES, MatrixBuffers
 from syntax.matrices.forest import Forest, grow, lay_out
-from syntax.matrices.heads import link, reject_cycles
+from syntax.matrices.heads import order
 from syntax.matrices.offsets import owner_of, round_up, sizes
 from syntax.subwords import POLICIES, PieceTree
 
@@ -72,7 +72,8 @@ def assemble_batch(
     frame = _frame(special, spec)
     kept = kept_lengths(examples, frame, spec)
     nodes, node_offsets, lengths = _place(examples, _piece_tree(examples, spec.policy), kept, frame)
-    forest = grow(nodes.parents, node_offsets, nodes.source, nodes.column, _name_example)
+    found = order(nodes.heads, node_offsets, lambda example: f"example {example} of the batch")
+    forest = grow(found, node_offsets, nodes.source, nodes.column)
     width = round_up(int(lengths.max(initial=0)), spec.pad_to_multiple_of)
     batch = _gather(examples, special, nodes, forest, width, buffers)
     return {**batch, "lengths": lengths, **_matrices(spec, forest, width, buffers)}
@@ -107,16 +108,15 @@ def _frame(special: SpecialTokens, spec: AssemblySpec) -> kernels.Frame:
 
 
 def _piece_tree(examples: FlatExamples, policy: str) -> PieceTree:
-    """The trees of all segments under a policy, checked before it."""
+    """The trees of all segments under a policy, checked before it may hide a fault."""
 
     def name(segment: int) -> str:
         example = owner_of(segment, examples.example_offsets)
         within = segment - int(examples.example_offsets[example])
         return f"example {example} of the batch, segment {within}"
 
-    parents, _ = link(examples.head, examples.segment_offsets, name)
-    reject_cycles(parents, examples.segment_offsets, name)
-    return POLICIES[policy](parents, examples.word_ids)
+    attached = order(examples.head, examples.segment_offsets, name)
+    return POLICIES[policy](attached.parents, examples.word_ids)
 
 
 def _place(
@@ -154,8 +154,7 @@ def _gather(
     rows = _empty_rows((len(examples), width), special.pad_id, buffers)
     kernels.gather(
         nodes,
-        forest.trees.order,
-        forest.trees.offsets,
+        forest.trees,
         kernels.Pieces(*(getattr(examples, name) for name in kernels.Pieces._fields)),
         np.array(special.prefix + special.separator + special.suffix, np.int64),
         np.array(special.segment_type_ids, np.int64),
@@ -187,7 +186,3 @@ def _empty_rows(shape: tuple[int, int], pad_id: int, buffers: BatchBuffers) -> k
         array.fill(_PADDING[name][1])
     arrays["input_ids"].fill(pad_id)
     return kernels.Rows(**arrays)
-
-
-def _name_example(example: int) -> str:
-    return f"example {example} of the batch"

@@ -12,6 +12,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from syntax.matrices.heads import ROOT
+from syntax.matrices.kernels import Trees
 
 IntArray = NDArray[np.int32]
 Offsets = NDArray[np.int64]
@@ -43,13 +44,14 @@ class Nodes(NamedTuple):
     """Sequences before truncation, end to end. *Shape:* (M,) each.
 
     Attributes:
-        parents, source, column: As in `syntax.matrices.kernels.Trees`.
+        heads: Parent of each node, counted within its sequence; -1 for none.
+        source, column: As in `syntax.matrices.kernels.Trees`.
         piece: Flat position of the piece, or ``-1 - k`` for the special token ``k``.
         segment: Segment within the example, -1 for special tokens.
         type_id: 0 in the first segment and for the special tokens up to its end, then 1.
     """
 
-    parents: IntArray
+    heads: IntArray
     source: IntArray
     column: IntArray
     piece: IntArray
@@ -137,17 +139,20 @@ def place(
     for example in range(len(example_offsets) - 1):
         node_offsets[example] = node
         first, end = example_offsets[example], example_offsets[example + 1]
-        root = node if frame.joint_root else NOTHING
+        start = node
+        root = 0 if frame.joint_root else NOTHING
         node, column = _place_specials(nodes, node, 0, 0, frame.prefix, root, 0)
+        if frame.prefix > 0:
+            nodes.heads[start] = NOTHING
         for segment in range(first, end):
             begin, stop = segment_offsets[segment], segment_offsets[segment + 1]
             shift = node - begin
             type_id = min(segment - first, 1)
             anchor = root if frame.edge != EDGE_NONE else NOTHING
             if frame.edge == EDGE_LAST_PIECE and stop > begin:
-                anchor = source[stop - 1] + shift
+                anchor = source[stop - 1] + shift - start
             for piece in range(begin, stop):
-                nodes.parents[node] = _hang(parents[piece], shift, root)
+                nodes.heads[node] = _hang(parents[piece], shift - start, root)
                 nodes.source[node] = source[piece] + shift
                 nodes.column[node] = column if piece - begin < kept[segment] else NOTHING
                 nodes.piece[node] = piece
@@ -156,9 +161,9 @@ def place(
                 node += 1
                 column += piece - begin < kept[segment]
             last = segment + 1 == end
-            start = frame.prefix + frame.separator if last else frame.prefix
+            token = frame.prefix + frame.separator if last else frame.prefix
             count = frame.suffix if last else frame.separator
-            node, column = _place_specials(nodes, node, column, start, count, anchor, type_id)
+            node, column = _place_specials(nodes, node, column, token, count, anchor, type_id)
         lengths[example] = column
     node_offsets[-1] = node
 
@@ -173,11 +178,11 @@ def _hang(parent: int, shift: int, root: int) -> int:
 
 @njit(cache=True, nogil=True)
 def _place_specials(
-    nodes: Nodes, node: int, column: int, start: int, count: int, anchor: int, type_id: int
+    nodes: Nodes, node: int, column: int, first: int, count: int, head: int, type_id: int
 ) -> tuple[int, int]:
-    """Add special tokens, hanging from ``anchor``; the next free node and column."""
-    for token in range(start, start + count):
-        nodes.parents[node] = anchor if anchor != node else NOTHING
+    """Add special tokens, all with the same head; the next free node and column."""
+    for token in range(first, first + count):
+        nodes.heads[node] = head
         nodes.source[node] = node
         nodes.column[node] = column
         nodes.piece[node] = -1 - token
@@ -216,8 +221,7 @@ class Rows(NamedTuple):
 @njit(cache=True, nogil=True)
 def gather(
     nodes: Nodes,
-    order: IntArray,
-    node_offsets: Offsets,
+    trees: Trees,
     pieces: Pieces,
     special_ids: NDArray[np.int64],
     type_ids: NDArray[np.int64],
@@ -227,11 +231,12 @@ def gather(
 
     A parent that was deleted is replaced by its nearest kept ancestor.
     """
+    offsets, parents, order, _, _, _ = trees
     kept_above = np.empty(len(order), np.int32)
-    for example in range(len(node_offsets) - 1):
-        for index in range(node_offsets[example], node_offsets[example + 1]):
+    for example in range(len(offsets) - 1):
+        for index in range(offsets[example], offsets[example + 1]):
             node = order[index]
-            above = nodes.parents[node]
+            above = parents[node]
             kept_above[node] = NOTHING
             if above >= 0:
                 shown = nodes.column[above]

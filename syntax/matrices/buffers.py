@@ -44,7 +44,7 @@ class MatrixBuffers:
         block = self._blocks.get(name)
         if block is None or len(block) < size:
             block = self._blocks[name] = self._allocate(size)
-        return block[:size].view(dtype).reshape(shape)
+        return np.ndarray(shape, dtype, block)
 
     @property
     def nbytes(self) -> int:

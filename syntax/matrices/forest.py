@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from syntax.errors import InputError
 from syntax.matrices import kernels
 from syntax.matrices.buffers import MatrixBuffers
-from syntax.matrices.heads import IntArray, Name, reject_cycle
+from syntax.matrices.heads import IntArray
 from syntax.matrices.offsets import Offsets, round_up
 
 UNREACHABLE8 = 255
@@ -54,31 +54,21 @@ class Forest:
         return np.uint8 if self.longest < UNREACHABLE8 else np.uint16
 
 
-def grow(
-    parents: IntArray, offsets: Offsets, source: IntArray, column: IntArray, name: Name
-) -> Forest:
-    """Order linked nodes, and find their depths and the longest path.
+def grow(order: kernels.Order, offsets: Offsets, source: IntArray, column: IntArray) -> Forest:
+    """Checked nodes, with what each is to show, and a bound of their longest path.
 
     Args:
-        parents: Positions in the flat array, negative at roots. *Shape:* (N,).
+        order: What `syntax.matrices.heads.order` found out.
         offsets: First node of each tree, and the end. *Shape:* (T + 1,).
         source: The node whose row and column a node shows. *Shape:* (N,).
         column: Column of a node in its tree's matrices, -1 for none. *Shape:* (N,).
-        name: What an error calls a tree.
-
-    Raises:
-        CycleError: The parents form a cycle.
     """
-    order, depth, root = np.empty((3, len(parents)), np.int32)
-    node = kernels.order_trees(parents, offsets, order, depth, root)
-    if node >= 0:
-        reject_cycle(parents, offsets, node, name)
-    trees = kernels.Trees(offsets, parents, order, root, source, column)
+    trees = kernels.Trees(offsets, order.parents, order.order, order.root, source, column)
     # No path is longer than two of the deepest branch, so that few forests need measuring.
-    longest = 2 * int(depth.max(initial=0))
+    longest = 2 * int(order.depth.max(initial=0))
     if longest >= UNREACHABLE8:
-        longest = kernels.longest_path(parents, order)
-    return Forest(trees, depth, longest)
+        longest = kernels.longest_path(order.parents, order.order)
+    return Forest(trees, order.depth, longest)
 
 
 def lay_out(

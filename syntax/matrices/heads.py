@@ -1,14 +1,13 @@
-"""Parent vectors at the door: converted, linked, and refused by name."""
+"""Parent vectors at the door: converted, checked, and refused by name."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from syntax.errors import CycleError, HeadOutOfRangeError, InputError
+from syntax.errors import CycleError, HeadOutOfRangeError, InputError, TreeError
 from syntax.matrices import kernels
 from syntax.matrices.offsets import Offsets, for_numba, owner_of
 
@@ -42,49 +41,39 @@ def as_heads(values: ArrayLike) -> IntArray:
     return for_numba(heads, np.int32)
 
 
-def link(heads: IntArray, offsets: Offsets, name: Name) -> tuple[IntArray, IntArray]:
-    """Heads that count within their tree, as positions in the flat array.
-
-    Returns:
-        The parents, and the position of each node within its tree. *Shape:* (N,) each.
+def order(heads: IntArray, offsets: Offsets, name: Name) -> kernels.Order:
+    """Check trees that lie end to end, each with heads that count within it.
 
     Raises:
         HeadOutOfRangeError: A head lies outside of its tree.
+        CycleError: Following the heads never reaches a root.
     """
-    parents, place = np.empty((2, len(heads)), np.int32)
-    node = kernels.link(heads, offsets, parents, place)
+    result = kernels.Order(*np.empty((5, len(heads)), np.int32))
+    node = kernels.order_trees(heads, offsets, result)
     if node >= 0:
         tree = owner_of(node, offsets)
         first, end = offsets[tree : tree + 2].tolist()
-        raise HeadOutOfRangeError(
-            f"{name(tree)}: node {node - first} has parent {heads[node]}; a parent is one of the "
-            f"{end - first} nodes, counted from 0, or {ROOT} (a root) or {ISOLATED} (isolated)",
-            tree=tree,
-            node=node - first,
-            parent=int(heads[node]),
-        )
-    return parents, place
+        raise _explain(heads[first:end].tolist(), node - first, tree, name(tree))
+    return result
 
 
-def reject_cycles(parents: IntArray, offsets: Offsets, name: Name) -> None:
-    """Raise `CycleError` if linked parents form one."""
-    order, depth, root = np.empty((3, len(parents)), np.int32)
-    node = kernels.order_trees(parents, offsets, order, depth, root)
-    if node >= 0:
-        reject_cycle(parents, offsets, node, name)
-
-
-def reject_cycle(parents: IntArray, offsets: Offsets, node: int, name: Name) -> NoReturn:
-    """Raise `CycleError` for a node from which no root can be reached."""
-    tree = owner_of(node, offsets)
-    first = int(offsets[tree])
+def _explain(heads: list[int], node: int, tree: int, name: str) -> TreeError:
+    """Why no root can be reached from a node."""
     seen: list[int] = []
     while node not in seen:
+        if not ISOLATED <= heads[node] < len(heads):
+            return HeadOutOfRangeError(
+                f"{name}: node {node} has parent {heads[node]}; a parent is one of the "
+                f"{len(heads)} nodes, counted from 0, or {ROOT} (a root) or {ISOLATED} (isolated)",
+                tree=tree,
+                node=node,
+                parent=heads[node],
+            )
         seen.append(node)
-        node = int(parents[node])
-    cycle = [at - first for at in seen[seen.index(node) :]]
-    raise CycleError(
-        f"{name(tree)}: the parents of nodes {cycle} form a cycle; every node must reach a root",
+        node = heads[node]
+    cycle = seen[seen.index(node) :]
+    return CycleError(
+        f"{name}: the parents of nodes {cycle} form a cycle; every node must reach a root",
         tree=tree,
         nodes=cycle,
     )

@@ -1,10 +1,10 @@
 """The compiled passes over parent vectors.
 
 Trees lie end to end in flat int32 arrays: tree ``t`` owns the nodes ``offsets[t]`` to
-``offsets[t + 1]``, and ``parents`` are positions in the flat array, negative where a node hangs
-from nothing. All passes are linear in the nodes, except `fill_rows`, which is linear in the cells.
+``offsets[t + 1]``. All passes are linear in the nodes, but for `fill_ancestor` and
+`fill_distance`, which are linear in the cells.
 
-Arguments have one dtype each, so that each pass is compiled once (`fill_rows` twice).
+Arguments have one dtype each, so that each pass is compiled once (`fill_distance` twice).
 """
 
 from __future__ import annotations
@@ -18,68 +18,78 @@ from numpy.typing import NDArray
 IntArray = NDArray[np.int32]
 
 
-@njit(cache=True, nogil=True)
-def link(heads: IntArray, offsets: NDArray[np.int64], parents: IntArray, place: IntArray) -> int:
-    """Turn heads that count within each tree into positions in the flat array.
+class Order(NamedTuple):
+    """What `order_trees` finds out about N nodes. *Shape:* (N,) each.
 
-    Args:
-        heads: As they came. *Shape:* (N,).
-        offsets: First node of each tree, and the end. *Shape:* (T + 1,).
-        parents: Written: positions in the flat array, negative ones as they came. *Shape:* (N,).
-        place: Written: the position of each node within its tree. *Shape:* (N,).
-
-    Returns:
-        The first node whose head lies outside of its tree, or -1.
+    Attributes:
+        parents: Positions in the flat array; negative ones as they came.
+        place: Position of each node within its tree.
+        order: The nodes of each tree with parents before children.
+        depth: Edges from each node's root.
+        root: Each node's root.
     """
-    for tree in range(len(offsets) - 1):
-        first = offsets[tree]
-        size = offsets[tree + 1] - first
-        for node in range(first, first + size):
-            head = heads[node]
-            if head < -2 or head >= size:
-                return node
-            parents[node] = head + first if head >= 0 else head
-            place[node] = node - first
-    return -1
+
+    parents: IntArray
+    place: IntArray
+    order: IntArray
+    depth: IntArray
+    root: IntArray
 
 
 @njit(cache=True, nogil=True)
-def order_trees(
-    parents: IntArray,
-    offsets: NDArray[np.int64],
-    order: IntArray,
-    depth: IntArray,
-    root: IntArray,
-) -> int:
-    """Order nodes so that parents come before children; find depths and roots on the way.
+def order_trees(heads: IntArray, offsets: NDArray[np.int64], result: Order) -> int:
+    """Check trees, and order their nodes so that parents come before children.
 
     From each node we climb to the first one that is already placed, stacking the path at the free
     end of ``order``, and then place the path from its top.
 
+    Args:
+        heads: Parents that count within each tree, -1 or -2 for none. *Shape:* (N,).
+        offsets: First node of each tree, and the end. *Shape:* (T + 1,).
+        result: Written.
+
     Returns:
-        A node from which no root can be reached, or -1.
+        A node whose head lies outside of its tree or from which no root can be reached, or -1.
     """
-    depth[:] = -1
+    parents, place, order, depth, root = result
     for tree in range(len(offsets) - 1):
-        placed = offsets[tree]
-        end = offsets[tree + 1]
+        placed, end = offsets[tree], offsets[tree + 1]
+        misplaced = _link(heads, placed, end, parents, place)
+        if misplaced >= 0:
+            return misplaced
+        depth[placed:end] = -1
         for node in range(placed, end):
-            at = node
-            top = end
-            while at >= 0 and depth[at] < 0:
+            if depth[node] >= 0:
+                continue
+            at, above, top = node, parents[node], end
+            while above >= 0 and depth[above] < 0:
                 if top == placed:  # the path has more nodes than are left: it goes in a circle
                     return node
                 top -= 1
                 order[top] = at
-                at = parents[at]
-            while top < end:
-                at = order[top]
-                above = parents[at]
-                depth[at] = depth[above] + 1 if above >= 0 else 0
-                root[at] = root[above] if above >= 0 else at
-                order[placed] = at
+                at, above = above, parents[above]
+            start = root[above] if above >= 0 else at
+            level = depth[above] + 1 if above >= 0 else 0
+            while True:
+                depth[at], root[at], order[placed] = level, start, at
                 placed += 1
+                if top == end:
+                    break
+                at = order[top]
                 top += 1
+                level += 1
+    return -1
+
+
+@njit(cache=True, nogil=True)
+def _link(heads: IntArray, first: int, end: int, parents: IntArray, place: IntArray) -> int:
+    """Turn one tree's heads into positions in the flat array; the first that cannot, or -1."""
+    for node in range(first, end):
+        head = heads[node]
+        if head < -2 or head >= end - first:
+            return node
+        parents[node] = head + first if head >= 0 else head
+        place[node] = node - first
     return -1
 
 
@@ -163,13 +173,14 @@ def make_plan(trees: Trees, depth: IntArray, plan: Plan) -> int:
                 step_above[step] = row[above] if above >= 0 else -1
                 step_top[step] = row[root[node]] if source[node] == node else own
                 step += 1
-        length[tree] = 0
+        shown = 0
         for node in range(first, end):
-            at, shown = column[node], source[node]
+            at = column[node]
             if at >= 0:
-                length[tree] += 1
-                owner[tree, at] = row[shown]
-                shown_depth[tree, at] = depth[shown]
+                shown += 1
+                owner[tree, at] = row[source[node]]
+                shown_depth[tree, at] = depth[source[node]]
+        length[tree] = shown
     starts[-1] = step
     return most
 

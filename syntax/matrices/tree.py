@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from syntax.errors import InputError
 from syntax.matrices.buffers import MatrixBuffers
 from syntax.matrices.forest import FUSED, Forest, grow, lay_out
-from syntax.matrices.heads import IntArray, Name, as_heads, link
+from syntax.matrices.heads import IntArray, Name, as_heads, order
 from syntax.matrices.offsets import Offsets, as_offsets, round_up, sizes
 
 
@@ -133,9 +133,9 @@ def _matrices(
 
 def _forest(heads: IntArray, bounds: Offsets, source: IntArray | None, name: Name) -> Forest:
     """Trees that show every node, in order."""
-    parents, place = link(heads, bounds, name)
     own = np.arange(len(heads), dtype=np.int32)
-    return grow(parents, bounds, own if source is None else source, place, name)
+    found = order(heads, bounds, name)
+    return grow(found, bounds, own if source is None else source, found.place)
 
 
 def _checked_source(source: IntArray, heads: IntArray) -> IntArray:

@@ -19,6 +19,7 @@ import numpy as np
 import tokenizers
 from numpy.typing import NDArray
 
+from service.wordpiece import SPECIAL_NAMES, is_plain_bert, read_bert
 from syntax import Fingerprint, fingerprint
 from syntax.assembly import SpecialTokens
 from syntax.errors import UnknownTokenizerError
@@ -95,6 +96,8 @@ def _load_backend(name: str, timeout: float) -> tuple[Any, dict[str, str]]:
     config = _read_config(name, folder)
     if config.get("tokenizer_class") in _PLAIN_CLASSES and (folder / "tokenizer.json").exists():
         return _read_tokenizer_json(name, folder), _special_names(config)
+    if is_plain_bert(folder, config):
+        return _read_vocabulary(name, folder, config), SPECIAL_NAMES
     return _through_transformers(name, str(folder))
 
 
@@ -129,6 +132,13 @@ def _read_tokenizer_json(name: str, folder: Path) -> Any:
         return tokenizers.Tokenizer.from_file(str(path))
     except Exception as error:  # the library raises bare Exception for an unreadable file
         raise _unknown(name, f"{path} cannot be read ({error})") from None
+
+
+def _read_vocabulary(name: str, folder: Path, config: dict[str, Any]) -> Any:
+    try:
+        return read_bert(folder, config)
+    except Exception as error:  # the library raises bare Exception for an unreadable file
+        raise _unknown(name, f"its vocab.txt cannot be read ({_first_line(error)})") from None
 
 
 def _special_names(config: dict[str, Any]) -> dict[str, str]:

@@ -60,6 +60,7 @@ def test_the_card_promises_enough(card: dict[str, Any]) -> None:
         assert card["scores"]["test"][kind]["LAS"] >= least
 
 
+@pytest.mark.slow
 def test_the_model_scores_what_its_card_says(card: dict[str, Any], data_dir: Path) -> None:
     path = data_dir / "treebanks" / "UD_English-EWT" / "en_ewt-ud-test.conllu"
     scores = evaluate_model(load_model(MODEL), list(read_conllu(path)))

@@ -6,7 +6,8 @@
 parse, nothing else. *Backfill*: the whole way, from the first byte of the upload to the commit of
 the last shard: staging, cache lookup, the same parsing, alignment with wordpieces, matrices and
 two Delta tables. Both get the same distinct texts and the same model, and are warm: processes
-started, models loaded. Rounds are interleaved, and a fresh store is used in each.
+started, models loaded. Each backfill has a fresh store and is compared with the mean of the raw
+runs before and after it.
 
 The ratio is of wall-clock times. On a machine that others use too it scatters; the ratio of
 processor seconds, printed beside it, says then what the backfill itself costs.
@@ -129,6 +130,7 @@ async def running_service(workers: int) -> AsyncIterator[tuple[httpx.AsyncClient
 
 
 def upload(pairs: list[tuple[str, str, str]]) -> Iterator[bytes]:
+    """The lines of an upload."""
     spec = {"split": "bench", "lang": "en", "fields": ["premise", "hypothesis"]}
     yield json.dumps({"spec": spec}).encode() + b"\n"
     for name, first, second in pairs:
@@ -136,9 +138,8 @@ def upload(pairs: list[tuple[str, str, str]]) -> Iterator[bytes]:
         yield json.dumps({"example": example}, ensure_ascii=False).encode() + b"\n"
 
 
-async def backfill(client: httpx.AsyncClient, name: str, pairs: list[tuple[str, str, str]]) -> dict:
+async def backfill(client: httpx.AsyncClient, name: str, lines: list[bytes]) -> dict:
     async def body() -> AsyncIterator[bytes]:
-        lines = list(upload(pairs))
         for at in range(0, len(lines), 500):
             yield b"".join(lines[at : at + 500])
 
@@ -146,7 +147,7 @@ async def backfill(client: httpx.AsyncClient, name: str, pairs: list[tuple[str, 
     answer.raise_for_status()
     job = answer.json()
     while job["state"] in ("queued", "running"):
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(0.5)  # the job has its own times; asking more often would cost some
         job = (await client.get(f"/jobs/{job['id']}")).json()
     if job["state"] != "done":
         raise RuntimeError(f"the job {job['state']}: {job['error']}")
@@ -157,8 +158,9 @@ async def time_backfill(corpus: Corpus, workers: int) -> tuple[float, float, dic
     """Wall-clock seconds, processor seconds of service and workers, the job."""
     async with running_service(workers) as (client, jobs):
         await warm_up(client, workers)
+        lines = list(upload(corpus.pairs))
         started, processor = time.time(), processor_seconds(jobs)
-        job = await backfill(client, "corpus", corpus.pairs)
+        job = await backfill(client, "corpus", lines)
         seconds = datetime.fromisoformat(job["finished"]).timestamp() - started
         return seconds, processor_seconds(jobs) - processor, job
 
@@ -170,19 +172,22 @@ def processor_seconds(jobs: JobManager) -> float:
 
 async def warm_up(client: httpx.AsyncClient, workers: int) -> None:
     """One small job per worker, of different partitions, so that every worker loads its model."""
-    pairs = [(str(n), text, text) for n, text in enumerate(WARM_UP)]
-    await asyncio.gather(*(backfill(client, f"warm-{n}", pairs) for n in range(2 * workers)))
+    lines = list(upload([(str(n), text, text) for n, text in enumerate(WARM_UP)]))
+    await asyncio.gather(*(backfill(client, f"warm-{n}", lines) for n in range(2 * workers)))
 
 
 def measure(corpus: Corpus, workers: int, rounds: int) -> list[dict]:
+    """Each backfill between two raw runs, whose mean it is compared with: machines drift."""
     texts = corpus.texts
     model = str(find_parser(Settings(), lang="en").path)
     results = []
     with multiprocessing.get_context("spawn").Pool(workers, load_raw, (model,)) as pool:
         time_raw(pool, texts[: CHUNK * workers])
+        before = time_raw(pool, texts)
         for number in range(rounds):
-            raw, raw_processor, words = time_raw(pool, texts)
             seconds, processor, job = asyncio.run(time_backfill(corpus, workers))
+            after = time_raw(pool, texts)
+            raw, raw_processor = ((before[n] + after[n]) / 2 for n in range(2))
             results.append(
                 {
                     "raw_seconds": raw,
@@ -193,11 +198,12 @@ def measure(corpus: Corpus, workers: int, rounds: int) -> list[dict]:
                     "processor_ratio": raw_processor / processor,
                     "raw_texts_per_second": len(texts) / raw,
                     "backfill_texts_per_second": len(texts) / seconds,
-                    "words": words,
+                    "words": after[2],
                     "counts": job["counts"],
                 }
             )
             show_round(number, results[-1])
+            before = after
     return results
 
 

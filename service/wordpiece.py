@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from tokenizers.implementations import BertWordPieceTokenizer
+from tokenizers import BertWordPieceTokenizer
 from tokenizers.processors import TemplateProcessing
 
 SPECIAL_NAMES: Final = {

@@ -33,6 +33,8 @@ def word_spans(
     >>> word_spans("du", [0], [2], [0], ["de", "le"])
     ([0, 0], [2, 2])
     """
+    if len(token_start) == len(form):
+        return list(token_start), list(token_end)
     starts: list[int] = []
     ends: list[int] = []
     ranges = pairwise([*token_first_word, len(form)])

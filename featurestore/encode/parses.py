@@ -46,8 +46,17 @@ def encode_parses(records: Sequence[ParseRecord]) -> pa.Table:
     Raises:
         InputError: A record cannot be stored (`check_record`).
     """
-    for record in records:
-        check_record(record)
+    try:
+        return _table(records)
+    except (ValueError, TypeError, OverflowError):
+        # Checking each one first would cost as much as encoding them all.
+        for record in records:
+            check_record(record)
+        raise
+
+
+def _table(records: Sequence[ParseRecord]) -> pa.Table:
+    key_bytes([record.key for record in records])
     parses = [record.parse for record in records]
     columns = {
         **{name: pa.array([getattr(r, name) for r in records], pa.string()) for name in _PLAIN},

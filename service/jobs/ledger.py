@@ -38,7 +38,7 @@ class JobLedger:
                     created=time.time(),
                 )
             )
-            rows = [{"job": job_id, "number": n, "state": "queued"} for n in range(shard_count)]
+            rows = [{"job": job_id, "number": n, "state": "open"} for n in range(shard_count)]
             connection.execute(insert(shards), rows)
             return _one(connection, job_id)
 
@@ -77,7 +77,9 @@ class JobLedger:
     def needing_input(self) -> set[str]:
         """Jobs whose staged shards may still be read."""
         running = select(shards.c.job).where(
-            shards.c.state == "running", shards.c.lease_until > time.time()
+            shards.c.state == "open",
+            shards.c.owner.is_not(None),
+            shards.c.lease_until > time.time(),
         )
         active = select(jobs.c.id).where(jobs.c.state.in_(ACTIVE))
         with self._engine.begin() as connection:

@@ -6,18 +6,19 @@ reason), while a line that breaks the format costs the upload, because its sende
 
 from __future__ import annotations
 
+import hashlib
 import json
 import reprlib
 import sys
 from collections.abc import AsyncGenerator, AsyncIterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from pydantic import ValidationError
 
 from service.jobs.schemas import BackfillSpec
 from syntax.errors import ExampleError, SpecError
 from syntax.examples import DatasetSpec, Example, LabelSpec, Mode, Rejection, Segment
-from syntax.fingerprint import Fingerprint, fingerprint
+from syntax.fingerprint import Fingerprint
 
 Item = Example | Rejection
 
@@ -137,9 +138,12 @@ def item_key(item: Item, *identity: str) -> Fingerprint:
         item: The example or rejection.
         identity: Mode and fingerprints of the parser and tokenizer.
     """
-    # Texts may hold lone surrogates, which only ASCII escapes can carry.
-    content = json.dumps(_content(item), sort_keys=True, ensure_ascii=True)
-    return fingerprint(["example.v1", content, *identity])
+    # As `fingerprint` does it, but for the ASCII escapes: texts may hold lone surrogates.
+    content = _canonical(["example.v1", *identity, *_content(item)]).encode("ascii")
+    return Fingerprint(hashlib.blake2b(content, digest_size=16).hexdigest())
+
+
+_canonical: Final = json.JSONEncoder(sort_keys=True, allow_nan=False).encode
 
 
 def _content(item: Item) -> list[Any]:
@@ -151,7 +155,7 @@ def _content(item: Item) -> list[Any]:
 
 def _object(line: bytes | str) -> dict[str, Any]:
     text = line.decode("utf-8") if isinstance(line, bytes) else line
-    content = json.loads(text, parse_constant=_no_constant)
+    content = _DECODER.decode(text)
     if not isinstance(content, dict):
         raise ValueError(f"it is a JSON {type(content).__name__}")
     return content
@@ -159,6 +163,9 @@ def _object(line: bytes | str) -> dict[str, Any]:
 
 def _no_constant(name: str) -> float:
     raise ValueError(f"{name} is not JSON")
+
+
+_DECODER: Final = json.JSONDecoder(parse_constant=_no_constant)
 
 
 def _fields(content: Any, *known: str) -> dict[str, Any]:

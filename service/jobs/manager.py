@@ -10,7 +10,6 @@ from typing import Final
 
 import structlog
 from sqlalchemy import Engine
-from sqlalchemy.exc import SQLAlchemyError
 
 from featurestore import FeatureStore
 from service.jobs.ledger import JobLedger
@@ -21,7 +20,7 @@ from service.jobs.uploads import Receiver, StagedJob
 from service.jobs.wiring import database_url, job_queue, staging_area
 from service.settings import Settings
 
-BUSY_SECONDS: Final = 0.5
+BUSY_SECONDS: Final = 1.0
 """Between two looks after the workers while there are any."""
 
 IDLE_SECONDS: Final = 2.0
@@ -153,8 +152,8 @@ class JobManager:
             self._wake.clear()
             try:
                 self._start_workers(await asyncio.to_thread(self._look_after))
-            except (OSError, SQLAlchemyError) as error:
-                _LOG.error("cannot look after jobs, trying again", reason=str(error))
+            except Exception:  # logged, and tried again: jobs must not stop in silence
+                _LOG.exception("cannot look after jobs")
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(BUSY_SECONDS if self._workers else IDLE_SECONDS):
                     await self._wake.wait()
@@ -174,7 +173,7 @@ class JobManager:
         self._queue.fail_exhausted()
         if ended:
             self._sweep()
-        return self._queue.free()
+        return self._queue.free(limit=self._settings.job_workers)
 
     def _bury(self, worker: WorkerProcess) -> None:
         self._workers.remove(worker)

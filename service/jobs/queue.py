@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import (
     ColumnElement,
@@ -68,31 +68,37 @@ class JobQueue:
 
     def claim_statement(self, owner: str, now: float) -> ReturningUpdate[Any]:
         """The one statement that is a claim."""
+        job = (
+            select(jobs.c.id)
+            .where(_may_run(now), self._has_free(now))
+            .order_by(jobs.c.created, jobs.c.id)
+            .limit(1)
+        )
         oldest = (
             select(shards.c.id)
-            .join(jobs, jobs.c.id == shards.c.job)
-            .where(self._is_free(now))
-            .order_by(jobs.c.created, jobs.c.id, shards.c.number)
+            .where(shards.c.job == job.scalar_subquery(), self._is_free(now))
+            .order_by(shards.c.lease_until, shards.c.number)
             .limit(1)
-            .with_for_update(skip_locked=True, of=shards)
+            .with_for_update(skip_locked=True)
         )
-        lease = {"state": "running", "owner": owner, "lease_until": now + self.lease_seconds}
         return (
             update(shards)
             .where(shards.c.id == oldest.scalar_subquery())
-            .values(**lease, tries=shards.c.tries + 1)
+            .values(owner=owner, lease_until=now + self.lease_seconds, tries=shards.c.tries + 1)
             .returning(shards)
         )
 
-    def free(self) -> int:
-        """Number of shards that could be claimed now."""
-        count = (
-            select(func.count())
-            .select_from(shards.join(jobs, jobs.c.id == shards.c.job))
-            .where(self._is_free(self._clock()))
+    def free(self, limit: int) -> int:
+        """Number of shards that could be claimed now, counted up to ``limit``."""
+        now = self._clock()
+        some = (
+            select(shards.c.id)
+            .join(jobs, jobs.c.id == shards.c.job)
+            .where(_may_run(now), self._is_free(now))
+            .limit(limit)
         )
         with self._engine.begin() as connection:
-            return int(connection.execute(count).scalar_one())
+            return len(connection.execute(some).all())
 
     def renew(self, shard: Shard, owner: str) -> None:
         """Extend the lease.
@@ -138,7 +144,6 @@ class JobQueue:
             return
         content = None if error is None else error_json(error)
         free = _owned(shard, owner).values(
-            state="queued",
             owner=None,
             lease_until=self._clock() + delay,
             tries=shard.tries if error is not None else shard.tries - 1,
@@ -158,9 +163,7 @@ class JobQueue:
         """Fail the shards whose last permitted try ran out of its lease; how many there were."""
         now = self._clock()
         lost = select(shards.c.id, shards.c.job, shards.c.number, shards.c.tries).where(
-            shards.c.state == "running",
-            shards.c.lease_until <= now,
-            shards.c.tries >= self._max_tries,
+            _IN_HAND, shards.c.lease_until <= now, shards.c.tries >= self._max_tries
         )
         with self._engine.begin() as connection:
             rows = connection.execute(lost.with_for_update(skip_locked=True)).all()
@@ -177,62 +180,67 @@ class JobQueue:
 
     def overdue_owners(self) -> set[str]:
         """Owners of shards whose lease ran out: dead, or stuck and to be ended."""
-        query = select(shards.c.owner).where(
-            shards.c.state == "running", shards.c.lease_until <= self._clock()
-        )
-        with self._engine.begin() as connection:
-            return set(connection.execute(query).scalars())
+        return self._owners(shards.c.lease_until <= self._clock())
 
     def owners(self) -> set[str]:
-        """Owners of all running shards."""
-        with self._engine.begin() as connection:
-            query = select(shards.c.owner).where(shards.c.state == "running")
-            return set(connection.execute(query).scalars())
+        """Owners of all shards in hand."""
+        return self._owners()
 
     def end_leases(self, owner: str) -> None:
         """Let others claim at once what a worker that is known to be dead had in hand."""
-        end = (
-            update(shards)
-            .where(shards.c.state == "running", shards.c.owner == owner)
-            .values(lease_until=0.0)
-        )
+        end = update(shards).where(_IN_HAND, shards.c.owner == owner).values(lease_until=0.0)
         with self._engine.begin() as connection:
             connection.execute(end)
 
+    def _owners(self, *conditions: ColumnElement[bool]) -> set[str]:
+        query = select(shards.c.owner).distinct().where(_IN_HAND, *conditions)
+        with self._engine.begin() as connection:
+            return set(connection.execute(query).scalars())
+
     def _is_free(self, now: float) -> ColumnElement[bool]:
         return and_(
-            jobs.c.state.in_(ACTIVE),
-            shards.c.state.in_(("queued", "running")),
+            shards.c.state == "open",
             shards.c.lease_until <= now,
             shards.c.tries < self._max_tries,
-            ~_must_wait(now),
         )
 
+    def _has_free(self, now: float) -> ColumnElement[bool]:
+        return exists().where(shards.c.job == jobs.c.id, self._is_free(now))
 
-def _must_wait(now: float) -> ColumnElement[bool]:
-    """Whether a job with the same target came earlier, or still has a worker writing.
+
+_IN_HAND: Final = and_(shards.c.state == "open", shards.c.owner.is_not(None))
+"""Whether a shard is some worker's, dead or alive."""
+
+
+def _may_run(now: float) -> ColumnElement[bool]:
+    """Whether it is a job's turn.
 
     One example must not be stored twice because two jobs bring it at the same time, so jobs for
-    one partition take turns.
+    one partition take turns: a job waits for the earlier ones, and for every worker that still
+    writes for another one, such as one that was cancelled.
     """
     other, shard = jobs.alias("other"), shards.alias("other_shard")
     writing = exists().where(
-        shard.c.job == other.c.id, shard.c.state == "running", shard.c.lease_until > now
+        shard.c.job == other.c.id,
+        shard.c.state == "open",
+        shard.c.owner.is_not(None),
+        shard.c.lease_until > now,
     )
     earlier = or_(
         other.c.created < jobs.c.created,
         and_(other.c.created == jobs.c.created, other.c.id < jobs.c.id),
     )
-    return exists().where(
+    must_wait = exists().where(
         other.c.target == jobs.c.target,
         other.c.id != jobs.c.id,
         or_(and_(earlier, other.c.state.in_(ACTIVE)), writing),
     )
+    return and_(jobs.c.state.in_(ACTIVE), ~must_wait)
 
 
 def _owned(shard: Shard, owner: str) -> Update:
     return update(shards).where(
-        shards.c.id == shard.id, shards.c.owner == owner, shards.c.state == "running"
+        shards.c.id == shard.id, shards.c.owner == owner, shards.c.state == "open"
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -148,8 +148,3 @@ def error_json(error: BaseException, **where: Any) -> dict[str, Any]:
     if isinstance(error, ParsebankError):
         return {"error_type": error.error_type, "message": error.message, **where}
     return {"error_type": type(error).__name__, "message": str(error), **where}
-
-
-def total(counts: Iterable[Counts]) -> Counts:
-    """Sum of several accounts."""
-    return sum(counts, start=Counts())

@@ -45,6 +45,7 @@ jobs = Table(
     Column("started", Float),
     Column("finished", Float),
     Column("error", JSON),
+    Index("jobs_by_state", "state", "created"),
     Index("jobs_by_target", "target", "created"),
 )
 
@@ -54,16 +55,18 @@ shards = Table(
     Column("id", Integer, primary_key=True),
     Column("job", String(32), ForeignKey("jobs.id"), nullable=False),
     Column("number", Integer, nullable=False),
-    Column("state", String(16), nullable=False),
-    Column("owner", String(128)),
-    # Queued: not before this time. Running: another worker may take it after this time.
+    Column("state", String(16), nullable=False),  # open, done, failed
+    Column("owner", String(128)),  # of an open shard that is being worked on
+    # Nobody, or nobody but the owner, may take an open shard before this time.
     Column("lease_until", Float, nullable=False, default=0.0),
     Column("tries", Integer, nullable=False, default=0),
     Column("plan", JSON),
     Column("counts", JSON),
     Column("error", JSON),
     UniqueConstraint("job", "number"),
-    Index("shards_by_state", "state", "lease_until"),
+    # In the order of claims, so that a claim reads one row of many thousand.
+    Index("shards_to_claim", "job", "state", "lease_until", "number"),
+    Index("shards_by_owner", "state", "owner"),
 )
 
 

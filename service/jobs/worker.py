@@ -6,6 +6,7 @@ closes, the service stops or is dead, and the worker gives its shard back and en
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -36,7 +37,7 @@ from syntax.errors import (
     UnknownNameError,
 )
 
-POLL_SECONDS: Final = 0.2
+POLL_SECONDS: Final = 0.1
 """How often an idle worker looks for a shard."""
 
 BEAT_SECONDS: Final = 2.0
@@ -137,6 +138,7 @@ class Worker:
                 self._stop.wait(POLL_SECONDS)
             else:
                 self.run(shard)
+                gc.collect()
                 idle_since = time.monotonic()
 
     def run(self, shard: Shard) -> None:
@@ -179,8 +181,19 @@ def main() -> None:
     stop = threading.Event()
     threading.Thread(target=_watch_pipe, args=(stop,), daemon=True).start()
     load_kernels()
+    _rest_collector()
     with open_store(orders.settings.store) as store:
         _worker(orders, store, stop).work(orders.settings.job_idle_seconds)
+
+
+def _rest_collector() -> None:
+    """Leave the garbage collector for the time between shards.
+
+    A shard makes many thousand lists and no cycles; looking through them takes 2 percent.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.disable()
 
 
 def _worker(orders: Orders, store: FeatureStore, stop: threading.Event) -> Worker:

@@ -74,7 +74,9 @@ async def follow_job(job_id: str, services: UsesServices) -> StreamingResponse:
     """Progress as server-sent events: `progress` with the job after each change, then `end`."""
     await services.jobs.get(job_id)
     headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-    return StreamingResponse(_events(services.jobs, job_id), media_type="text/event-stream", headers=headers)
+    return StreamingResponse(
+        _events(services.jobs, job_id), media_type="text/event-stream", headers=headers
+    )
 
 
 async def _events(jobs: JobManager, job_id: str) -> AsyncIterator[str]:

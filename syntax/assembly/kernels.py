@@ -146,20 +146,19 @@ def place(
             nodes.heads[start] = NOTHING
         for segment in range(first, end):
             begin, stop = segment_offsets[segment], segment_offsets[segment + 1]
-            shift = node - begin
             type_id = min(segment - first, 1)
+            nodes.segment[node : node + stop - begin] = segment - first
+            nodes.type_id[node : node + stop - begin] = type_id
             anchor = root if frame.edge != EDGE_NONE else NOTHING
             if frame.edge == EDGE_LAST_PIECE and stop > begin:
-                anchor = source[stop - 1] + shift - start
+                anchor = source[stop - 1] + node - begin - start
             for piece in range(begin, stop):
-                nodes.heads[node] = _hang(parents[piece], shift - start, root)
-                nodes.source[node] = source[piece] + shift
-                nodes.column[node] = column if piece - begin < kept[segment] else NOTHING
+                nodes.heads[node] = _hang(parents[piece], node - piece - start, root)
+                nodes.source[node] = source[piece] + node - piece
                 nodes.piece[node] = piece
-                nodes.segment[node] = segment - first
-                nodes.type_id[node] = type_id
-                node += 1
+                nodes.column[node] = column if piece - begin < kept[segment] else NOTHING
                 column += piece - begin < kept[segment]
+                node += 1
             last = segment + 1 == end
             token = frame.prefix + frame.separator if last else frame.prefix
             count = frame.suffix if last else frame.separator

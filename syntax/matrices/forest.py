@@ -97,11 +97,18 @@ def lay_out(
 
 
 def _plan(forest: Forest, count: int, stride: int) -> tuple[kernels.Plan, int]:
-    starts = np.empty(count + 1, np.int64)
-    row, above, top = np.empty((3, len(forest.depth)), np.int32)
-    length = np.empty(count, np.int32)
-    owner, depth = np.empty((2, count, stride), np.int32)
-    plan = kernels.Plan(starts, row, above, top, length, owner, depth)
+    slot, above, top, row, row_above = np.empty((5, len(forest.depth)), np.uint32)
+    plan = kernels.Plan(
+        offsets=np.empty(count + 1, np.int64),
+        slot=slot,
+        slot_above=above,
+        slot_top=top,
+        row=row,
+        row_above=row_above,
+        length=np.empty(count, np.int32),
+        owner=np.empty((count, stride), np.uint32),
+        depth=np.empty((count, stride), np.int32),
+    )
     return plan, kernels.make_plan(forest.trees, forest.depth, plan)
 
 

@@ -128,26 +128,31 @@ class Trees(NamedTuple):
 class Plan(NamedTuple):
     """How to lay T trees into matrices that are ``width`` wide, row by row.
 
-    Each step fills one row from a row before it. Rows are numbered within the tree: those below
-    ``width`` are shown; the others belong to deleted nodes that shown ones descend from.
+    Each step fills one row from a row before it. A row has two numbers: its ``slot`` within the
+    tree, below ``width`` if it is shown and from ``width`` on if it belongs to a deleted node that
+    shown ones descend from; and its ``row`` in the array that holds all matrices, (T * width +
+    extra, width), whose extra rows serve the deleted nodes of every tree in turn. They are
+    unsigned, which spares the passes a check for negative indices.
 
     Attributes:
         offsets: First step of each tree, and the end. *Shape:* (T + 1,), int64.
-        row: Row of each step. *Shape:* (N,), of which the first K are used.
-        above: Row of the parent; -1 at a root. *Shape:* as ``row``.
-        top: Row of the root; the step's own for a node that shows its parent's row.
-            *Shape:* as ``row``.
-        length: Columns of each tree; the rest is padding. *Shape:* (T,).
-        owner: Row of the node that each column stands for. *Shape:* (T, width).
-        depth: Depth of each column, 0 in padding. *Shape:* (T, width).
+        slot: Slot of each step. *Shape:* (N,) here and below, of which one per step is used.
+        slot_above: Slot of the parent; the step's own at a root.
+        slot_top: Slot of the root; the step's own for a node that shows its parent's row.
+        row, row_above: Rows of ``slot`` and ``slot_above``.
+        length: Columns of each tree; the rest is padding. *Shape:* (T,), int32.
+        owner: Slot of the node that each column stands for. *Shape:* (T, width).
+        depth: Depth of each column, 0 in padding. *Shape:* (T, width), int32.
     """
 
     offsets: NDArray[np.int64]
-    row: IntArray
-    above: IntArray
-    top: IntArray
+    slot: NDArray[np.uint32]
+    slot_above: NDArray[np.uint32]
+    slot_top: NDArray[np.uint32]
+    row: NDArray[np.uint32]
+    row_above: NDArray[np.uint32]
     length: IntArray
-    owner: IntArray
+    owner: NDArray[np.uint32]
     depth: IntArray
 
 
@@ -155,60 +160,62 @@ class Plan(NamedTuple):
 def make_plan(trees: Trees, depth: IntArray, plan: Plan) -> int:
     """Fill ``plan``; returns how many rows of deleted nodes the neediest tree has."""
     offsets, parents, order, root, source, column = trees
-    starts, step_row, step_above, step_top, length, owner, shown_depth = plan
+    starts, slot, slot_above, slot_top, row, row_above, _, owner, _ = plan
     width = owner.shape[1]
-    shown_depth[:] = 0
-    row = column.copy()
+    slots = column.copy()
     most = 0
     step = 0
     for tree in range(len(offsets) - 1):
-        first, end = offsets[tree], offsets[tree + 1]
-        most = max(most, _add_rows(trees, tree, width, row))
+        most = max(most, _add_slots(trees, tree, width, slots))
         starts[tree] = step
-        for index in range(first, end):
+        shown, extra = tree * width, (len(offsets) - 2) * width
+        for index in range(offsets[tree], offsets[tree + 1]):
             node = order[index]
-            own, above = row[node], parents[node]
+            own, parent = slots[node], parents[node]
             if own >= 0:
-                step_row[step] = own
-                step_above[step] = row[above] if above >= 0 else -1
-                step_top[step] = row[root[node]] if source[node] == node else own
+                above = slots[parent] if parent >= 0 else own
+                slot[step] = own
+                slot_above[step] = above
+                slot_top[step] = slots[root[node]] if source[node] == node else own
+                row[step] = own + (shown if own < width else extra)
+                row_above[step] = above + (shown if above < width else extra)
                 step += 1
-        shown = 0
-        for node in range(first, end):
-            at = column[node]
-            if at >= 0:
-                shown += 1
-                owner[tree, at] = row[source[node]]
-                shown_depth[tree, at] = depth[source[node]]
-        length[tree] = shown
+        _own_columns(trees, tree, slots, depth, plan)
     starts[-1] = step
     return most
 
 
 @njit(cache=True, nogil=True)
-def _add_rows(trees: Trees, tree: int, width: int, row: IntArray) -> int:
-    """Give rows from ``width`` on to the deleted nodes that shown ones descend from."""
+def _add_slots(trees: Trees, tree: int, width: int, slots: IntArray) -> int:
+    """Give slots from ``width`` on to the deleted nodes that shown ones descend from."""
     offsets, parents, order, _, _, _ = trees
     first, end = offsets[tree], offsets[tree + 1]
     added = 0
-    if (row[first:end] >= 0).all():
+    if (slots[first:end] >= 0).all():
         return added
     for index in range(end - 1, first - 1, -1):
         node = order[index]
         above = parents[node]
-        if above >= 0 and row[node] >= 0 and row[above] < 0:
-            row[above] = width + added
+        if above >= 0 and slots[node] >= 0 and slots[above] < 0:
+            slots[above] = width + added
             added += 1
     return added
 
 
 @njit(cache=True, nogil=True)
-def _locate(row: int, tree: int, count: int, width: int) -> np.uintp:
-    """Where a row of a tree lies in the array of all ``count`` trees' matrices.
-
-    Unsigned, which spares the passes a check for negative indices.
-    """
-    return np.uintp(row + width * (tree if row < width else count - 1))
+def _own_columns(trees: Trees, tree: int, slots: IntArray, depth: IntArray, plan: Plan) -> None:
+    """Fill one tree's ``plan.length``, ``plan.owner`` and ``plan.depth``."""
+    offsets, _, _, _, source, column = trees
+    _, _, _, _, _, _, lengths, owner, shown_depth = plan
+    shown_depth[tree] = 0
+    length = 0
+    for node in range(offsets[tree], offsets[tree + 1]):
+        at = column[node]
+        if at >= 0:
+            owner[tree, at] = slots[source[node]]
+            shown_depth[tree, at] = depth[source[node]]
+            length += 1
+    lengths[tree] = length
 
 
 @njit(cache=True, nogil=True)
@@ -218,22 +225,22 @@ def fill_ancestor(plan: Plan, ancestor: NDArray[np.uint8]) -> None:
     Args:
         plan: What `make_plan` made for T trees.
         ancestor: *Shape:* (T * width + extra, width), ``width`` a multiple of 8, so that rows are
-            joined as 64-bit words. The extra rows, for deleted nodes, serve every tree in turn.
+            joined as 64-bit words.
     """
-    starts, row, above, _, length, owner, _ = plan
+    offsets, _, _, _, row, row_above, length, owner, _ = plan
     words = ancestor.view(np.uint64)
     count, width = owner.shape
     for tree in range(count):
         words[tree * width : (tree + 1) * width] = 0
         words[count * width :] = 0
         for column in range(length[tree]):
-            ancestor[_locate(owner[tree, column], tree, count, width), column] = 1
-        for step in range(starts[tree], starts[tree + 1]):
-            if above[step] >= 0:
-                here = _locate(row[step], tree, count, width)
-                there = _locate(above[step], tree, count, width)
-                for word in range(words.shape[1]):
-                    words[here, word] |= words[there, word]
+            own = np.intp(owner[tree, column])
+            place = own + width * (tree if own < width else count - 1)
+            ancestor[place, column] = 1
+        for step in range(offsets[tree], offsets[tree + 1]):
+            here, there = row[step], row_above[step]
+            for word in range(words.shape[1]):
+                words[here, word] |= words[there, word]
 
 
 @njit(cache=True, nogil=True)
@@ -251,9 +258,8 @@ def fill_distance(plan: Plan, distance: NDArray[np.uint8]) -> None:
     Args:
         plan: What `make_plan` made for T trees.
         distance: uint8 or uint16. *Shape:* (T * width + extra, width), ``width`` a multiple of 8.
-            The extra rows, for deleted nodes, serve every tree in turn.
     """
-    starts, row, above, top, length, owner, depth = plan
+    offsets, slot, _, slot_top, row, row_above, length, owner, depth = plan
     words = distance.view(np.uint64)
     unreachable = np.iinfo(distance.dtype).max
     count, width = owner.shape
@@ -262,15 +268,14 @@ def fill_distance(plan: Plan, distance: NDArray[np.uint8]) -> None:
     for tree in range(count):
         distance[tree * width + length[tree] : (tree + 1) * width] = unreachable
         _fill_subtree(plan, tree, subtree)
-        for step in range(starts[tree], starts[tree + 1]):
-            own, whole = np.uintp(row[step]), np.uintp(top[step])
-            here = _locate(row[step], tree, count, width)
-            if above[step] < 0:
+        for step in range(offsets[tree], offsets[tree + 1]):
+            here, there = row[step], row_above[step]
+            own, whole = slot[step], slot_top[step]
+            if here == there:
                 for column in range(width):
                     inside = subtree[own, column] > 0
                     distance[here, column] = depth[tree, column] if inside else unreachable
                 continue
-            there = _locate(above[step], tree, count, width)
             for word in range(words.shape[1]):
                 nearer = subtree_words[own, word]
                 farther = subtree_words[whole, word] - nearer
@@ -284,13 +289,12 @@ def _fill_subtree(plan: Plan, tree: int, subtree: NDArray[np.uint8]) -> None:
     The row of a node that shows its parent's stays empty: its column belongs to the parent, so in
     `fill_distance` it takes no step.
     """
-    starts, row, above, _, length, owner, _ = plan
+    offsets, slot, slot_above, _, _, _, length, owner, _ = plan
     words = subtree.view(np.uint64)
     words[:] = 0
     for column in range(length[tree]):
         subtree[owner[tree, column], column] = 1
-    for step in range(starts[tree + 1] - 1, starts[tree] - 1, -1):
-        if above[step] >= 0:
-            here, there = np.uintp(above[step]), np.uintp(row[step])
-            for word in range(words.shape[1]):
-                words[here, word] |= words[there, word]
+    for step in range(offsets[tree + 1] - 1, offsets[tree] - 1, -1):
+        here, there = slot_above[step], slot[step]
+        for word in range(words.shape[1]):
+            words[here, word] |= words[there, word]

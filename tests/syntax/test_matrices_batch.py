@@ -150,4 +150,4 @@ def test_each_pass_is_compiled_for_one_kind_of_array() -> None:
     }
     assert compiled["fill_distance"] == 2  # uint8 and uint16
     del compiled["fill_distance"], compiled["_fill_subtree"]
-    assert set(compiled.values()) == {1}
+    assert max(compiled.values()) == 1

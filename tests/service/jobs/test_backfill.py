@@ -233,19 +233,19 @@ async def test_a_dataset_that_has_other_labels_is_refused_at_the_door(shared: Se
 
 
 async def test_a_running_job_stops_when_it_is_cancelled(shared: Service) -> None:
-    job = await shared.submit(ndjson(pairs(900, "Hal")), "stopped")
+    job = await shared.submit(ndjson(pairs(300, "Hal")), "stopped")
     while job["shards"]["done"] == 0:
         await asyncio.sleep(0.02)
         job = await shared.job(job)
     await shared.client.delete(f"/jobs/{job['id']}")
-    again = await shared.backfill(ndjson(pairs(900, "Hal")), "stopped")  # waits for its workers
+    again = await shared.backfill(ndjson(pairs(300, "Hal")), "stopped")  # waits for its workers
     job = await shared.job(job)
     assert job["state"] == "cancelled"
-    assert 0 < job["counts"]["stored"] < 900
+    assert 0 < job["counts"]["stored"] < 300
     assert again["counts"]["already_stored"] == job["counts"]["stored"]
-    assert again["counts"]["stored"] == 900 - job["counts"]["stored"]
-    assert {row[1] for row in shared.rows("stopped")} == {f"pair-{n}" for n in range(900)}
-    assert len(shared.rows("stopped")) == 900
+    assert again["counts"]["stored"] == 300 - job["counts"]["stored"]
+    assert {row[1] for row in shared.rows("stopped")} == {f"pair-{n}" for n in range(300)}
+    assert len(shared.rows("stopped")) == 300
 
 
 async def test_jobs_are_listed_and_unknown_ones_are_404(running: Running) -> None:
@@ -275,7 +275,7 @@ async def test_a_damaged_shard_fails_its_job_by_name_and_the_others_go_on(
         job = await service.submit(ndjson(pairs(60)))
     path = shard_path(service.settings.state_dir / "staging" / job["id"], 1)
     path.write_bytes(path.read_bytes()[:-100])
-    async with running() as service:
+    async with running(job_workers=1) as service:
         job = await service.ended(job)
         assert job["state"] == "failed"
         assert job["shards"]["failed"] == 1

@@ -45,8 +45,8 @@ async def until_owned(service: Service) -> None:
 
 
 async def test_workers_killed_in_the_middle_of_shards_cost_nothing(running: Running) -> None:
-    async with running(job_workers=2, job_shard_segments=150) as service:
-        job = await service.submit(ndjson(pairs(450)))
+    async with running(job_workers=1, job_shard_segments=150) as service:
+        job = await service.submit(ndjson(pairs(300)))
         for delay in (0.0, 0.5):
             await until_owned(service)
             await asyncio.sleep(delay)
@@ -54,10 +54,10 @@ async def test_workers_killed_in_the_middle_of_shards_cost_nothing(running: Runn
                 os.kill(pid, signal.SIGKILL)
         job = await service.ended(job)
         assert job["state"] == "done"
-        assert job["counts"]["stored"] == 450
+        assert job["counts"]["stored"] == 300
         parses = job["counts"]["parses"]
-        assert parses["done"] + parses["reused"] == 900
-        assert [row[0] for row in service.rows()] == list(range(450))
+        assert parses["done"] + parses["reused"] == 600
+        assert [row[0] for row in service.rows()] == list(range(300))
 
 
 async def test_a_worker_that_hangs_is_ended_and_its_shard_run_again(running: Running) -> None:
@@ -74,13 +74,13 @@ async def test_a_worker_that_hangs_is_ended_and_its_shard_run_again(running: Run
 
 
 async def test_a_stopped_service_gives_its_shards_back(running: Running) -> None:
-    async with running(job_workers=2, job_shard_segments=250) as service:
+    async with running(job_workers=1, job_shard_segments=250) as service:
         job = await service.submit(ndjson(pairs(250)))
         await until_owned(service)
         pids = service.jobs.worker_pids
         assert pids
     assert not any(psutil.pid_exists(pid) for pid in pids)
-    async with running() as service:
+    async with running(job_workers=1) as service:
         job = await service.ended(job)
         assert job["counts"]["stored"] == 250
         assert [row[0] for row in service.rows()] == list(range(250))
@@ -90,7 +90,7 @@ async def test_a_stopped_service_gives_its_shards_back(running: Running) -> None
 def test_a_killed_service_loses_no_acknowledged_job_and_leaves_no_process(
     make_settings: Callable[..., Settings],
 ) -> None:
-    settings = make_settings(job_shard_segments=150)
+    settings = make_settings(job_workers=1, job_shard_segments=150)
     with serving(settings) as (server, client):
         job = client.post("/datasets/pairs/backfill", content=ndjson(pairs(300))).json()
         wait_for(lambda: client.get(f"/jobs/{job['id']}").json()["started"] is not None)

@@ -144,21 +144,19 @@ def test_a_plan_survives_the_worker_that_made_it(board: Board) -> None:
 
 def test_an_error_delays_the_next_try_and_the_last_one_fails_the_job(board: Board) -> None:
     board.add("a", shards=2)
+    good = board.queue.claim("v")
     for tries in (1, 2, 3):
-        shard = board.queue.claim("w")
-        assert shard is not None
-        assert (shard.number, shard.tries) == (0, tries)
-        board.queue.release(shard, "w", StoreBusyError("full"), delay=5)
-        if tries < 3:
-            assert board.queue.free() == 1
-            board.clock.now += 5
+        bad = board.queue.claim("w")
+        assert bad is not None
+        assert (bad.number, bad.tries) == (1, tries)
+        board.queue.release(bad, "w", StoreBusyError("full"), delay=5)
+        assert board.queue.free(limit=1) == 0
+        board.clock.now += 5
     job = board.ledger.get("a")
     assert (job.state, job.shards_failed) == ("running", 1)
-    assert job.error == {"error_type": "store_busy", "message": "full", "shard": 0}
-    other = board.queue.claim("w")
-    assert other is not None
-    assert other.number == 1
-    board.queue.complete(other, "w", Counts(stored=10))
+    assert job.error == {"error_type": "store_busy", "message": "full", "shard": 1}
+    assert good is not None
+    board.queue.complete(good, "v", Counts(stored=10))
     job = board.ledger.get("a")
     assert (job.state, job.shards_done, job.counts.stored) == ("failed", 1, 10)
 
@@ -261,6 +259,15 @@ def test_jobs_are_listed_newest_first_and_unknown_ones_named(board: Board) -> No
         board.ledger.cancel("x")
 
 
+def test_free_shards_are_counted_up_to_a_limit(board: Board) -> None:
+    assert board.queue.free(limit=5) == 0
+    board.add("a", shards=3)
+    board.add("b", shards=3)  # waits for a
+    assert (board.queue.free(limit=2), board.queue.free(limit=5)) == (2, 3)
+    board.queue.claim("w")
+    assert board.queue.free(limit=5) == 2
+
+
 def test_many_claimants_share_the_shards_without_overlap(board: Board) -> None:
     board.add("a", shards=40)
     taken: list[int] = []
@@ -283,5 +290,5 @@ def test_many_claimants_share_the_shards_without_overlap(board: Board) -> None:
 def test_the_claim_locks_its_row_on_postgresql(board: Board) -> None:
     statement = board.queue.claim_statement("w", now=0.0)
     text = str(statement.compile(dialect=postgresql.dialect()))
-    assert "FOR UPDATE OF shards SKIP LOCKED" in text
+    assert "FOR UPDATE SKIP LOCKED" in text
     assert "RETURNING" in text

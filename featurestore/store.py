@@ -79,8 +79,8 @@ class FeatureStore:
 
         Args:
             name: Name of the dataset.
-            tokenizer: Name, or fingerprint (a prefix of six digits will do), of the tokenizer;
-                needed when the dataset exists for several.
+            tokenizer: Name of the tokenizer, its folder or the last part of that, or its
+                fingerprint (a prefix of six digits will do); needed when there are several.
             split: Split; needed when there are several.
             lang: Only this language; all of them by default.
             version: Version of the table; the newest by default.

@@ -26,7 +26,9 @@ THIRD_PARTY = {
     "service": {
         *("numpy", "pyarrow", "fastapi", "starlette", "pydantic", "pydantic_settings", "uvicorn"),
         *("tokenizers", "transformers", "ufal", "stanza", "sqlalchemy", "structlog"),
-        "prometheus_fastapi_instrumentator", "prometheus_client", "huggingface_hub",
+        "prometheus_fastapi_instrumentator",
+        "prometheus_client",
+        "huggingface_hub",
     },
     "trainer": {"numpy", "torch", "transformers", "accelerate", "safetensors", "rich"},
 }

@@ -22,9 +22,7 @@ def run(*command: str | Path) -> subprocess.CompletedProcess[str]:
 
 def test_compose_file_follows_the_compose_specification() -> None:
     checker = BIN / "check-jsonschema"
-    done = run(
-        checker, "--builtin-schema", "vendor.compose-spec", ROOT / "docker-compose.yml"
-    )
+    done = run(checker, "--builtin-schema", "vendor.compose-spec", ROOT / "docker-compose.yml")
     assert done.returncode == 0, done.stdout + done.stderr
 
 

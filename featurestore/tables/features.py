@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from pathlib import Path, PurePath
 from typing import Final
 
 from featurestore.encode.examples import encode_examples
@@ -115,7 +116,7 @@ class FeatureTables:
         return [_info(card, snapshot) for card, _, snapshot in self._all()]
 
     def find(self, name: str, tokenizer: str | None = None) -> tuple[DatasetCard, Table]:
-        """A dataset by name, and by name or fingerprint prefix of its tokenizer.
+        """A dataset by name, and by name, folder or fingerprint prefix of its tokenizer.
 
         Raises:
             UnknownDatasetError, UnknownTokenizerError: There is none.
@@ -209,8 +210,12 @@ def _row_group(rows: Sequence[ExampleRow]) -> int:
 
 
 def _is(card: DatasetCard, tokenizer: str) -> bool:
-    return card.tokenizer == tokenizer or (
-        len(tokenizer) >= 6 and card.tokenizer_fingerprint.startswith(tokenizer)
+    """Whether a tokenizer is meant: by its name, its folder however written, or fingerprint."""
+    names = (card.tokenizer, PurePath(card.tokenizer).name)
+    return (
+        tokenizer in names
+        or str(Path(tokenizer).resolve()) == card.tokenizer
+        or (len(tokenizer) >= 6 and card.tokenizer_fingerprint.startswith(tokenizer))
     )
 
 

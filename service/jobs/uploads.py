@@ -127,7 +127,7 @@ def _absolute(tokenizer: str) -> str:
     """A tokenizer's folder as a path that means the same after a restart elsewhere."""
     try:
         path = Path(tokenizer).expanduser()
-        return str(path.absolute()) if path.is_dir() else tokenizer
+        return str(path.resolve()) if path.is_dir() else tokenizer
     except (ValueError, RuntimeError, OSError):
         return tokenizer
 

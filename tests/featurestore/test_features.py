@@ -57,6 +57,7 @@ def test_tokenizers_have_tables_of_their_own(store, make_handle, rows) -> None:
     assert [info.tokenizer for info in store.datasets()] == ["hub/other toy!", "toy"]
     assert len(store.dataset("pairs", tokenizer="hub/other toy!")) == 3
     assert len(store.dataset("pairs", tokenizer="ababab")) == 3
+    assert len(store.dataset("pairs", tokenizer="other toy!")) == 3
     with pytest.raises(SpecError, match=r"several tokenizers.*hub/other toy! \(abababababab\)"):
         store.dataset("pairs")
     with pytest.raises(UnknownTokenizerError, match="Known: hub/other toy!, toy"):

@@ -114,10 +114,11 @@ class Settings(BaseSettings):
         description="A job worker without work ends after so long and gives its memory back.",
     )
     job_shard_segments: int = Field(
-        default=2_000,
+        default=3_000,
         ge=1,
-        description="Texts in one shard: what one worker takes, and one commit writes, at once. "
-        "A job's last shard is cut smaller. Commits take 5 percent of the time at 1,000.",
+        description="Texts in one shard: what one worker takes, and one commit writes, at once; "
+        "a job's last shard is cut smaller. Claiming and committing take 40 ms a shard, 3,000 "
+        "short sentences two seconds.",
     )
     job_max_line_bytes: int = Field(
         default=16 * _MIB, ge=1024, description="Longest line of a backfill upload."

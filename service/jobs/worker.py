@@ -71,7 +71,10 @@ class RunningShard:
     queue: JobQueue
     crumbs: Crumbs
     stop: threading.Event
-    next_renewal: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._pause = min(BEAT_SECONDS, self.queue.lease_seconds / 4)
+        self._next_renewal = time.monotonic() + self._pause
 
     @property
     def suspects(self) -> frozenset[str]:
@@ -87,10 +90,9 @@ class RunningShard:
         """
         if self.stop.is_set():
             raise InterruptedByStopError
-        now = time.monotonic()
-        if now >= self.next_renewal:
+        if time.monotonic() >= self._next_renewal:
             self.queue.renew(self.shard, self.owner)
-            self.next_renewal = now + min(BEAT_SECONDS, self.queue.lease_seconds / 4)
+            self._next_renewal = time.monotonic() + self._pause
 
     def watch(self, key: str | None) -> None:
         """See `Signals.watch`."""

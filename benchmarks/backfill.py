@@ -23,14 +23,15 @@ import json
 import multiprocessing
 import os
 import platform
+import sqlite3
 import statistics
 import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import chain
+from itertools import chain, count, islice
 from pathlib import Path
 
 import httpx
@@ -41,6 +42,7 @@ from clients.benchmarks import BENCHMARKS
 from service.app import create_app
 from service.jobs import JobManager
 from service.parsers import find_parser
+from service.services import Services
 from service.settings import Settings
 from syntax.examples import Example
 
@@ -110,7 +112,7 @@ def time_raw(pool: multiprocessing.pool.Pool, texts: list[str]) -> tuple[float, 
 
 
 @asynccontextmanager
-async def running_service(workers: int) -> AsyncIterator[tuple[httpx.AsyncClient, JobManager]]:
+async def running_service(workers: int) -> AsyncIterator[tuple[httpx.AsyncClient, Services]]:
     with tempfile.TemporaryDirectory() as folder:
         app = create_app(
             Settings(
@@ -126,7 +128,7 @@ async def running_service(workers: int) -> AsyncIterator[tuple[httpx.AsyncClient
             app.router.lifespan_context(app),
             httpx.AsyncClient(transport=transport, base_url="http://bench", timeout=600) as client,
         ):
-            yield client, app.state.services.jobs
+            yield client, app.state.services
 
 
 def upload(pairs: list[tuple[str, str, str]]) -> Iterator[bytes]:
@@ -156,8 +158,9 @@ async def backfill(client: httpx.AsyncClient, name: str, lines: list[bytes]) -> 
 
 async def time_backfill(corpus: Corpus, workers: int) -> tuple[float, float, dict]:
     """Wall-clock seconds, processor seconds of service and workers, the job."""
-    async with running_service(workers) as (client, jobs):
-        await warm_up(client, workers)
+    async with running_service(workers) as (client, services):
+        jobs = services.jobs
+        await warm_up(client, services.settings.state_dir / "jobs.sqlite", workers)
         lines = list(upload(corpus.pairs))
         started, processor = time.time(), processor_seconds(jobs)
         job = await backfill(client, "corpus", lines)
@@ -170,10 +173,20 @@ def processor_seconds(jobs: JobManager) -> float:
     return sum(each.user + each.system for each in times)
 
 
-async def warm_up(client: httpx.AsyncClient, workers: int) -> None:
-    """One small job per worker, of different partitions, so that every worker loads its model."""
+async def warm_up(client: httpx.AsyncClient, jobs_file: Path, workers: int) -> None:
+    """Small jobs, of different datasets, until every worker has done one with its own model."""
     lines = list(upload([(str(n), text, text) for n, text in enumerate(WARM_UP)]))
-    await asyncio.gather(*(backfill(client, f"warm-{n}", lines) for n in range(2 * workers)))
+    names = (f"warm-{n}" for n in count())
+    while workers_that_worked(jobs_file) < workers:
+        await asyncio.gather(
+            *(backfill(client, name, lines) for name in islice(names, 4 * workers))
+        )
+
+
+def workers_that_worked(jobs_file: Path) -> int:
+    with closing(sqlite3.connect(jobs_file)) as connection:
+        query = "select count(distinct owner) from shards where state = 'done'"
+        return int(connection.execute(query).fetchone()[0])
 
 
 def measure(corpus: Corpus, workers: int, rounds: int) -> list[dict]:

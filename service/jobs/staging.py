@@ -26,7 +26,7 @@ from syntax.errors import StoreError
 SHARD_BYTES: Final = 32 * 2**20
 """A shard is also full at this size, so that long texts do not fill the memory."""
 
-LAST_PARTS: Final = 6
+LAST_PARTS: Final = 4
 """The last shard is cut into as many, so that no worker is long at work when the others are done,
 and a small job is shared too."""
 

@@ -55,10 +55,10 @@ def test_repeats_are_found_across_shards_but_not_the_first_of_them(tmp_path: Pat
 def test_the_last_shard_is_shared_out(tmp_path: Path) -> None:
     folder = stage(StagingArea(tmp_path), "job", [str(n) for n in range(36)], shard_segments=16)
     shards = len(list(folder.glob("shard-*.parquet")))
-    assert [len(read_shard(folder, number)) for number in range(shards)] == [16, 16, 3, 1]
+    assert [len(read_shard(folder, number)) for number in range(shards)] == [16, 16, 4]
     folder = stage(StagingArea(tmp_path), "full", [str(n) for n in range(16)], shard_segments=16)
     shards = len(list(folder.glob("shard-*.parquet")))
-    assert [len(read_shard(folder, number)) for number in range(shards)] == [3, 3, 3, 3, 3, 1]
+    assert [len(read_shard(folder, number)) for number in range(shards)] == [4, 4, 4, 4]
 
 
 @pytest.mark.parametrize("damage", ["missing", "empty", "truncated", "flipped", "no repeats"])

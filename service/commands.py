@@ -68,7 +68,7 @@ def list_command(models_dir: ModelsDir = None) -> None:
     table = Table("name", "languages", "treebank", "licence", "MB")
     for model in list_models(_settings(models_dir=models_dir)):
         facts = (str(model.card.get(key, "?")) for key in ("treebank", "licence"))
-        size = f"{model.path.stat().st_size / 1e6:.1f}"
+        size = f"{model.size / 1e6:.1f}"
         table.add_row(model.name, ", ".join(model.langs) or "?", *facts, size)
     Console().print(table)
 

@@ -17,14 +17,18 @@ from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
 from syntax.errors import (
+    AccessError,
+    ConflictError,
     DeadlineError,
     InputError,
     MissingExtraError,
     ModelLoadError,
     OverloadedError,
     ParsebankError,
+    RateLimitError,
     SpecError,
     StoreError,
+    UnauthorizedError,
     UnknownDatasetError,
     UnknownJobError,
     UnknownKeyError,
@@ -38,6 +42,10 @@ STATUS: Final[dict[type[ParsebankError], HTTPStatus]] = {
     UnknownDatasetError: HTTPStatus.NOT_FOUND,
     UnknownJobError: HTTPStatus.NOT_FOUND,
     UnknownKeyError: HTTPStatus.NOT_FOUND,
+    UnauthorizedError: HTTPStatus.UNAUTHORIZED,
+    RateLimitError: HTTPStatus.TOO_MANY_REQUESTS,
+    AccessError: HTTPStatus.FORBIDDEN,
+    ConflictError: HTTPStatus.CONFLICT,
     OverloadedError: HTTPStatus.TOO_MANY_REQUESTS,
     DeadlineError: HTTPStatus.GATEWAY_TIMEOUT,
     ModelLoadError: HTTPStatus.SERVICE_UNAVAILABLE,
@@ -85,7 +93,7 @@ async def _named(request: Request, error: Exception) -> Response:  # noqa: ARG00
     if not isinstance(error, ParsebankError):
         raise error
     headers = {}
-    if isinstance(error, OverloadedError):
+    if isinstance(error, OverloadedError | RateLimitError):
         headers["Retry-After"] = str(error.detail.get("retry_after", 1))
     status = status_of(error)
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:

@@ -6,7 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, PlainValidator, WithJsonSchema
 
-from service.parsers import ParseInput, ParseMode
+from service.parsers import LongSentences, ParseInput, ParseMode
+from service.parsers.base import TOKEN_MODES
 from service.pipeline.records import FeatureRequest, MatrixName
 from syntax.errors import SpecError
 
@@ -52,7 +53,23 @@ class ParseRequest(BaseModel):
         default=None,
         description="`raw`: split sentences and words. `sentence`: each text is one sentence, "
         "whatever line breaks it holds. `pretokenized`: the tokens are the words. By default "
-        "`raw`, and `pretokenized` for `tokens`.",
+        "`raw`, and `pretokenized` for `tokens`. `retokenize`: the tokens are one sentence, in "
+        "which the parser finds words of its own; `token_words` aligns the two.",
+    )
+    long_sentences: LongSentences = Field(
+        default="refuse",
+        description="What becomes of a sentence of more than `max_words_per_sentence` words: "
+        "`refuse` answers the error, `split` cuts it there and marks the pieces.",
+    )
+    token_labels: list[list[AnyText]] | None = Field(
+        default=None,
+        description="With `tokens`: a label per token, such as B-PER. The answer has one per word: "
+        "of a token's later words, B- becomes I-.",
+    )
+    deadline_seconds: float | None = Field(
+        default=None,
+        gt=0,
+        description="Time for the parsing; at most, and by default, `request_deadline_seconds`.",
     )
     tokenizer: str | None = Field(
         default=None,
@@ -101,16 +118,17 @@ class ParseRequest(BaseModel):
                 f"exactly one of text, texts and tokens is needed; {came or 'none'} came"
             )
         mode = self.mode or ("raw" if self.tokens is None else "pretokenized")
-        if (mode == "pretokenized") != (self.tokens is not None):
+        if (mode in TOKEN_MODES) != (self.tokens is not None):
             raise SpecError(
-                f"mode {mode!r} came with {came[0]}; 'pretokenized' takes tokens, the other "
-                "modes take text or texts",
+                f"mode {mode!r} came with {came[0]}; 'pretokenized' and 'retokenize' take tokens, "
+                "the other modes take text or texts",
                 mode=mode,
             )
+        long = self.long_sentences
         if self.tokens is not None:
-            return tuple(ParseInput(mode, tokens=tuple(tokens)) for tokens in self.tokens)
+            return tuple(ParseInput(mode, None, tuple(tokens), long) for tokens in self.tokens)
         texts = [self.text] if self.text is not None else self.texts or []
-        return tuple(ParseInput(mode, text=text) for text in texts)
+        return tuple(ParseInput(mode, text, None, long) for text in texts)
 
 
 class Named(BaseModel):

@@ -54,6 +54,14 @@ class Settings(BaseSettings):
         "`<name>.json`). Read again when a file comes or goes; its models come before the "
         "bundled ones.",
     )
+    offline: bool = Field(
+        default=False,
+        description="Never fetch a model; `parsebank models pull` then is an error.",
+    )
+    device: Literal["auto", "cpu", "cuda"] = Field(
+        default="auto",
+        description="Where backends that can use a GPU run: `auto` takes one if there is one.",
+    )
 
     lang: str = Field(
         default="en", description="Language of a request that names neither language nor parser."
@@ -69,14 +77,31 @@ class Settings(BaseSettings):
 
     host: str = Field(
         default="127.0.0.1",
-        description="Address to bind. There are no API keys yet, so any address but loopback "
-        "is refused unless `allow_remote` is set.",
+        description="Address to bind. Any address but loopback is refused unless there is a "
+        "`keys_file` or `allow_remote` is set.",
     )
     port: int = Field(default=8000, ge=0, le=65535, description="Port to bind; 0 picks one.")
     allow_remote: bool = Field(
         default=False,
-        description="Allow binding a public address. Everyone who reaches it can parse, read and "
-        "write the store: put a proxy with authentication in front.",
+        description="Allow binding a public address without keys. Everyone who reaches it can "
+        "parse, read and write the store: put a proxy with authentication in front.",
+    )
+    keys_file: Path | None = Field(
+        default=None,
+        description="File of hashed API keys (`parsebank keys add NAME`). With it every request "
+        "but the health checks needs a key. Read again when it changes.",
+    )
+    rate_limit: str | None = Field(
+        default=None,
+        description="Requests that one key, or without keys one address, may send, such as "
+        "`600/minute`; 429 beyond. A key's own limit comes first.",
+    )
+    cors_origins: list[str] = Field(
+        default_factory=list,
+        description='Origins whose pages may call the service from a browser, as ["https://..."].',
+    )
+    log_format: Literal["console", "json"] = Field(
+        default="console", description="One line for people, or one JSON object, per event."
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="Lowest level that is logged, to standard error."
@@ -96,8 +121,8 @@ class Settings(BaseSettings):
     )
     jobs_url: str | None = Field(
         default=None,
-        description="SQLAlchemy URL of the job tables, such as postgresql+psycopg://host/db for "
-        "replicas on several hosts. Default: the SQLite file jobs.sqlite in `state_dir`.",
+        description="SQLAlchemy URL of the job tables, such as postgresql+pg8000://user@host/db "
+        "for replicas on several hosts. Default: the SQLite file jobs.sqlite in `state_dir`.",
     )
     job_lease_seconds: float = Field(
         default=60.0,
@@ -123,10 +148,22 @@ class Settings(BaseSettings):
     job_max_line_bytes: int = Field(
         default=16 * _MIB, ge=1024, description="Longest line of a backfill upload."
     )
-    max_loaded_models: int = Field(
-        default=4,
+    model_memory_mb: int = Field(
+        default=4_096,
         ge=1,
-        description="Models kept in memory (30-100 MB each); the one unused for longest goes.",
+        description="Memory that loaded models and their workers may take together; the model "
+        "unused for longest is unloaded first. The one in use may exceed it alone.",
+    )
+    worker_max_texts: int = Field(
+        default=100_000,
+        ge=1,
+        description="A parser process is replaced after so many texts, between two batches, so "
+        "that a library's leaks stay small.",
+    )
+    worker_max_growth_mb: int = Field(
+        default=512,
+        ge=1,
+        description="A parser process that has grown by so much since it started is replaced.",
     )
 
     max_body_bytes: int = Field(
@@ -155,17 +192,23 @@ class Settings(BaseSettings):
         ge=1,
         description="Matrix cells in one answer (4 million are about 10 MB of JSON).",
     )
-    max_queued_chars: int = Field(
-        default=4_000_000,
+    max_queued_words: int = Field(
+        default=700_000,
         ge=1,
-        description="Characters waiting for one model's workers; 429 beyond. Larger than what "
+        description="Words waiting for one model's workers; 429 beyond. Larger than what "
         "the workers parse within the deadline only turns 429 into 504.",
     )
-    batch_chars: int = Field(
-        default=2_000,
+    batch_words: int = Field(
+        default=350,
         ge=1,
-        description="Characters handed to a worker at once: enough to hide the round trip "
+        description="Words handed to a worker at once: enough to hide the round trip "
         "(40 ms of parsing), little enough to spread a request over the workers.",
+    )
+    batch_wait_seconds: float = Field(
+        default=0.0,
+        ge=0,
+        description="How long a worker with nothing to do waits for a batch to fill. UDPipe gains "
+        "nothing by it; Stanza may, under many small requests at once.",
     )
     request_deadline_seconds: float = Field(
         default=30.0,
@@ -175,6 +218,18 @@ class Settings(BaseSettings):
     )
     model_load_seconds: float = Field(
         default=60.0, gt=0, description="Time a model may take to load before it is given up."
+    )
+    shutdown_seconds: float = Field(
+        default=30.0,
+        gt=0,
+        description="When told to stop, the service finishes what it has accepted, for at most "
+        "so long.",
+    )
+    ready_answers_mb: int = Field(
+        default=64,
+        ge=0,
+        description="Memory for answers that are kept as ready bytes, for requests that come "
+        "again; 0 keeps none.",
     )
     max_loaded_tokenizers: int = Field(
         default=8, ge=1, description="Tokenizers kept in memory (1-300 MB each)."

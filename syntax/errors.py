@@ -17,7 +17,10 @@
     |   |-- UnknownParserError, UnknownLanguageError, UnknownTokenizerError
     |   |-- UnknownDatasetError, UnknownJobError, UnknownKeyError
     |-- WorkError (RuntimeError)           the work could not be done this time
-    |   |-- DeadlineError, WorkerDiedError, OverloadedError, ModelLoadError
+    |   |-- DeadlineError, WorkerDiedError, OverloadedError, ModelLoadError, DownloadError
+    |   |-- ConflictError                  what is there stands against it
+    |-- AccessError (PermissionError)      the caller may not, or not now
+    |   |-- UnauthorizedError, RateLimitError
     |-- StoreError (RuntimeError)          the feature store
     |   |-- StoreFormatError, StoreBusyError
     |-- MissingExtraError (ImportError)    an optional dependency is not installed
@@ -185,6 +188,26 @@ class OverloadedError(WorkError):
 
 class ModelLoadError(WorkError):
     """A model file is missing, corrupt or does not match its recorded checksum."""
+
+
+class DownloadError(WorkError):
+    """A file could not be fetched, or is not the one that was expected."""
+
+
+class ConflictError(WorkError):
+    """What is asked for contradicts the state of the thing: a busy model, a job that goes on."""
+
+
+class AccessError(ParsebankError, PermissionError):
+    """The caller may not do this, or not now."""
+
+
+class UnauthorizedError(AccessError):
+    """No API key came, or one that the service does not know."""
+
+
+class RateLimitError(AccessError):
+    """Too many requests under this key; ``detail['retry_after']`` says for how many seconds."""
 
 
 class StoreError(ParsebankError, RuntimeError):

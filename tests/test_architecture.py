@@ -29,6 +29,7 @@ THIRD_PARTY = {
         "prometheus_fastapi_instrumentator",
         "prometheus_client",
         "huggingface_hub",
+        *("torch", "psutil", "limits", "starlette_compress"),
     },
     "trainer": {"numpy", "torch", "transformers", "accelerate", "safetensors", "rich"},
 }

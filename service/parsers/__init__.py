@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from service.parsers.base import (
         Backend,
         Limits,
+        LongSentences,
         ModelFile,
         ParseInput,
         ParseMode,
@@ -24,6 +25,7 @@ __all__ = [
     "BACKENDS",
     "Backend",
     "Limits",
+    "LongSentences",
     "ModelFile",
     "ParseInput",
     "ParseMode",

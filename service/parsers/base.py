@@ -6,29 +6,42 @@ An implementer provides a folder beside ``udpipe/`` with a class that satisfies 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Final, Literal, Protocol
 
 from syntax import Fingerprint, Parse, fingerprint
+from syntax.errors import ParsebankError
 
-ParseMode = Literal["raw", "sentence", "pretokenized"]
+ParseMode = Literal["raw", "sentence", "pretokenized", "retokenize"]
 """How a text is to be read.
 
 ``raw``: the parser splits sentences and words; ``sentence``: the text is one sentence, whatever
-line breaks it holds; ``pretokenized``: the given tokens are the words of one sentence.
+line breaks it holds; ``pretokenized``: the given tokens are the words of one sentence;
+``retokenize``: the given tokens, joined by single spaces, are one sentence in which the parser
+finds words of its own.
 """
+
+LongSentences = Literal["refuse", "split"]
+"""What becomes of a sentence over the limit: an error, or pieces that are marked as such."""
+
+TOKEN_MODES: Final = frozenset({"pretokenized", "retokenize"})
+"""Modes that take tokens; the others take text."""
+
+Outcome = Parse | ParsebankError
+"""What a text comes to: its parse, or its own error."""
 
 
 @dataclass(frozen=True, slots=True)
 class ParseInput:
-    """One text to parse: ``text``, or the ``tokens`` of mode ``pretokenized``."""
+    """One text to parse: ``text``, or the ``tokens`` of a mode in `TOKEN_MODES`."""
 
     mode: ParseMode
     text: str | None = None
     tokens: tuple[str, ...] | None = None
+    long_sentences: LongSentences = "refuse"
 
     @property
     def characters(self) -> int:
@@ -38,9 +51,22 @@ class ParseInput:
         return len(self.text or "")
 
     @property
+    def words(self) -> int:
+        """About how many words the text has: what work is measured in before it is parsed.
+
+        Scripts without spaces are counted by their characters.
+        """
+        if self.tokens is not None:
+            return len(self.tokens)
+        return max(len((self.text or "").split()), self.characters // _CHARACTERS_PER_WORD)
+
+    @property
     def joined(self) -> str:
         """The text that offsets refer to: as received, or the tokens joined by single spaces."""
         return " ".join(self.tokens) if self.tokens is not None else self.text or ""
+
+
+_CHARACTERS_PER_WORD: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +101,7 @@ class ParserIdentity:
 
 
 class Parser(Protocol):
-    """A loaded model. Not thread-safe: one process, one parser, one text at a time."""
+    """A loaded model. Not thread-safe: one process, one parser, one call at a time."""
 
     @property
     def identity(self) -> ParserIdentity:
@@ -91,18 +117,36 @@ class Parser(Protocol):
         """
         ...
 
+    def parse_many(self, items: Sequence[ParseInput], limits: Limits) -> Iterator[Outcome]:
+        """Parse texts; each gives its parse or its own error, in order, as soon as it is known.
+
+        A parser that gains from company (`Backend.bulk`) parses them together; the others take
+        `one_by_one`. The answers are those of `parse`.
+        """
+        ...
+
+
+def one_by_one(parser: Parser, items: Iterable[ParseInput], limits: Limits) -> Iterator[Outcome]:
+    """`Parser.parse_many` of a parser that gains nothing from company."""
+    for item in items:
+        try:
+            yield parser.parse(item, limits)
+        except ParsebankError as error:
+            yield error
+
 
 @dataclass(frozen=True)
 class ModelFile:
-    """A model on disk and what its card says; nothing is loaded yet.
+    """A model on disk and what is recorded about it; nothing is loaded yet.
 
     Attributes:
         backend: Registered name of its backend, such as ``udpipe.v1``.
         name: As callers ask for it, such as ``udpipe/english-ewt``.
-        path: The model's file.
+        path: The model's file, or the folder that its library is pointed at.
         langs: ISO codes of its languages.
-        sha256: Checksum that the card records, if there is a card.
-        card: The card's content; empty without one.
+        sha256: Checksum that is recorded (`service.parsers.registry.checksum`), if any.
+        card: What is recorded about it: language, treebank, licence, ...; may be empty.
+        parts: The files of a model that is more than one file.
     """
 
     backend: str
@@ -111,6 +155,17 @@ class ModelFile:
     langs: tuple[str, ...]
     sha256: str | None = None
     card: dict[str, Any] = field(default_factory=dict, hash=False)
+    parts: tuple[Path, ...] = ()
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """Every file that decides what the model answers."""
+        return self.parts or (self.path,)
+
+    @property
+    def size(self) -> int:
+        """Bytes on disk."""
+        return sum(file.stat().st_size for file in self.files)
 
 
 @dataclass(frozen=True)
@@ -119,12 +174,17 @@ class Backend:
 
     Attributes:
         family: First part of its models' names.
-        suffix: File suffix of its models.
-        version: Gives the version of the library behind it.
-        load: Loads a model; raises `ModelLoadError`.
+        find: Its models directly in a folder, read without loading the library.
+        version: Gives the version of the library behind it; raises `MissingExtraError`.
+        load: Loads a model onto a device (``auto``, ``cpu``, ``cuda``); raises `ModelLoadError`,
+            `MissingExtraError`.
+        options: What else decides the answers of its models, for their fingerprints.
+        bulk: Whether texts are parsed faster together than one by one.
     """
 
     family: str
-    suffix: str
+    find: Callable[[Path], Iterable[ModelFile]]
     version: Callable[[], str]
-    load: Callable[[Path, ParserIdentity], Parser]
+    load: Callable[[ModelFile, ParserIdentity, str], Parser]
+    options: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    bulk: bool = False

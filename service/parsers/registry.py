@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from functools import lru_cache
+from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 from service.parsers.base import Backend, ModelFile, Parser, ParserIdentity
-from service.parsers.languages import language_of
 from service.parsers.udpipe.backend import UDPIPE
 from service.settings import Settings
 from syntax import Registry
@@ -78,80 +77,71 @@ def identify(model: ModelFile) -> ParserIdentity:
     Raises:
         ModelLoadError: The file is missing or differs from the checksum in its card.
     """
-    checksum = _checksum(model.path)
-    if model.sha256 not in (None, checksum):
+    found = checksum(model)
+    if model.sha256 not in (None, found):
         raise ModelLoadError(
-            f"{model.path} has SHA-256 {checksum}, but its card says {model.sha256}; "
+            f"{model.path} has SHA-256 {found}, but its card says {model.sha256}; "
             "fetch or train the model again",
             path=str(model.path),
-            sha256=checksum,
+            sha256=found,
         )
+    backend = BACKENDS[model.backend]
     content = {
         "backend": model.backend,
-        "version": BACKENDS[model.backend].version(),
+        "version": backend.version(),
         "model": model.name,
-        "sha256": checksum,
-        "options": {},
+        "sha256": found,
+        "options": dict(backend.options),
     }
     return ParserIdentity(model.name, model.langs, content)
 
 
-def load_parser(model: ModelFile) -> Parser:
+def checksum(model: ModelFile) -> str:
+    """SHA-256 of a model's file; of several files, that of their names and checksums.
+
+    Raises:
+        ModelLoadError: A file is missing.
+    """
+    if not model.parts:
+        return _checksum(model.path)
+    content = {part.relative_to(model.path).as_posix(): _checksum(part) for part in model.parts}
+    return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def load_parser(model: ModelFile, device: str = "auto") -> Parser:
     """Load a model into this process.
+
+    Args:
+        model: The model.
+        device: ``auto``, ``cpu`` or ``cuda``, for backends that can use a GPU.
 
     Raises:
         ModelLoadError: The file is missing, corrupt, or not the one that its card describes.
     """
-    return BACKENDS[model.backend].load(model.path, identify(model))
+    return BACKENDS[model.backend].load(model, identify(model), device)
 
 
 @lru_cache(maxsize=16)
 def _models_in(folder: Path, mtime_ns: int) -> tuple[ModelFile, ...]:  # noqa: ARG001 - cache key
     """The models of a folder, read again when a file has come or gone."""
-    return tuple(
-        _read_model(name, backend, path)
-        for name, backend in BACKENDS.items()
-        for path in sorted(folder.glob(f"*{backend.suffix}"))
-    )
-
-
-def _read_model(backend_name: str, backend: Backend, path: Path) -> ModelFile:
-    card = _read_card(path.with_suffix(".json"))
-    lang = card.get("language") or language_of(path.stem)
-    return ModelFile(
-        backend=backend_name,
-        name=f"{backend.family}/{path.stem}",
-        path=path,
-        langs=(lang,) if lang else (),
-        sha256=card.get("sha256"),
-        card=card,
-    )
-
-
-def _read_card(path: Path) -> dict[str, Any]:
-    if not path.exists():
-        return {}
-    try:
-        card = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ModelLoadError(
-            f"the model card {path} is not JSON: {error}", path=str(path)
-        ) from None
-    if not isinstance(card, dict):
-        raise ModelLoadError(f"the model card {path} is not a JSON object", path=str(path))
-    return card
+    return tuple(model for backend in BACKENDS.values() for model in backend.find(folder))
 
 
 def _by_name(settings: Settings, models: list[ModelFile], name: str) -> ModelFile:
     for model in models:
-        if name in (model.name, model.name.partition("/")[2]):
+        if name in (model.name, _short(model)):
             return model
     for model in models:
-        if name and (model.name.startswith(name) or model.path.stem.startswith(name)):
+        if name and (model.name.startswith(name) or _short(model).startswith(name)):
             return model
     if any(name in model.langs for model in models):
         return _for_language(settings, models, name)
     raise unknown_name("parser", name, [model.name for model in models], UnknownParserError)
+
+
+def _short(model: ModelFile) -> str:
+    """The name without its backend's."""
+    return model.name.partition("/")[2]
 
 
 def _for_language(settings: Settings, models: list[ModelFile], lang: str) -> ModelFile:

@@ -6,6 +6,7 @@ import re
 from typing import Any, Final
 
 from service.parsers import Limits, ParseInput, ParserIdentity
+from service.parsers.base import TOKEN_MODES
 from syntax import fingerprint
 from syntax.errors import (
     EmptyTextError,
@@ -29,6 +30,8 @@ def parse_key(parser: ParserIdentity, lang: str, item: ParseInput) -> str:
         content["tokens"] = list(item.tokens)
     else:
         content["text"] = item.text
+    if item.long_sentences != "refuse":
+        content["long_sentences"] = item.long_sentences
     return fingerprint(content)
 
 
@@ -56,10 +59,10 @@ def check_input(item: ParseInput, limits: Limits) -> None:
 
 
 def _check_form(item: ParseInput) -> None:
-    if (item.mode == "pretokenized") != (item.tokens is not None):
+    if (item.mode in TOKEN_MODES) != (item.tokens is not None):
         raise SpecError(
             f"mode {item.mode!r} came with {'text' if item.tokens is None else 'tokens'}; "
-            "mode 'pretokenized' takes tokens, the others take text",
+            "modes 'pretokenized' and 'retokenize' take tokens, the others take text",
             mode=item.mode,
         )
 

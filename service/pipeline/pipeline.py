@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from featurestore import FeatureStore, ParseRecord
 from service.parsers import Limits, ModelFile, ParseInput, ParserIdentity
+from service.parsers.base import Outcome
 from service.pipeline.features import Deriver
 from service.pipeline.inputs import check_input, parse_key
 from service.pipeline.lenders import TokenizerDesk, choose_parser
@@ -16,7 +17,6 @@ from service.pipeline.records import FeatureAnswer, FeatureRequest, ItemFeatures
 from service.settings import Settings
 from service.tokenizers import LoadedTokenizer
 from service.workers.pools import WorkerPools
-from service.workers.queue import Outcome
 from syntax import Parse
 from syntax.errors import ParsebankError
 from syntax.subwords import POLICIES

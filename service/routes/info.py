@@ -21,7 +21,7 @@ router = APIRouter(tags=["info"])
 
 _LIMITS: Final = (
     *("max_body_bytes", "max_items", "max_chars_per_text", "max_words_per_sentence"),
-    *("max_matrix_pieces", "max_matrix_cells", "max_queued_chars", "request_deadline_seconds"),
+    *("max_matrix_pieces", "max_matrix_cells", "max_queued_words", "request_deadline_seconds"),
 )
 
 
@@ -64,7 +64,7 @@ def _describe(model: ModelFile, loaded: set[str]) -> ModelAnswer:
         name=model.name,
         langs=list(model.langs),
         fingerprint=fingerprint,
-        size_bytes=model.path.stat().st_size,
+        size_bytes=model.size,
         loaded=fingerprint in loaded,
         treebank=model.card.get("treebank"),
         licence=model.card.get("licence"),

@@ -22,7 +22,6 @@ from typing import Final
 from service.parsers import Limits, ParseInput, Parser, load_parser
 from service.processes import die_with
 from service.workers.wire import receive, send
-from syntax import Parse
 from syntax.errors import ParsebankError
 
 COMMAND: Final = struct.Struct("!cI")
@@ -112,15 +111,8 @@ def _work(channel: socket.socket, parser: Parser, limits: Limits) -> None:
             batch: list[ParseInput] = receive(channel)
         except EOFError:
             return
-        for item in batch:
-            send(channel, _outcome(parser, item, limits))
-
-
-def _outcome(parser: Parser, item: ParseInput, limits: Limits) -> Parse | ParsebankError:
-    try:
-        return parser.parse(item, limits)
-    except ParsebankError as error:
-        return error
+        for outcome in parser.parse_many(batch, limits):
+            send(channel, outcome)
 
 
 def _bury(children: set[int]) -> None:

@@ -14,9 +14,10 @@ from typing import Final
 import structlog
 
 from service.parsers import Limits, ModelFile, ParseInput
+from service.parsers.base import Outcome
 from service.settings import Settings
 from service.workers.process import Nursery, Worker
-from service.workers.queue import Job, JobQueue, Outcome
+from service.workers.queue import Job, JobQueue
 from syntax.errors import DeadlineError, ModelLoadError, ParsebankError, WorkerDiedError
 
 _DEATHS_ALLOWED: Final = 1
@@ -41,7 +42,7 @@ class WorkerPool:
     def __init__(self, model: ModelFile, fingerprint: str, settings: Settings) -> None:
         self.model = model
         self.fingerprint = fingerprint
-        self.queue = JobQueue(settings.max_queued_chars, settings.workers)
+        self.queue = JobQueue(settings.max_queued_words, settings.workers)
         self.replaced = 0
         self._settings = settings
         self._nursery: Nursery | None = None
@@ -106,7 +107,7 @@ class WorkerPool:
         """Keep a worker in one place, and feed it."""
         try:
             while True:
-                batch = await self.queue.take(self._settings.batch_chars)
+                batch = await self.queue.take(self._settings.batch_words)
                 if worker.is_gone:
                     self.queue.put_back(batch)
                 else:
@@ -145,7 +146,7 @@ class WorkerPool:
         started = loop.time()
         async with asyncio.timeout_at(job.deadline):
             outcome = await worker.receive()
-        self.queue.learn(job.item.characters, loop.time() - started)
+        self.queue.learn(job.item.words, loop.time() - started)
         return outcome
 
     def _blame(self, job: Job) -> None:

@@ -7,9 +7,9 @@ from collections import OrderedDict
 from collections.abc import Sequence
 
 from service.parsers import ModelFile, ParseInput
+from service.parsers.base import Outcome
 from service.settings import Settings
 from service.workers.pool import WorkerPool
-from service.workers.queue import Outcome
 from syntax.errors import DeadlineError, OverloadedError
 
 _Key = tuple[str, str]
@@ -75,12 +75,12 @@ class WorkerPools:
         """Drop the failed pool of this key, and the longest unused one if there are too many."""
         if key in self._pools:
             await _stop(self._pools.pop(key))
-        while len(self._pools) >= self._settings.max_loaded_models:
+        while len(self._pools) >= self._settings.model_memory_mb // 1024:
             unused = next((k for k, task in self._pools.items() if _is_unused(task)), None)
             if unused is None:
                 raise OverloadedError(
                     f"{len(self._pools)} models are loaded and busy; try again in a second, or "
-                    "raise max_loaded_models",
+                    "raise model_memory_mb",
                     retry_after=1,
                 )
             await _stop(self._pools.pop(unused))

@@ -10,11 +10,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from service.parsers import ParseInput
-from syntax import Parse
-from syntax.errors import OverloadedError, ParsebankError
-
-Outcome = Parse | ParsebankError
-"""What a text comes to: its parse, or its own error."""
+from service.parsers.base import Outcome
+from syntax.errors import OverloadedError
 
 _LONGEST_RETRY_AFTER: Final = 60
 
@@ -67,7 +64,7 @@ class JobQueue:
             OverloadedError: There is no room for them.
         """
         jobs = list(jobs)
-        chars = sum(job.item.characters for job in jobs)
+        chars = sum(job.item.words for job in jobs)
         if self.chars + chars > self._capacity:
             raise self._overloaded(chars)
         self._jobs.extend(jobs)
@@ -77,7 +74,7 @@ class JobQueue:
         """Queue jobs again, ahead of the others, in their order."""
         for job in reversed(list(jobs)):
             self._jobs.appendleft(job)
-            self._grow(job.item.characters)
+            self._grow(job.item.words)
 
     async def take(self, budget: int) -> list[Job]:
         """Wait for work, and take a batch of about ``budget`` characters.
@@ -111,10 +108,10 @@ class JobQueue:
         batch: list[Job] = []
         while self._jobs and (room > 0 or not batch):
             job = self._jobs.popleft()
-            self.chars -= job.item.characters
+            self.chars -= job.item.words
             if not job.answer.done():
                 batch.append(job)
-                room -= job.item.characters
+                room -= job.item.words
         return batch
 
     def _overloaded(self, chars: int) -> OverloadedError:

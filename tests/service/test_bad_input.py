@@ -196,7 +196,7 @@ async def test_a_worker_killed_in_the_middle_costs_no_text(serve: Callable[..., 
 
 
 async def test_overload_is_429_with_retry_after(serve: Callable[..., Any]) -> None:
-    async with serve(max_queued_chars=6_000, workers=1) as client:
+    async with serve(max_queued_words=1_000, workers=1) as client:
         busy = {"text": "word " * 1_000, "mode": "sentence", "store": False}
         asking = [asyncio.create_task(client.post("/parse", json=busy)) for _ in range(4)]
         responses = await asyncio.gather(*asking)

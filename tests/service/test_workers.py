@@ -112,7 +112,7 @@ async def test_a_worker_past_the_deadline_is_killed_and_only_its_text_fails() ->
 
 
 async def test_texts_behind_a_killed_worker_are_parsed_by_another() -> None:
-    async with pool(workers=1, batch_chars=100_000) as running:
+    async with pool(workers=1, batch_words=20_000) as running:
         doomed = asyncio.create_task(running.parse([LONG], later(0.3)))
         await asyncio.sleep(0.05)
         others = await running.parse([SHORT] * 5, later(30))
@@ -161,7 +161,7 @@ async def test_a_killed_nursery_is_replaced() -> None:
 
 
 async def test_a_full_queue_refuses_at_once_and_takes_nothing() -> None:
-    async with pool(max_queued_chars=10_000, workers=1) as running:
+    async with pool(max_queued_words=1_600, workers=1) as running:
         parsing = asyncio.create_task(running.parse([LONG], later(30)))
         await asyncio.sleep(0.05)
         fitting = asyncio.create_task(running.parse([SHORT], later(30)))
@@ -201,7 +201,7 @@ async def test_pools_load_each_model_once_and_drop_the_longest_unused(tmp_path: 
     source = find_parser(Settings(store="unused"), lang="en").path
     for name in ("german-a", "french-b"):
         shutil.copy(source, tmp_path / f"{name}.udpipe")
-    settings = Settings(store="unused", models_dir=tmp_path, workers=1, max_loaded_models=2)
+    settings = Settings(store="unused", models_dir=tmp_path, workers=1, model_memory_mb=2_048)
     pools = WorkerPools(settings)
 
     async def parse(lang: str) -> None:

@@ -7,13 +7,23 @@ as much as copying the attributes.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import ufal.udpipe
 
-from service.parsers.base import Backend, Limits, ParseInput, ParserIdentity
+from service.parsers.base import (
+    Backend,
+    Limits,
+    ModelFile,
+    Outcome,
+    ParseInput,
+    ParserIdentity,
+    one_by_one,
+)
+from service.parsers.cards import model_card
+from service.parsers.languages import language_of
 from service.parsers.udpipe.columns import Columns
 from syntax import Parse
 from syntax.errors import ModelLoadError, NoSentenceError, SentenceTooLongError
@@ -44,13 +54,17 @@ class UdpipeParser:
         """Tokenise, check every sentence's length, and only then tag and parse."""
         limit = limits.max_words_per_sentence
         text = item.joined
-        if item.tokens is not None:
+        if item.mode == "pretokenized" and item.tokens is not None:
             columns = Columns(text)
             sentence = _from_tokens(item.tokens, limit)
             self._analyse(sentence)
             columns.add_joined(sentence, item.tokens)
             return columns.parse()
-        return self._parse_text(text, item.mode == "sentence", limit)
+        return self._parse_text(text, item.mode != "raw", limit)
+
+    def parse_many(self, items: Sequence[ParseInput], limits: Limits) -> Iterator[Outcome]:
+        """One after the other: UDPipe gains nothing from company."""
+        return one_by_one(self, items, limits)
 
     def _parse_text(self, text: str, one_sentence: bool, limit: int) -> Parse:
         columns = Columns(text)
@@ -101,12 +115,23 @@ class UdpipeParser:
         return found
 
 
-def load_udpipe(path: Path, identity: ParserIdentity) -> UdpipeParser:
+def find_udpipe(folder: Path) -> Iterator[ModelFile]:
+    """The models in a folder: every ``*.udpipe``, each with an optional card ``<name>.json``."""
+    for path in sorted(folder.glob("*.udpipe")):
+        card = model_card(path.with_suffix(".json"))
+        lang = card.get("language") or language_of(path.stem)
+        langs = (lang,) if lang else ()
+        name = f"udpipe/{path.stem}"
+        yield ModelFile("udpipe.v1", name, path, langs, card.get("sha256"), card)
+
+
+def load_udpipe(model_file: ModelFile, identity: ParserIdentity, device: str) -> UdpipeParser:  # noqa: ARG001 - it runs on the processor whatever is asked for
     """Load a model and try it on one word.
 
     Raises:
         ModelLoadError: The file is missing, corrupt, or lacks one of the three components.
     """
+    path = model_file.path
     model = ufal.udpipe.Model.load(str(path))
     if model is None:
         raise ModelLoadError(
@@ -125,7 +150,7 @@ def udpipe_version() -> str:
     return f"{version.major}.{version.minor}.{version.patch}"
 
 
-UDPIPE: Final = Backend("udpipe", ".udpipe", udpipe_version, load_udpipe)
+UDPIPE: Final = Backend("udpipe", find_udpipe, udpipe_version, load_udpipe)
 
 
 def _from_tokens(tokens: tuple[str, ...], limit: int) -> Any:

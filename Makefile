@@ -40,6 +40,7 @@ bench: $(VENV)/.dev  ## Re-run the benchmarks; results go to benchmarks/results/
 	$(BIN)/python benchmarks/matrices.py
 	$(BIN)/python benchmarks/stream.py
 	$(BIN)/python benchmarks/backfill.py
+	$(BIN)/python benchmarks/service.py
 
 clean:  ## Remove the environment and caches
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -21,7 +21,7 @@ MAY_IMPORT = {
 }
 THIRD_PARTY = {
     "syntax": {"numpy", "numba"},
-    "featurestore": {"numpy", "pyarrow", "deltalake", "duckdb"},
+    "featurestore": {"numpy", "pyarrow", "deltalake", "duckdb", "scipy", "matplotlib"},
     "clients": {"numpy", "httpx", "typer", "rich"},
     "service": {
         *("numpy", "pyarrow", "fastapi", "starlette", "pydantic", "pydantic_settings", "uvicorn"),

@@ -1,4 +1,4 @@
-"""The sub-commands ``parsebank store ...``."""
+"""The tables: ``parsebank store inspect``, ``datasets``, ``sql``, ``validate``, ``compact``."""
 
 from __future__ import annotations
 
@@ -7,23 +7,7 @@ from typing import Annotated
 
 import typer
 
-Where = Annotated[
-    str, typer.Option("--store", envvar="PARSEBANK_STORE", help="Folder or URL of the store.")
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-
-DEFAULT_STORE = "parsebank-data"
-
-
-def register(app: typer.Typer) -> None:
-    """Add ``store`` to the command line."""
-    store = typer.Typer(help="Look into a feature store.", no_args_is_help=True)
-    store.command()(inspect)
-    store.command()(datasets)
-    store.command()(sql)
-    store.command()(validate)
-    store.command()(compact)
-    app.add_typer(store, name="store")
+from featurestore.commands.printing import DEFAULT_STORE, AsJson, Where, print_rows
 
 
 def inspect(store: Where = DEFAULT_STORE, as_json: AsJson = False) -> None:
@@ -33,7 +17,7 @@ def inspect(store: Where = DEFAULT_STORE, as_json: AsJson = False) -> None:
 
     with open_store(store) as opened:
         tables = [table.to_json() for table in inspect_store(opened)]
-    _print_rows(tables, as_json)
+    print_rows(tables, as_json)
 
 
 def datasets(store: Where = DEFAULT_STORE, as_json: AsJson = False) -> None:
@@ -58,7 +42,7 @@ def datasets(store: Where = DEFAULT_STORE, as_json: AsJson = False) -> None:
         for info in infos
         for part in info.parts
     ]
-    _print_rows(rows, as_json=False)
+    print_rows(rows, as_json=False)
 
 
 def sql(
@@ -78,7 +62,7 @@ def sql(
         except duckdb.Error as error:
             typer.echo(str(error), err=True)
             raise typer.Exit(2) from error
-    _print_rows(rows, as_json)
+    print_rows(rows, as_json)
 
 
 def validate(store: Where = DEFAULT_STORE) -> None:
@@ -108,16 +92,3 @@ def compact(store: Where = DEFAULT_STORE) -> None:
         opened.compact()
         after = sum(table.files for table in inspect_store(opened))
     typer.echo(f"{before} files became {after}")
-
-
-def _print_rows(rows: list[dict[str, object]], as_json: bool) -> None:
-    if as_json:
-        typer.echo(json.dumps(rows, indent=2, ensure_ascii=False, default=str))
-        return
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(*(rows[0] if rows else ["nothing here"]))
-    for row in rows:
-        table.add_row(*(str(value) for value in row.values()))
-    Console().print(table)

@@ -1,0 +1,23 @@
+"""The sub-commands ``parsebank store ...``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import typer
+
+from featurestore.commands import reports, tables
+
+_COMMANDS: Final[tuple[Callable[..., None], ...]] = (
+    *(tables.inspect, tables.datasets, tables.sql, tables.validate, tables.compact),
+    *(reports.stats, reports.diff, reports.word_order, reports.export),
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Add ``store`` to the command line."""
+    store = typer.Typer(help="Look into a feature store.", no_args_is_help=True)
+    for command in _COMMANDS:
+        store.command()(command)
+    app.add_typer(store, name="store")

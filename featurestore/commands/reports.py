@@ -1,0 +1,118 @@
+"""What the parses show: ``parsebank store stats``, ``diff``, ``word-order``, ``export``."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from featurestore.commands.printing import DEFAULT_STORE, AsJson, Where, print_rows
+
+Lang = Annotated[str | None, typer.Option("--lang", help="Only this language.")]
+
+
+def stats(store: Where = DEFAULT_STORE, lang: Lang = None, as_json: AsJson = False) -> None:
+    """Count sentences, lengths, depths, arity, projectivity, tags and relations, per parser."""
+    from featurestore.reports.stats import parse_stats
+    from featurestore.store import open_store
+
+    with open_store(store) as opened:
+        found = parse_stats(opened, lang)
+    if as_json:
+        typer.echo(json.dumps([group.to_json() for group in found], indent=2, ensure_ascii=False))
+        return
+    rows: list[dict[str, object]] = [
+        {
+            "lang": group.lang,
+            "parser": group.parser,
+            "sentences": group.sentences,
+            "words": group.words,
+            "length": f"{group.length.mean:.1f} (at most {group.length.largest})",
+            "depth": f"{group.depth.mean:.1f} (at most {group.depth.largest})",
+            "arity": f"{group.arity.mean:.1f} (at most {group.arity.largest})",
+            "projective": f"{group.projective:.1%}",
+        }
+        for group in found
+    ]
+    print_rows(rows, as_json=False)
+
+
+def diff(
+    first: Annotated[str, typer.Argument(help="Name or fingerprint of a parser.")],
+    second: Annotated[str, typer.Argument(help="The same of another.")],
+    store: Where = DEFAULT_STORE,
+    dataset: Annotated[str | None, typer.Option(help="Only texts of this dataset.")] = None,
+    lang: Lang = None,
+    shown: Annotated[int, typer.Option(help="Confusions and texts to show.")] = 10,
+    as_json: AsJson = False,
+) -> None:
+    """Compare two parsers on the texts that both have parsed."""
+    from featurestore.reports.diff import parser_agreement
+    from featurestore.store import open_store
+
+    with open_store(store) as opened:
+        found = parser_agreement(opened, first, second, dataset=dataset, lang=lang, shown=shown)
+    if as_json:
+        typer.echo(json.dumps(found.to_json(), indent=2, ensure_ascii=False))
+        return
+    typer.echo(f"{found.texts} texts, {found.identical} of them the same")
+    scores = found.scores.items()
+    print_rows([{"metric": name, "F1": f"{score.f1:.2f}"} for name, score in scores], False)
+    for column, confusions in found.confusions.items():
+        names = (f"{column} of {first}", f"of {second}", "words")
+        print_rows([dict(zip(names, row, strict=True)) for row in confusions], as_json=False)
+    print_rows([asdict(difference) for difference in found.differences], as_json=False)
+
+
+def word_order(
+    store: Where = DEFAULT_STORE,
+    types: Annotated[int, typer.Option(help="Dependency types, the most frequent.")] = 52,
+    min_count: Annotated[int, typer.Option(help="Dependents that a share needs.")] = 20,
+    parser: Annotated[str | None, typer.Option(help="Only this parser's fingerprint.")] = None,
+    picture: Annotated[
+        Path | None, typer.Option(help="Write the dendrogram (.svg, .png, .pdf).")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare the languages by the directions of their dependencies."""
+    from featurestore.reports.word_order import word_order
+    from featurestore.store import open_store
+
+    with open_store(store) as opened:
+        found = word_order(opened, types=types, min_count=min_count, parser=parser)
+    if picture is not None:
+        found.draw(picture)
+    content = found.to_json()
+    if as_json:
+        typer.echo(json.dumps(content, indent=2, ensure_ascii=False))
+        return
+    rows = [{"distance": lang, **row} for lang, row in content["distances"].items()]
+    print_rows(rows, as_json=False)
+
+
+def export(
+    path: Annotated[Path, typer.Argument(help="New folder for Parquet, or a file NAME.conllu.")],
+    dataset: Annotated[str, typer.Option(help="Name of the dataset.")],
+    store: Where = DEFAULT_STORE,
+    tokenizer: Annotated[str | None, typer.Option(help="If there are several.")] = None,
+    split: Annotated[str | None, typer.Option(help="If there are several.")] = None,
+    lang: Lang = None,
+    parser: Annotated[str | None, typer.Option(help="If there are several.")] = None,
+    version: Annotated[int | None, typer.Option(help="An older version of the table.")] = None,
+) -> None:
+    """Write a dataset for others: Parquet with a dataset card, or its parses as CoNLL-U."""
+    from featurestore.reports.export import export_conllu, export_dataset, parse_keys
+    from featurestore.store import open_store
+
+    with open_store(store) as opened:
+        data = opened.dataset(dataset, tokenizer, split, lang, version, parser)
+        if path.suffix == ".conllu":
+            with path.open("x", encoding="utf-8") as file:
+                written = export_conllu(opened, parse_keys(data), file)
+            typer.echo(f"{written} texts in {path}")
+        else:
+            exported = export_dataset(data, path)
+            typer.echo(f"{exported.examples} examples in {len(exported.files)} files below {path}")

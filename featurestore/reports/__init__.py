@@ -1,0 +1,1 @@
+"""What the store's parses show: statistics, agreement of parsers, typology, exports."""

@@ -1,0 +1,83 @@
+"""The dataset card of an export: what it holds, where it comes from, and what is missing."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+
+from featurestore.dataset import FeatureDataset
+from featurestore.tables.schema import VECTORS
+
+_COLUMNS = {
+    "example_id": "name of the example in its benchmark",
+    "texts": "its segments: {fields}",
+    "parse_keys": "keys of the segments' parses in the store",
+    "segment_lengths": "pieces of each segment; the vectors below hold them end to end",
+    "input_ids": "wordpieces, untruncated, without special tokens",
+    "head": "the tree over pieces, 0-based within the segment; -1 at the root of a sentence, -2 "
+    "for a piece without a word",
+    "word_ids": "word of each piece, 0-based within the segment; -1 for none",
+    "upos": "tag of its word",
+    "deprel": "relation of its word",
+    "sentence_ids": "sentence of each piece",
+    "offsets": "characters of each piece in its segment's text",
+}
+
+
+def dataset_card(data: FeatureDataset) -> str:
+    """The card as Markdown, its head as the Hugging Face hub reads it."""
+    return "\n".join(
+        (*_head(data), *_parts(data), *_columns(data), *_makers(data), *_missing(data), "")
+    )
+
+
+def _head(data: FeatureDataset) -> Iterator[str]:
+    langs = sorted({lang for _, lang in data.parts})
+    yield from ("---", f"pretty_name: {json.dumps(data.name)}", "language:")
+    yield from (f"- {lang}" for lang in langs)
+    yield from ("license: other", f"license_name: {json.dumps(data.spec.licence or 'unknown')}")
+    yield from ("tags:", "- universal-dependencies", "configs:")
+    for lang in langs:
+        yield from (f"- config_name: {json.dumps(lang)}", "  data_files:")
+        for split in sorted(split for split, of in data.parts if of == lang):
+            yield f"  - split: {split}"
+            yield f"    path: data/{lang}/{split}-*.parquet"
+    yield from ("---", "", f"# {data.name}, with Universal Dependencies", "")
+    yield "Exported by Parsebank: dependency trees aligned to wordpieces."
+
+
+def _parts(data: FeatureDataset) -> Iterator[str]:
+    rows = Counter(data.rows.parts[part] for part in data.rows.part.tolist())
+    yield from ("", "| split | language | examples |", "|---|---|---|")
+    yield from (f"| {split} | {lang} | {rows[split, lang]} |" for split, lang in data.parts)
+    yield from ("", f"Source: {data.spec.source or 'not recorded'}  ")
+    yield f"Licence of the data: {data.spec.licence or 'not recorded'}"
+
+
+def _columns(data: FeatureDataset) -> Iterator[str]:
+    yield from ("", "## Columns", "")
+    for name in ("example_id", "texts", "parse_keys", "segment_lengths", *VECTORS):
+        yield f"* `{name}`: {_COLUMNS[name].format(fields=', '.join(data.card.fields))}"
+    for label in data.labels:
+        names = f": {', '.join(label.names)}" if label.names else ""
+        yield f"* `{label.name}`: label ({label.kind}){names}"
+
+
+def _makers(data: FeatureDataset) -> Iterator[str]:
+    card = data.card
+    yield from ("", "## Made by", "")
+    yield f"* tokenizer {card.tokenizer}, fingerprint `{card.tokenizer_fingerprint}`"
+    for fingerprint, content in data.parsers.items():
+        facts = ("treebank", "licence", "version")
+        known = "".join(f", {fact} {content[fact]}" for fact in facts if content.get(fact))
+        yield f"* parser {content.get('name', 'unknown')}{known}, fingerprint `{fingerprint}`"
+    yield f"* version {data.version} of the table, examples `{data.fingerprints['examples']}`"
+
+
+def _missing(data: FeatureDataset) -> Iterator[str]:
+    yield from ("", "## Missing", "")
+    if not data.report:
+        yield "Every example is here."
+    for reason, count in data.report.items():
+        yield f"* {count} examples: {reason}"

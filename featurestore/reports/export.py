@@ -1,0 +1,152 @@
+"""Datasets for others: a folder that ``datasets.load_dataset`` reads, and plain CoNLL-U."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, TextIO
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from featurestore.dataset import FeatureDataset
+from featurestore.encode.columns import binary_numbers, list_column, list_parts
+from featurestore.reports.card import dataset_card
+from featurestore.store import FeatureStore
+from featurestore.tables.schema import VECTORS
+from syntax.conllu import format_conllu
+from syntax.errors import SpecError
+from syntax.ud import DEPREL, UPOS
+
+_ROWS: Final = 2_000
+"""Examples in memory at a time, and in a row group."""
+
+_FILE_ROWS: Final = 100_000
+"""Examples in one file."""
+
+_TAGS: Final = {"upos": UPOS, "deprel": DEPREL}
+_PLAIN: Final = ("example_id", "texts", "parse_keys", "segment_lengths")
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What was written: files below the folder, and the examples in them."""
+
+    files: tuple[Path, ...]
+    examples: int
+
+
+def export_dataset(data: FeatureDataset, folder: Path) -> Exported:
+    """Write a dataset as Parquet with lists for vectors, and a dataset card (``README.md``).
+
+    ``datasets.load_dataset(str(folder), LANG)`` reads it: one configuration per language. Pieces
+    are untruncated and unpaired as in the store; ``upos`` and ``deprel`` are names, matrices are
+    left out, for they follow from ``head``.
+
+    Args:
+        data: The dataset at a version.
+        folder: A new or empty folder.
+
+    Raises:
+        SpecError: The folder holds something already, or the dataset is empty.
+        StoreError: The dataset cannot be read.
+    """
+    if folder.exists() and any(folder.iterdir()):
+        raise SpecError(f"{folder} is not empty; name a new folder", path=str(folder))
+    if not len(data):
+        raise SpecError(f"dataset {data.name!r} has no examples to export", dataset=data.name)
+    files = [file for part in np.unique(data.rows.part) for file in _write_part(data, part, folder)]
+    (folder / "README.md").write_text(dataset_card(data), encoding="utf-8")
+    return Exported(tuple(files), len(data))
+
+
+def export_conllu(store: FeatureStore, keys: Iterable[str], file: TextIO) -> int:
+    """Write stored parses as CoNLL-U, a document per text; how many.
+
+    Args:
+        store: The store.
+        keys: Keys of the parses, in the order wanted; ``# newdoc id`` names them.
+        file: Where to write.
+
+    Raises:
+        StoreError: The store cannot be read.
+    """
+    written = 0
+    for batch in _batches(list(dict.fromkeys(keys)), _ROWS):
+        for key, record in store.parses.get_many(batch).items():
+            file.write(f"# newdoc id = {key}\n{format_conllu(record.parse.sentences())}")
+            written += 1
+    return written
+
+
+def parse_keys(data: FeatureDataset) -> Iterator[str]:
+    """Keys of the parses behind a dataset's examples, in their order."""
+    for rows in _chunks(data, np.arange(len(data)), ["parse_keys"]):
+        yield from rows["parse_keys"].combine_chunks().flatten().to_pylist()
+
+
+def _write_part(data: FeatureDataset, part: int, folder: Path) -> list[Path]:
+    """The files of one split and language."""
+    split, lang = data.rows.parts[part]
+    rows = np.flatnonzero(data.rows.part == part)
+    groups = _batches(rows, _FILE_ROWS)
+    names = [f"{split}-{n:05}-of-{len(groups):05}.parquet" for n in range(len(groups))]
+    paths = [folder / "data" / lang / name for name in names]
+    for path, group in zip(paths, groups, strict=True):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _write_file(data, group, path)
+    return paths
+
+
+def _write_file(data: FeatureDataset, rows: NDArray[np.intp], path: Path) -> None:
+    labels = [label.name for label in data.labels]
+    columns = [*_PLAIN, *VECTORS, *labels]
+    writer = None
+    for chunk in _chunks(data, rows, columns):
+        table = _readable(chunk, labels)
+        if writer is None:
+            writer = pq.ParquetWriter(path, table.schema, compression="zstd")
+        writer.write_table(table)
+    if writer is not None:
+        writer.close()
+
+
+def _chunks(data: FeatureDataset, rows: NDArray[np.intp], columns: list[str]) -> Iterator[pa.Table]:
+    """Stored rows in the order asked, some at a time."""
+    for chunk in _batches(rows, _ROWS):
+        files = data.rows.file[chunk]
+        tables, places = [], []
+        for file in np.unique(files):
+            here = np.flatnonzero(files == file)
+            path = data.rows.paths[file]
+            tables.append(data.reader.rows(path, data.rows.row[chunk[here]], columns))
+            places.append(here)
+        order = np.argsort(np.concatenate(places))
+        yield pa.concat_tables(tables).take(pa.array(order))
+
+
+def _readable(rows: pa.Table, labels: list[str]) -> pa.Table:
+    """Vectors as lists, tags as names."""
+    offsets, values = list_parts(rows["segment_lengths"])
+    pieces = np.add.reduceat(np.append(values.to_numpy(), 0), offsets[:-1])
+    content: dict[str, Any] = {name: rows[name] for name in _PLAIN}
+    for name, dtype in VECTORS.items():
+        content[name] = _list(binary_numbers(rows[name], dtype), pieces, name)
+    return pa.table(content | {name: rows[name] for name in labels})
+
+
+def _list(numbers: NDArray[Any], pieces: NDArray[np.int64], name: str) -> pa.ListArray:
+    if name in _TAGS:
+        names = pa.DictionaryArray.from_arrays(pa.array(numbers), pa.array(_TAGS[name]))
+        return list_column(pieces.tolist(), names.dictionary_decode())
+    if name == "offsets":
+        pairs = pa.FixedSizeListArray.from_arrays(pa.array(numbers), 2)
+        return list_column(pieces.tolist(), pairs)
+    return list_column(pieces.tolist(), pa.array(numbers))
+
+
+def _batches(items: Any, size: int) -> list[Any]:
+    return [items[start : start + size] for start in range(0, len(items), size)]

@@ -1,0 +1,127 @@
+"""Statistics of the parses, by language and parser."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from featurestore.store import FeatureStore
+from syntax.shapes import TreeShapes, tree_shapes
+
+_BATCH: Final = 50_000
+"""Sentences in memory at a time."""
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """How a number is spread over the sentences."""
+
+    mean: float
+    median: float
+    p99: float
+    largest: int
+
+    @classmethod
+    def of(cls, values: NDArray[np.int64]) -> Distribution:
+        """The distribution of at least one value."""
+        median, p99 = np.quantile(values, (0.5, 0.99), method="inverted_cdf")
+        return cls(float(values.mean()), float(median), float(p99), int(values.max()))
+
+
+@dataclass(frozen=True)
+class ParseStats:
+    """The parses of one language by one parser.
+
+    Attributes:
+        lang: Language.
+        parser: Name of the parser; its fingerprint, if nobody described it.
+        fingerprint: Fingerprint of the parser.
+        sentences, words: Their numbers.
+        length: Words of a sentence.
+        depth: Edges from the root to the deepest word of a sentence.
+        arity: Dependents of the word that has most of them in a sentence.
+        projective: Share of the sentences without crossing arcs.
+        upos, deprels: Words by tag and by relation, the commonest first; ``_`` where there is none.
+    """
+
+    lang: str
+    parser: str
+    fingerprint: str
+    sentences: int
+    words: int
+    length: Distribution
+    depth: Distribution
+    arity: Distribution
+    projective: float
+    upos: dict[str, int]
+    deprels: dict[str, int]
+
+    def to_json(self) -> dict[str, Any]:
+        """The attributes as plain JSON."""
+        return asdict(self)
+
+
+def parse_stats(store: FeatureStore, lang: str | None = None) -> list[ParseStats]:
+    """Statistics of every language and parser, in their order.
+
+    Args:
+        store: The store.
+        lang: Only this language.
+
+    Raises:
+        InputError: A stored parse is no forest; `validate_store` says which.
+        StoreError: The store cannot be read.
+    """
+    names = {key: content.get("name", key) for key, content in _parsers(store).items()}
+    groups = store.sql("select distinct lang, parser from parses order by all").fetchall()
+    return [
+        _group(store, group_lang, parser, names.get(parser, parser))
+        for group_lang, parser in groups
+        if lang in (None, group_lang)
+    ]
+
+
+def _parsers(store: FeatureStore) -> dict[str, dict[str, Any]]:
+    return store.fingerprints.all("parser")
+
+
+def _group(store: FeatureStore, lang: str, parser: str, name: str) -> ParseStats:
+    shapes = list(_shapes(store, lang, parser))
+    length, depth, arity, crossing = (
+        np.concatenate([getattr(shape, field) for shape in shapes])
+        for field in ("length", "depth", "arity", "crossing")
+    )
+    return ParseStats(
+        lang=lang,
+        parser=name,
+        fingerprint=parser,
+        sentences=len(length),
+        words=int(length.sum()),
+        length=Distribution.of(length),
+        depth=Distribution.of(depth),
+        arity=Distribution.of(arity),
+        projective=float((crossing == 0).mean()),
+        upos=_counts(store, "upos", lang, parser),
+        deprels=_counts(store, "deprel", lang, parser),
+    )
+
+
+def _shapes(store: FeatureStore, lang: str, parser: str) -> Iterator[TreeShapes]:
+    query = "select head from sentences where lang = ? and parser = ?"
+    for batch in store.sql(query, [lang, parser]).to_arrow_reader(_BATCH):
+        heads: pa.ListArray = batch.column("head")
+        offsets = heads.offsets.to_numpy()
+        yield tree_shapes(heads.flatten().to_numpy(), offsets - offsets[0])
+
+
+def _counts(store: FeatureStore, column: str, lang: str, parser: str) -> dict[str, int]:
+    query = f"""
+        select coalesce({column}, '_') as tag, count(*) as n from words
+        where lang = ? and parser = ? group by tag order by n desc, tag
+    """
+    return dict(store.sql(query, [lang, parser]).fetchall())

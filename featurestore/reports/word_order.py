@@ -1,0 +1,177 @@
+"""Word-order typology from dependency directions: vectors, distances, clusters.
+
+A language is described by where its dependents stand: for each *type*, a triple (dependent's UPOS,
+head's UPOS, relation), the share of dependents that follow their head. Languages are compared by
+the Manhattan distance of these vectors, and clustered by it.
+
+Source: Ahmad et al. (2019), "On Difficulties of Cross-Lingual Transfer with Order Differences: A
+Case Study on Dependency Parsing", section 3 (52 frequent types). The released table has the mean
+absolute difference, which is the Manhattan distance over the number of types; so do we.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from featurestore.store import FeatureStore
+from syntax.errors import MissingExtraError, SpecError
+
+PUBLISHED_TYPES: Final = 52
+"""Types in the paper's vectors."""
+
+Type = tuple[str, str, str]
+"""UPOS of the dependent, UPOS of the head, relation without its subtype."""
+
+_DIRECTIONS: Final = """
+    with placed as (
+        select lang, upos, head, deprel, unnest(generate_series(1, len(form))) as i from sentences
+        where $parser is null or parser = $parser
+    )
+    select lang, upos[i], upos[head[i]], split_part(deprel[i], ':', 1),
+        count(*) filter (i > head[i]), count(*)
+    from placed
+    where head[i] > 0 and upos[i] is not null and upos[head[i]] is not null
+        and deprel[i] is not null
+    group by all
+"""
+
+
+@dataclass(frozen=True)
+class WordOrder:
+    """Directions of dependency types in several languages.
+
+    Attributes:
+        langs: Languages (G).
+        types: Types (T), the most frequent first.
+        following: Share of the dependents that follow their head, NaN where a language has too
+            few of the type. *Shape:* (G, T), float64.
+        counts: Dependents of each type. *Shape:* (G, T), int64.
+    """
+
+    langs: tuple[str, ...]
+    types: tuple[Type, ...]
+    following: NDArray[np.float64]
+    counts: NDArray[np.int64]
+
+    def distances(self) -> NDArray[np.float64]:
+        """Mean absolute difference over the types that two languages share. *Shape:* (G, G).
+
+        Raises:
+            SpecError: Two languages share no type.
+        """
+        differences = np.abs(self.following[:, None, :] - self.following[None, :, :])
+        shared = ~np.isnan(differences)
+        if not shared.any(axis=2).all():
+            first, second = np.argwhere(~shared.any(axis=2))[0]
+            raise SpecError(
+                f"{self.langs[first]} and {self.langs[second]} share no dependency type; parse "
+                "more text, or lower min_count"
+            )
+        means: NDArray[np.float64] = np.nanmean(differences, axis=2)
+        return means
+
+    def clusters(self) -> NDArray[np.float64]:
+        """Average-linkage clustering, as ``scipy.cluster.hierarchy.linkage`` gives it.
+
+        Raises:
+            SpecError: There are fewer than two languages.
+            MissingExtraError: scipy is not installed.
+        """
+        if len(self.langs) < 2:
+            raise SpecError(f"{len(self.langs)} languages cannot be clustered; two are needed")
+        try:
+            from scipy.cluster.hierarchy import linkage
+            from scipy.spatial.distance import squareform
+        except ImportError:
+            raise _missing("scipy") from None
+        linked: NDArray[np.float64] = linkage(squareform(self.distances()), method="average")
+        return linked
+
+    def draw(self, path: Path) -> None:
+        """Write the dendrogram as a picture; the suffix says which kind (svg, png, pdf).
+
+        Raises:
+            SpecError, MissingExtraError: As `clusters`; also without matplotlib.
+        """
+        linked = self.clusters()
+        try:
+            from matplotlib.figure import Figure
+        except ImportError:
+            raise _missing("matplotlib") from None
+        from scipy.cluster.hierarchy import dendrogram
+
+        figure = Figure(figsize=(6.0, 1.0 + 0.3 * len(self.langs)), layout="constrained")
+        axes = figure.add_subplot()
+        dendrogram(linked, labels=list(self.langs), orientation="left", ax=axes)
+        axes.set_xlabel("mean absolute difference of directions")
+        figure.savefig(path)
+
+    def to_json(self) -> dict[str, Any]:
+        """Vectors and distances as plain JSON; ``null`` where a language has too few of a type."""
+        shares = {
+            lang: [None if np.isnan(share) else round(float(share), 4) for share in row]
+            for lang, row in zip(self.langs, self.following, strict=True)
+        }
+        distances = {
+            lang: dict(zip(self.langs, map(float, row.round(4)), strict=True))
+            for lang, row in zip(self.langs, self.distances(), strict=True)
+        }
+        return {"types": self.types, "following": shares, "distances": distances}
+
+
+def word_order(
+    store: FeatureStore,
+    *,
+    types: int = PUBLISHED_TYPES,
+    min_count: int = 20,
+    parser: str | None = None,
+) -> WordOrder:
+    """Directions in every language of the store.
+
+    Args:
+        store: The store; gold trees and parses count alike.
+        types: How many types, the most frequent by their mean share over the languages.
+        min_count: Dependents that a language needs for its share of a type to count.
+        parser: Only parses with this fingerprint; by default all.
+
+    Raises:
+        SpecError: The store has no tagged parse.
+        StoreError: The store cannot be read.
+    """
+    rows = store.sql(_DIRECTIONS, {"parser": parser}).fetchall()
+    if not rows:
+        raise SpecError("the store has no parses with UPOS tags; parse or backfill something")
+    langs = {lang: at for at, lang in enumerate(sorted({row[0] for row in rows}))}
+    every = {kind: at for at, kind in enumerate(sorted({row[1:4] for row in rows}))}
+    following, counts = (np.zeros((len(langs), len(every)), np.int64) for _ in range(2))
+    for lang, dependent, head, deprel, after, total in rows:
+        at = langs[lang], every[dependent, head, deprel]
+        following[at], counts[at] = after, total
+    chosen = _most_frequent(counts, types)
+    shares = _shares(following[:, chosen], counts[:, chosen], min_count)
+    names = list(every)
+    return WordOrder(tuple(langs), tuple(names[at] for at in chosen), shares, counts[:, chosen])
+
+
+def _most_frequent(counts: NDArray[np.int64], types: int) -> NDArray[np.intp]:
+    """Languages count alike, however much text each has."""
+    share = (counts / counts.sum(axis=1, keepdims=True)).mean(axis=0)
+    return np.argsort(-share, kind="stable")[:types]
+
+
+def _shares(
+    following: NDArray[np.int64], counts: NDArray[np.int64], min_count: int
+) -> NDArray[np.float64]:
+    enough = counts >= max(min_count, 1)
+    return np.where(enough, following / np.maximum(counts, 1), np.nan)
+
+
+def _missing(library: str) -> MissingExtraError:
+    return MissingExtraError(
+        f"{library} is not installed; pip install 'parsebank[typology]'", library=library
+    )

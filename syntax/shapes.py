@@ -1,0 +1,114 @@
+"""The shape of dependency trees, many at once: length, depth, arity, crossing arcs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import ArrayLike, NDArray
+
+from syntax.errors import InputError
+
+
+@dataclass(frozen=True)
+class TreeShapes:
+    """One number per tree. All shapes (T,), int64.
+
+    Attributes:
+        length: Words.
+        depth: Edges from the root to the deepest word.
+        arity: Dependents of the word that has most of them.
+        crossing: Words whose arc covers a word that does not hang below it; a tree is projective
+            iff there are none.
+    """
+
+    length: NDArray[np.int64]
+    depth: NDArray[np.int64]
+    arity: NDArray[np.int64]
+    crossing: NDArray[np.int64]
+
+
+def tree_shapes(heads: ArrayLike, starts: ArrayLike) -> TreeShapes:
+    """Shapes of T trees, laid end to end.
+
+    Args:
+        heads: As in CoNLL-U, each tree counting from 1; 0 for the root. *Shape:* (N,).
+        starts: First word of each tree, and the end. *Shape:* (T + 1,).
+
+    Raises:
+        InputError: A head lies outside its tree, or a word never reaches a root.
+
+    >>> tree_shapes([2, 0, 2, 1], [0, 4]).crossing
+    array([1])
+    """
+    flat = np.ascontiguousarray(heads, dtype=np.int64)
+    bounds = np.ascontiguousarray(starts, dtype=np.int64)
+    out = np.zeros((4, max(len(bounds) - 1, 0)), dtype=np.int64)
+    unsound = _shapes(flat, bounds, out)
+    if unsound >= 0:
+        raise InputError(
+            f"tree {unsound} is none: a head lies outside it, or a word never reaches a root"
+        )
+    return TreeShapes(*out)
+
+
+@njit(cache=True, nogil=True)
+def _shapes(heads: Any, starts: Any, out: Any) -> int:
+    """Fill ``out``; the first tree that is none, or -1."""
+    for tree in range(len(starts) - 1):
+        words = heads[starts[tree] : starts[tree + 1]]
+        depth = _depth(words)
+        if depth < 0:
+            return tree
+        out[0, tree] = len(words)
+        out[1, tree] = depth
+        out[2, tree] = _arity(words)
+        out[3, tree] = _crossing(words)
+    return -1
+
+
+@njit(cache=True, nogil=True)
+def _depth(words: Any) -> int:
+    """Depth of the tree; -1 if it is none."""
+    deepest = 0
+    for word in range(len(words)):
+        steps, head = 0, words[word]
+        while head != 0:
+            steps += 1
+            if head < 0 or head > len(words) or steps > len(words):
+                return -1
+            head = words[head - 1]
+        deepest = max(deepest, steps)
+    return deepest
+
+
+@njit(cache=True, nogil=True)
+def _arity(words: Any) -> int:
+    dependents = np.zeros(len(words) + 1, np.int64)
+    for head in words:
+        dependents[head] += 1
+    return int(dependents[1:].max()) if len(words) else 0
+
+
+@njit(cache=True, nogil=True)
+def _crossing(words: Any) -> int:
+    crossing = 0
+    for word in range(1, len(words) + 1):
+        head = words[word - 1]
+        # The root's own arc comes from outside the sentence and covers nothing.
+        if head != 0 and _covers_strangers(words, word, head):
+            crossing += 1
+    return crossing
+
+
+@njit(cache=True, nogil=True)
+def _covers_strangers(words: Any, word: int, head: int) -> bool:
+    for between in range(min(word, head) + 1, max(word, head)):
+        above = between
+        while above != 0 and above != head:
+            above = words[above - 1]
+        if above == 0:
+            return True
+    return False

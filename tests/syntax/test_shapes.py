@@ -1,0 +1,64 @@
+"""The shapes of trees, against the obvious way to find them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from syntax.errors import InputError
+from syntax.shapes import tree_shapes
+
+
+@st.composite
+def trees(draw: st.DrawFn) -> list[int]:
+    """Heads of a random tree: each word hangs from one that was placed before it."""
+    size = draw(st.integers(1, 12))
+    placed = draw(st.permutations(range(1, size + 1)))
+    heads = [0] * size
+    for at, word in enumerate(placed[1:], 1):
+        heads[word - 1] = placed[draw(st.integers(0, at - 1))]
+    return heads
+
+
+def ancestors(heads: list[int], word: int) -> list[int]:
+    found = []
+    while heads[word - 1]:
+        word = heads[word - 1]
+        found.append(word)
+    return found
+
+
+def obvious(heads: list[int]) -> tuple[int, int, int, int]:
+    words = range(1, len(heads) + 1)
+    arcs = [(word, heads[word - 1]) for word in words if heads[word - 1]]
+    crossing = [
+        (word, head)
+        for word, head in arcs
+        if any(
+            head not in ancestors(heads, between)
+            for between in range(min(word, head) + 1, max(word, head))
+        )
+    ]
+    depth = max(len(ancestors(heads, word)) for word in words)
+    return len(heads), depth, max(heads.count(word) for word in words), len(crossing)
+
+
+@given(st.lists(trees(), min_size=1, max_size=5))
+def test_shapes_are_those_found_by_looking(forest: list[list[int]]) -> None:
+    starts = np.cumsum([0, *map(len, forest)])
+    shapes = tree_shapes([head for heads in forest for head in heads], starts)
+    columns = (shapes.length, shapes.depth, shapes.arity, shapes.crossing)
+    found = list(zip(*(column.tolist() for column in columns), strict=True))
+    assert found == [obvious(heads) for heads in forest]
+
+
+def test_no_trees_have_no_shapes() -> None:
+    assert tree_shapes([], [0]).length.tolist() == []
+
+
+@pytest.mark.parametrize("heads", [[2, 1], [0, 3], [-1], [1]])
+def test_what_is_no_tree_is_refused(heads: list[int]) -> None:
+    with pytest.raises(InputError, match="tree 1 is none"):
+        tree_shapes([0, *heads], [0, 1, 1 + len(heads)])

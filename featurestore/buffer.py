@@ -8,18 +8,31 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from typing import Final
+from typing import Final, Generic, Protocol, TypeVar
 
-from featurestore.records import ParseRecord
+import pyarrow as pa
+
 from syntax.errors import StoreError
 
 _LOG: Final = logging.getLogger(__name__)
 _RETRY_SECONDS: Final = 1.0
 _FULL: Final = 40
-"""Commits' worth of records that may wait; a writer that comes on top of them is held back."""
+"""Commits' worth of records that may wait, unless a buffer has a ``room`` of its own."""
 
 
-class WriteBuffer:
+class Keyed(Protocol):
+    """A record that knows its key; of two with one key, the later is kept."""
+
+    @property
+    def key(self) -> str:
+        """The key."""
+        ...
+
+
+R = TypeVar("R", bound=Keyed)
+
+
+class WriteBuffer(Generic[R]):
     """Collects records and commits them in groups from a background thread.
 
     A record can be read from the moment `put` returns, and survives the death of the process from
@@ -30,16 +43,29 @@ class WriteBuffer:
         commit: Writes records durably, or raises.
         rows: Records that make a commit due at once.
         seconds: Age of the oldest record that makes a commit due.
+        kind: What the records are, in the plural; it appears in messages.
+        weigh: What a record takes of the ``room``; 1 by default.
+        room: What may wait. Who comes on top of it is held back by `put`, refused by `offer`.
     """
 
     def __init__(
-        self, commit: Callable[[Sequence[ParseRecord]], object], rows: int, seconds: float
+        self,
+        commit: Callable[[Sequence[R]], object],
+        rows: int,
+        seconds: float,
+        kind: str = "parses",
+        weigh: Callable[[R], int] = lambda _: 1,
+        room: int | None = None,
     ) -> None:
         self._commit = commit
         self._rows = rows
         self._seconds = seconds
-        self._waiting: dict[str, ParseRecord] = {}
-        self._leaving: dict[str, ParseRecord] = {}
+        self._kind = kind
+        self._weigh = weigh
+        self._room = _FULL * rows if room is None else room
+        self._weight = 0
+        self._waiting: dict[str, R] = {}
+        self._leaving: dict[str, R] = {}
         self._next_round: Future[None] = Future()
         self._this_round: Future[None] = Future()
         self._due_at = 0.0
@@ -51,7 +77,7 @@ class WriteBuffer:
         self._thread: threading.Thread | None = None
         self._changed = threading.Condition()
 
-    def get_many(self, keys: Sequence[str]) -> dict[str, ParseRecord]:
+    def get_many(self, keys: Sequence[str]) -> dict[str, R]:
         """The buffered records among ``keys``."""
         with self._changed:
             if not self._waiting and not self._leaving:
@@ -59,7 +85,7 @@ class WriteBuffer:
             buffered = {**self._leaving, **self._waiting}
         return {key: buffered[key] for key in keys if key in buffered}
 
-    def put(self, record: ParseRecord, durable: bool = False) -> None:
+    def put(self, record: R, durable: bool = False) -> None:
         """Buffer a record; with ``durable``, return when it is committed.
 
         Raises:
@@ -71,6 +97,15 @@ class WriteBuffer:
             self._changed.notify_all()
         if durable:
             round_.result()
+
+    def offer(self, record: R) -> bool:
+        """Buffer a record if there is room; whether it was taken. Never waits for a commit."""
+        with self._changed:
+            if self._closed or self._is_full():
+                return False
+            self._add(record)
+            self._changed.notify_all()
+            return True
 
     def flush(self) -> None:
         """Commit what is buffered now.
@@ -111,23 +146,28 @@ class WriteBuffer:
             raise StoreError("the store is closed; open it again to write")
         if self._is_full():
             raise StoreError(
-                f"{len(self._waiting)} parses wait to be written and commits fail: {self._error}"
+                f"{len(self._waiting)} {self._kind} wait to be written and commits fail: "
+                f"{self._error}"
             )
 
     def _is_full(self) -> bool:
-        return len(self._waiting) >= _FULL * self._rows
+        return self._weight >= self._room
 
-    def _add(self, record: ParseRecord) -> Future[None]:
+    def _add(self, record: R) -> Future[None]:
         if record.key in self._leaving:
             return self._this_round
         if not self._waiting:
             self._due_at = time.monotonic() + self._seconds
+        if record.key not in self._waiting:
+            self._weight += self._weigh(record)
         self._waiting[record.key] = record
         self._start()
         return self._next_round
 
     def _start(self) -> None:
         if self._thread is None:
+            # Arrow imports pandas, where it is installed, at its first array; an exit is too late.
+            pa.array([""])
             self._thread = threading.Thread(target=self._run, name="group-commit", daemon=True)
             self._thread.start()
             # A daemon thread dies with the interpreter, so an ordinary exit has to flush.
@@ -149,7 +189,7 @@ class WriteBuffer:
                 if self._closed:
                     return False
                 self._changed.wait(wait)
-            self._leaving, self._waiting = self._waiting, {}
+            self._leaving, self._waiting, self._weight = self._waiting, {}, 0
             self._this_round, self._next_round = self._next_round, Future()
             self._urgent = False
             return True
@@ -178,9 +218,10 @@ class WriteBuffer:
                 self._lost = error
             else:
                 self._waiting = {**self._leaving, **self._waiting}
+                self._weight = sum(map(self._weigh, self._waiting.values()))
                 self._not_before = time.monotonic() + _RETRY_SECONDS
             count, self._leaving, self._error = len(self._leaving), {}, error
             round_ = self._this_round
             self._changed.notify_all()
-        _LOG.warning("a group commit of %d parses failed: %s", count, error)
+        _LOG.warning("a group commit of %d %s failed: %s", count, self._kind, error)
         round_.set_exception(error)

@@ -15,6 +15,7 @@ from featurestore.records import Drop, key_bytes
 from featurestore.rows import RowIndex, read_row_index
 from featurestore.tables.card import DatasetCard
 from featurestore.tables.delta import DataFile, in_partition
+from featurestore.tables.pins import Pin
 from syntax.errors import SpecError, UnknownDatasetError, UnknownParserError
 from syntax.examples import DatasetSpec, LabelSpec
 from syntax.registry import unknown_name
@@ -53,6 +54,19 @@ class FeatureDataset:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def pin(self, name: str, by: str = "") -> None:
+        """Keep this version: ``store.dataset(..., version=name)`` reads it whatever comes.
+
+        Args:
+            name: Name of the pin; one per store.
+            by: Who needs it.
+
+        Raises:
+            SpecError: The name is taken by another version.
+            StoreError: The pin cannot be written.
+        """
+        self._store.pins.add(Pin(name, self.card.path, self.version, by))
 
     @property
     def special_tokens(self) -> SpecialTokens:
@@ -217,16 +231,29 @@ def open_dataset(
     tokenizer: str | None,
     split: str | None,
     lang: str | None,
-    version: int | None,
+    version: int | str | None,
     parser: str | None,
 ) -> FeatureDataset:
     """A dataset at a version; see `FeatureStore.dataset`."""
     card, table = store.features.find(name, tokenizer)
-    snapshot = table.snapshot(version)
+    snapshot = table.snapshot(_version(store, card, version))
     files = _chosen_files(name, snapshot.files, split, lang)
     reader = FileReader(table.location)
     rows = _of_parser(store, name, read_row_index(reader, files), parser)
     return FeatureDataset(store, card, snapshot.version, rows, reader)
+
+
+def _version(store: FeatureStore, card: DatasetCard, version: int | str | None) -> int | None:
+    """The number of a version that may be named by a pin."""
+    if not isinstance(version, str):
+        return version
+    pin = store.pins.get(version)
+    if pin.table != card.path:
+        raise SpecError(
+            f"the pin {version!r} is of {pin.table}, not of {card.path}; name that dataset",
+            pin=version,
+        )
+    return pin.version
 
 
 def _chosen_files(

@@ -64,6 +64,11 @@ class FileReader:
         try:
             source = self.location.files.open_input_file(path)
             file = pq.ParquetFile(source, metadata=footer)
+        except FileNotFoundError as error:
+            raise StoreError(
+                f"cannot read {path} in {self.location.uri}: it is gone. If you asked for an older "
+                "version, it was vacuumed: read a newer one, and pin those that you still need"
+            ) from error
         except (OSError, pa.ArrowInvalid) as error:
             raise StoreError(f"cannot read {path} in {self.location.uri}: {error}") from error
         if footer is None:

@@ -78,12 +78,18 @@ class KeyIndex:
 
     def has_repeats(self) -> bool:
         """Whether a key has several rows."""
+        return len(self.repeats()) > 0
+
+    def repeats(self) -> Keys:
+        """Keys that have several rows, each once. *Shape:* (N, 2)."""
         if not self._runs:
-            return False
+            return np.empty((0, 2), np.uint64)
         high = np.concatenate([run.high for run in self._runs])
         low = np.concatenate([run.low for run in self._runs])
         order = np.lexsort((low, high))
-        return bool(((np.diff(high[order]) == 0) & (np.diff(low[order]) == 0)).any())
+        high, low = high[order], low[order]
+        same = (high[1:] == high[:-1]) & (low[1:] == low[:-1])
+        return np.unique(np.stack((high[1:][same], low[1:][same]), axis=1), axis=0)
 
     def find(self, keys: Keys) -> Addresses:
         """Addresses of keys; of several rows with one key, any one. *Shape:* (N, 2) to (N,)."""

@@ -39,15 +39,17 @@ def inspect_store(store: FeatureStore) -> list[TableInfo]:
     Raises:
         StoreError: A log cannot be read.
     """
-    return [_info(name, table) for name, table in _tables(store)]
+    return [_info(name, table) for name, table in all_tables(store)]
 
 
-def _tables(store: FeatureStore) -> Iterator[tuple[str, Table]]:
+def all_tables(store: FeatureStore) -> Iterator[tuple[str, Table]]:
+    """Every table by its path below the store."""
     yield "parses", store.parses.table
     for card, table in store.features.tables():
-        yield f"datasets/{card.name}/{card.folder}", table
+        yield f"datasets/{card.path}", table
     yield "drops", store.drops.table
     yield "fingerprints", store.fingerprints.table
+    yield "pins", store.pins.table
 
 
 def _info(name: str, table: Table) -> TableInfo:

@@ -13,6 +13,7 @@ from featurestore.tables.drops import DropTable
 from featurestore.tables.features import FeatureTables
 from featurestore.tables.fingerprints import FingerprintTable
 from featurestore.tables.parses import ParseTable
+from featurestore.tables.pins import PinTable
 
 if TYPE_CHECKING:
     import duckdb
@@ -28,6 +29,7 @@ class FeatureStore:
         features: The dataset tables, to write to.
         drops: Examples that could not be used.
         fingerprints: What fingerprints stand for.
+        pins: Versions of datasets that somebody still needs.
         uri: Where the store lies.
 
     A store may be open in many threads and processes at once. Close it, or use it as a context
@@ -40,6 +42,7 @@ class FeatureStore:
         self.fingerprints = FingerprintTable(root)
         self.features = FeatureTables(root, self.fingerprints, refresh_seconds)
         self.drops = DropTable(root)
+        self.pins = PinTable(root)
 
     def describe(self, fingerprint: str, kind: str, content: Mapping[str, Any]) -> bool:
         """Record what a fingerprint stands for; whether it was new.
@@ -72,7 +75,7 @@ class FeatureStore:
         tokenizer: str | None = None,
         split: str | None = None,
         lang: str | None = None,
-        version: int | None = None,
+        version: int | str | None = None,
         parser: str | None = None,
     ) -> FeatureDataset:
         """A dataset pinned at a version.
@@ -83,7 +86,7 @@ class FeatureStore:
                 fingerprint (a prefix of six digits will do); needed when there are several.
             split: Split; needed when there are several.
             lang: Only this language; all of them by default.
-            version: Version of the table; the newest by default.
+            version: Version of the table, or the name of a pin; the newest by default.
             parser: Name or fingerprint (prefix) of the parser; needed when one language was
                 parsed by several.
 
@@ -113,9 +116,9 @@ class FeatureStore:
         return open_session(self).sql(query, params=params)
 
     def compact(self) -> None:
-        """Join small files, and lay examples in the order of their split.
+        """Join small files, lay examples in the order of their split, remove repeated rows.
 
-        Versions that runs have pinned stay readable: no file is deleted.
+        Older versions stay readable: no file is deleted (`featurestore.vacuum` does that).
 
         Raises:
             StoreBusyError: Somebody else is compacting.
@@ -125,6 +128,7 @@ class FeatureStore:
         self.features.compact()
         self.drops.table.compact()
         self.fingerprints.table.compact()
+        self.pins.table.compact()
 
     def flush(self) -> None:
         """Commit buffered parses.

@@ -108,7 +108,7 @@ def _check_parse(record: ParseRecord) -> None:
 
 
 def _check_examples(card: DatasetCard, rows: pa.Table, report: Validation) -> None:
-    table = f"datasets/{card.name}/{card.folder}"
+    table = f"datasets/{card.path}"
     report.examples += rows.num_rows
     for index in range(rows.num_rows):
         row = rows.slice(index, 1)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import torch
 
-from syntax.errors import SpecError
+from syntax import fingerprint
+from syntax.errors import SpecError, StoreError
 from syntax.examples import LabelSpec
 from syntax.registry import unknown_name
 from trainer.batch import SyntaxBatch
@@ -19,6 +22,8 @@ from trainer.requirements import Requirements
 
 if TYPE_CHECKING:
     from featurestore import FeatureDataset, FeatureStore, FeatureStream
+
+_LOG: Final = logging.getLogger(__name__)
 
 SEPARATOR_EDGE: Final[Mapping[SeparatorEdge, str]] = {
     "as_published": "root",
@@ -85,6 +90,23 @@ def open_source(store: FeatureStore, data: DataOptions, split: str, lang: str) -
     if data.label not in labels:
         raise unknown_name(f"label of {data.dataset}", data.label, labels)
     return Source(dataset, labels[data.label], lang)
+
+
+def pin_version(source: Source, output: Path) -> None:
+    """Keep the version that a run reads, so that the run can be repeated after a vacuum.
+
+    A store that cannot be written is no reason not to train: that is logged.
+    """
+    name = f"run-{fingerprint(str(output.resolve()))[:12]}-{source.dataset.version}"
+    try:
+        source.dataset.pin(name, by=str(output.resolve()))
+    except StoreError as error:
+        _LOG.warning(
+            "version %d of %s is not pinned and may be vacuumed: %s",
+            source.dataset.version,
+            source.dataset.name,
+            error,
+        )
 
 
 def profile_data(source: Source, data: DataOptions) -> DataProfile:

@@ -26,7 +26,7 @@ from trainer.checkpoint import (
     save_checkpoint,
     set_random_state,
 )
-from trainer.data import device_batches, open_source, profile_data
+from trainer.data import device_batches, open_source, pin_version, profile_data
 from trainer.evaluate import evaluate
 from trainer.models.build import build_model
 from trainer.progress import Evaluation, Losses, Observer, Progress, Report
@@ -117,6 +117,8 @@ class Run:
             torch.set_num_threads(self.training.threads)
         self.task = TASKS[recipe.task]()
         self.data = open_source(store, recipe.data, recipe.data.train_split, recipe.data.lang)
+        if self.accelerator.is_main_process:
+            pin_version(self.data, output)
         self.task.check(self.data.label)
         pinned = replace(recipe.data, version=self.data.dataset.version)
         self.recipe = replace(recipe, data=pinned)

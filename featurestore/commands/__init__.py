@@ -11,6 +11,7 @@ from featurestore.commands import reports, tables
 
 _COMMANDS: Final[tuple[Callable[..., None], ...]] = (
     *(tables.inspect, tables.datasets, tables.sql, tables.validate, tables.compact),
+    *(tables.pin, tables.unpin, tables.pins, tables.vacuum),
     *(reports.stats, reports.diff, reports.word_order, reports.export),
 )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -83,7 +84,7 @@ def validate(store: Where = DEFAULT_STORE) -> None:
 
 
 def compact(store: Where = DEFAULT_STORE) -> None:
-    """Join small files; pinned versions stay readable."""
+    """Join small files and remove repeated rows; older versions stay readable."""
     from featurestore.inspect import inspect_store
     from featurestore.store import open_store
 
@@ -92,3 +93,59 @@ def compact(store: Where = DEFAULT_STORE) -> None:
         opened.compact()
         after = sum(table.files for table in inspect_store(opened))
     typer.echo(f"{before} files became {after}")
+
+
+def pin(
+    name: Annotated[str, typer.Argument(help="Name of the pin, such as paper-v1.")],
+    dataset: Annotated[str, typer.Option(help="Name of the dataset.")],
+    store: Where = DEFAULT_STORE,
+    tokenizer: Annotated[str | None, typer.Option(help="If there are several.")] = None,
+    version: Annotated[int | None, typer.Option(help="Default: the newest.")] = None,
+    by: Annotated[str, typer.Option(help="Who needs it.")] = "",
+) -> None:
+    """Keep a version of a dataset readable, whatever is vacuumed."""
+    from featurestore.store import open_store
+    from featurestore.tables.pins import Pin
+
+    with open_store(store) as opened:
+        card, table = opened.features.find(dataset, tokenizer)
+        found = table.snapshot(version).version
+        opened.pins.add(Pin(name, card.path, found, by))
+    typer.echo(f"{name}: version {found} of {card.path}")
+
+
+def unpin(
+    name: Annotated[str, typer.Argument(help="Name of the pin.")], store: Where = DEFAULT_STORE
+) -> None:
+    """Forget a pin."""
+    from featurestore.store import open_store
+
+    with open_store(store) as opened:
+        gone = opened.pins.remove(name)
+    typer.echo(f"{name} kept version {gone.version} of {gone.table}; it does no more")
+
+
+def pins(store: Where = DEFAULT_STORE, as_json: AsJson = False) -> None:
+    """List the pinned versions."""
+    from featurestore.store import open_store
+
+    with open_store(store) as opened:
+        rows: list[dict[str, object]] = [asdict(found) for found in opened.pins.all().values()]
+    print_rows(rows, as_json)
+
+
+def vacuum(
+    store: Where = DEFAULT_STORE,
+    older_than: Annotated[
+        float, typer.Option(min=1.0, help="Hours; longer than your longest run.")
+    ] = 168.0,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Delete files of older versions that nobody has pinned."""
+    from featurestore.store import open_store
+    from featurestore.vacuum import vacuum_store
+
+    with open_store(store) as opened:
+        found = vacuum_store(opened, older_than, dry_run)
+    print_rows([table.to_json() for table in found], as_json)

@@ -36,8 +36,11 @@ def matrix_blobs(head: NDArray[np.integer[Any]]) -> Blobs:
             to and from which there is no path. *Shape:* (L,).
     """
     matrices = tree_matrices(head)
-    bits = np.packbits(matrices.ancestor, axis=1, bitorder="little")
-    return _little(matrices.distance), _little(matrices.depth), bits.tobytes()
+    return (
+        pack_numbers(matrices.distance),
+        pack_numbers(matrices.depth),
+        pack_bits(matrices.ancestor),
+    )
 
 
 def many_matrix_blobs(heads: Sequence[NDArray[np.integer[Any]]]) -> list[Blobs]:
@@ -83,8 +86,14 @@ def _group_blobs(group: Sequence[NDArray[np.integer[Any]]], buffers: MatrixBuffe
     ]
 
 
-def _little(numbers: NDArray[Any]) -> bytes:
+def pack_numbers(numbers: NDArray[Any]) -> bytes:
+    """Distances or depths, row by row; `decode_distance` and `decode_depth` invert it."""
     return numbers.astype(numbers.dtype.newbyteorder("<"), copy=False).tobytes()
+
+
+def pack_bits(ancestor: NDArray[np.bool_]) -> bytes:
+    """An ancestor relation (L, L) as bits; `decode_ancestor` inverts it."""
+    return np.packbits(ancestor, axis=1, bitorder="little").tobytes()
 
 
 def decode_distance(blob: bytes) -> NDArray[Any]:

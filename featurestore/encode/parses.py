@@ -57,15 +57,19 @@ def encode_parses(records: Sequence[ParseRecord]) -> pa.Table:
 
 def _table(records: Sequence[ParseRecord]) -> pa.Table:
     key_bytes([record.key for record in records])
-    parses = [record.parse for record in records]
-    columns = {
-        **{name: pa.array([getattr(r, name) for r in records], pa.string()) for name in _PLAIN},
+    plain = {name: pa.array([getattr(r, name) for r in records], pa.string()) for name in _PLAIN}
+    columns = {**plain, **parse_columns([record.parse for record in records])}
+    return pa.table(columns, schema=PARSES.schema)
+
+
+def parse_columns(parses: Sequence[Parse]) -> dict[str, pa.Array]:
+    """The columns of parses alone, in the order of the table ``parses``: ``text``, words, spans."""
+    return {
         "text": pa.array([parse.text for parse in parses], pa.string()),
         **{name: _lists(parses, name, pa.string()) for name in WORD_STRINGS},
         "misc": pa.array([parse.misc for parse in parses], pa.list_(pa.string())),
         **{name: _lists(parses, name, pa.int32()) for name in PARSE_INTEGERS},
     }
-    return pa.table(columns, schema=PARSES.schema)
 
 
 def _lists(parses: Sequence[Parse], name: str, kind: pa.DataType) -> pa.ListArray:

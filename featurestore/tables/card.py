@@ -102,6 +102,11 @@ class DatasetCard:
         )
 
     @property
+    def path(self) -> str:
+        """Folder of the table below ``datasets``."""
+        return f"{self.name}/{self.folder}"
+
+    @property
     def folder(self) -> str:
         """Folder of the table below the dataset's: readable, and unique by fingerprint."""
         last = self.tokenizer.rstrip("/").rsplit("/", 1)[-1]

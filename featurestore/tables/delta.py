@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -184,27 +185,91 @@ class Table:
             StoreBusyError: Another compaction kept winning; nothing was changed.
             StoreError: The files cannot be read or written.
         """
+        writer = self.layout.writer(row_group)
+        if sort_by is None:
+            self._rewrite(lambda handle: handle.optimize.compact(writer_properties=writer))
+        else:
+            # A curve through one column is that column's order.
+            self._rewrite(
+                lambda handle: handle.optimize.z_order([sort_by], writer_properties=writer)
+            )
+
+    def replace(
+        self,
+        rows: pa.Table,
+        column: str,
+        partition: Mapping[str, str] | None = None,
+        row_group: int = 1024,
+    ) -> None:
+        """Put rows in the place of all that have the same values in a key column, in one commit.
+
+        Args:
+            rows: The rows, each with a key of its own; partition columns included.
+            column: The key column.
+            partition: Look for rows to replace only where partition columns have these values.
+            row_group: Rows in a Parquet row group, at most.
+
+        Raises:
+            StoreBusyError: Other writers kept winning; nothing was changed.
+            StoreError: The files cannot be read or written.
+        """
+        keys = ", ".join(map(_quoted, rows[column].to_pylist()))
+        where = [f"{name} = {_quoted(value)}" for name, value in (partition or {}).items()]
+        predicate = " and ".join([f"{column} in ({keys})", *where])
+        self._rewrite(
+            lambda handle: write_deltalake(
+                handle,
+                rows,
+                mode="overwrite",
+                predicate=predicate,
+                writer_properties=self.layout.writer(row_group),
+            )
+        )
+
+    def vacuum(self, keep: Sequence[int], hours: float, dry_run: bool) -> list[str]:
+        """Delete the files that neither the newest version nor those to keep refer to.
+
+        Args:
+            keep: Versions that stay readable.
+            hours: Files that went out of use, or that nobody ever referred to, less than so long
+                ago stay too: a reader or a commit may be at them.
+            dry_run: Delete nothing.
+
+        Returns:
+            Paths of the files below the table.
+
+        Raises:
+            StoreError: The table cannot be read, or a file not deleted.
+        """
+        handle = self.open()
+        if handle is None:
+            return []
+        try:
+            return handle.vacuum(
+                retention_hours=math.ceil(hours),
+                dry_run=dry_run,
+                enforce_retention_duration=False,
+                full=True,
+                keep_versions=sorted({version for version in keep if version <= handle.version()}),
+            )
+        except (DeltaError, OSError) as error:
+            raise StoreError(f"cannot vacuum {self.location.uri}: {error}") from error
+
+    def _rewrite(self, change: Callable[[DeltaTable], object]) -> None:
+        """Change the newest version, again and again while others win."""
         for wait in _waits():
             handle = self.open()
             if handle is None:
                 return
             try:
-                self._compact(handle, sort_by, row_group)
+                change(handle)
             except CommitFailedError:
                 time.sleep(wait)
             except (DeltaError, OSError) as error:
-                raise StoreError(f"cannot compact {self.location.uri}: {error}") from error
+                raise StoreError(f"cannot rewrite {self.location.uri}: {error}") from error
             else:
                 return
         raise StoreBusyError(f"{self.location.uri} is being compacted elsewhere; try again later")
-
-    def _compact(self, handle: DeltaTable, sort_by: str | None, row_group: int) -> None:
-        writer = self.layout.writer(row_group)
-        if sort_by is None:
-            handle.optimize.compact(writer_properties=writer)
-        else:
-            # A curve through one column is that column's order.
-            handle.optimize.z_order([sort_by], writer_properties=writer)
 
     def _open_or_create(self) -> DeltaTable:
         handle = self.open()
@@ -296,6 +361,12 @@ def _data_file(action: Mapping[str, Any]) -> DataFile:
         if name.startswith(prefix)
     }
     return DataFile(action["path"], action["num_records"], action["size_bytes"], partition)
+
+
+def _quoted(text: str) -> str:
+    """A string as an SQL literal."""
+    escaped = text.replace("'", "''")
+    return f"'{escaped}'"
 
 
 def _is_applied(handle: DeltaTable, transaction: records.Transaction | None) -> bool:

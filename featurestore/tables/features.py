@@ -13,9 +13,10 @@ from featurestore.files import FileReader
 from featurestore.records import DatasetHandle, DatasetInfo, ExampleRow, Part, Transaction
 from featurestore.root import StoreRoot
 from featurestore.tables.card import DatasetCard
-from featurestore.tables.delta import Snapshot, Table, open_table
+from featurestore.tables.delta import DataFile, Snapshot, Table, open_table
 from featurestore.tables.fingerprints import FingerprintTable
 from featurestore.tables.lookup import KeyLookup
+from featurestore.tables.repeats import remove_repeats
 from syntax.errors import SpecError, UnknownDatasetError, UnknownTokenizerError
 from syntax.fingerprint import fingerprint
 from syntax.registry import unknown_name
@@ -66,6 +67,24 @@ class FeatureTables:
         self._expire(card)
         return written
 
+    def append_new(self, dataset: DatasetHandle, rows: Sequence[ExampleRow]) -> int:
+        """Append the examples that their partition does not hold yet, in one commit.
+
+        Two writers that race may both append an example; readers see one of the two.
+
+        Returns:
+            How many were written.
+
+        Raises:
+            SpecError, StoreBusyError, StoreError: As `append`.
+        """
+        spec = dataset.spec
+        part = (spec.name, dataset.tokenizer_fingerprint, spec.split, spec.lang)
+        held = self.existing(*part, [row.example_key for row in rows])
+        new = [row for row in rows if row.example_key not in held]
+        self.append(dataset, new)
+        return len(new)
+
     def check(self, dataset: DatasetHandle) -> None:
         """Refuse a handle whose rows `append` would refuse.
 
@@ -86,30 +105,42 @@ class FeatureTables:
             lang: Language.
             example_keys: Keys to look for.
         """
-        folder = self._folder_of(name, tokenizer)
-        if folder is None or not example_keys:
+        card = self.card_of(name, tokenizer)
+        if card is None or not example_keys:
             return set()
-        found = self._lookup(name, folder, split, lang).find(example_keys).found
+        found = self._lookup(name, card.folder, split, lang).find(example_keys).found
         return {key for key, here in zip(example_keys, found.tolist(), strict=True) if here}
+
+    def card_of(self, name: str, tokenizer: str) -> DatasetCard | None:
+        """The card of a dataset under the tokenizer of this fingerprint, if there is one."""
+        cards = (card for card in self._cards_of(name) if card.tokenizer_fingerprint == tokenizer)
+        return next(cards, None)
 
     def has_repeats(self, card: DatasetCard) -> bool:
         """Whether racing writers left an example in several rows of a dataset."""
         files = self._table(card).snapshot().files
-        parts = {(file.partition["split"], file.partition["lang"]) for file in files}
+        parts = set(map(_part, files))
         lookups = (self._lookup(card.name, card.folder, *part) for part in sorted(parts))
         return any(lookup.has_repeats() for lookup in lookups)
 
     def compact(self) -> None:
-        """Join small files, and sort each partition by ``seq``.
+        """Keep one row of each example, join small files, sort each partition by ``seq``.
 
         Raises:
             StoreBusyError, StoreError: A table was left as it was.
         """
-        for _, table, snapshot in list(self._all()):
+        for card, table, snapshot in list(self._all()):
+            self._remove_repeats(card, table, snapshot)
             # The log does not tell pieces; bytes per row do well enough for the group's size.
             rows = sum(file.rows for file in snapshot.files)
             size = sum(file.size for file in snapshot.files)
             table.compact(sort_by="seq", row_group=max(1, ROW_GROUP_BYTES * rows // max(1, size)))
+
+    def _remove_repeats(self, card: DatasetCard, table: Table, snapshot: Snapshot) -> None:
+        for split, lang in sorted({_part(file) for file in snapshot.files}):
+            lookup = self._lookup(card.name, card.folder, split, lang)
+            if repeated := lookup.repeated_keys():
+                remove_repeats(table, {"split": split, "lang": lang}, repeated)
 
     def infos(self) -> list[DatasetInfo]:
         """Every dataset at its newest version, by name and tokenizer."""
@@ -173,11 +204,6 @@ class FeatureTables:
     def _table(self, card: DatasetCard) -> Table:
         return self._root.table(card.layout(), "datasets", card.name, card.folder)
 
-    def _folder_of(self, name: str, tokenizer: str) -> str | None:
-        cards = (card for card in self._cards_of(name) if card.tokenizer_fingerprint == tokenizer)
-        card = next(cards, None)
-        return None if card is None else card.folder
-
     def _lookup(self, name: str, folder: str, split: str, lang: str) -> KeyLookup:
         path = f"{name}/{folder}"
         with self._lock:
@@ -202,6 +228,10 @@ class FeatureTables:
         """Record where a split comes from and under which terms."""
         content = {"tokenizer": dataset.tokenizer_fingerprint, **asdict(dataset.spec)}
         self._fingerprints.describe(fingerprint(content), "split", content)
+
+
+def _part(file: DataFile) -> tuple[str, str]:
+    return file.partition["split"], file.partition["lang"]
 
 
 def _row_group(rows: Sequence[ExampleRow]) -> int:
@@ -231,7 +261,7 @@ def _ambiguous(name: str, cards: Sequence[DatasetCard]) -> SpecError:
 def _info(card: DatasetCard, snapshot: Snapshot) -> DatasetInfo:
     rows: dict[tuple[str, str], int] = {}
     for file in snapshot.files:
-        part = (file.partition["split"], file.partition["lang"])
+        part = _part(file)
         rows[part] = rows.get(part, 0) + file.rows
     return DatasetInfo(
         name=card.name,

@@ -76,6 +76,11 @@ class KeyLookup:
                 self._repeats_version = self._version
             return self._repeats
 
+    def repeated_keys(self) -> list[str]:
+        """The keys that have several rows in the newest version."""
+        self.refresh(force=True)
+        return [f"{high:016x}{low:016x}" for high, low in self._index.repeats().tolist()]
+
     def expire(self) -> None:
         """Look again at the next miss, however recent the last look was."""
         self._looked = -float("inf")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,9 @@ from featurestore.tables.schema import PARSES
 
 ROW_GROUP = 128
 """Rows in a row group: fetching one key decodes one group of its file."""
+
+REPLACED: Final = 1_000
+"""Keys of repeated rows that are set right in one commit."""
 
 
 class ParseTable:
@@ -104,11 +108,15 @@ class ParseTable:
         self._cache.put_many([record])
 
     def compact(self) -> None:
-        """Join small files.
+        """Keep one row of each key, and join small files.
 
         Raises:
-            StoreBusyError, StoreError: Nothing was changed.
+            StoreBusyError, StoreError: The table cannot be compacted now; no key was lost.
         """
+        repeated = self._lookup.repeated_keys()
+        for start in range(0, len(repeated), REPLACED):
+            records = self._read(repeated[start : start + REPLACED])
+            self.table.replace(encode_parses(list(records.values())), "key", row_group=ROW_GROUP)
         self.table.compact(row_group=ROW_GROUP)
 
     def flush(self) -> None:

@@ -79,3 +79,13 @@ FINGERPRINTS: Final = TableLayout(
         [("fingerprint", pa.string()), ("kind", pa.string()), ("content", pa.string())]
     )
 )
+
+PINS: Final = TableLayout(
+    schema=pa.schema(
+        [
+            *(("name", pa.string()), ("table", pa.string()), ("version", pa.int64())),
+            *(("by", pa.string()), ("kept", pa.bool_()), ("at", pa.int64())),
+        ]
+    )
+)
+"""What was pinned (``kept``) and unpinned, ``at`` in nanoseconds since 1970."""

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -261,3 +262,25 @@ def test_two_processes_share_every_epoch_and_resume_as_one(store_uri, tmp_path) 
     assert result["steps"] == 9
     assert result["examples"] == 6 * 16 + 3 * 8
     assert result["environment"]["processes"] == 1
+
+
+def test_a_run_pins_the_version_that_it_reads(store, small_recipe, tmp_path) -> None:
+    run = train(small_recipe("max_steps=2"), store, tmp_path / "out")
+    (pin,) = [pin for pin in store.pins.all().values() if pin.by == str(tmp_path / "out")]
+    assert pin.version == run.data.dataset.version
+    assert (
+        store.dataset("sample", split="train", lang="en", version=pin.name).version == pin.version
+    )
+
+
+def test_a_store_that_cannot_be_written_is_no_reason_not_to_train(
+    store, small_recipe, tmp_path, caplog
+) -> None:
+    folder = Path(store.uri) / "pins"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.write_text("in the way")
+    try:
+        assert train(small_recipe("max_steps=2"), store, tmp_path / "out").finished
+    finally:
+        folder.unlink()
+    assert "is not pinned and may be vacuumed" in caplog.text

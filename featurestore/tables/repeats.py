@@ -1,0 +1,53 @@
+"""Rows that racing writers appended twice: one of each stays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from featurestore.files import FileReader
+from featurestore.index import KeyIndex, keys_of
+from featurestore.records import key_bytes
+from featurestore.rows import RowIndex, read_row_index
+from featurestore.tables.delta import Table, in_partition
+
+_AT_ONCE: Final = 500
+"""Keys that are set right in one commit."""
+
+
+def remove_repeats(table: Table, partition: Mapping[str, str], keys: Sequence[str]) -> None:
+    """Keep one row of each of these examples: the one that readers of the dataset see.
+
+    Args:
+        table: A dataset table.
+        partition: Split and language of the examples.
+        keys: Example keys that have several rows there.
+
+    Raises:
+        StoreBusyError, StoreError: The rest is left as it was.
+    """
+    for start in range(0, len(keys), _AT_ONCE):
+        # Each commit moves rows to other files, so the next one has to look again.
+        rows = _seen_rows(table, partition, keys[start : start + _AT_ONCE])
+        table.replace(rows, "example_key", partition)
+
+
+def _seen_rows(table: Table, partition: Mapping[str, str], keys: Sequence[str]) -> pa.Table:
+    reader = FileReader(table.location)
+    index = read_row_index(reader, in_partition(table.snapshot().files, partition))
+    wanted = KeyIndex()
+    wanted.add(keys_of(key_bytes(list(keys))), 0)
+    chosen = index.select(wanted.find(index.keys).found)
+    columns = [name for name in table.layout.schema.names if name not in partition]
+    rows = pa.concat_tables(list(_read(reader, chosen, columns)))
+    for name, value in partition.items():
+        rows = rows.append_column(name, pa.array([value] * rows.num_rows, pa.string()))
+    return rows.select(table.layout.schema.names)
+
+
+def _read(reader: FileReader, chosen: RowIndex, columns: Sequence[str]) -> Iterator[pa.Table]:
+    for file in np.unique(chosen.file):
+        yield reader.rows(chosen.paths[file], chosen.row[chosen.file == file], columns)

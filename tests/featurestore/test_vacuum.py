@@ -1,0 +1,182 @@
+"""Repeated rows go with a compaction, unused files with a vacuum, pinned versions with neither."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from featurestore import open_store
+from featurestore.commands import register
+from featurestore.tables.pins import Pin
+from featurestore.vacuum import vacuum_store
+from syntax.errors import SpecError, StoreError, UnknownDatasetError
+
+
+def raw_rows(store, table: str) -> int:
+    return sum(t["rows"] for t in inspected(store) if t["table"].startswith(table))
+
+
+def inspected(store) -> list[dict]:
+    from featurestore.inspect import inspect_store
+
+    return [table.to_json() for table in inspect_store(store)]
+
+
+def parquet_files(store) -> set[Path]:
+    return set(Path(store.uri).rglob("*.parquet")) - set(Path(store.uri).rglob("_delta_log/*"))
+
+
+def test_compaction_keeps_one_row_of_each_parse(store, records) -> None:
+    store.parses.append(records)
+    store.parses.append(records[:7])
+    store.parses.append(records[5:9])
+    assert store.parses.has_repeats()
+    before = store.parses.get_many([record.key for record in records])
+    store.compact()
+    assert not store.parses.has_repeats()
+    assert raw_rows(store, "parses") == len(records)
+    with open_store(store.uri) as again:
+        assert again.parses.get_many([record.key for record in records]) == before
+
+
+def test_compaction_keeps_the_row_that_streams_read(filled, handle, make_handle, rows) -> None:
+    from dataclasses import replace
+
+    later = [replace(row, seq=row.seq + 500) for row in rows[10:20]]
+    filled.features.append(handle, later)
+    filled.features.append(make_handle(split="dev"), rows[10:12])
+    before = [
+        batch["example_id"] for batch in filled.dataset("pairs", split="train").stream(seed=3)
+    ]
+    assert raw_rows(filled, "datasets") == 112
+    filled.compact()
+    assert raw_rows(filled, "datasets") == 102
+    data = filled.dataset("pairs", split="train")
+    assert [batch["example_id"] for batch in data.stream(seed=3)] == before
+    assert len(filled.dataset("pairs", split="dev")) == 2
+    assert filled.sql("select max(seq) from examples").fetchall() == [(99,)]
+
+
+def test_other_writers_may_append_while_repeats_are_removed(store, records) -> None:
+    store.parses.append(records[:20])
+    store.parses.append(records[:20])
+    handle = store.parses.table.open()
+    with open_store(store.uri) as other:
+        other.parses.append(records[20:])
+    assert handle is not None
+    store.compact()
+    assert raw_rows(store, "parses") == len(records)
+
+
+def test_a_vacuum_respects_pins(filled, rows, handle) -> None:
+    first = filled.dataset("pairs")
+    first.pin("paper", by="me")
+    ids = [batch["example_id"] for batch in first.stream(shuffle=False)]
+    filled.compact()
+    unpinned = filled.dataset("pairs").version
+    from dataclasses import replace
+
+    extra = replace(rows[0], seq=100, example_id="new", example_key="f" * 32)
+    filled.features.append(handle, [extra])
+    filled.compact()
+    newest = filled.dataset("pairs")
+    deleted = {t.table: t for t in vacuum_store(filled, older_than_hours=0)}
+    (dataset,) = (t for name, t in deleted.items() if name.startswith("datasets/"))
+    assert dataset.files > 0
+    assert dataset.size > 0
+    assert dataset.kept == (first.version,)
+    pinned = filled.dataset("pairs", version="paper")
+    assert pinned.version == first.version
+    assert [batch["example_id"] for batch in pinned.stream(shuffle=False)] == ids
+    assert len(filled.dataset("pairs")) == len(newest) == 101
+    with pytest.raises(StoreError, match="was vacuumed"):
+        filled.dataset("pairs", version=unpinned)
+    filled.pins.remove("paper")
+    vacuum_store(filled, older_than_hours=0)
+    with pytest.raises(StoreError, match="was vacuumed"):
+        filled.dataset("pairs", version=first.version)
+
+
+def test_what_went_out_of_use_lately_stays(filled) -> None:
+    old = filled.dataset("pairs")
+    filled.compact()
+    before = parquet_files(filled)
+    assert all(table.files == 0 for table in vacuum_store(filled))
+    assert parquet_files(filled) == before
+    assert sum(len(batch["example_id"]) for batch in old.stream()) == 100
+
+
+def test_a_dry_run_deletes_nothing(filled) -> None:
+    filled.compact()
+    before = parquet_files(filled)
+    promised = sum(t.files for t in vacuum_store(filled, older_than_hours=0, dry_run=True))
+    assert parquet_files(filled) == before
+    assert promised == sum(t.files for t in vacuum_store(filled, older_than_hours=0))
+    assert len(before) - len(parquet_files(filled)) == promised > 0
+
+
+def test_files_that_no_commit_refers_to_go_when_they_are_old(filled) -> None:
+    table = Path(filled.features.tables()[0][1].location.uri)
+    orphans = [table / "split=train" / "lang=en" / f"part-{n}.parquet" for n in range(2)]
+    for orphan in orphans:
+        orphan.write_bytes(b"half a file")
+    week_ago = time.time() - 8 * 24 * 3600
+    os.utime(orphans[0], (week_ago, week_ago))
+    vacuum_store(filled)
+    assert [orphan.exists() for orphan in orphans] == [False, True]
+
+
+def test_pins_are_listed_and_forgotten(filled) -> None:
+    data = filled.dataset("pairs")
+    data.pin("one")
+    data.pin("one")
+    data.pin("two", by="run 7")
+    table = data.card.path
+    assert filled.pins.all() == {
+        "one": Pin("one", table, data.version),
+        "two": Pin("two", table, data.version, "run 7"),
+    }
+    filled.compact()
+    with pytest.raises(SpecError, match="'one' is version"):
+        filled.dataset("pairs").pin("one")
+    assert filled.pins.remove("one").version == data.version
+    assert list(filled.pins.all()) == ["two"]
+    filled.dataset("pairs").pin("one")
+    assert filled.dataset("pairs", version="one").version == data.version + 1
+    with pytest.raises(UnknownDatasetError, match="'three'"):
+        filled.pins.remove("three")
+
+
+def test_a_pin_of_another_dataset_is_refused(filled, make_handle, rows) -> None:
+    filled.features.append(make_handle(name="others"), rows[:3])
+    filled.dataset("others").pin("mine")
+    with pytest.raises(SpecError, match="the pin 'mine' is of others/"):
+        filled.dataset("pairs", version="mine")
+
+
+def test_negative_ages_are_refused(store) -> None:
+    with pytest.raises(SpecError, match="must not be negative"):
+        vacuum_store(store, older_than_hours=-1)
+
+
+def test_on_the_command_line(filled) -> None:
+    app = typer.Typer()
+    register(app)
+
+    def run(*arguments: str) -> str:
+        result = CliRunner().invoke(app, ["store", *arguments, "--store", filled.uri])
+        assert result.exit_code == 0, (result.output, result.exception)
+        return result.output
+
+    assert "paper: version" in run("pin", "paper", "--dataset", "pairs", "--by", "me")
+    (pin,) = json.loads(run("pins", "--json"))
+    assert (pin["name"], pin["by"]) == ("paper", "me")
+    assert all(table["files"] == 0 for table in json.loads(run("vacuum", "--json", "--dry-run")))
+    assert "does no more" in run("unpin", "paper")
+    assert json.loads(run("pins", "--json")) == []

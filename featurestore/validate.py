@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -18,8 +18,11 @@ from featurestore.store import FeatureStore
 from featurestore.tables.card import DatasetCard
 from featurestore.tables.delta import Table
 from featurestore.tables.schema import MATRIX_BLOBS, PARSES, VECTORS
+from featurestore.validate_deep import check_key, unknown_fingerprints, wrong_examples
 from syntax.errors import InputError, StoreError
 from syntax.tree import DependencyTree
+
+_EXAMPLE: Final = ("example_id", "texts", "parse_keys", "segment_lengths")
 
 _LISTED: Final = 100
 """Problems that a report lists; all are counted."""
@@ -64,20 +67,39 @@ class Validation:
             self.problems.append(problem)
 
 
-def validate_store(store: FeatureStore) -> Validation:
+def validate_store(
+    store: FeatureStore, deep: bool = False, watch: Callable[[int], None] | None = None
+) -> Validation:
     """Read every row of every table and check it.
+
+    Args:
+        store: The store.
+        deep: Also derive again what was derived: keys from texts, vectors from parses; and look
+            up every fingerprint. Slower by an order of magnitude.
+        watch: Told of the rows that were checked, some at a time.
 
     Raises:
         StoreError: A log or a file cannot be read at all.
     """
-    report = Validation()
+    report, told = Validation(), watch or _nobody
     for rows in _row_groups(store.parses.table, PARSES.schema.names):
-        _check_parses(rows, report)
+        _check_parses(rows, report, deep)
+        told(rows.num_rows)
     for card, table in store.features.tables():
-        columns = ["example_id", "segment_lengths", *VECTORS, *MATRIX_BLOBS]
+        columns = [*_EXAMPLE, *VECTORS, *MATRIX_BLOBS]
         for rows in _row_groups(table, columns):
             _check_examples(card, rows, report)
+            if deep:
+                for example_id, message in wrong_examples(store, rows):
+                    report.add(Problem(f"datasets/{card.path}", example_id, message))
+            told(rows.num_rows)
+    for name, fingerprint in unknown_fingerprints(store) if deep else ():
+        report.add(Problem(name, fingerprint, "nobody described what this fingerprint stands for"))
     return report
+
+
+def _nobody(rows: int) -> None:
+    """Nobody watches."""
 
 
 def _row_groups(table: Table, columns: list[str]) -> Iterator[pa.Table]:
@@ -87,13 +109,15 @@ def _row_groups(table: Table, columns: list[str]) -> Iterator[pa.Table]:
             yield reader.row_group(file.path, group, columns)
 
 
-def _check_parses(rows: pa.Table, report: Validation) -> None:
+def _check_parses(rows: pa.Table, report: Validation, deep: bool) -> None:
     report.parses += rows.num_rows
     for index in range(rows.num_rows):
         row = rows.slice(index, 1)
         try:
             (record,) = decode_parses(row)
             _check_parse(record)
+            if deep:
+                check_key(record)
         except InputError as error:
             report.add(Problem("parses", row["key"][0].as_py(), str(error)))
 

@@ -66,13 +66,27 @@ def sql(
     print_rows(rows, as_json)
 
 
-def validate(store: Where = DEFAULT_STORE) -> None:
+def validate(
+    store: Where = DEFAULT_STORE,
+    deep: Annotated[
+        bool, typer.Option("--deep", help="Also derive keys and vectors again, and compare.")
+    ] = False,
+) -> None:
     """Check every row: trees, sizes, and that stored matrices equal derived ones."""
+    from rich.console import Console
+    from rich.progress import MofNCompleteColumn, Progress
+
+    from featurestore.inspect import inspect_store
     from featurestore.store import open_store
     from featurestore.validate import validate_store
 
-    with open_store(store) as opened:
-        report = validate_store(opened)
+    columns = (*Progress.get_default_columns(), MofNCompleteColumn())
+    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    with open_store(store) as opened, bar:
+        checked = ("parses", "datasets/")
+        rows = sum(t.rows for t in inspect_store(opened) if t.table.startswith(checked))
+        task = bar.add_task("rows", total=rows)
+        report = validate_store(opened, deep, lambda count: bar.advance(task, count))
     typer.echo(
         f"{report.parses} parses, {report.examples} examples, {report.matrices} segments with "
         f"matrices checked: {report.problem_count} problems"

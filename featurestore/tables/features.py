@@ -68,7 +68,7 @@ class FeatureTables:
         return written
 
     def append_new(self, dataset: DatasetHandle, rows: Sequence[ExampleRow]) -> int:
-        """Append the examples that their partition does not hold yet, in one commit.
+        """Append the examples that their partition does not hold yet, each once, in one commit.
 
         Two writers that race may both append an example; readers see one of the two.
 
@@ -80,8 +80,9 @@ class FeatureTables:
         """
         spec = dataset.spec
         part = (spec.name, dataset.tokenizer_fingerprint, spec.split, spec.lang)
-        held = self.existing(*part, [row.example_key for row in rows])
-        new = [row for row in rows if row.example_key not in held]
+        by_key = {row.example_key: row for row in rows}
+        held = self.existing(*part, list(by_key))
+        new = [row for key, row in by_key.items() if key not in held]
         self.append(dataset, new)
         return len(new)
 

@@ -143,3 +143,47 @@ def test_many_threads_lose_nothing(disk, make_record, parses) -> None:
     buffer.close()
     assert sorted(disk.keys) == sorted(record.key for batch in batches for record in batch)
     assert len(disk.commits) < 200
+
+
+def test_an_offer_is_refused_where_a_put_would_wait(disk, records) -> None:
+    buffer = WriteBuffer(disk.commit, rows=100, seconds=60, room=2)
+    assert [buffer.offer(record) for record in records[:3]] == [True, True, False]
+    buffer.flush()
+    assert disk.keys == [record.key for record in records[:2]]
+    assert buffer.offer(records[2])
+    buffer.close()
+    assert not buffer.offer(records[3])
+    assert len(disk.keys) == 3
+
+
+def test_room_is_what_records_weigh(disk, records) -> None:
+    buffer = WriteBuffer(
+        disk.commit, rows=100, seconds=60, weigh=lambda record: record.parse.word_count, room=60
+    )
+    taken = [record for record in records if buffer.offer(record)]
+    words = [record.parse.word_count for record in taken]
+    assert 60 <= sum(words) < 60 + max(words)
+    assert buffer.offer(taken[0]) is False
+    buffer.close()
+    assert disk.keys == [record.key for record in taken]
+
+
+def test_a_record_that_comes_again_takes_no_more_room(disk, records) -> None:
+    buffer = WriteBuffer(disk.commit, rows=100, seconds=60, room=2)
+    assert all(buffer.offer(records[0]) for _ in range(5))
+    buffer.close()
+    assert disk.keys == [records[0].key]
+
+
+def test_a_failed_commit_takes_its_room_again(disk, records) -> None:
+    disk.full = True
+    buffer = WriteBuffer(disk.commit, rows=100, seconds=60, kind="rows", room=2)
+    assert buffer.offer(records[0])
+    with pytest.raises(StoreError):
+        buffer.flush()
+    assert [buffer.offer(record) for record in records[1:3]] == [True, False]
+    with pytest.raises(StoreError, match="2 rows wait to be written"):
+        buffer.put(records[3])
+    disk.full = False
+    buffer.close()
+    assert disk.keys == [record.key for record in records[:2]]

@@ -27,6 +27,24 @@ def test_rows_are_appended_once_per_transaction(store, handle, rows) -> None:
     assert info.parts == (Part("train", "en", 100),)
 
 
+def test_only_new_examples_are_appended(store, make_handle, rows) -> None:
+    handle, other = make_handle(), make_handle(split="dev")
+    assert store.features.append_new(handle, rows[:3]) == 3
+    assert store.features.append_new(handle, [*rows[:5], rows[4]]) == 2
+    assert store.features.append_new(handle, rows[:5]) == 0
+    assert store.features.append_new(other, rows[:1]) == 1
+    (info,) = store.datasets()
+    assert {part.split: part.rows for part in info.parts} == {"train": 5, "dev": 1}
+
+
+def test_a_table_is_found_by_its_tokenizers_fingerprint(store, handle, rows) -> None:
+    assert store.features.card_of("pairs", handle.tokenizer_fingerprint) is None
+    store.features.append(handle, rows[:1])
+    card = store.features.card_of("pairs", handle.tokenizer_fingerprint)
+    assert card.tokenizer == "toy"
+    assert store.features.card_of("pairs", "0" * 32) is None
+
+
 def test_datasets_list_splits_and_languages(store, make_handle, rows) -> None:
     for split, lang, count in (("train", "en", 3), ("dev", "en", 2), ("dev", "no", 1)):
         store.features.append(make_handle(split=split, lang=lang), rows[:count])

@@ -9,11 +9,13 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from featurestore import commands
+from featurestore import ParseRecord, commands
 from featurestore.encode.examples import encode_examples
 from featurestore.encode.parses import encode_parses
 from featurestore.inspect import inspect_store
 from featurestore.validate import validate_store
+from syntax.conllu import parse_from_sentences
+from syntax.keys import parse_key
 
 
 @pytest.fixture
@@ -129,3 +131,71 @@ def test_compact_joins_files(filled, run) -> None:
     assert done.exit_code == 0
     assert "5 files became 2" in done.output
     assert len(filled.dataset("pairs")) == 100
+
+
+@pytest.fixture
+def keyed(store, handle, parses, make_row, special_tokens):
+    """Parses whose keys are those of their texts, and ten pairs of them."""
+    records = [
+        ParseRecord(parse_key(PARSER, "en", "raw", parse.text), "en", PARSER, "raw", parse)
+        for parse in parses[:20]
+    ]
+    store.parses.append(records)
+    store.describe(PARSER, "parser", {"name": "gold"})
+    store.describe(handle.tokenizer_fingerprint, "tokenizer", {"name": "toy"})
+    store.features.append(
+        handle, [make_row(n, (records[n], records[n + 10]), parser=PARSER) for n in range(10)]
+    )
+    return store, records
+
+
+PARSER = "d" * 32
+
+
+def test_a_sound_store_is_sound_to_the_bottom(keyed, run) -> None:
+    store, _ = keyed
+    seen = []
+    report = validate_store(store, deep=True, watch=seen.append)
+    assert report.problems == []
+    assert sum(seen) == report.parses + report.examples == 30
+    assert run("validate", "--deep", "--store", store.uri).exit_code == 0
+
+
+@pytest.mark.parametrize("mode", ["raw", "sentence", "pretokenized"])
+@pytest.mark.parametrize("long", ["refuse", "split"])
+def test_a_key_that_is_not_its_texts_is_found(store, parses, mode, long) -> None:
+    parse = parse_from_sentences(parses[0].sentences(), layout="spaces")
+    spans = zip(parse.token_start, parse.token_end, strict=True)
+    tokens = [parse.text[start:end] for start, end in spans]
+    given = {"tokens": tokens} if mode == "pretokenized" else {"text": parse.text}
+    key = parse_key(PARSER, "en", mode, **given, long_sentences=long)
+    store.describe(PARSER, "parser", {"name": "gold"})
+    store.parses.append([ParseRecord(key, "en", PARSER, mode, parse)])
+    assert validate_store(store, deep=True).problems == []
+    store.parses.append([ParseRecord("e" * 32, "en", PARSER, mode, parse)])
+    (problem,) = validate_store(store, deep=True).problems
+    assert (problem.row, "text or key has been changed" in problem.message) == ("e" * 32, True)
+
+
+@pytest.mark.parametrize("column", ["head", "word_ids", "upos", "deprel", "sentence_ids"])
+def test_vectors_that_are_not_their_parses_are_found(keyed, handle, make_row, column) -> None:
+    store, records = keyed
+    row = make_row(10, (records[3],) * 2, parser=PARSER)
+    whole = [getattr(segment, column).copy() for segment in row.segments]
+    whole[1][-1] = -2 if column == "head" else whole[1][-1] + 1
+    segments = (row.segments[0], replace(row.segments[1], **{column: whole[1]}))
+    store.features.append(handle, [replace(row, segments=segments)])
+    (problem,) = validate_store(store, deep=True).problems
+    assert (problem.row, problem.message) == (
+        "ex-10",
+        f"the stored {column} of segment 1 is not its parse's",
+    )
+
+
+def test_missing_parses_and_fingerprints_are_found(keyed, handle, make_row, records) -> None:
+    store, _ = keyed
+    store.features.append(handle, [make_row(11, (records[0], records[1]))])
+    problems = validate_store(store, deep=True).problems
+    assert [problem.row for problem in problems] == ["ex-11", records[0].parser]
+    assert "is not in the store" in problems[0].message
+    assert "nobody described" in problems[1].message

@@ -1,0 +1,38 @@
+"""The key of a parse: the fingerprint of everything that decides what it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from syntax.fingerprint import Fingerprint, fingerprint
+
+
+def parse_key(
+    parser: str,
+    lang: str,
+    mode: str,
+    text: str | None = None,
+    tokens: Sequence[str] | None = None,
+    long_sentences: str = "refuse",
+) -> Fingerprint:
+    """Key of the parse of a text, or of tokens.
+
+    Tokens count as they are, so ``("New York",)`` and ``("New", "York")`` differ.
+
+    Args:
+        parser: Fingerprint of the parser.
+        lang: ISO code of the language.
+        mode: How the text is read.
+        text: The text, exactly.
+        tokens: Instead, the tokens of a mode that takes them.
+        long_sentences: What becomes of sentences over the limit: ``refuse`` or ``split``.
+    """
+    content: dict[str, Any] = {"parser": parser, "lang": lang, "mode": mode}
+    if tokens is not None:
+        content["tokens"] = list(tokens)
+    else:
+        content["text"] = text
+    if long_sentences != "refuse":
+        content["long_sentences"] = long_sentences
+    return fingerprint(content)

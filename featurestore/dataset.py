@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
+from collections.abc import Collection
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from featurestore.files import FileReader
+from featurestore.filters import Wanted, in_langs, of_length, with_labels
 from featurestore.index import KeyIndex, keys_of
 from featurestore.records import Drop, key_bytes
 from featurestore.rows import RowIndex, read_row_index
@@ -149,6 +151,34 @@ class FeatureDataset:
         stored = {drop.example_key for drop, here in zip(keyed, found, strict=True) if here}
         return [drop for drop in drops if drop.example_key not in stored]
 
+    def where(
+        self,
+        langs: Collection[str] | None = None,
+        shortest: int = 0,
+        longest: int | None = None,
+        labels: Wanted | None = None,
+    ) -> FeatureDataset:
+        """Some of the examples, as a dataset of their own.
+
+        Args:
+            langs: Only these languages.
+            shortest: Only examples of at least so many stored pieces, over all segments.
+            longest: Only examples of at most so many.
+            labels: For label columns, the wanted values; ``None`` among them takes examples
+                without one: ``{"label": ["entailment", None]}``.
+
+        Raises:
+            UnknownNameError: No such label column or class.
+            SpecError: The bounds exclude every length.
+        """
+        chosen = of_length(self.rows, shortest, longest)
+        if langs is not None:
+            chosen &= in_langs(self.rows, langs)
+        if labels:
+            chosen &= with_labels(self.rows, self.reader, self.labels, labels)
+        rows = self.rows.select(chosen)
+        return FeatureDataset(self._store, self.card, self.version, rows, self.reader)
+
     def stream(
         self,
         batch_size: int = 32,
@@ -164,7 +194,7 @@ class FeatureDataset:
         buffers: Literal["fresh", "ring"] = "fresh",
         drop_last: bool = False,
         prefetch: int = 0,
-        pool: int = 8,
+        pool: int | None = 8,
         joint_root: bool = True,
         separator_edge: Literal["root", "last_piece", "none"] = "root",
         truncation: Literal["longest_first", "only_first", "only_second", "none"] = "longest_first",
@@ -190,7 +220,8 @@ class FeatureDataset:
                 batch is valid until the next one is asked for.
             drop_last: Leave out the examples that do not fill a batch on every rank.
             prefetch: Batches that a thread prepares ahead; 0 for none.
-            pool: Chunks of about 256k pieces that are shuffled together.
+            pool: Chunks of about 256k pieces that are shuffled together; ``None`` shuffles all of
+                them together, exactly, and holds the epoch in memory.
             joint_root: As in `syntax.assembly.AssemblySpec`, and so the next three.
             separator_edge: What separators hang from.
             truncation: Which segment is shortened.

@@ -34,7 +34,7 @@ class StreamOptions:
     buffers: Literal["fresh", "ring"]
     drop_last: bool
     prefetch: int
-    pool: int
+    pool: int | None
     joint_root: bool
     separator_edge: Literal["root", "last_piece", "none"]
     truncation: Literal["longest_first", "only_first", "only_second", "none"]

@@ -37,7 +37,8 @@ class OrderPolicy:
         seed, epoch: Choose the permutation.
         shuffle: ``False`` keeps sequence order, and ``bucket`` has no effect then.
         bucket: Batch examples of like length.
-        pool: Chunks that are shuffled together; more mixes better and needs more memory.
+        pool: Chunks that are shuffled together; more mixes better and needs more memory. ``None``:
+            all of them.
 
     Raises:
         SpecError: A number is not positive.
@@ -48,12 +49,13 @@ class OrderPolicy:
     epoch: int = 0
     shuffle: bool = True
     bucket: bool = True
-    pool: int = 8
+    pool: int | None = 8
 
     def __post_init__(self) -> None:
         for name in ("batch_size", "pool"):
-            if getattr(self, name) < 1:
-                raise SpecError(f"{name} is {getattr(self, name)}; it must be at least 1")
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise SpecError(f"{name} is {value}; it must be at least 1")
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,8 @@ def _chunks(pieces: NDArray[np.integer]) -> list[Order]:
 def _pool_ends(sizes: list[int], policy: OrderPolicy) -> Order:
     """Ends of the pools, at whole batches so that no batch needs two pools."""
     total = np.cumsum(sizes, dtype=np.int64)
-    ends = total[policy.pool - 1 :: policy.pool] // policy.batch_size * policy.batch_size
+    pool = policy.pool or len(total) + 1
+    ends = total[pool - 1 :: pool] // policy.batch_size * policy.batch_size
     inner = ends[(ends > 0) & (ends < total[-1])]
     return np.append(np.unique(inner), total[-1])
 

@@ -140,3 +140,52 @@ def test_sequence_order_is_by_language_and_seq(store, make_handle, rows) -> None
     store.features.append(make_handle(lang="de"), [rows[5], rows[1]])
     batch = next(store.dataset("pairs").stream(shuffle=False))
     assert batch["example_id"] == ["ex-1", "ex-5", "ex-0", "ex-2"]
+
+
+def streamed(data) -> list[str]:
+    return [name for batch in data.stream(shuffle=False) for name in batch["example_id"]]
+
+
+def test_examples_are_chosen_by_label_and_length(filled, rows) -> None:
+    data = filled.dataset("pairs")
+    chosen = data.where(labels={"label": ["neutral"], "score": [0.125, 0.5, 2.0]}, longest=60)
+    expected = [
+        row.example_id
+        for row in rows
+        if row.labels["label"] == "neutral"
+        and row.labels["score"] in (0.125, 0.5, 2.0)
+        and sum(map(len, row.segments)) <= 60
+    ]
+    assert 0 < len(expected) < len(rows)
+    assert streamed(chosen) == expected
+    assert len(chosen) == len(expected)
+    assert chosen.fingerprints["examples"] != data.fingerprints["examples"]
+    assert len(data.where(shortest=61)) + len(data.where(longest=60)) == len(data)
+
+
+def test_examples_without_a_label_can_be_chosen(store, handle, make_row, records) -> None:
+    store.features.append(
+        handle, [make_row(0, records[:2]), make_row(1, records[:2], {"label": "neutral"})]
+    )
+    data = store.dataset("pairs")
+    assert streamed(data.where(labels={"label": [None]})) == ["ex-0"]
+    assert streamed(data.where(labels={"label": ["neutral"]})) == ["ex-1"]
+    assert streamed(data.where(labels={"label": ["neutral", None]})) == ["ex-0", "ex-1"]
+
+
+def test_examples_are_chosen_by_language(store, make_handle, rows) -> None:
+    for lang in ("en", "de", "fr"):
+        store.features.append(make_handle(lang=lang), rows[:5])
+    data = store.dataset("pairs")
+    assert data.where(langs=["de", "fr"]).parts == (("train", "de"), ("train", "fr"))
+    assert len(data.where(langs=[])) == 0
+
+
+def test_what_no_example_can_have_is_refused(filled) -> None:
+    data = filled.dataset("pairs")
+    with pytest.raises(UnknownNameError, match="label, note, score"):
+        data.where(labels={"labels": ["neutral"]})
+    with pytest.raises(UnknownNameError, match="entailment"):
+        data.where(labels={"label": ["maybe"]})
+    with pytest.raises(SpecError, match="at least 9 and at most 3"):
+        data.where(shortest=9, longest=3)

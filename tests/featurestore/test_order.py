@@ -146,3 +146,11 @@ def test_full_rounds_do_not_depend_on_the_world_size() -> None:
         taken = [t for rank in range(world) for t in turns(60, 0, 5, rank, world, False)]
         batches[world] = {(turn.start, turn.end) for turn in taken}
     assert batches[1] == batches[2] == batches[3]
+
+
+def test_without_pools_everything_is_mixed() -> None:
+    pieces = np.full(64, CHUNK_PIECES // 4)
+    order = epoch_order(pieces, pieces, OrderPolicy(batch_size=1, pool=None))
+    assert order.pool_ends.tolist() == [64]
+    assert sorted(order.examples.tolist()) == list(range(64))
+    assert len({example // 4 for example in order.examples[:8].tolist()}) > 2

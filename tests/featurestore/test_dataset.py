@@ -6,7 +6,7 @@ import pytest
 
 from featurestore import Drop
 from syntax import fingerprint
-from syntax.errors import SpecError, UnknownDatasetError, UnknownParserError
+from syntax.errors import SpecError, UnknownDatasetError, UnknownNameError, UnknownParserError
 
 OTHER = fingerprint({"name": "other"})
 

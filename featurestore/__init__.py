@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     )
     from featurestore.store import FeatureStore, open_store
     from featurestore.stream.iterator import FeatureStream
+    from featurestore.stream.mixture import FeatureMixture
 
 __all__ = [
     "DatasetHandle",
@@ -28,6 +29,7 @@ __all__ = [
     "Drop",
     "ExampleRow",
     "FeatureDataset",
+    "FeatureMixture",
     "FeatureStore",
     "FeatureStream",
     "ParseRecord",
@@ -38,6 +40,7 @@ __all__ = [
 
 _HOMES = {
     "FeatureDataset": "featurestore.dataset",
+    "FeatureMixture": "featurestore.stream.mixture",
     "FeatureStore": "featurestore.store",
     "FeatureStream": "featurestore.stream.iterator",
     "open_store": "featurestore.store",

@@ -1,0 +1,172 @@
+"""Batches of several datasets in turn: by weight, by size, one in eight."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from featurestore.dataset import FeatureDataset
+from featurestore.stream.iterator import Batch, FeatureStream
+from syntax.errors import SpecError
+
+Until = Literal["longest", "shortest"]
+
+_PASS: Final = 2**32
+"""Added to the epoch for each further pass over a dataset within one epoch of the mixture."""
+
+
+@dataclass
+class _Source:
+    """One dataset of a mixture, and how far it has come.
+
+    Attributes:
+        taken: Batches given so far.
+        passes: Passes finished so far.
+        stream: The current pass.
+    """
+
+    data: FeatureDataset
+    weight: float
+    options: dict[str, Any]
+    stream: FeatureStream
+    taken: int = 0
+    passes: int = 0
+
+    def restart(self, passes: int) -> None:
+        """Begin the pass after so many finished ones."""
+        epoch = self.options.get("epoch", 0) + passes * _PASS
+        self.stream.close()
+        self.stream = self.data.stream(**{**self.options, "epoch": epoch})
+        self.passes = passes
+
+
+class FeatureMixture(Iterator[Batch]):
+    """One epoch over several datasets, each batch from one of them (``batch["dataset"]``).
+
+    Step ``k`` belongs to the dataset that is furthest behind its share of the first ``k + 1``
+    steps; so with weights 7 and 1 exactly every eighth batch is of the second. Every rank has the
+    same dataset in the same step, and each dataset keeps the promises of its own stream: no
+    example is lost or repeated within a pass, on any world size.
+
+    Args:
+        datasets: By a name of your own.
+        weights: Share of the batches of each dataset; they need not sum to 1.
+        temperature: Instead of weights: shares proportional to (examples ** (1 / temperature)).
+            1, the default, is by size; a large one gives equal shares.
+        until: ``longest``: the epoch ends when each dataset has been passed through once, shorter
+            ones several times in different orders; ``shortest``: when the first one is at its end.
+        **options: As `FeatureDataset.stream`, for all of them.
+
+    Raises:
+        SpecError: No dataset, weights for others, a weight or temperature that is not positive.
+    """
+
+    def __init__(
+        self,
+        datasets: Mapping[str, FeatureDataset],
+        weights: Mapping[str, float] | None = None,
+        temperature: float | None = None,
+        until: Until = "longest",
+        **options: Any,
+    ) -> None:
+        if until not in ("longest", "shortest"):
+            raise SpecError(f"until is {until!r}; choose 'longest' or 'shortest'")
+        shares = _shares(datasets, weights, temperature)
+        self._until = until
+        self._sources = {
+            name: _Source(data, shares[name], options, data.stream(**options))
+            for name, data in datasets.items()
+        }
+
+    def __iter__(self) -> FeatureMixture:
+        return self
+
+    def __next__(self) -> Batch:
+        while not self._is_over():
+            name = self._turn()
+            source = self._sources[name]
+            if batch := next(source.stream, None):
+                source.taken += 1
+                return {**batch, "dataset": name}
+            source.restart(source.passes + 1)
+        raise StopIteration
+
+    def state_dict(self) -> dict[str, Any]:
+        """The position after the last batch given, as plain JSON; the same on every rank."""
+        sources = {
+            name: {
+                "taken": source.taken,
+                "passes": source.passes,
+                "weight": source.weight,
+                "stream": source.stream.state_dict(),
+            }
+            for name, source in self._sources.items()
+        }
+        return {"until": self._until, "sources": sources}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on after the batch at which ``state`` was saved.
+
+        Raises:
+            SpecError: The state belongs to another mixture, or to streams in another order.
+        """
+        sources = state["sources"]
+        theirs = {name: source["weight"] for name, source in sources.items()}
+        ours = {name: source.weight for name, source in self._sources.items()}
+        if (theirs, state["until"]) != (ours, self._until):
+            raise SpecError(
+                f"the state was saved in another mixture: until {state['until']}, weights "
+                f"{theirs}; here it is until {self._until}, weights {ours}"
+            )
+        for name, source in self._sources.items():
+            source.restart(sources[name]["passes"])
+            source.stream.load_state_dict(sources[name]["stream"])
+            source.taken = sources[name]["taken"]
+
+    def close(self) -> None:
+        """End the prefetching threads, if there are any."""
+        for source in self._sources.values():
+            source.stream.close()
+
+    def _turn(self) -> str:
+        """The dataset furthest behind its share; of several, the first."""
+        steps = 1 + sum(source.taken for source in self._sources.values())
+        return max(
+            self._sources,
+            key=lambda name: self._sources[name].weight * steps - self._sources[name].taken,
+        )
+
+    def _is_over(self) -> bool:
+        passed = (
+            source.passes > 0 or source.stream.remaining == 0 for source in self._sources.values()
+        )
+        return all(passed) if self._until == "longest" else any(passed)
+
+
+def _shares(
+    datasets: Mapping[str, FeatureDataset],
+    weights: Mapping[str, float] | None,
+    temperature: float | None,
+) -> dict[str, float]:
+    """Share of each dataset; they sum to 1."""
+    if not datasets or not all(map(len, datasets.values())):
+        empty = [name for name, data in datasets.items() if not len(data)]
+        raise SpecError(f"a mixture needs datasets with examples; without any: {empty or 'all'}")
+    if weights is not None and temperature is not None:
+        raise SpecError("both weights and temperature came; give one of them")
+    if weights is None:
+        heat = 1.0 if temperature is None else temperature
+        _check_positive("temperature", heat)
+        weights = {name: len(data) ** (1.0 / heat) for name, data in datasets.items()}
+    if set(weights) != set(datasets):
+        raise SpecError(f"weights came for {sorted(weights)}; the datasets are {sorted(datasets)}")
+    for name, weight in weights.items():
+        _check_positive(f"the weight of {name}", weight)
+    total = sum(weights.values())
+    return {name: weights[name] / total for name in datasets}
+
+
+def _check_positive(name: str, value: float) -> None:
+    if not value > 0:
+        raise SpecError(f"{name} is {value}; it must be positive")

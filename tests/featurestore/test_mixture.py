@@ -1,0 +1,117 @@
+"""Mixtures: shares, ends, resuming."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+import pytest
+
+from featurestore import FeatureMixture
+from syntax.errors import SpecError
+
+
+@pytest.fixture
+def datasets(store, make_handle, rows):
+    """A large, a middling and a small dataset."""
+    for name, count in (("large", 96), ("middle", 40), ("small", 8)):
+        store.features.append(make_handle(name=name), rows[:count])
+    return {name: store.dataset(name) for name in ("large", "middle", "small")}
+
+
+def names(mixture) -> list[str]:
+    return [batch["dataset"] for batch in mixture]
+
+
+def test_one_in_eight_is_every_eighth(datasets) -> None:
+    chosen = {name: datasets[name] for name in ("large", "small")}
+    mixture = FeatureMixture(chosen, weights={"large": 7, "small": 1}, batch_size=4)
+    given = names(mixture)
+    assert [at for at, name in enumerate(given) if name == "small"] == list(
+        range(given.index("small"), len(given), 8)
+    )
+    assert given.count("large") == 24
+
+
+def test_by_size_each_ends_when_all_do(datasets) -> None:
+    given = list(FeatureMixture(datasets, batch_size=4, matrices=()))
+    for name, data in datasets.items():
+        batches = [batch["example_id"] for batch in given if batch["dataset"] == name]
+        counts = Counter(example for batch in batches for example in batch)
+        assert len(counts) == len(data)
+        assert max(counts.values()) <= 2
+    assert len(given) <= (96 + 40 + 8) / 4 + 3
+
+
+def test_temperature_flattens_the_shares(datasets) -> None:
+    def share(temperature: float) -> float:
+        mixture = FeatureMixture(datasets, temperature=temperature, batch_size=2)
+        given = names(mixture)
+        return given.count("small") / len(given)
+
+    assert share(1.0) < share(3.0) < share(1e9)
+    assert share(1e9) == pytest.approx(1 / 3, abs=0.02)
+
+
+def test_short_datasets_come_again_in_another_order(datasets) -> None:
+    equal = dict.fromkeys(datasets, 1.0)
+    given = list(FeatureMixture(datasets, weights=equal, batch_size=8, matrices=()))
+    passes = [batch["example_id"] for batch in given if batch["dataset"] == "small"]
+    assert len(passes) == 11
+    assert {frozenset(ids) for ids in passes} == {frozenset(passes[0])}
+    assert len({tuple(ids) for ids in passes}) > 6
+
+
+def test_the_shortest_ends_the_epoch(datasets) -> None:
+    equal = dict.fromkeys(datasets, 1.0)
+    given = names(FeatureMixture(datasets, weights=equal, until="shortest", batch_size=4))
+    assert Counter(given)["small"] == 2
+    assert len(given) <= 6
+
+
+@pytest.mark.parametrize("until", ["longest", "shortest"])
+@pytest.mark.parametrize("stop", [0, 1, 5, 17])
+def test_a_saved_position_goes_on_with_the_very_next_batch(datasets, until, stop) -> None:
+    def mixture() -> FeatureMixture:
+        return FeatureMixture(datasets, temperature=4, until=until, batch_size=4, seed=3, epoch=1)
+
+    whole = [(batch["dataset"], batch["example_id"]) for batch in mixture()]
+    first = mixture()
+    before = [(b["dataset"], b["example_id"]) for _, b in zip(range(stop), first, strict=False)]
+    later = mixture()
+    later.load_state_dict(json.loads(json.dumps(first.state_dict())))
+    assert before + [(batch["dataset"], batch["example_id"]) for batch in later] == whole
+
+
+def test_ranks_share_each_step_and_lose_nothing(datasets) -> None:
+    ranks = [
+        list(FeatureMixture(datasets, batch_size=2, rank=rank, world_size=2)) for rank in range(2)
+    ]
+    assert [b["dataset"] for b in ranks[0]] == [b["dataset"] for b in ranks[1]]
+    large = [b["example_id"] for rank in ranks for b in rank if b["dataset"] == "large"]
+    examples = [example for batch in large for example in batch]
+    assert len(examples) == len(set(examples)) == 96
+
+
+def test_another_mixture_is_refused(datasets) -> None:
+    state = FeatureMixture(datasets, batch_size=4).state_dict()
+    with pytest.raises(SpecError, match="another mixture"):
+        FeatureMixture(datasets, temperature=2, batch_size=4).load_state_dict(state)
+    with pytest.raises(SpecError, match="another stream"):
+        FeatureMixture(datasets, batch_size=8).load_state_dict(state)
+
+
+def test_what_cannot_be_mixed_is_named(datasets, store) -> None:
+    for options, message in (
+        ({"weights": {"large": 1}}, "weights came for"),
+        ({"weights": {**dict.fromkeys(datasets, 1), "small": 0}}, "weight of small is 0"),
+        ({"temperature": -1}, "temperature is -1"),
+        ({"temperature": 1, "weights": {}}, "give one of them"),
+        ({"until": "never"}, "choose 'longest'"),
+    ):
+        with pytest.raises(SpecError, match=message):
+            FeatureMixture(datasets, **options)
+    with pytest.raises(SpecError, match="needs datasets"):
+        FeatureMixture({})
+    with pytest.raises(SpecError, match=r"without any: \['none'\]"):
+        FeatureMixture({"none": datasets["large"].where(langs=[])})

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from featurestore.crossed import CrossedDataset
     from featurestore.dataset import FeatureDataset
     from featurestore.records import (
         DatasetHandle,
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from featurestore.stream.mixture import FeatureMixture
 
 __all__ = [
+    "CrossedDataset",
     "DatasetHandle",
     "DatasetInfo",
     "Drop",
@@ -39,6 +41,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "CrossedDataset": "featurestore.crossed",
     "FeatureDataset": "featurestore.dataset",
     "FeatureMixture": "featurestore.stream.mixture",
     "FeatureStore": "featurestore.store",

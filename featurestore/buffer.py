@@ -94,7 +94,6 @@ class WriteBuffer(Generic[R]):
         with self._changed:
             self._admit()
             round_ = self._add(record)
-            self._changed.notify_all()
         if durable:
             round_.result()
 
@@ -104,7 +103,6 @@ class WriteBuffer(Generic[R]):
             if self._closed or self._is_full():
                 return False
             self._add(record)
-            self._changed.notify_all()
             return True
 
     def flush(self) -> None:
@@ -162,6 +160,9 @@ class WriteBuffer(Generic[R]):
             self._weight += self._weigh(record)
         self._waiting[record.key] = record
         self._start()
+        if len(self._waiting) in (1, self._rows):
+            # Only these change when a commit is due; waking the thread costs more than the rest.
+            self._changed.notify_all()
         return self._next_round
 
     def _start(self) -> None:

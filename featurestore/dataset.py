@@ -4,31 +4,33 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
 
 from featurestore.files import FileReader
 from featurestore.filters import Wanted, in_langs, of_length, with_labels
 from featurestore.index import KeyIndex, keys_of
 from featurestore.records import Drop, key_bytes
 from featurestore.rows import RowIndex, read_row_index
+from featurestore.streamed import StreamedDataset
 from featurestore.tables.card import DatasetCard
 from featurestore.tables.delta import DataFile, in_partition
 from featurestore.tables.pins import Pin
 from syntax.errors import SpecError, UnknownDatasetError, UnknownParserError
-from syntax.examples import DatasetSpec, LabelSpec
+from syntax.examples import DatasetSpec
 from syntax.registry import unknown_name
 
 if TYPE_CHECKING:
     from featurestore.store import FeatureStore
-    from featurestore.stream.iterator import FeatureStream
-    from syntax.assembly import SpecialTokens
+    from featurestore.stream.reader import ExampleReader
 
 
-class FeatureDataset:
+class FeatureDataset(StreamedDataset):
     """The examples of one dataset version, split and choice of languages and parser.
 
     Attributes:
@@ -54,9 +56,6 @@ class FeatureDataset:
         self.rows = rows
         self.reader = reader
 
-    def __len__(self) -> int:
-        return len(self.rows)
-
     def pin(self, name: str, by: str = "") -> None:
         """Keep this version: ``store.dataset(..., version=name)`` reads it whatever comes.
 
@@ -69,16 +68,6 @@ class FeatureDataset:
             StoreError: The pin cannot be written.
         """
         self._store.pins.add(Pin(name, self.card.path, self.version, by))
-
-    @property
-    def special_tokens(self) -> SpecialTokens:
-        """Special tokens that streams put around the segments."""
-        return self.card.special_tokens
-
-    @property
-    def labels(self) -> tuple[LabelSpec, ...]:
-        """Label columns."""
-        return self.card.labels
 
     @property
     def parts(self) -> tuple[tuple[str, str], ...]:
@@ -151,6 +140,32 @@ class FeatureDataset:
         stored = {drop.example_key for drop, here in zip(keyed, found, strict=True) if here}
         return [drop for drop in drops if drop.example_key not in stored]
 
+    def open_reader(self, stored: bool) -> ExampleReader:
+        """See `StreamedDataset.open_reader`."""
+        from featurestore.stream.reader import ExampleReader
+
+        return ExampleReader(self, stored)
+
+    def columns(self, names: Sequence[str], examples: NDArray[np.int64] | None = None) -> pa.Table:
+        """Columns of examples as they are stored.
+
+        Args:
+            names: Names of columns of the table.
+            examples: Positions in sequence order; all of them by default. *Shape:* (N,).
+        """
+        rows = self.rows if examples is None else self.rows.select(examples)
+        order = np.lexsort((rows.row, rows.file))
+        files, starts = np.unique(rows.file[order], return_index=True)
+        parts = np.split(rows.row[order], starts[1:])
+        tables = [
+            self.reader.rows(rows.paths[number], part, names)
+            for number, part in zip(files.tolist(), parts, strict=False)
+        ]
+        back = np.empty(len(order), np.int64)
+        back[order] = np.arange(len(order))
+        nothing = self.card.layout().schema.empty_table().select(names)
+        return pa.concat_tables(tables or [nothing]).combine_chunks().take(pa.array(back))
+
     def where(
         self,
         langs: Collection[str] | None = None,
@@ -178,82 +193,6 @@ class FeatureDataset:
             chosen &= with_labels(self.rows, self.reader, self.labels, labels)
         rows = self.rows.select(chosen)
         return FeatureDataset(self._store, self.card, self.version, rows, self.reader)
-
-    def stream(
-        self,
-        batch_size: int = 32,
-        seed: int = 0,
-        epoch: int = 0,
-        rank: int = 0,
-        world_size: int = 1,
-        max_length: int | None = 128,
-        policy: str = "attach",
-        shuffle: bool = True,
-        bucket: bool = True,
-        matrices: tuple[str, ...] | Literal["stored"] = ("distance", "depth", "ancestor"),
-        buffers: Literal["fresh", "ring"] = "fresh",
-        drop_last: bool = False,
-        prefetch: int = 0,
-        pool: int | None = 8,
-        joint_root: bool = True,
-        separator_edge: Literal["root", "last_piece", "none"] = "root",
-        truncation: Literal["longest_first", "only_first", "only_second", "none"] = "longest_first",
-        pad_to_multiple_of: int = 1,
-    ) -> FeatureStream:
-        """One epoch of batches.
-
-        Args:
-            batch_size: Examples in a batch.
-            seed: With ``epoch``, chooses the order, which is the same for every world size.
-            epoch: Number of the epoch.
-            rank: This rank.
-            world_size: Number of ranks. They take turns over one global sequence of batches;
-                every rank gets the same number of batches, and nothing is lost or repeated
-                (`order.next_turn`).
-            max_length: Longest sequence, special tokens included; ``None`` cuts nothing.
-            policy: Subword policy.
-            shuffle: ``False`` gives sequence order (``seq``).
-            bucket: Batch examples of like length; only when shuffled.
-            matrices: Which matrices to derive; ``()`` for vectors only, when the device derives
-                them; ``"stored"`` reads the stored ones, which is slower and needs ``attach``.
-            buffers: ``"fresh"`` arrays for every batch, or a ``"ring"`` of reused ones: then a
-                batch is valid until the next one is asked for.
-            drop_last: Leave out the examples that do not fill a batch on every rank.
-            prefetch: Batches that a thread prepares ahead; 0 for none.
-            pool: Chunks of about 256k pieces that are shuffled together; ``None`` shuffles all of
-                them together, exactly, and holds the epoch in memory.
-            joint_root: As in `syntax.assembly.AssemblySpec`, and so the next three.
-            separator_edge: What separators hang from.
-            truncation: Which segment is shortened.
-            pad_to_multiple_of: The padded length is a multiple of this.
-
-        Raises:
-            SpecError: Options contradict each other or the dataset.
-        """
-        from featurestore.stream.iterator import FeatureStream
-        from featurestore.stream.options import StreamOptions
-
-        options = StreamOptions(
-            batch_size=batch_size,
-            seed=seed,
-            epoch=epoch,
-            rank=rank,
-            world_size=world_size,
-            max_length=max_length,
-            policy=policy,
-            shuffle=shuffle,
-            bucket=bucket,
-            matrices=matrices if matrices == "stored" else tuple(matrices),
-            buffers=buffers,
-            drop_last=drop_last,
-            prefetch=prefetch,
-            pool=pool,
-            joint_root=joint_root,
-            separator_edge=separator_edge,
-            truncation=truncation,
-            pad_to_multiple_of=pad_to_multiple_of,
-        )
-        return FeatureStream(self, options)
 
 
 def open_dataset(

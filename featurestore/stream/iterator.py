@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from featurestore.dataset import FeatureDataset
 from featurestore.stream.options import STORED, StreamOptions
 from featurestore.stream.order import EpochOrder, Turn, epoch_order, next_turn, turns_left
 from featurestore.stream.prefetch import Prefetched
-from featurestore.stream.reader import ExampleReader, Window
+from featurestore.stream.reader import Window
 from featurestore.stream.stored import check_stored, stored_matrices
+from featurestore.streamed import StreamedDataset
 from syntax.assembly import BatchBuffers, assemble_batch
 from syntax.errors import SpecError
 
@@ -29,7 +29,7 @@ class FeatureStream(Iterator[Batch]):
 
     Args:
         data: The dataset.
-        options: See `FeatureDataset.stream`.
+        options: See `StreamedDataset.stream`.
 
     Example:
         >>> stream = data.stream(batch_size=32, seed=0, epoch=3)    # doctest: +SKIP
@@ -39,7 +39,7 @@ class FeatureStream(Iterator[Batch]):
         >>> resumed.load_state_dict(saved)   # goes on with the second batch  # doctest: +SKIP
     """
 
-    def __init__(self, data: FeatureDataset, options: StreamOptions) -> None:
+    def __init__(self, data: StreamedDataset, options: StreamOptions) -> None:
         self.data = data
         self.options = options
         self._assembly = options.assembly
@@ -121,7 +121,7 @@ class FeatureStream(Iterator[Batch]):
     def _batches(self, consumed: int) -> Iterator[tuple[int, Batch]]:
         """Each batch from a position on, with the position after it."""
         order = self._epoch_order()
-        reader = ExampleReader(self.data, self.options.matrices == STORED)
+        reader = self.data.open_reader(self.options.matrices == STORED)
         ring = _Ring(self.options)
         for _, group in groupby(self._turns(consumed), key=lambda turn: order.pool_of(turn.start)):
             turns = list(group)

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from featurestore.dataset import FeatureDataset
 from featurestore.stream.iterator import Batch, FeatureStream
+from featurestore.streamed import StreamedDataset
 from syntax.errors import SpecError
 
 Until = Literal["longest", "shortest"]
@@ -26,7 +26,7 @@ class _Source:
         stream: The current pass.
     """
 
-    data: FeatureDataset
+    data: StreamedDataset
     weight: float
     options: dict[str, Any]
     stream: FeatureStream
@@ -56,7 +56,7 @@ class FeatureMixture(Iterator[Batch]):
             1, the default, is by size; a large one gives equal shares.
         until: ``longest``: the epoch ends when each dataset has been passed through once, shorter
             ones several times in different orders; ``shortest``: when the first one is at its end.
-        **options: As `FeatureDataset.stream`, for all of them.
+        **options: As `StreamedDataset.stream`, for all of them.
 
     Raises:
         SpecError: No dataset, weights for others, a weight or temperature that is not positive.
@@ -64,7 +64,7 @@ class FeatureMixture(Iterator[Batch]):
 
     def __init__(
         self,
-        datasets: Mapping[str, FeatureDataset],
+        datasets: Mapping[str, StreamedDataset],
         weights: Mapping[str, float] | None = None,
         temperature: float | None = None,
         until: Until = "longest",
@@ -145,7 +145,7 @@ class FeatureMixture(Iterator[Batch]):
 
 
 def _shares(
-    datasets: Mapping[str, FeatureDataset],
+    datasets: Mapping[str, StreamedDataset],
     weights: Mapping[str, float] | None,
     temperature: float | None,
 ) -> dict[str, float]:

@@ -15,7 +15,7 @@ ALL_MATRICES: Final = ("distance", "depth", "ancestor")
 
 @dataclass(frozen=True)
 class StreamOptions:
-    """Options of one stream; `FeatureDataset.stream` describes each.
+    """Options of one stream; `StreamedDataset.stream` describes each.
 
     Raises:
         SpecError: Options contradict each other.

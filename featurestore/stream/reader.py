@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +24,14 @@ NO_LABEL: Final = -1
 Labels = NDArray[np.int64] | NDArray[np.float32] | list[Any]
 
 
+class WindowReader(Protocol):
+    """Reads examples by their positions in sequence order."""
+
+    def read(self, examples: NDArray[np.int64]) -> Window:
+        """The examples, in the order asked."""
+        ...
+
+
 class ExampleReader:
     """Reads examples of a dataset by their positions in sequence order.
 
@@ -40,18 +48,7 @@ class ExampleReader:
 
     def read(self, examples: NDArray[np.int64]) -> Window:
         """The examples, in the order asked."""
-        rows = self._data.rows
-        file, row = rows.file[examples], rows.row[examples]
-        order = np.lexsort((row, file))
-        files, starts = np.unique(file[order], return_index=True)
-        parts = np.split(row[order], starts[1:])
-        tables = [
-            self._data.reader.rows(rows.paths[number], part, self._columns)
-            for number, part in zip(files.tolist(), parts, strict=True)
-        ]
-        back = np.empty(len(order), np.int64)
-        back[order] = np.arange(len(order))
-        table = pa.concat_tables(tables).combine_chunks().take(pa.array(back))
+        table = self._data.columns(self._columns, examples)
         return Window.of(table, self._data.labels)
 
 

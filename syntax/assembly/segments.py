@@ -133,6 +133,34 @@ class FlatExamples:
             example_offsets=offsets_of(segment_counts),
         )
 
+    @classmethod
+    def joined(cls, parts: Sequence[FlatExamples]) -> FlatExamples:
+        """The examples of all parts, one part after the other."""
+        columns = {
+            name: np.concatenate([getattr(part, name) for part in parts]) for name in COLUMNS
+        }
+        segments = [sizes(part.segment_offsets) for part in parts]
+        examples = [sizes(part.example_offsets) for part in parts]
+        return cls(
+            **columns,
+            segment_offsets=offsets_of(np.concatenate(segments)),
+            example_offsets=offsets_of(np.concatenate(examples)),
+        )
+
+    def with_segments(self, segments: NDArray[np.int64]) -> FlatExamples:
+        """New examples from the segments.
+
+        Args:
+            segments: Numbers of the segments of each example. *Shape:* (B, F).
+        """
+        pieces, piece_counts = _spread(self.segment_offsets, segments.reshape(-1))
+        columns = {name: getattr(self, name)[pieces] for name in COLUMNS}
+        return FlatExamples(
+            **columns,
+            segment_offsets=offsets_of(piece_counts),
+            example_offsets=offsets_of(np.full(len(segments), segments.shape[1])),
+        )
+
 
 def _check_lengths(kind: str, item: object, names: Iterable[str]) -> None:
     lengths = {name: len(getattr(item, name)) for name in names}

@@ -71,7 +71,8 @@ def kill_once(tmp_path: Path, mode: str, delay: float) -> int:
     """Kill two writers at a moment; the number of records they had acknowledged."""
     writers = [start(mode, tmp_path, f"{mode}-{n}", 100_000, 7) for n in range(2)]
     deadline = time.monotonic() + 30
-    while not (tmp_path / "parses" / "_delta_log").exists() and time.monotonic() < deadline:
+    first_commits = tmp_path / "parses" / "_delta_log" / f"{2:020}.json"
+    while not first_commits.exists() and time.monotonic() < deadline:
         time.sleep(0.01)
     time.sleep(delay)
     for writer in writers:

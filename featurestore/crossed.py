@@ -1,0 +1,187 @@
+"""Pairs across languages: some fields from one dataset, the others from its translation."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from featurestore.dataset import FeatureDataset
+from featurestore.stream.reader import ExampleReader, Window
+from featurestore.streamed import StreamedDataset
+from syntax.assembly import FlatExamples
+from syntax.errors import SpecError
+from syntax.registry import unknown_name
+
+
+class CrossedDataset(StreamedDataset):
+    """Examples of one dataset, with some of their fields from another, such as a translation.
+
+    Examples are joined by their ids, never by position; those without a partner are left out and
+    counted. Labels are those of both.
+
+    Args:
+        first: The examples.
+        second: Where the other fields come from: another language or parser of the same dataset.
+        fields: Names of these fields, such as ``["hypothesis"]``.
+
+    Attributes:
+        unmatched: Ids of the first dataset's examples that the second does not have.
+
+    Raises:
+        UnknownNameError: No such field.
+        SpecError: The datasets differ in fields, labels or tokenizer; one has several examples of
+            one id; or an example has one label here and another there.
+
+    Example:
+        >>> english = store.dataset("xnli", split="test", lang="en")       # doctest: +SKIP
+        >>> german = store.dataset("xnli", split="test", lang="de")        # doctest: +SKIP
+        >>> CrossedDataset(english, german, ["hypothesis"]).stream()       # doctest: +SKIP
+    """
+
+    def __init__(
+        self, first: FeatureDataset, second: FeatureDataset, fields: Collection[str]
+    ) -> None:
+        _check_same(first, second)
+        for name in fields:
+            if name not in first.card.fields:
+                raise unknown_name(f"field of {first.name!r}", name, first.card.fields)
+        self._first, self._second = first, second
+        self._from_second = np.array([field in fields for field in first.card.fields])
+        ids, partners = _columns(first), _columns(second)
+        matched, self._partner = _joined(ids, partners, second.name)
+        self.unmatched: tuple[str, ...] = tuple(np.asarray(ids["example_id"])[~matched].tolist())
+        self._chosen = np.flatnonzero(matched)
+        _check_labels(first, ids, partners, self._chosen, self._partner)
+        self.name, self.version, self.card = first.name, first.version, first.card
+        rows = first.rows.select(self._chosen)
+        self.rows = replace(rows, pieces=self._pieces(ids, partners))
+
+    @cached_property
+    def fingerprints(self) -> dict[str, Any]:
+        """What a run should record: tokenizer, parsers, and the content of both sides."""
+        sides = (self._first.rows.keys[self._chosen], self._second.rows.keys[self._partner])
+        content = hashlib.blake2b(self._from_second.tobytes(), digest_size=16)
+        for keys in sides:
+            content.update(keys.astype(">u8").tobytes())
+        return {
+            "tokenizer": self.card.tokenizer_fingerprint,
+            "parsers": sorted({*self._first.parsers, *self._second.parsers}),
+            "examples": content.hexdigest(),
+        }
+
+    def open_reader(self, stored: bool) -> CrossedReader:
+        """See `StreamedDataset.open_reader`."""
+        readers = (self._first.open_reader(stored), self._second.open_reader(stored))
+        return CrossedReader(*readers, self._chosen, self._partner, self._from_second)
+
+    def _pieces(self, ids: pa.Table, partners: pa.Table) -> NDArray[np.int64]:
+        ours = _lengths(ids, len(self._from_second))[self._chosen]
+        theirs = _lengths(partners, len(self._from_second))[self._partner]
+        pieces: NDArray[np.int64] = np.where(self._from_second, theirs, ours).sum(axis=1)
+        return pieces
+
+
+class CrossedReader:
+    """Reads both sides of crossed examples, and puts them together.
+
+    Args:
+        first, second: Readers of the sides.
+        chosen, partner: Position of each example in the first and in the second.
+        from_second: Which fields are the second's.
+    """
+
+    def __init__(
+        self,
+        first: ExampleReader,
+        second: ExampleReader,
+        chosen: NDArray[np.int64],
+        partner: NDArray[np.int64],
+        from_second: NDArray[np.bool_],
+    ) -> None:
+        self._first, self._second = first, second
+        self._chosen, self._partner = chosen, partner
+        self._from_second = from_second
+
+    def read(self, examples: NDArray[np.int64]) -> Window:
+        """The examples, in the order asked."""
+        ours = self._first.read(self._chosen[examples])
+        theirs = self._second.read(self._partner[examples])
+        blobs = {
+            name: [self._crossed(*pair) for pair in zip(lists, theirs.blobs[name], strict=True)]
+            for name, lists in ours.blobs.items()
+        }
+        return replace(ours, examples=self._segments(ours.examples, theirs.examples), blobs=blobs)
+
+    def _segments(self, ours: FlatExamples, theirs: FlatExamples) -> FlatExamples:
+        both = FlatExamples.joined((ours, theirs))
+        fields = np.arange(len(self._from_second))
+        starts = both.example_offsets[:-1].reshape(2, -1, 1) + fields
+        return both.with_segments(np.where(self._from_second, starts[1], starts[0]))
+
+    def _crossed(self, ours: list[bytes] | None, theirs: list[bytes] | None) -> list[bytes] | None:
+        if ours is None or theirs is None:
+            return None
+        pairs = zip(self._from_second.tolist(), ours, theirs, strict=True)
+        return [second if crossed else first for crossed, first, second in pairs]
+
+
+def _check_same(first: FeatureDataset, second: FeatureDataset) -> None:
+    for what, ours, theirs in (
+        ("fields", first.card.fields, second.card.fields),
+        ("labels", first.labels, second.labels),
+        ("tokenizer", first.card.tokenizer_fingerprint, second.card.tokenizer_fingerprint),
+    ):
+        if ours != theirs:
+            raise SpecError(f"{first.name} has the {what} {ours}, {second.name} has {theirs}")
+
+
+def _columns(data: FeatureDataset) -> pa.Table:
+    """Ids, lengths and labels of all examples, in sequence order."""
+    columns = ["example_id", "segment_lengths", *(label.name for label in data.labels)]
+    return data.columns(columns)
+
+
+def _joined(
+    ids: pa.Table, partners: pa.Table, second: str
+) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    """Which examples have a partner, and the positions of these partners."""
+    names = partners["example_id"].to_pylist()
+    places = {name: at for at, name in enumerate(names)}
+    if len(places) < len(names):
+        twice = next(name for at, name in enumerate(names) if places[name] != at)
+        raise SpecError(f"{second} has several examples with the id {twice!r}; choose by parser")
+    found = np.array([places.get(name, -1) for name in ids["example_id"].to_pylist()], np.int64)
+    return found >= 0, found[found >= 0]
+
+
+def _check_labels(
+    first: FeatureDataset,
+    ids: pa.Table,
+    partners: pa.Table,
+    chosen: NDArray[np.int64],
+    partner: NDArray[np.int64],
+) -> None:
+    for label in first.labels:
+        ours = ids[label.name].take(pa.array(chosen)).to_pylist()
+        theirs = partners[label.name].take(pa.array(partner)).to_pylist()
+        for at, pair in enumerate(zip(ours, theirs, strict=True)):
+            if pair[0] != pair[1]:
+                name = ids["example_id"][int(chosen[at])].as_py()
+                raise SpecError(
+                    f"example {name!r} has the {label.name} {pair[0]!r} in one dataset and "
+                    f"{pair[1]!r} in the other; are they translations of each other?",
+                    example_id=name,
+                )
+
+
+def _lengths(table: pa.Table, fields: int) -> NDArray[np.int64]:
+    """Pieces of each segment. *Shape:* (N, fields)."""
+    values = table["segment_lengths"].combine_chunks().flatten()
+    return np.asarray(values).astype(np.int64).reshape(-1, fields)

@@ -1,0 +1,135 @@
+"""What can be streamed: examples in sequence order, and a way to read them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, Literal
+
+from featurestore.rows import RowIndex
+from featurestore.tables.card import DatasetCard
+from syntax.examples import LabelSpec
+
+if TYPE_CHECKING:
+    from featurestore.stream.iterator import FeatureStream
+    from featurestore.stream.reader import WindowReader
+    from syntax.assembly import SpecialTokens
+
+
+class StreamedDataset(ABC):
+    """Examples that streams can be made of.
+
+    An implementer sets the attributes, and says how examples are read and what they are.
+
+    Attributes:
+        name: Name of the dataset.
+        version: Version of its table.
+        card: Fields, labels, tokenizer.
+        rows: Where the examples lie, and how long they are.
+    """
+
+    name: str
+    version: int
+    card: DatasetCard
+    rows: RowIndex
+
+    @property
+    @abstractmethod
+    def fingerprints(self) -> dict[str, Any]:
+        """What a run should record: tokenizer, parsers, and the content."""
+
+    @abstractmethod
+    def open_reader(self, stored: bool) -> WindowReader:
+        """A reader of examples by their positions.
+
+        Args:
+            stored: Read the stored matrices too.
+        """
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def special_tokens(self) -> SpecialTokens:
+        """Special tokens that streams put around the segments."""
+        return self.card.special_tokens
+
+    @property
+    def labels(self) -> tuple[LabelSpec, ...]:
+        """Label columns."""
+        return self.card.labels
+
+    def stream(
+        self,
+        batch_size: int = 32,
+        seed: int = 0,
+        epoch: int = 0,
+        rank: int = 0,
+        world_size: int = 1,
+        max_length: int | None = 128,
+        policy: str = "attach",
+        shuffle: bool = True,
+        bucket: bool = True,
+        matrices: tuple[str, ...] | Literal["stored"] = ("distance", "depth", "ancestor"),
+        buffers: Literal["fresh", "ring"] = "fresh",
+        drop_last: bool = False,
+        prefetch: int = 0,
+        pool: int | None = 8,
+        joint_root: bool = True,
+        separator_edge: Literal["root", "last_piece", "none"] = "root",
+        truncation: Literal["longest_first", "only_first", "only_second", "none"] = "longest_first",
+        pad_to_multiple_of: int = 1,
+    ) -> FeatureStream:
+        """One epoch of batches.
+
+        Args:
+            batch_size: Examples in a batch.
+            seed: With ``epoch``, chooses the order, which is the same for every world size.
+            epoch: Number of the epoch.
+            rank: This rank.
+            world_size: Number of ranks. They take turns over one global sequence of batches;
+                every rank gets the same number of batches, and nothing is lost or repeated
+                (`order.next_turn`).
+            max_length: Longest sequence, special tokens included; ``None`` cuts nothing.
+            policy: Subword policy.
+            shuffle: ``False`` gives sequence order (``seq``).
+            bucket: Batch examples of like length; only when shuffled.
+            matrices: Which matrices to derive; ``()`` for vectors only, when the device derives
+                them; ``"stored"`` reads the stored ones, which is slower and needs ``attach``.
+            buffers: ``"fresh"`` arrays for every batch, or a ``"ring"`` of reused ones: then a
+                batch is valid until the next one is asked for.
+            drop_last: Leave out the examples that do not fill a batch on every rank.
+            prefetch: Batches that a thread prepares ahead; 0 for none.
+            pool: Chunks of about 256k pieces that are shuffled together; ``None`` shuffles all of
+                them together, exactly, and holds the epoch in memory.
+            joint_root: As in `syntax.assembly.AssemblySpec`, and so the next three.
+            separator_edge: What separators hang from.
+            truncation: Which segment is shortened.
+            pad_to_multiple_of: The padded length is a multiple of this.
+
+        Raises:
+            SpecError: Options contradict each other or the dataset.
+        """
+        from featurestore.stream.iterator import FeatureStream
+        from featurestore.stream.options import StreamOptions
+
+        options = StreamOptions(
+            batch_size=batch_size,
+            seed=seed,
+            epoch=epoch,
+            rank=rank,
+            world_size=world_size,
+            max_length=max_length,
+            policy=policy,
+            shuffle=shuffle,
+            bucket=bucket,
+            matrices=matrices if matrices == "stored" else tuple(matrices),
+            buffers=buffers,
+            drop_last=drop_last,
+            prefetch=prefetch,
+            pool=pool,
+            joint_root=joint_root,
+            separator_edge=separator_edge,
+            truncation=truncation,
+            pad_to_multiple_of=pad_to_multiple_of,
+        )
+        return FeatureStream(self, options)

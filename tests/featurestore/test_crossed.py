@@ -1,0 +1,108 @@
+"""Pairs across languages, against pairs that were written so."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from featurestore import CrossedDataset, FeatureMixture
+from syntax.errors import SpecError, UnknownNameError
+
+
+@pytest.fixture
+def sides(store, make_handle, records, make_row, rows):
+    """English and German pairs with the same ids, in another order; one is only English."""
+    english = rows[:60]
+    german = [
+        replace(
+            make_row(seq, (records[(seq * 3 + 1) % 40], records[(seq * 5 + 2) % 40]), row.labels),
+            example_id=row.example_id,
+        )
+        for seq, row in enumerate(reversed(english[1:]))
+    ]
+    store.features.append(make_handle(lang="en"), english)
+    store.features.append(make_handle(lang="de"), german)
+    written = {row.example_id: row for row in german}
+    crossed = [
+        replace(
+            row,
+            segments=(row.segments[0], written[row.example_id].segments[1]),
+            texts=(row.texts[0], written[row.example_id].texts[1]),
+        )
+        for row in english[1:]
+    ]
+    store.features.append(make_handle(name="written"), crossed)
+    first, second = (store.dataset("pairs", lang=lang) for lang in ("en", "de"))
+    return first, second, store.dataset("written")
+
+
+@pytest.mark.parametrize("matrices", [("distance", "depth", "ancestor"), "stored"])
+@pytest.mark.parametrize("shuffle", [True, False])
+def test_crossed_pairs_stream_as_if_they_had_been_written(sides, matrices, shuffle) -> None:
+    first, second, written = sides
+    crossed = CrossedDataset(first, second, ["hypothesis"])
+    assert crossed.unmatched == ("ex-0",)
+    assert len(crossed) == len(written) == 59
+    options = {"batch_size": 7, "seed": 5, "shuffle": shuffle, "matrices": matrices}
+    for ours, theirs in zip(crossed.stream(**options), written.stream(**options), strict=True):
+        assert ours.keys() == theirs.keys()
+        for name, values in theirs.items():
+            np.testing.assert_array_equal(ours[name], values, err_msg=name)
+
+
+def test_the_other_field_may_be_crossed_and_both(sides) -> None:
+    first, second, written = sides
+
+    def pieces(data) -> list[list[int]]:
+        stream = data.stream(batch_size=1, shuffle=False)
+        return [batch["input_ids"][0].tolist() for batch in stream]
+
+    assert pieces(CrossedDataset(first, second, [])) == pieces(first)[1:]
+    swapped = CrossedDataset(second, first, ["premise"])
+    assert sorted(pieces(swapped)) == sorted(pieces(written))
+
+
+def test_a_crossed_stream_resumes(sides) -> None:
+    first, second, _ = sides
+    crossed = CrossedDataset(first, second, ["hypothesis"])
+    whole = [batch["example_id"] for batch in crossed.stream(batch_size=8)]
+    stream = crossed.stream(batch_size=8)
+    for _ in range(3):
+        next(stream)
+    later = CrossedDataset(first, second, ["hypothesis"]).stream(batch_size=8)
+    later.load_state_dict(stream.state_dict())
+    assert [batch["example_id"] for batch in later] == whole[3:]
+    other = CrossedDataset(first, second, ["premise"]).stream(batch_size=8)
+    with pytest.raises(SpecError, match="another stream"):
+        other.load_state_dict(stream.state_dict())
+
+
+def test_crossed_pairs_can_be_mixed(sides) -> None:
+    first, second, _ = sides
+    crossed = CrossedDataset(first, second, ["hypothesis"])
+    mixture = FeatureMixture({"en": first, "crossed": crossed}, batch_size=10)
+    assert {batch["dataset"] for batch in mixture} == {"en", "crossed"}
+
+
+def test_what_cannot_be_crossed_is_named(sides, store, make_handle, make_row, records) -> None:
+    first, second, _ = sides
+    with pytest.raises(UnknownNameError, match="hypothesis, premise"):
+        CrossedDataset(first, second, ["premiss"])
+    handle = make_handle(lang="fr")
+    wrong = make_row(0, records[:2], {"label": "contradiction"})
+    store.features.append(handle, [replace(wrong, example_id="ex-3")])
+    with pytest.raises(SpecError, match="'ex-3' has the label"):
+        CrossedDataset(first, store.dataset("pairs", lang="fr"), ["hypothesis"])
+    again = replace(wrong, example_id="ex-3", example_key="a" * 32, seq=1)
+    store.features.append(handle, [again])
+    with pytest.raises(SpecError, match="several examples with the id 'ex-3'"):
+        CrossedDataset(first, store.dataset("pairs", lang="fr"), ["hypothesis"])
+
+
+def test_nothing_in_common_is_an_empty_dataset(sides) -> None:
+    first, second, _ = sides
+    none = CrossedDataset(first.where(langs=[]), second, ["hypothesis"])
+    assert len(none) == 0
+    assert list(none.stream()) == []

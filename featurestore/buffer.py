@@ -77,6 +77,11 @@ class WriteBuffer(Generic[R]):
         self._thread: threading.Thread | None = None
         self._changed = threading.Condition()
 
+    @property
+    def failure(self) -> Exception | None:
+        """Why the last commit failed; ``None`` as soon as one has succeeded again."""
+        return self._error
+
     def get_many(self, keys: Sequence[str]) -> dict[str, R]:
         """The buffered records among ``keys``."""
         with self._changed:

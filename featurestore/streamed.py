@@ -78,6 +78,7 @@ class StreamedDataset(ABC):
         separator_edge: Literal["root", "last_piece", "none"] = "root",
         truncation: Literal["longest_first", "only_first", "only_second", "none"] = "longest_first",
         pad_to_multiple_of: int = 1,
+        batch_tokens: int | None = None,
     ) -> FeatureStream:
         """One epoch of batches.
 
@@ -88,7 +89,7 @@ class StreamedDataset(ABC):
             rank: This rank.
             world_size: Number of ranks. They take turns over one global sequence of batches;
                 every rank gets the same number of batches, and nothing is lost or repeated
-                (`order.next_turn`).
+                (`featurestore.stream.turns`).
             max_length: Longest sequence, special tokens included; ``None`` cuts nothing.
             policy: Subword policy.
             shuffle: ``False`` gives sequence order (``seq``).
@@ -105,6 +106,9 @@ class StreamedDataset(ABC):
             separator_edge: What separators hang from.
             truncation: Which segment is shortened.
             pad_to_multiple_of: The padded length is a multiple of this.
+            batch_tokens: Instead of ``batch_size``: positions of a padded batch, at most, before
+                ``pad_to_multiple_of``. Batches of short examples then have more of them; one that
+                is longer alone is a batch of its own.
 
         Raises:
             SpecError: Options contradict each other or the dataset.
@@ -114,6 +118,7 @@ class StreamedDataset(ABC):
 
         options = StreamOptions(
             batch_size=batch_size,
+            batch_tokens=batch_tokens,
             seed=seed,
             epoch=epoch,
             rank=rank,

@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from featurestore.stream.options import STORED, StreamOptions
-from featurestore.stream.order import EpochOrder, Turn, epoch_order, next_turn, turns_left
+from featurestore.stream.order import EpochOrder, epoch_order
 from featurestore.stream.prefetch import Prefetched
 from featurestore.stream.reader import Window
 from featurestore.stream.stored import check_stored, stored_matrices
+from featurestore.stream.turns import Rounds, Turn
 from featurestore.streamed import StreamedDataset
 from syntax.assembly import BatchBuffers, assemble_batch
 from syntax.errors import SpecError
@@ -108,10 +109,11 @@ class FeatureStream(Iterator[Batch]):
         }
 
     def _turns_from(self, consumed: int) -> int:
-        options = self.options
-        return turns_left(
-            len(self.data), consumed, options.batch_size, options.world_size, options.drop_last
-        )
+        return self._rounds().left(consumed)
+
+    def _rounds(self) -> Rounds:
+        options, ends = self.options, self._epoch_order().batch_ends
+        return Rounds(len(self.data), ends, options.world_size, options.drop_last)
 
     def _open(self) -> Iterator[tuple[int, Batch]]:
         batches = self._batches(self._consumed)
@@ -133,15 +135,8 @@ class FeatureStream(Iterator[Batch]):
                 start = end
 
     def _turns(self, consumed: int) -> Iterator[Turn]:
-        options = self.options
-        while turn := next_turn(
-            len(self.data),
-            consumed,
-            options.batch_size,
-            options.rank,
-            options.world_size,
-            options.drop_last,
-        ):
+        rounds = self._rounds()
+        while turn := rounds.turn(consumed, self.options.rank):
             yield turn
             consumed = turn.after
 

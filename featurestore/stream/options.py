@@ -22,6 +22,7 @@ class StreamOptions:
     """
 
     batch_size: int
+    batch_tokens: int | None
     seed: int
     epoch: int
     rank: int
@@ -53,6 +54,7 @@ class StreamOptions:
         """The part that the order depends on."""
         return OrderPolicy(
             batch_size=self.batch_size,
+            batch_tokens=self.batch_tokens,
             seed=self.seed,
             epoch=self.epoch,
             shuffle=self.shuffle,

@@ -34,6 +34,8 @@ class OrderPolicy:
 
     Attributes:
         batch_size: Examples in a batch.
+        batch_tokens: Instead: positions in a padded batch, at most (an example that is longer is
+            a batch of its own).
         seed, epoch: Choose the permutation.
         shuffle: ``False`` keeps sequence order, and ``bucket`` has no effect then.
         bucket: Batch examples of like length.
@@ -50,9 +52,10 @@ class OrderPolicy:
     shuffle: bool = True
     bucket: bool = True
     pool: int | None = 8
+    batch_tokens: int | None = None
 
     def __post_init__(self) -> None:
-        for name in ("batch_size", "pool"):
+        for name in ("batch_size", "batch_tokens", "pool"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise SpecError(f"{name} is {value}; it must be at least 1")
@@ -63,13 +66,15 @@ class EpochOrder:
     """All examples in the order of an epoch.
 
     Attributes:
-        examples: Positions in sequence order. Batch ``j`` is the ``j``-th ``batch_size`` of
-            them; only the last batch may be smaller. *Shape:* (N,), int64.
+        examples: Positions in sequence order. *Shape:* (N,), int64.
+        batch_ends: Where each whole batch ends in ``examples``; what is left after the last one
+            is too little for a batch. *Shape:* (J,), int64.
         pool_ends: Where each pool ends in ``examples``; readers load one pool at a time.
             *Shape:* (P,), int64.
     """
 
     examples: Order
+    batch_ends: Order
     pool_ends: Order
 
     def pool_of(self, position: int) -> int:
@@ -94,9 +99,14 @@ def epoch_order(
     ends = _pool_ends([len(chunk) for chunk in chunks], policy)
     sequence = np.concatenate([np.empty(0, np.int64), *chunks])
     pools = np.split(sequence, ends[:-1])
-    if policy.shuffle:
-        pools = [_mixed(pool, lengths, policy, index) for index, pool in enumerate(pools)]
-    return EpochOrder(np.concatenate([np.empty(0, np.int64), *pools]), ends)
+    mixed = [_mixed(pool, lengths, policy, index) for index, pool in enumerate(pools)]
+    examples = np.concatenate([np.empty(0, np.int64), *(pool for pool, _ in mixed)])
+    if policy.batch_tokens is None:
+        batch_ends = np.arange(policy.batch_size, len(examples) + 1, policy.batch_size)
+    else:
+        starts = np.append(0, ends)
+        batch_ends = np.concatenate([start + cuts for start, (_, cuts) in zip(starts, mixed)])  # noqa: B905 - no pool begins at the last end
+    return EpochOrder(examples, batch_ends.astype(np.int64), ends)
 
 
 def _chunks(pieces: NDArray[np.integer]) -> list[Order]:
@@ -111,23 +121,47 @@ def _pool_ends(sizes: list[int], policy: OrderPolicy) -> Order:
     """Ends of the pools, at whole batches so that no batch needs two pools."""
     total = np.cumsum(sizes, dtype=np.int64)
     pool = policy.pool or len(total) + 1
-    ends = total[pool - 1 :: pool] // policy.batch_size * policy.batch_size
+    whole = policy.batch_size if policy.batch_tokens is None else 1
+    ends = total[pool - 1 :: pool] // whole * whole
     inner = ends[(ends > 0) & (ends < total[-1])]
     return np.append(np.unique(inner), total[-1])
 
 
-def _mixed(pool: Order, lengths: NDArray[np.integer], policy: OrderPolicy, index: int) -> Order:
-    """A pool shuffled; in batches of like length, if the policy says so."""
+def _mixed(
+    pool: Order, lengths: NDArray[np.integer], policy: OrderPolicy, index: int
+) -> tuple[Order, Order]:
+    """A pool in the order of the epoch, and where its batches end."""
+    if not policy.shuffle:
+        return pool, _cuts(lengths[pool], policy)
     shuffled = pool[_permutation(len(pool), policy, f"pool {index}")]
     if not policy.bucket:
-        return shuffled
+        return shuffled, _cuts(lengths[shuffled], policy)
     # The odd examples of the last pool stay a random choice, and the last batch.
-    whole = len(pool) // policy.batch_size * policy.batch_size
+    whole = len(pool) if policy.batch_tokens else len(pool) // policy.batch_size * policy.batch_size
     full, odd = shuffled[:whole], shuffled[whole:]
     by_length = full[np.argsort(lengths[full], kind="stable")]
-    batches = by_length.reshape(-1, policy.batch_size)
+    batches = np.split(by_length, _cuts(lengths[by_length], policy)[:-1])
     order = _permutation(len(batches), policy, f"batches {index}")
-    return np.concatenate([batches[order].reshape(-1), odd])
+    ordered = [batches[at] for at in order]
+    ends = np.cumsum([len(batch) for batch in ordered], dtype=np.int64)
+    return np.concatenate([np.empty(0, np.int64), *ordered, odd]), ends
+
+
+def _cuts(lengths: NDArray[np.integer], policy: OrderPolicy) -> Order:
+    """Where batches end, in examples of these lengths."""
+    if policy.batch_tokens is None:
+        return np.arange(policy.batch_size, len(lengths) + 1, policy.batch_size)
+    ends = [0]
+    while ends[-1] < len(lengths):
+        ends.append(ends[-1] + _fitting(lengths[ends[-1] :], policy.batch_tokens))
+    return np.asarray(ends[1:], np.int64)
+
+
+def _fitting(lengths: NDArray[np.integer], tokens: int) -> int:
+    """How many examples from the first on fit into a padded batch; at least one."""
+    most = max(tokens // max(int(lengths[0]), 1), 1)
+    padded = np.maximum.accumulate(lengths[:most]) * np.arange(1, len(lengths[:most]) + 1)
+    return max(int(np.searchsorted(padded, tokens, side="right")), 1)
 
 
 def _permutation(size: int, policy: OrderPolicy, purpose: str) -> NDArray[np.intp]:
@@ -143,63 +177,3 @@ def _splitmix(size: int, seed: int) -> NDArray[np.uint64]:
     state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return state ^ (state >> np.uint64(31))
-
-
-@dataclass(frozen=True)
-class Turn:
-    """What one rank reads in one round, and where the next round starts.
-
-    Attributes:
-        start, end: The rank's batch, as positions in `EpochOrder.examples`.
-        after: Examples that all ranks together have consumed after this round.
-    """
-
-    start: int
-    end: int
-    after: int
-
-
-def next_turn(
-    total: int, consumed: int, batch_size: int, rank: int, world_size: int, drop_last: bool
-) -> Turn | None:
-    """The batch of a rank in the round that starts when ``consumed`` examples are done.
-
-    A full round gives each rank one batch. What is left in the end is dealt out in near-equal
-    parts, so that every rank has the same number of batches, and nothing is lost or repeated;
-    when fewer than ``world_size`` examples would be left for a round of their own, the round
-    before takes them in, and some batches have one example more than ``batch_size``.
-
-    Args:
-        total: Examples in the epoch.
-        consumed: Examples that all ranks together have consumed.
-        batch_size: Examples in a batch.
-        rank: This rank.
-        world_size: Number of ranks.
-        drop_last: Leave out the examples that do not fill a round.
-
-    Returns:
-        The turn; ``None`` at the end of the epoch.
-
-    Raises:
-        SpecError: There are fewer examples than ranks.
-    """
-    left, full = total - consumed, batch_size * world_size
-    if left >= full + (0 if drop_last else world_size) or left == full:
-        start = consumed + rank * batch_size
-        return Turn(start, start + batch_size, consumed + full)
-    if left == 0 or drop_last:
-        return None
-    if left < world_size:
-        raise SpecError(f"{left} examples cannot be shared by {world_size} ranks; use fewer ranks")
-    size, more = divmod(left, world_size)
-    start = consumed + rank * size + min(rank, more)
-    return Turn(start, start + size + (rank < more), total)
-
-
-def turns_left(total: int, consumed: int, batch_size: int, world_size: int, drop_last: bool) -> int:
-    """Number of rounds, which is each rank's number of batches, from ``consumed`` on."""
-    left, full = total - consumed, batch_size * world_size
-    rounds, rest = divmod(left, full)
-    if drop_last or not rest:
-        return rounds
-    return max(rounds, 1) if rest < world_size else rounds + 1

@@ -67,6 +67,12 @@ class KeyLookup:
             return found
         return self._index.find(wanted)
 
+    def is_absent(self, keys: Sequence[str]) -> bool:
+        """Whether the last look shows none of the keys, and needs no new one; from memory alone."""
+        if time.monotonic() - self._looked >= self._refresh_seconds:
+            return False
+        return not self._index.find(keys_of(key_bytes(list(keys)))).found.any()
+
     def has_repeats(self) -> bool:
         """Whether racing writers left a key in several rows of the newest version."""
         self.refresh(force=True)

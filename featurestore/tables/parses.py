@@ -16,6 +16,7 @@ from featurestore.records import ParseRecord, Transaction
 from featurestore.root import StoreRoot
 from featurestore.tables.lookup import KeyLookup, group_by_file
 from featurestore.tables.schema import PARSES
+from syntax.errors import StoreError
 
 ROW_GROUP = 128
 """Rows in a row group: fetching one key decodes one group of its file."""
@@ -64,6 +65,19 @@ class ParseTable:
         found.update(read)
         return {key: found[key] for key in keys if key in found}
 
+    def get_many_at_hand(self, keys: Sequence[str]) -> dict[str, ParseRecord] | None:
+        """As `get_many`, from memory alone: ``None`` if the disk would have to be looked at.
+
+        Never waits, so an event loop may ask.
+
+        Raises:
+            SpecError: A key is not 32 hexadecimal digits.
+        """
+        found = self._buffer.get_many(keys)
+        found.update(self._cache.get_many([key for key in keys if key not in found]))
+        others = [key for key in keys if key not in found]
+        return found if not others or self._lookup.is_absent(others) else None
+
     def contains(self, keys: Sequence[str]) -> NDArray[np.bool_]:
         """Which keys are stored or buffered. *Shape:* (N,)."""
         buffered = self._buffer.get_many(keys)
@@ -107,6 +121,18 @@ class ParseTable:
         self._buffer.put(record, durable)
         self._cache.put_many([record])
 
+    def offer(self, record: ParseRecord) -> bool:
+        """As `put`, but never waits: whether there was room for the record.
+
+        Raises:
+            InputError: The record cannot be stored.
+        """
+        check_record(record)
+        taken = self._buffer.offer(record)
+        if taken:
+            self._cache.put_many([record])
+        return taken
+
     def compact(self) -> None:
         """Keep one row of each key, and join small files.
 
@@ -118,6 +144,17 @@ class ParseTable:
             records = self._read(repeated[start : start + REPLACED])
             self.table.replace(encode_parses(list(records.values())), "key", row_group=ROW_GROUP)
         self.table.compact(row_group=ROW_GROUP)
+
+    def check(self) -> None:
+        """See whether the table can be read and written.
+
+        Raises:
+            StoreError: It cannot be read, or the last group commit failed.
+        """
+        self.contains(["0" * 32])
+        failure = self._buffer.failure
+        if failure is not None:
+            raise StoreError(f"parses cannot be committed: {failure}")
 
     def flush(self) -> None:
         """Commit everything that is buffered.

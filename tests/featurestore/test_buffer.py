@@ -78,9 +78,11 @@ def test_a_failed_commit_is_reported_and_tried_again(disk, records) -> None:
     with pytest.raises(StoreError, match="no space left"):
         buffer.put(records[0], durable=True)
     assert buffer.get_many([records[0].key])
+    assert "no space left" in str(buffer.failure)
     disk.full = False
     buffer.flush()
     assert disk.keys == [records[0].key]
+    assert buffer.failure is None
     buffer.close()
 
 

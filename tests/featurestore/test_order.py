@@ -5,13 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from featurestore.stream.order import (
-    CHUNK_PIECES,
-    OrderPolicy,
-    epoch_order,
-    next_turn,
-    turns_left,
-)
+from featurestore.stream.order import CHUNK_PIECES, OrderPolicy, epoch_order
+from featurestore.stream.turns import Rounds
 from syntax.errors import SpecError
 
 policies = st.builds(
@@ -21,7 +16,8 @@ policies = st.builds(
     epoch=st.integers(0, 3),
     shuffle=st.booleans(),
     bucket=st.booleans(),
-    pool=st.integers(1, 3),
+    pool=st.none() | st.integers(1, 3),
+    batch_tokens=st.none() | st.sampled_from([1, 12, 70_000]),
 )
 lengths = st.lists(st.sampled_from([1, 5, 60_000, 200_000]), min_size=1, max_size=60).map(np.array)
 
@@ -36,8 +32,35 @@ def test_every_example_comes_once(pieces, policy) -> None:
 def test_pools_end_at_whole_batches(pieces, policy) -> None:
     ends = epoch_order(pieces, pieces, policy).pool_ends
     assert ends[-1] == len(pieces)
-    assert (ends[:-1] % policy.batch_size == 0).all()
     assert (np.diff(ends) > 0).all()
+    batch_ends = epoch_order(pieces, pieces, policy).batch_ends
+    assert set(ends[:-1]) <= set(batch_ends)
+
+
+@given(lengths, policies)
+def test_batches_have_the_size_or_the_tokens_that_were_asked_for(pieces, policy) -> None:
+    order = epoch_order(pieces, pieces, policy)
+    batches = np.split(pieces[order.examples], order.batch_ends)
+    whole, rest = batches[:-1], batches[-1]
+    if policy.batch_tokens is None:
+        assert {len(batch) for batch in whole} <= {policy.batch_size}
+        assert len(rest) < policy.batch_size
+    else:
+        assert all(
+            len(batch) == 1 or len(batch) * batch.max() <= policy.batch_tokens for batch in whole
+        )
+        assert len(rest) == 0
+        assert len(whole) == 0 or min(map(len, whole)) > 0
+
+
+def test_a_token_budget_is_used_up() -> None:
+    pieces = np.random.default_rng(1).integers(5, 100, 3000)
+    order = epoch_order(pieces, pieces, OrderPolicy(batch_tokens=2048))
+    batches = np.split(pieces[order.examples], order.batch_ends)[:-1]
+    used = np.array([len(batch) * batch.max() for batch in batches])
+    assert used.max() <= 2048
+    assert np.median(used) > 0.95 * 2048
+    assert pieces.sum() / used.sum() > 0.95
 
 
 @given(lengths, policies)
@@ -105,45 +128,65 @@ def test_options_that_make_no_sense_are_refused() -> None:
 worlds = st.integers(1, 7)
 
 
-def turns(total: int, consumed: int, size: int, rank: int, world: int, drop_last: bool):
-    while turn := next_turn(total, consumed, size, rank, world, drop_last):
+def rounds(total: int, size: int, world: int, drop_last: bool) -> Rounds:
+    return Rounds(total, np.arange(size, total + 1, size), world, drop_last)
+
+
+def turns(of: Rounds, consumed: int, rank: int):
+    while turn := of.turn(consumed, rank):
         yield turn
         consumed = turn.after
+
+
+@given(st.lists(st.integers(1, 5), max_size=30), worlds, st.booleans())
+def test_ranks_share_batches_of_any_sizes(sizes, world, drop_last) -> None:
+    ends = np.cumsum(sizes, dtype=np.int64)
+    total = int(sum(sizes))
+    of = Rounds(total, ends, world, drop_last)
+    if 0 < total < world and not drop_last:
+        return
+    by_rank = [list(turns(of, 0, rank)) for rank in range(world)]
+    seen = sorted(at for rank in by_rank for turn in rank for at in range(turn.start, turn.end))
+    kept = ([0, *ends.tolist()])[len(ends) // world * world] if drop_last else total
+    assert seen == list(range(kept))
+    assert {len(rank) for rank in by_rank} == {of.left(0)}
 
 
 @given(st.integers(0, 200), st.integers(1, 6), worlds, st.booleans())
 def test_ranks_share_an_epoch_without_loss_or_repetition(total, size, world, drop_last) -> None:
     if 0 < total < world and not drop_last:
         with pytest.raises(SpecError, match="use fewer ranks"):
-            next_turn(total, 0, size, 0, world, drop_last)
+            rounds(total, size, world, drop_last).turn(0, 0)
         return
-    by_rank = [list(turns(total, 0, size, rank, world, drop_last)) for rank in range(world)]
+    by_rank = [list(turns(rounds(total, size, world, drop_last), 0, rank)) for rank in range(world)]
     seen = sorted(at for rank in by_rank for turn in rank for at in range(turn.start, turn.end))
     kept = total // (size * world) * size * world if drop_last else total
     assert seen == list(range(kept))
-    assert {len(rank) for rank in by_rank} == {turns_left(total, 0, size, world, drop_last)}
+    assert {len(rank) for rank in by_rank} == {rounds(total, size, world, drop_last).left(0)}
     sizes = [turn.end - turn.start for rank in by_rank for turn in rank]
     assert all(1 <= one <= size + 1 for one in sizes)
 
 
 @given(st.integers(1, 200), st.integers(1, 6), worlds, worlds, st.integers(0, 30))
-def test_another_world_size_takes_over_in_mid_epoch(total, size, before, after, rounds) -> None:
+def test_another_world_size_takes_over_in_mid_epoch(total, size, before, after, stop) -> None:
     if total < before:
         return
-    first = [list(turns(total, 0, size, rank, before, False))[:rounds] for rank in range(before)]
+    first = [
+        list(turns(rounds(total, size, before, False), 0, rank))[:stop] for rank in range(before)
+    ]
     consumed = first[0][-1].after if first[0] else 0
     if 0 < total - consumed < after:
         return
-    rest = [list(turns(total, consumed, size, rank, after, False)) for rank in range(after)]
+    rest = [list(turns(rounds(total, size, after, False), consumed, rank)) for rank in range(after)]
     seen = [at for rank in (*first, *rest) for turn in rank for at in range(turn.start, turn.end)]
     assert sorted(seen) == list(range(total))
-    assert {len(rank) for rank in rest} == {turns_left(total, consumed, size, after, False)}
+    assert {len(rank) for rank in rest} == {rounds(total, size, after, False).left(consumed)}
 
 
 def test_full_rounds_do_not_depend_on_the_world_size() -> None:
     batches = {}
     for world in (1, 2, 3):
-        taken = [t for rank in range(world) for t in turns(60, 0, 5, rank, world, False)]
+        taken = [t for rank in range(world) for t in turns(rounds(60, 5, world, False), 0, rank)]
         batches[world] = {(turn.start, turn.end) for turn in taken}
     assert batches[1] == batches[2] == batches[3]
 

@@ -301,3 +301,22 @@ def test_errors_of_a_prefetched_iterator_arrive_in_their_place() -> None:
     with pytest.raises(StopIteration):
         next(items)
     items.close()
+
+
+def test_a_token_budget_streams_everything_and_resumes_on_another_world_size(filled) -> None:
+    data = filled.dataset("pairs")
+    options = {"batch_tokens": 300, "seed": 2, "matrices": ()}
+    whole = list(data.stream(**options))
+    assert all(batch["input_ids"].size <= 300 or len(batch["example_id"]) == 1 for batch in whole)
+    assert len({len(batch["example_id"]) for batch in whole}) > 2
+    names = [name for batch in whole for name in batch["example_id"]]
+    assert sorted(names) == sorted({f"ex-{n}" for n in range(100)})
+    first = data.stream(**options)
+    before = [name for _ in range(4) for name in next(first)["example_id"]]
+    later = [data.stream(**options, rank=rank, world_size=2) for rank in range(2)]
+    for stream in later:
+        stream.load_state_dict(first.state_dict())
+    lengths = {len(stream) for stream in later}
+    rest = [name for stream in later for batch in stream for name in batch["example_id"]]
+    assert sorted(before + rest) == sorted(names)
+    assert len(lengths) == 1

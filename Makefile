@@ -39,6 +39,7 @@ train: $(VENV)/.train  ## Train RECIPE on the features in STORE
 bench: $(VENV)/.dev  ## Re-run the benchmarks; results go to benchmarks/results/
 	$(BIN)/python benchmarks/matrices.py
 	$(BIN)/python benchmarks/stream.py
+	$(BIN)/python benchmarks/store.py
 	$(BIN)/python benchmarks/backfill.py
 	$(BIN)/python benchmarks/service.py
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
@@ -11,9 +11,9 @@ from typing import Any, Self, TypeVar, Unpack
 import httpx
 
 from clients import calls
-from clients.calls import Call, ParseOptions
-from clients.events import EventDecoder
-from clients.jobs import Job
+from clients.calls import Call, LongSentences, ParseOptions
+from clients.features import ExampleLike, FeatureOptions, FeaturesResult, StoredOptions
+from clients.jobs import Job, JobState
 from clients.results import ParseResult
 from clients.retries import Retries
 from clients.session import (
@@ -21,11 +21,13 @@ from clients.session import (
     POLL_SECONDS,
     TIMEOUT,
     URL,
+    JobEvents,
     is_event_stream,
-    progress,
+    key_headers,
     quiet_httpx,
 )
-from syntax.errors import OverloadedError
+from clients.streams import AnswerReader, NumberedItem
+from syntax.errors import OverloadedError, RateLimitError
 from syntax.examples import DatasetSpec, Example, Rejection
 
 T = TypeVar("T")
@@ -44,6 +46,7 @@ class AsyncClient:
         self,
         base_url: str = URL,
         *,
+        api_key: str | None = None,
         timeout: float = TIMEOUT,
         retries: Retries | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
@@ -52,7 +55,9 @@ class AsyncClient:
         self._retries = retries or Retries()
         # An app in this process answers only when an answer is complete: there we poll.
         self._streams = transport is None
-        self._http = httpx.AsyncClient(base_url=base_url, timeout=timeout, transport=transport)
+        self._http = httpx.AsyncClient(
+            base_url=base_url, headers=key_headers(api_key), timeout=timeout, transport=transport
+        )
 
     @classmethod
     def embedded(cls, store: str | None = None, **settings: Any) -> AsyncClient:
@@ -69,6 +74,33 @@ class AsyncClient:
     async def parse_conllu(self, text: str | None = None, **options: Unpack[ParseOptions]) -> str:
         """Parse, answered as CoNLL-U."""
         return await self._do(calls.parse_conllu(text, **options))
+
+    async def parse_iter(
+        self, text: str | None = None, **options: Unpack[ParseOptions]
+    ) -> AsyncIterator[NumberedItem]:
+        """Each text as soon as it is parsed, with its place in the request."""
+        call, reader, attempt = calls.parse_stream(text, **options), AnswerReader(), 0
+        while True:
+            attempt += 1
+            try:
+                async for item in self._streamed_items(call, reader):
+                    yield item
+                return
+            except (httpx.TransportError, OverloadedError, RateLimitError) as failure:
+                pause = self._retries.pause(failure, attempt, replayable=not reader.began)
+            await asyncio.sleep(pause)
+
+    async def features(
+        self, examples: Sequence[ExampleLike], **options: Unpack[FeatureOptions]
+    ) -> FeaturesResult:
+        """What a trainer would see of texts, pairs, passages."""
+        return await self._do(calls.features(examples, **options))
+
+    async def stored_features(
+        self, key: str | Sequence[str], **options: Unpack[StoredOptions]
+    ) -> FeaturesResult:
+        """The same, of one example whose parses are stored."""
+        return await self._do(calls.stored_features(key, **options))
 
     async def info(self) -> dict[str, Any]:
         """What the service is, serves and allows."""
@@ -90,18 +122,34 @@ class AsyncClient:
         tokenizer: str | None = None,
         parser: str | None = None,
         matrices: bool = True,
+        long_sentences: LongSentences | None = None,
     ) -> Job:
         """Send a dataset split to be parsed, aligned and stored."""
-        call = calls.backfill(spec, examples, tokenizer=tokenizer, parser=parser, matrices=matrices)
+        call = calls.backfill(
+            spec,
+            examples,
+            tokenizer=tokenizer,
+            parser=parser,
+            matrices=matrices,
+            long_sentences=long_sentences,
+        )
         return await self._do(call)
 
     async def datasets(self) -> list[dict[str, Any]]:
         """What the store holds, with the drops of each split."""
         return await self._do(calls.datasets())
 
-    async def jobs(self) -> list[Job]:
+    async def jobs(
+        self,
+        *,
+        state: JobState | Sequence[JobState] | None = None,
+        dataset: str | None = None,
+        before: str | None = None,
+        limit: int | None = None,
+    ) -> list[Job]:
         """The newest jobs, newest first."""
-        return await self._do(calls.jobs())
+        call = calls.jobs(state=state, dataset=dataset, before=before, limit=limit)
+        return await self._do(call)
 
     async def job(self, job_id: str) -> Job:
         """One job as it stands."""
@@ -110,6 +158,10 @@ class AsyncClient:
     async def cancel(self, job_id: str) -> Job:
         """Stop a job; what it has stored stays."""
         return await self._do(calls.cancel(job_id))
+
+    async def retry(self, job_id: str) -> Job:
+        """Run the failed shards of a failed job again."""
+        return await self._do(calls.retry(job_id))
 
     async def wait(self, job_id: str, on_progress: Callable[[Job], Any] | None = None) -> Job:
         """Wait until a job is over."""
@@ -141,7 +193,7 @@ class AsyncClient:
             attempt += 1
             try:
                 return await self._once(call)
-            except (httpx.TransportError, OverloadedError) as failure:
+            except (httpx.TransportError, OverloadedError, RateLimitError) as failure:
                 pause = self._retries.pause(failure, attempt, replayable=call.replayable)
             await asyncio.sleep(pause)
 
@@ -156,16 +208,26 @@ class AsyncClient:
         return call.answer(response.status_code, response.headers, response.content)
 
     async def _streamed(self, job_id: str) -> AsyncIterator[Job]:
-        decoder = EventDecoder()
+        decoder = JobEvents()
         # Where the stream breaks off, polling goes on.
         with suppress(httpx.TransportError):
             async with self._http.stream("GET", calls.events_path(job_id)) as response:
                 if not is_event_stream(response):
                     return
-                async for line in response.aiter_lines():
-                    job = progress(decoder.feed(line))
-                    if job is not None:
+                async for chunk in response.aiter_bytes():
+                    for job in decoder.feed_jobs(chunk):
                         yield job
+
+    async def _streamed_items(
+        self, call: Call[None], reader: AnswerReader
+    ) -> AsyncIterator[NumberedItem]:
+        async with self._http.stream(**call.request()) as response:
+            if response.is_error:
+                call.answer(response.status_code, response.headers, await response.aread())
+            async for chunk in response.aiter_bytes():
+                for item in reader.feed(chunk):
+                    yield item
+        reader.close()
 
     async def aclose(self) -> None:
         """Close connections; an embedded service is shut down."""

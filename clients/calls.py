@@ -9,10 +9,17 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypedDict, TypeVar
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from clients.failures import answered_error
-from clients.jobs import Job, decode_job
+from clients.features import (
+    ExampleLike,
+    FeaturesResult,
+    decode_features,
+    features_body,
+    stored_path,
+)
+from clients.jobs import Job, JobState, decode_job
 from clients.results import ParseResult, decode_parse_result
 from clients.staging import Upload, backfill_spec
 from syntax.errors import SpecError
@@ -22,6 +29,7 @@ T = TypeVar("T")
 
 ParseMode = Literal["raw", "sentence", "pretokenized", "retokenize"]
 MatrixName = Literal["distance", "depth", "ancestor"]
+LongSentences = Literal["refuse", "split"]
 
 
 class ParseOptions(TypedDict, total=False):
@@ -37,6 +45,10 @@ class ParseOptions(TypedDict, total=False):
         policy: How pieces hang together: ``attach``, ``broadcast``, ``chain``, ...
         matrices: Which of ``distance``, ``depth`` and ``ancestor`` to answer.
         store: Whether to keep new parses in the store; it does unless told otherwise.
+        long_sentences: What becomes of a sentence over the service's limit: ``refuse`` (an error,
+            unless told otherwise) or ``split``, by which it is cut and its pieces are marked.
+        token_labels: With ``tokens``: a label for each of them, which the words then get.
+        deadline_seconds: Time for the parsing; at most, and by default, the service's own.
     """
 
     texts: Sequence[str]
@@ -48,6 +60,9 @@ class ParseOptions(TypedDict, total=False):
     policy: str
     matrices: Sequence[MatrixName]
     store: bool
+    long_sentences: LongSentences
+    token_labels: Sequence[Sequence[str]]
+    deadline_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +127,23 @@ def parse_conllu(text: str | None = None, **options: Any) -> Call[str]:
     return Call("POST", "/parse", bytes.decode, body=body, accept="text/x-conllu")
 
 
+def parse_stream(text: str | None = None, **options: Any) -> Call[None]:
+    """``POST /parse``, answered text by text; `clients.streams` reads the answer."""
+    body = _parse_body(text, **options)
+    return Call("POST", "/parse", lambda _: None, body=body, accept="application/x-ndjson")
+
+
+def features(examples: Sequence[ExampleLike], **options: Any) -> Call[FeaturesResult]:
+    """``POST /features``."""
+    body = features_body(examples, **options)
+    return Call("POST", "/features", _json(decode_features), body=body)
+
+
+def stored_features(key: str | Sequence[str], **options: Any) -> Call[FeaturesResult]:
+    """``GET /features/{key}``."""
+    return Call("GET", stored_path(key, **options), _json(decode_features))
+
+
 def info() -> Call[dict[str, Any]]:
     """``GET /info``."""
     return Call("GET", "/info", _json(dict))
@@ -134,9 +166,16 @@ def backfill(
     tokenizer: str | None = None,
     parser: str | None = None,
     matrices: bool = True,
+    long_sentences: LongSentences | None = None,
 ) -> Call[Job]:
     """``POST /datasets/{name}/backfill``; not replayable, for the examples can be read once."""
-    content = backfill_spec(spec, tokenizer=tokenizer, parser=parser, matrices=matrices)
+    content = backfill_spec(
+        spec,
+        tokenizer=tokenizer,
+        parser=parser,
+        matrices=matrices,
+        long_sentences=long_sentences,
+    )
     return Call(
         "POST",
         f"/datasets/{quote(spec.name, safe='')}/backfill",
@@ -151,9 +190,18 @@ def datasets() -> Call[list[dict[str, Any]]]:
     return Call("GET", "/datasets", _json(list))
 
 
-def jobs() -> Call[list[Job]]:
+def jobs(
+    *,
+    state: JobState | Sequence[JobState] | None = None,
+    dataset: str | None = None,
+    before: str | None = None,
+    limit: int | None = None,
+) -> Call[list[Job]]:
     """``GET /jobs``."""
-    return Call("GET", "/jobs", _json(lambda answer: [*map(decode_job, _listed(answer, "jobs"))]))
+    wanted = {"state": state, "dataset": dataset, "before": before, "limit": limit}
+    query = urlencode({name: x for name, x in wanted.items() if x is not None}, doseq=True)
+    path = f"/jobs?{query}" if query else "/jobs"
+    return Call("GET", path, _json(lambda answer: [*map(decode_job, _listed(answer, "jobs"))]))
 
 
 def job(job_id: str) -> Call[Job]:
@@ -164,6 +212,11 @@ def job(job_id: str) -> Call[Job]:
 def cancel(job_id: str) -> Call[Job]:
     """``DELETE /jobs/{id}``."""
     return Call("DELETE", _job_path(job_id), _json(decode_job))
+
+
+def retry(job_id: str) -> Call[Job]:
+    """``POST /jobs/{id}/retry``; sent twice, the second finds nothing to retry."""
+    return Call("POST", f"{_job_path(job_id)}/retry", _json(decode_job), replayable=False)
 
 
 def events_path(job_id: str) -> str:

@@ -8,6 +8,7 @@ and works whatever else is missing.
 from __future__ import annotations
 
 import errno
+import os
 from importlib.metadata import entry_points, requires, version
 from typing import Annotated, Any
 
@@ -17,6 +18,7 @@ from typer.core import TyperGroup
 COMMAND_GROUP = "parsebank.commands"
 
 _DISTRIBUTION = "parsebank"
+_API_KEY = "PARSEBANK_API_KEY"
 
 
 class ReadableErrors(TyperGroup):
@@ -98,8 +100,23 @@ def _options(
         ),
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show the trace of every error.")] = False,
+    api_key: Annotated[
+        str | None,
+        typer.Option(
+            help="Key of a running service. Others on this machine can read a command line: "
+            "the variable is the better place.",
+            envvar=_API_KEY,
+            show_envvar=True,
+            callback=lambda key: _remember(key) if key else None,
+        ),
+    ] = None,
 ) -> None:
     pass
+
+
+def _remember(api_key: str) -> None:
+    """Put the key where the commands look for it, and what they start."""
+    os.environ[_API_KEY] = api_key
 
 
 def _show_version() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
@@ -11,9 +11,9 @@ from typing import Any, Self, TypeVar, Unpack
 import httpx
 
 from clients import calls
-from clients.calls import Call, ParseOptions
-from clients.events import EventDecoder
-from clients.jobs import Job
+from clients.calls import Call, LongSentences, ParseOptions
+from clients.features import ExampleLike, FeatureOptions, FeaturesResult, StoredOptions
+from clients.jobs import Job, JobState
 from clients.results import ParseResult
 from clients.retries import Retries
 from clients.session import (
@@ -21,11 +21,13 @@ from clients.session import (
     POLL_SECONDS,
     TIMEOUT,
     URL,
+    JobEvents,
     is_event_stream,
-    progress,
+    key_headers,
     quiet_httpx,
 )
-from syntax.errors import OverloadedError
+from clients.streams import AnswerReader, NumberedItem
+from syntax.errors import OverloadedError, RateLimitError
 from syntax.examples import DatasetSpec, Example, Rejection
 
 T = TypeVar("T")
@@ -40,6 +42,7 @@ class Client:
 
     Args:
         base_url: Where the service listens.
+        api_key: Of the service, if it asks for one (`parsebank keys add NAME`).
         timeout: Seconds to wait for a connection, and for an answer.
         retries: How often and how patiently to try again.
         transport: How requests travel; left out, over a socket.
@@ -54,6 +57,7 @@ class Client:
         self,
         base_url: str = URL,
         *,
+        api_key: str | None = None,
         timeout: float = TIMEOUT,
         retries: Retries | None = None,
         transport: httpx.BaseTransport | None = None,
@@ -62,7 +66,9 @@ class Client:
         self._retries = retries or Retries()
         # An app in this process answers only when an answer is complete: there we poll.
         self._streams = transport is None
-        self._http = httpx.Client(base_url=base_url, timeout=timeout, transport=transport)
+        self._http = httpx.Client(
+            base_url=base_url, headers=key_headers(api_key), timeout=timeout, transport=transport
+        )
 
     @classmethod
     def embedded(cls, store: str | None = None, **settings: Any) -> Client:
@@ -97,6 +103,51 @@ class Client:
         """As `parse`, but answered as CoNLL-U, which any UD tool reads."""
         return self._do(calls.parse_conllu(text, **options))
 
+    def parse_iter(
+        self, text: str | None = None, **options: Unpack[ParseOptions]
+    ) -> Iterator[NumberedItem]:
+        """As `parse`, but each text as soon as it is parsed, with its place in the request.
+
+        Args:
+            text: One text; or give ``texts=[...]`` or ``tokens=[[...]]``.
+            **options: See `ParseOptions`.
+
+        Yields:
+            Pairs of a 0-based place and the text's `ParsedItem` or `ItemError`, in any order.
+        """
+        call, reader, attempt = calls.parse_stream(text, **options), AnswerReader(), 0
+        while True:
+            attempt += 1
+            try:
+                yield from self._streamed_items(call, reader)
+                return
+            except (httpx.TransportError, OverloadedError, RateLimitError) as failure:
+                pause = self._retries.pause(failure, attempt, replayable=not reader.began)
+            time.sleep(pause)
+
+    def features(
+        self, examples: Sequence[ExampleLike], **options: Unpack[FeatureOptions]
+    ) -> FeaturesResult:
+        """What a trainer would see of texts, pairs, passages: the arrays of a stream's batch.
+
+        Args:
+            examples: Each a text, a sequence of segments, or an `Example`; one that cannot be
+                used fails alone.
+            **options: See `FeatureOptions` and `StoredOptions`.
+        """
+        return self._do(calls.features(examples, **options))
+
+    def stored_features(
+        self, key: str | Sequence[str], **options: Unpack[StoredOptions]
+    ) -> FeaturesResult:
+        """As `features`, of one example whose parses are stored.
+
+        Args:
+            key: Its key, or the parse keys of its segments.
+            **options: See `StoredOptions`.
+        """
+        return self._do(calls.stored_features(key, **options))
+
     def info(self) -> dict[str, Any]:
         """What the service is, serves and allows."""
         return self._do(calls.info())
@@ -117,6 +168,7 @@ class Client:
         tokenizer: str | None = None,
         parser: str | None = None,
         matrices: bool = True,
+        long_sentences: LongSentences | None = None,
     ) -> Job:
         """Send a dataset split to be parsed, aligned and stored.
 
@@ -129,17 +181,41 @@ class Client:
             tokenizer: Name or path; the service's default when left out.
             parser: Parser name; the service's choice for the language when left out.
             matrices: Whether to store the matrices beside the vectors.
+            long_sentences: Whether examples with sentences over the service's limit are dropped
+                (``refuse``, unless told otherwise), or the sentences cut (``split``).
         """
-        call = calls.backfill(spec, examples, tokenizer=tokenizer, parser=parser, matrices=matrices)
+        call = calls.backfill(
+            spec,
+            examples,
+            tokenizer=tokenizer,
+            parser=parser,
+            matrices=matrices,
+            long_sentences=long_sentences,
+        )
         return self._do(call)
 
     def datasets(self) -> list[dict[str, Any]]:
         """What the store holds, with the drops of each split."""
         return self._do(calls.datasets())
 
-    def jobs(self) -> list[Job]:
-        """The newest jobs, newest first."""
-        return self._do(calls.jobs())
+    def jobs(
+        self,
+        *,
+        state: JobState | Sequence[JobState] | None = None,
+        dataset: str | None = None,
+        before: str | None = None,
+        limit: int | None = None,
+    ) -> list[Job]:
+        """The newest jobs, newest first.
+
+        Args:
+            state: Only those in this state, or in one of these.
+            dataset: Only those for this dataset.
+            before: Id of the job after which to go on, the last one of a page.
+            limit: At most so many; the service's 100 when left out.
+        """
+        call = calls.jobs(state=state, dataset=dataset, before=before, limit=limit)
+        return self._do(call)
 
     def job(self, job_id: str) -> Job:
         """One job as it stands."""
@@ -148,6 +224,15 @@ class Client:
     def cancel(self, job_id: str) -> Job:
         """Stop a job; what it has stored stays."""
         return self._do(calls.cancel(job_id))
+
+    def retry(self, job_id: str) -> Job:
+        """Run the failed shards of a failed job again.
+
+        Raises:
+            ConflictError: The job has not failed.
+            UploadGoneError: Its examples are no longer kept; send the backfill again.
+        """
+        return self._do(calls.retry(job_id))
 
     def wait(self, job_id: str, on_progress: Callable[[Job], Any] | None = None) -> Job:
         """Wait until a job is over, calling ``on_progress`` each time it has changed.
@@ -198,7 +283,7 @@ class Client:
             attempt += 1
             try:
                 return self._once(call)
-            except (httpx.TransportError, OverloadedError) as failure:
+            except (httpx.TransportError, OverloadedError, RateLimitError) as failure:
                 pause = self._retries.pause(failure, attempt, replayable=call.replayable)
             time.sleep(pause)
 
@@ -210,7 +295,7 @@ class Client:
         return call.answer(response.status_code, response.headers, response.content)
 
     def _streamed(self, job_id: str) -> Iterator[Job]:
-        decoder = EventDecoder()
+        decoder = JobEvents()
         # Where the stream breaks off, polling goes on.
         with (
             suppress(httpx.TransportError),
@@ -218,7 +303,13 @@ class Client:
         ):
             if not is_event_stream(response):
                 return
-            for line in response.iter_lines():
-                job = progress(decoder.feed(line))
-                if job is not None:
-                    yield job
+            for chunk in response.iter_bytes():
+                yield from decoder.feed_jobs(chunk)
+
+    def _streamed_items(self, call: Call[None], reader: AnswerReader) -> Iterator[NumberedItem]:
+        with self._http.stream(**call.request()) as response:
+            if response.is_error:
+                call.answer(response.status_code, response.headers, response.read())
+            for chunk in response.iter_bytes():
+                yield from reader.feed(chunk)
+        reader.close()

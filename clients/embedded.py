@@ -32,10 +32,16 @@ def load_app(**settings: Any) -> Any:
             "run `pip install parsebank`"
         )
     create = found[0].load()
+    # Only this process reaches it, whatever the environment says about a service for others.
+    fields = {"keys_file": None, "rate_limit": None, **_given(settings)}
     try:
-        return create(**{name: value for name, value in settings.items() if value is not None})
+        return create(**fields)
     except ValueError as error:
         raise SpecError(f"the embedded service refuses these settings: {error}") from error
+
+
+def _given(settings: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in settings.items() if value is not None}
 
 
 class EmbeddedTransport(httpx.AsyncBaseTransport):
@@ -105,7 +111,8 @@ class BlockingTransport(httpx.BaseTransport):
     async def _answer(self, request: httpx.Request) -> httpx.Response:
         request.stream = _AsyncStream(request.stream)
         response = await self._inner.handle_async_request(request)
-        content = await response.aread()
+        # As it is, compressed or not: the client that asked for an encoding decodes it.
+        content = b"".join([chunk async for chunk in response.aiter_raw()])
         return httpx.Response(response.status_code, headers=response.headers, content=content)
 
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from syntax.errors import OverloadedError, ParsebankError, WorkError
+from syntax.errors import OverloadedError, ParsebankError, RateLimitError, WorkError
 
 
 class ServiceUnreachableError(WorkError):
@@ -36,7 +36,7 @@ def answered_error(status: int, headers: Mapping[str, str], content: bytes) -> P
         shown = content[:200].decode("utf-8", "replace").strip()
         body = {"message": f"the server answered {status}: {shown}", "detail": {"status": status}}
     error = named_error(body)
-    return _overloaded(error, headers) if status == 429 else error
+    return _too_much(error, headers) if status == 429 else error
 
 
 def _family(cls: type[ParsebankError]) -> Iterator[type[ParsebankError]]:
@@ -54,10 +54,12 @@ def _error_body(content: bytes) -> Mapping[str, Any] | None:
     return inner if isinstance(inner, dict) and "message" in inner else None
 
 
-def _overloaded(error: ParsebankError, headers: Mapping[str, str]) -> OverloadedError:
+def _too_much(error: ParsebankError, headers: Mapping[str, str]) -> ParsebankError:
+    """An answer 429, whoever sent it, is one of two errors, and says how long to wait."""
     wait = _seconds(headers.get("retry-after"))
     detail = error.detail if wait is None else {**error.detail, "retry_after": wait}
-    return OverloadedError(error.message, **detail)
+    kind = RateLimitError if isinstance(error, RateLimitError) else OverloadedError
+    return kind(error.message, **detail)
 
 
 def _seconds(retry_after: str | None) -> float | None:

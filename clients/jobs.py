@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 JobState = Literal["queued", "running", "done", "failed", "cancelled"]
 
 OVER: Final[frozenset[JobState]] = frozenset({"done", "failed", "cancelled"})
-"""States that a job does not leave."""
+"""States that a job does not leave by itself; a failed one may be tried again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +47,21 @@ class JobCounts:
 
 
 @dataclass(frozen=True, slots=True)
+class FailedShard:
+    """A piece of work that was given up after some tries, and the name of its last error."""
+
+    number: int
+    tries: int
+    error_type: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
-    """One backfill. Times are as the service writes them (ISO 8601, UTC)."""
+    """One backfill. Times are as the service writes them (ISO 8601, UTC).
+
+    A job out of a list has no ``failed_shards``; ``shards.failed`` counts them.
+    """
 
     id: str
     dataset: str
@@ -63,6 +76,7 @@ class Job:
     started: str | None = None
     finished: str | None = None
     error: Mapping[str, Any] | None = None
+    failed_shards: tuple[FailedShard, ...] = ()
 
     @property
     def is_over(self) -> bool:
@@ -95,4 +109,9 @@ def decode_job(answer: Mapping[str, Any]) -> Job:
         started=answer.get("started"),
         finished=answer.get("finished"),
         error=answer.get("error"),
+        failed_shards=tuple(map(_failed_shard, answer.get("failed_shards", ()))),
     )
+
+
+def _failed_shard(answer: Mapping[str, Any]) -> FailedShard:
+    return FailedShard(**{key: answer[key] for key in ("number", "tries", "error_type", "message")})

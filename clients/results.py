@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
 from typing import Any
@@ -58,6 +58,10 @@ class ParsedItem:
         wordpieces: The pieces, when a tokenizer was named.
         matrices: ``distance``, ``depth`` and ``ancestor``, those asked for, over the pieces
             (over the words when no tokenizer was named).
+        token_words: For tokens: the words of each token sent, 0-based through the text.
+        word_labels: With ``token_labels``: the label of each word, ``None`` for one without a
+            token.
+        json: The item as it came.
     """
 
     key: str
@@ -65,6 +69,9 @@ class ParsedItem:
     parse: Parse
     wordpieces: Wordpieces | None
     matrices: Mapping[str, NDArray[Any]]
+    token_words: list[list[int]] | None = None
+    word_labels: list[str | None] | None = None
+    json: JsonObject = field(default_factory=dict)
 
     @property
     def text(self) -> str:
@@ -82,6 +89,7 @@ class ItemError:
     """A text that could not be used; the others of its request are unharmed."""
 
     error: ParsebankError
+    json: JsonObject = field(default_factory=dict)
 
     @property
     def error_type(self) -> str:
@@ -132,20 +140,22 @@ def decode_parse_result(answer: JsonObject) -> ParseResult:
     """The result that the JSON of ``POST /parse`` describes."""
     tokenizer = answer.get("tokenizer")
     return ParseResult(
-        parser=_named(answer["parser"]),
-        tokenizer=_named(tokenizer) if tokenizer else None,
-        items=tuple(_item(item) for item in answer["items"]),
+        parser=decode_named(answer["parser"]),
+        tokenizer=decode_named(tokenizer) if tokenizer else None,
+        items=tuple(decode_item(item) for item in answer["items"]),
         json=answer,
     )
 
 
-def _named(entry: JsonObject) -> Named:
+def decode_named(entry: JsonObject) -> Named:
+    """The parser or tokenizer that an answer names."""
     return Named(name=entry["name"], fingerprint=entry["fingerprint"])
 
 
-def _item(item: JsonObject) -> ParsedItem | ItemError:
+def decode_item(item: JsonObject) -> ParsedItem | ItemError:
+    """One text as an answer has it."""
     if item.get("error"):
-        return ItemError(named_error(item["error"]))
+        return ItemError(named_error(item["error"]), item)
     pieces = item.get("wordpieces")
     matrices = item.get("matrices") or {}
     return ParsedItem(
@@ -154,6 +164,9 @@ def _item(item: JsonObject) -> ParsedItem | ItemError:
         parse=_parse(item["text"], item["sentences"]),
         wordpieces=_wordpieces(pieces) if pieces else None,
         matrices={name: _matrix(name, rows) for name, rows in matrices.items() if rows is not None},
+        token_words=item.get("token_words"),
+        word_labels=item.get("word_labels"),
+        json=item,
     )
 
 
@@ -172,10 +185,27 @@ def _parse(text: str, sentences: Sequence[JsonObject]) -> Parse:
         sentence_start=[sentence["start_char"] for sentence in sentences],
         sentence_end=[sentence["end_char"] for sentence in sentences],
         sentence_first_word=starts,
+        misc=_misc(sentences, starts, len(words)),
     )
 
 
-_WORD_COLUMNS = ("form", "lemma", "upos", "xpos", "feats", "head", "deprel", "misc")
+_WORD_COLUMNS = ("form", "lemma", "upos", "xpos", "feats", "head", "deprel")
+
+_CONTINUED = "ContinuedSentence=Yes"
+"""What the service notes in MISC of the first word after a cut."""
+
+
+def _misc(
+    sentences: Sequence[JsonObject], starts: Sequence[int], words: int
+) -> list[str | None] | None:
+    continued = {at for at, sentence in zip(starts, sentences, strict=True) if _continues(sentence)}
+    if not continued:
+        return None
+    return [_CONTINUED if word in continued else None for word in range(words)]
+
+
+def _continues(sentence: JsonObject) -> bool:
+    return bool(sentence.get("continues"))
 
 
 def _starts(lengths: Sequence[int]) -> list[int]:

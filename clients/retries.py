@@ -8,7 +8,13 @@ from dataclasses import dataclass
 import httpx
 
 from clients.failures import ServiceUnreachableError
-from syntax.errors import DeadlineError, OverloadedError, ParsebankError, SpecError
+from syntax.errors import (
+    DeadlineError,
+    OverloadedError,
+    ParsebankError,
+    RateLimitError,
+    SpecError,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +35,8 @@ class Retries:
         """Seconds to wait before the next attempt.
 
         Args:
-            failure: What `attempt` ended with: `OverloadedError` or an ``httpx`` error.
+            failure: What `attempt` ended with: `OverloadedError`, `RateLimitError` or an ``httpx``
+                error.
             attempt: Attempts made so far, 1 after the first.
             replayable: Whether doing the call twice is the same as doing it once.
 
@@ -37,7 +44,7 @@ class Retries:
             ParsebankError: There is no point, or no leave, in trying again.
         """
         error = as_named(failure)
-        again = isinstance(error, (OverloadedError, ServiceUnreachableError))
+        again = isinstance(error, (OverloadedError, RateLimitError, ServiceUnreachableError))
         if not (again and replayable) or attempt >= self.attempts:
             raise error from failure
         asked = error.detail.get("retry_after")

@@ -8,11 +8,15 @@ from typing import Final
 
 import httpx
 
-from clients.events import Event
+from clients.events import EventDecoder
 from clients.jobs import Job, decode_job
+from clients.streams import LineBuffer
 
 URL: Final = "http://127.0.0.1:8000"
 """Where `parsebank serve` listens unless told otherwise."""
+
+API_KEY: Final = "PARSEBANK_API_KEY"
+"""Variable that holds the key for the command line."""
 
 EMBEDDED_URL: Final = "http://embedded.parsebank"
 """A name for an app in this process; nothing resolves it."""
@@ -22,6 +26,15 @@ TIMEOUT: Final = 60.0
 
 POLL_SECONDS: Final = 0.5
 """How often a job is asked for where its events cannot be streamed."""
+
+
+def key_headers(api_key: str | None) -> dict[str, str]:
+    """What shows the service who asks; nothing without a key.
+
+    >>> key_headers("pb_secret")
+    {'Authorization': 'Bearer pb_secret'}
+    """
+    return {} if api_key is None else {"Authorization": f"Bearer {api_key}"}
 
 
 def quiet_httpx() -> None:
@@ -38,6 +51,14 @@ def is_event_stream(response: httpx.Response) -> bool:
     return response.is_success and kind.startswith("text/event-stream")
 
 
-def progress(event: Event | None) -> Job | None:
-    """The job that a progress event carries; the last event may carry none."""
-    return decode_job(json.loads(event.data)) if event and event.data else None
+class JobEvents:
+    """Reads the stream of a job's progress."""
+
+    def __init__(self) -> None:
+        self._lines = LineBuffer()
+        self._events = EventDecoder()
+
+    def feed_jobs(self, chunk: bytes) -> list[Job]:
+        """The states of the job that this chunk completes; the last event may carry none."""
+        events = map(self._events.feed, self._lines.feed(chunk))
+        return [decode_job(json.loads(event.data)) for event in events if event and event.data]

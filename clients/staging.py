@@ -41,10 +41,20 @@ class Upload:
 
 
 def backfill_spec(
-    spec: DatasetSpec, *, tokenizer: str | None, parser: str | None, matrices: bool
+    spec: DatasetSpec,
+    *,
+    tokenizer: str | None,
+    parser: str | None,
+    matrices: bool,
+    long_sentences: str | None = None,
 ) -> dict[str, Any]:
     """The JSON of a specification; what was left open is left out."""
-    named = {"tokenizer": tokenizer, "parser": parser, "matrices": matrices}
+    named = {
+        "tokenizer": tokenizer,
+        "parser": parser,
+        "matrices": matrices,
+        "long_sentences": long_sentences,
+    }
     return asdict(spec) | {key: value for key, value in named.items() if value is not None}
 
 

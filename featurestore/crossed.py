@@ -76,10 +76,11 @@ class CrossedDataset(StreamedDataset):
             "examples": content.hexdigest(),
         }
 
-    def open_reader(self, stored: bool) -> CrossedReader:
+    def open_reader(self, stored: bool, offsets: bool = False) -> CrossedReader:
         """See `StreamedDataset.open_reader`."""
-        readers = (self._first.open_reader(stored), self._second.open_reader(stored))
-        return CrossedReader(*readers, self._chosen, self._partner, self._from_second)
+        first = self._first.open_reader(stored, offsets)
+        second = self._second.open_reader(stored, offsets)
+        return CrossedReader(first, second, self._chosen, self._partner, self._from_second)
 
     def _pieces(self, ids: pa.Table, partners: pa.Table) -> NDArray[np.int64]:
         ours = _lengths(ids, len(self._from_second))[self._chosen]

@@ -19,8 +19,8 @@ from featurestore.records import Drop, key_bytes
 from featurestore.rows import RowIndex, read_row_index
 from featurestore.streamed import StreamedDataset
 from featurestore.tables.card import DatasetCard
-from featurestore.tables.delta import DataFile, in_partition
 from featurestore.tables.pins import Pin
+from featurestore.tables.snapshot import DataFile, in_partition
 from syntax.errors import SpecError, UnknownDatasetError, UnknownParserError
 from syntax.examples import DatasetSpec
 from syntax.registry import unknown_name
@@ -140,11 +140,11 @@ class FeatureDataset(StreamedDataset):
         stored = {drop.example_key for drop, here in zip(keyed, found, strict=True) if here}
         return [drop for drop in drops if drop.example_key not in stored]
 
-    def open_reader(self, stored: bool) -> ExampleReader:
+    def open_reader(self, stored: bool, offsets: bool = False) -> ExampleReader:
         """See `StreamedDataset.open_reader`."""
         from featurestore.stream.reader import ExampleReader
 
-        return ExampleReader(self, stored)
+        return ExampleReader(self, stored, offsets)
 
     def columns(self, names: Sequence[str], examples: NDArray[np.int64] | None = None) -> pa.Table:
         """Columns of examples as they are stored.

@@ -99,8 +99,11 @@ class Location:
         folder = Path(self.uri)
         folder.mkdir(parents=True, exist_ok=True)
         draft = folder / f"{name}.{uuid4().hex}"
-        draft.write_bytes(content)
-        draft.replace(folder / name)
+        try:
+            draft.write_bytes(content)
+            draft.replace(folder / name)
+        finally:
+            draft.unlink(missing_ok=True)
 
     def _put(self, name: str, content: bytes) -> None:
         # Not through `files`: Arrow hands its streams buffers, and this library takes bytes only.

@@ -13,7 +13,7 @@ from featurestore.encode.columns import list_parts, strings
 from featurestore.files import FileReader
 from featurestore.index import Keys, keys_of
 from featurestore.records import key_bytes
-from featurestore.tables.delta import DataFile
+from featurestore.tables.snapshot import DataFile
 
 _COLUMNS = ("seq", "example_key", "parser", "segment_lengths")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from featurestore.rows import RowIndex
@@ -12,7 +13,8 @@ from syntax.examples import LabelSpec
 if TYPE_CHECKING:
     from featurestore.stream.iterator import FeatureStream
     from featurestore.stream.reader import WindowReader
-    from syntax.assembly import SpecialTokens
+    from syntax.assembly import Span, SpecialTokens
+    from syntax.contrast import Sampler
 
 
 class StreamedDataset(ABC):
@@ -38,11 +40,12 @@ class StreamedDataset(ABC):
         """What a run should record: tokenizer, parsers, and the content."""
 
     @abstractmethod
-    def open_reader(self, stored: bool) -> WindowReader:
+    def open_reader(self, stored: bool, offsets: bool = False) -> WindowReader:
         """A reader of examples by their positions.
 
         Args:
             stored: Read the stored matrices too.
+            offsets: Read the characters that pieces cover, too.
         """
 
     def __len__(self) -> int:
@@ -79,6 +82,15 @@ class StreamedDataset(ABC):
         truncation: Literal["longest_first", "only_first", "only_second", "none"] = "longest_first",
         pad_to_multiple_of: int = 1,
         batch_tokens: int | None = None,
+        truncation_side: Literal["right", "left"] | Sequence[Literal["right", "left"]] = "right",
+        segment_limits: Sequence[int | None] = (),
+        template: str | Sequence[str] = (),
+        stride: int | None = None,
+        level: Literal["document", "sentence"] = "document",
+        offsets: bool = False,
+        first_pieces: bool = False,
+        spans: Mapping[str, Sequence[Span]] | None = None,
+        samplers: Sequence[Sampler] = (),
     ) -> FeatureStream:
         """One epoch of batches.
 
@@ -94,7 +106,7 @@ class StreamedDataset(ABC):
             policy: Subword policy.
             shuffle: ``False`` gives sequence order (``seq``).
             bucket: Batch examples of like length; only when shuffled.
-            matrices: Which matrices to derive; ``()`` for vectors only, when the device derives
+            matrices: Which matrices to derive, by their names in `syntax.matrices.MATRICES`; ``()`` for vectors only, when the device derives
                 them; ``"stored"`` reads the stored ones, which is slower and needs ``attach``.
             buffers: ``"fresh"`` arrays for every batch, or a ``"ring"`` of reused ones: then a
                 batch is valid until the next one is asked for.
@@ -109,9 +121,21 @@ class StreamedDataset(ABC):
             batch_tokens: Instead of ``batch_size``: positions of a padded batch, at most, before
                 ``pad_to_multiple_of``. Batches of short examples then have more of them; one that
                 is longer alone is a batch of its own.
+            truncation_side: As in `syntax.assembly.AssemblySpec`, and so all that follow.
+            segment_limits: Pieces that each segment keeps at most.
+            template: Sequences by names of fields, as `syntax.assembly.Template.of` takes them.
+            stride: Pieces between the starts of windows over what is too long.
+            level: ``"sentence"`` makes a sequence of each sentence.
+            offsets: Read the characters that pieces cover, and say which are where.
+            first_pieces: Say which pieces are the first of their words.
+            spans: Spans of characters by ``example_id``, for matrices that go by marks
+                (`syntax.assembly.mark_spans`); examples without any have none.
+            samplers: Contrastive samples to draw for each example (`syntax.contrast`), from
+                ``seed``, ``epoch`` and ``example_id``; their arrays join the batch.
 
         Raises:
             SpecError: Options contradict each other or the dataset.
+            UnknownNameError: The template names a field that the dataset does not have.
         """
         from featurestore.stream.iterator import FeatureStream
         from featurestore.stream.options import StreamOptions
@@ -136,5 +160,16 @@ class StreamedDataset(ABC):
             separator_edge=separator_edge,
             truncation=truncation,
             pad_to_multiple_of=pad_to_multiple_of,
+            truncation_side=(
+                truncation_side if isinstance(truncation_side, str) else tuple(truncation_side)
+            ),
+            segment_limits=tuple(segment_limits),
+            template=(template,) if isinstance(template, str) else tuple(template),
+            stride=stride,
+            level=level,
+            offsets=offsets,
+            first_pieces=first_pieces,
+            spans=spans,
+            samplers=tuple(samplers),
         )
         return FeatureStream(self, options)

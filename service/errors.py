@@ -6,7 +6,9 @@ expected and what to do in ``message``, the facts for programs in ``detail``.
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -20,28 +22,34 @@ from syntax.errors import (
     AccessError,
     ConflictError,
     DeadlineError,
+    DiskError,
     InputError,
     MissingExtraError,
     ModelLoadError,
+    NotReadyError,
     OverloadedError,
     ParsebankError,
     RateLimitError,
+    RequestEntityTooLargeError,
     SpecError,
     StoreError,
     UnauthorizedError,
     UnknownDatasetError,
     UnknownJobError,
     UnknownKeyError,
+    UnknownModelError,
     UnknownNameError,
     WorkError,
 )
 
 STATUS: Final[dict[type[ParsebankError], HTTPStatus]] = {
     InputError: HTTPStatus.UNPROCESSABLE_ENTITY,
+    RequestEntityTooLargeError: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     UnknownNameError: HTTPStatus.UNPROCESSABLE_ENTITY,
     UnknownDatasetError: HTTPStatus.NOT_FOUND,
     UnknownJobError: HTTPStatus.NOT_FOUND,
     UnknownKeyError: HTTPStatus.NOT_FOUND,
+    UnknownModelError: HTTPStatus.NOT_FOUND,
     UnauthorizedError: HTTPStatus.UNAUTHORIZED,
     RateLimitError: HTTPStatus.TOO_MANY_REQUESTS,
     AccessError: HTTPStatus.FORBIDDEN,
@@ -55,6 +63,8 @@ STATUS: Final[dict[type[ParsebankError], HTTPStatus]] = {
     ParsebankError: HTTPStatus.INTERNAL_SERVER_ERROR,
 }
 """Status by error class; a class without a line has that of its nearest base."""
+
+_DISK_FAULTS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO})
 
 _log = structlog.get_logger(__name__)
 
@@ -78,7 +88,7 @@ def install_error_handlers(app: FastAPI) -> None:
     app.add_exception_handler(ParsebankError, _named)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
-    app.add_exception_handler(Exception, _unexpected)
+    app.add_exception_handler(OSError, _disk)
 
 
 def error_response(
@@ -89,16 +99,53 @@ def error_response(
     return Response(content, status, headers, media_type="application/json")
 
 
+def error_answer(error: ParsebankError) -> Response:
+    """The whole answer to a request that failed."""
+    return error_response(status_of(error), error_body(error), error_headers(error))
+
+
+def unexpected_answer(error: Exception) -> Response:
+    """The answer to a request that met a bug of ours."""
+    return error_response(500, unexpected_body(error))
+
+
+def unexpected_body(error: Exception) -> dict[str, Any]:
+    """A bug of ours as JSON."""
+    message = (
+        f"an unexpected {type(error).__name__} in the service; its log has the traceback. Please "
+        "report it with the request that caused it"
+    )
+    return {"error_type": "internal", "message": message, "detail": {}}
+
+
+def error_headers(error: ParsebankError) -> dict[str, str]:
+    """Headers that an error's answer carries, whatever its body."""
+    if isinstance(error, OverloadedError | RateLimitError):
+        return {"Retry-After": str(error.detail.get("retry_after", 1))}
+    if isinstance(error, UnauthorizedError):
+        return {"WWW-Authenticate": "Bearer"}
+    return {}
+
+
 async def _named(request: Request, error: Exception) -> Response:  # noqa: ARG001 - Starlette's form
     if not isinstance(error, ParsebankError):
         raise error
-    headers = {}
-    if isinstance(error, OverloadedError | RateLimitError):
-        headers["Retry-After"] = str(error.detail.get("retry_after", 1))
-    status = status_of(error)
-    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+    # What is not ready is asked every second; `service.readiness` logs when that changes.
+    is_ours = status_of(error) >= HTTPStatus.INTERNAL_SERVER_ERROR
+    if is_ours and not isinstance(error, NotReadyError):
         _log.error("request failed", error_type=error.error_type, message=error.message)
-    return error_response(status, error_body(error), headers)
+    return error_answer(error)
+
+
+async def _disk(request: Request, error: Exception) -> Response:
+    if not isinstance(error, OSError) or error.errno not in _DISK_FAULTS:
+        raise error
+    fault = DiskError(
+        f"a disk of the service takes nothing ({os.strerror(error.errno)}); make room there, and "
+        "send the request again",
+        fault=errno.errorcode[error.errno],
+    )
+    return await _named(request, fault)
 
 
 async def _invalid(request: Request, error: Exception) -> Response:
@@ -110,7 +157,8 @@ async def _invalid(request: Request, error: Exception) -> Response:
     ]
     listed = "; ".join(f"{fault['where']}: {fault['problem']}" for fault in faults)
     sent = request.headers.get("content-type", "nothing")
-    hint = "" if "json" in sent else f". Content-Type says {sent}; send application/json"
+    is_json = "json" in sent or request.method == "GET"
+    hint = "" if is_json else f". Content-Type says {sent}; send application/json"
     message = f"the request is not as /docs describes it: {listed}{hint}"
     refused = SpecError(message, errors=faults)
     return error_response(status_of(refused), error_body(refused))
@@ -119,15 +167,13 @@ async def _invalid(request: Request, error: Exception) -> Response:
 async def _http(request: Request, error: Exception) -> Response:
     if not isinstance(error, HTTPException):
         raise error
+    if isinstance(error.__cause__, ParsebankError):
+        # FastAPI wraps what is raised while it reads the body.
+        return await _named(request, error.__cause__)
+    if error.status_code == HTTPStatus.BAD_REQUEST and error.__cause__ is not None:
+        # So does it with a body that is not UTF-8, or nested too deeply.
+        return await _named(request, SpecError(f"the body is no JSON: {error.__cause__}"))
     name = HTTPStatus(error.status_code).phrase.lower().replace(" ", "_")
     message = f"{request.method} {request.url.path}: {error.detail}; /docs lists what there is"
     body = {"error_type": name, "message": message, "detail": {}}
     return error_response(error.status_code, body, dict(error.headers or {}))
-
-
-async def _unexpected(request: Request, error: Exception) -> Response:  # noqa: ARG001 - as above
-    message = (
-        f"an unexpected {type(error).__name__} in the service; its log has the traceback. Please "
-        "report it with the request that caused it"
-    )
-    return error_response(500, {"error_type": "internal", "message": message, "detail": {}})

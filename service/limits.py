@@ -1,70 +1,136 @@
-"""The request body limit, for bodies with a length and without one."""
+"""Limits of a request body: its size, with a declared length and without one, and its pace."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from http import HTTPStatus
+from typing import Final
 
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.errors import error_response
+from service.errors import error_answer
+from syntax.errors import OverloadedError, RequestEntityTooLargeError, SpecError
 
-UNLIMITED_SUFFIX = "/backfill"
-"""Routes whose bodies are streamed to disk, with limits of their own."""
+UPLOAD_SUFFIX: Final = "/backfill"
+"""Routes whose bodies are streamed to disk, line by line, with limits of their own."""
+
+PAUSE_SECONDS: Final = 30.0
+"""How long a body may pause; whoever sends a byte a minute would hold its memory for hours."""
+
+BODIES_AT_ONCE: Final = 16
+"""Bodies of full size that may be in memory together, while they arrive."""
 
 
 class BodyLimit:
-    """ASGI middleware that answers 413 to bodies over a limit, without reading them.
+    """ASGI middleware that refuses bodies over a limit, without reading more of them than that.
+
+    Bodies are taken as they come: one with a ``Content-Encoding`` is refused, for what it unpacks
+    to has no limit.
 
     Args:
         app: The app behind it.
-        max_bytes: The limit.
+        max_bytes: Largest body.
     """
 
     def __init__(self, app: ASGIApp, max_bytes: int) -> None:
         self._app = app
         self._max_bytes = max_bytes
+        self._room = max_bytes * BODIES_AT_ONCE
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, or refuse it."""
-        if scope["type"] != "http" or scope["path"].endswith(UNLIMITED_SUFFIX):
+        """Pass a request on, or refuse it."""
+        if scope["type"] != "http":
             await self._app(scope, receive, send)
-        elif _declared_length(scope) > self._max_bytes:
-            await self._refusal()(scope, receive, send)
+            return
+        length, encoding = _declared(scope)
+        if encoding not in (b"", b"identity"):
+            await error_answer(_encoded(encoding))(scope, receive, send)
+        elif scope["path"].endswith(UPLOAD_SUFFIX):
+            await self._app(scope, receive, send)
+        elif length > self._max_bytes:
+            await error_answer(self._too_large())(scope, receive, send)
         else:
-            await self._app(scope, self._counted(receive), send)
+            await self._read(scope, receive, send)
 
-    def _counted(self, receive: Receive) -> Receive:
-        """Chunked bodies declare no length, so they are counted as they come."""
-        left = self._max_bytes
+    async def _read(self, scope: Scope, receive: Receive, send: Send) -> None:
+        body = _Body(receive, self._claim)
+        try:
+            await self._app(scope, body, send)
+        finally:
+            self._room += body.size
 
-        async def counted() -> Message:
-            nonlocal left
-            message = await receive()
-            left -= len(message.get("body", b""))
-            if left < 0:
-                raise HTTPException(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, self._advice())
-            return message
+    def _claim(self, size: int, grown: int) -> None:
+        """Count a body as it comes; chunked ones declare no length.
 
-        return counted
+        Raises:
+            RequestEntityTooLargeError: The body is too large.
+            OverloadedError: All bodies together are.
+        """
+        self._room -= grown
+        if size > self._max_bytes:
+            raise self._too_large()
+        if self._room < 0:
+            raise OverloadedError("too many large requests come at once; try again in a second")
 
-    def _refusal(self) -> ASGIApp:
-        body = {
-            "error_type": "request_entity_too_large",
-            "message": self._advice(),
-            "detail": {"limit": self._max_bytes},
-        }
-        return error_response(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, body)
-
-    def _advice(self) -> str:
-        return (
+    def _too_large(self) -> RequestEntityTooLargeError:
+        return RequestEntityTooLargeError(
             f"the body has more than {self._max_bytes} bytes; send fewer texts at once, use a "
-            "backfill job, or raise max_body_bytes"
+            "backfill job, or raise max_body_bytes",
+            limit=self._max_bytes,
         )
 
 
-def _declared_length(scope: Scope) -> int:
+class _Body:
+    """The body of one request on its way in.
+
+    Attributes:
+        size: Bytes so far.
+    """
+
+    __slots__ = ("_claim", "_is_whole", "_receive", "size")
+
+    def __init__(self, receive: Receive, claim: Callable[[int, int], None]) -> None:
+        self._receive = receive
+        self._claim = claim
+        self._is_whole = False
+        self.size = 0
+
+    async def __call__(self) -> Message:
+        """The next message."""
+        if self._is_whole:
+            # Whoever asks now waits for the caller to leave, which takes as long as it takes.
+            return await self._receive()
+        message = await self._in_time()
+        self._is_whole = not message.get("more_body", False)
+        grown = len(message.get("body", b""))
+        self.size += grown
+        self._claim(self.size, grown)
+        return message
+
+    async def _in_time(self) -> Message:
+        try:
+            async with asyncio.timeout(PAUSE_SECONDS):
+                return await self._receive()
+        except TimeoutError:
+            raise HTTPException(
+                HTTPStatus.REQUEST_TIMEOUT,
+                f"the body paused for {PAUSE_SECONDS:g} s; send it whole",
+            ) from None
+
+
+def _encoded(encoding: bytes) -> SpecError:
+    return SpecError(
+        f"the body came with Content-Encoding {encoding.decode('latin-1')!r}; send it as it is"
+    )
+
+
+def _declared(scope: Scope) -> tuple[int, bytes]:
+    length, encoding = 0, b""
     for name, value in scope["headers"]:
         if name == b"content-length" and value.isdigit():
-            return int(value)
-    return 0
+            length = int(value)
+        elif name == b"content-encoding":
+            encoding = value.strip().lower()
+    return length, encoding

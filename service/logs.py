@@ -1,22 +1,205 @@
-"""Where the service and its helper processes log to."""
+"""Logs: one line per event on standard error. Never a text, never a key.
+
+Exceptions are logged as their type and where they were raised, without their message: messages of
+libraries quote what they were given.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import json
 import logging
+import os
 import sys
+import threading
+import traceback
+from collections.abc import Iterator, MutableMapping
+from contextvars import ContextVar
+from types import TracebackType
+from typing import Any, Final, Literal
 
 import structlog
 
+from syntax.errors import InputError, ParsebankError
 
-def configure_logging(level: str) -> None:
-    """Log events above a level to standard error."""
-    number = logging.getLevelNamesMapping()[level.upper()]
+LogFormat = Literal["console", "json"]
+Event = MutableMapping[str, Any]
+
+_FACTS: ContextVar[dict[str, Any] | None] = ContextVar("parsebank_request", default=None)
+
+_LEVEL: Final = "PARSEBANK_LOG_LEVEL"
+_FORMAT: Final = "PARSEBANK_LOG_FORMAT"
+
+_FRAMES: Final = 12
+"""Of a trace, the innermost: those further out are the frameworks' on the way to a route."""
+
+_LEVELS: Final = (logging.CRITICAL, logging.ERROR, logging.WARNING, logging.INFO, logging.DEBUG)
+
+
+def configure_logging(level: str, form: LogFormat = "console") -> None:
+    """Log events of ours from a level upwards, as lines for people or as JSON objects."""
     structlog.configure(
-        wrapper_class=structlog.make_filtering_bound_logger(number),
-        logger_factory=_standard_error,
+        processors=[
+            _add_request_id,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True, key="time"),
+            _describe_exception,
+            _json_line if form == "json" else _console_line,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(_number(level)),
+        logger_factory=_StandardError,
     )
 
 
-def _standard_error(*_: object) -> structlog.PrintLogger:
-    # Asked for anew each time: a program that embeds the service may redirect it.
-    return structlog.PrintLogger(sys.stderr)
+def own_process(level: str, form: LogFormat = "console") -> None:
+    """As `configure_logging`, and let everything else in this process log in the same way.
+
+    For processes that are ours: a program that embeds the service keeps its own logging.
+    """
+    configure_logging(level, form)
+    # Helper processes ask for it with `own_helper`, before they know any settings.
+    os.environ.update({_LEVEL: level, _FORMAT: form})
+    logging.basicConfig(handlers=[_Bridge()], level=logging.WARNING, force=True)
+    logging.captureWarnings(True)
+    sys.excepthook = _report_crash
+    threading.excepthook = lambda fault: _report_crash(
+        fault.exc_type, fault.exc_value, fault.exc_traceback
+    )
+
+
+def own_helper() -> None:
+    """As `own_process`, in a process that the service has started, and with its choices."""
+    form: LogFormat = "json" if os.environ.get(_FORMAT) == "json" else "console"
+    own_process(os.environ.get(_LEVEL, "info"), form)
+
+
+@contextlib.contextmanager
+def request_facts(request_id: str) -> Iterator[dict[str, Any]]:
+    """Facts about one request; whatever is logged meanwhile carries its id."""
+    facts: dict[str, Any] = {"request_id": request_id}
+    before = _FACTS.set(facts)
+    try:
+        yield facts
+    finally:
+        _FACTS.reset(before)
+
+
+def note(**facts: Any) -> None:
+    """Add facts to the line that will be logged about the request in hand, if there is one.
+
+    Numbers and names only: what is noted is logged.
+    """
+    current = _FACTS.get()
+    if current is not None:
+        current.update(facts)
+
+
+def describe(error: BaseException) -> str:
+    """An exception for the log: types and places, and the messages that are known to be harmless.
+
+    >>> try:
+    ...     int("private")
+    ... except ValueError as error:
+    ...     "private" in describe(error)
+    False
+    """
+    parts = []
+    seen: BaseException | None = error
+    while seen is not None:
+        parts.append("\n".join([headline(seen), *_places(seen.__traceback__)]))
+        seen = seen.__cause__ or (None if seen.__suppress_context__ else seen.__context__)
+    return "\nwhile handling\n".join(parts)
+
+
+def headline(error: BaseException) -> str:
+    """The type of an exception, and its message if that quotes nobody."""
+    kind = type(error)
+    name = f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")
+    if isinstance(error, OSError) and error.strerror:
+        return f"{name}: {error.strerror}"
+    if isinstance(error, ParsebankError) and not isinstance(error, InputError):
+        return f"{name}: {error.message}"
+    return name
+
+
+def _places(trace: TracebackType | None) -> list[str]:
+    return [
+        f"  {frame.filename}:{frame.lineno} in {frame.name}: {frame.line}"
+        for frame in traceback.extract_tb(trace)[-_FRAMES:]
+    ]
+
+
+def _add_request_id(_: Any, __: str, event: Event) -> Event:
+    facts = _FACTS.get()
+    if facts is not None:
+        event.setdefault("request_id", facts["request_id"])
+    return event
+
+
+def _describe_exception(_: Any, __: str, event: Event) -> Event:
+    given = event.pop("exc_info", None)
+    error = given[1] if isinstance(given, tuple) else given
+    if error is True:
+        error = sys.exc_info()[1]
+    if isinstance(error, BaseException):
+        event["exception"] = describe(error)
+    return event
+
+
+def _json_line(_: Any, __: str, event: Event) -> str:
+    return json.dumps(event, default=str)
+
+
+def _console_line(_: Any, __: str, event: Event) -> str:
+    time, level, message = (event.pop(name, "") for name in ("time", "level", "event"))
+    trace = event.pop("exception", None)
+    facts = "".join(f" {name}={_shown(value)}" for name, value in event.items())
+    line = f"{time} {level:<7} {_one_line(str(message))}{facts}"
+    return line if trace is None else f"{line}\n{trace}"
+
+
+def _shown(value: Any) -> str:
+    text = str(value)
+    return text if text.isprintable() and " " not in text else repr(text)
+
+
+def _one_line(text: str) -> str:
+    return text if text.isprintable() else repr(text)
+
+
+class _StandardError:
+    """Writes lines to what is standard error by then: an embedding program may redirect it."""
+
+    def __init__(self, *_: object) -> None:
+        pass
+
+    def msg(self, line: str) -> None:
+        """Write a line; a full disk or a closed pipe must not take the service with it."""
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            sys.stderr.write(f"{line}\n")
+
+    debug = info = warning = error = critical = exception = msg
+
+
+class _Bridge(logging.Handler):
+    """Hands what libraries log to our own logger."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Log a record as an event of ours."""
+        level = next((n for n in _LEVELS if n <= record.levelno), logging.DEBUG)
+        log = structlog.get_logger().bind(logger=record.name)
+        log.log(level, record.getMessage(), exc_info=record.exc_info)
+
+
+def _report_crash(
+    kind: type[BaseException],
+    error: BaseException | None,
+    _: TracebackType | None,
+) -> None:
+    if issubclass(kind, KeyboardInterrupt | SystemExit):
+        return
+    structlog.get_logger().error("crashed", exc_info=error)
+
+
+def _number(level: str) -> int:
+    return logging.getLevelNamesMapping()[level.upper()]

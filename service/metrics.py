@@ -1,54 +1,301 @@
-"""Prometheus metrics: requests by route, and what became of the texts in them."""
+"""Prometheus metrics: read, at each scrape, from the counts that the parts keep of themselves.
+
+Counting costs the work a microsecond, and Prometheus is known only here.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Final, get_args
 
+import psutil
 from fastapi import FastAPI
-from prometheus_client import CollectorRegistry, Metric
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client import Metric, generate_latest
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+)
 from prometheus_client.registry import Collector
-from prometheus_fastapi_instrumentator import Instrumentator
+from sqlalchemy.exc import SQLAlchemyError
 
 from service.services import Services
+from service.timing import SECONDS, Histogram
+from service.workers.memory import shared_bytes
+from service.workers.stats import Reason
+from syntax.errors import ParsebankError
+
+Labels = tuple[str, ...]
 
 
-def install_metrics(app: FastAPI) -> None:
-    """Measure requests, and serve ``/metrics``; each app has a registry of its own."""
-    registry = CollectorRegistry()
-    registry.register(_ServiceCollector(app))
-    instrumentator = Instrumentator(excluded_handlers=["/metrics", "/health/.*"], registry=registry)
-    instrumentator.instrument(app).expose(app, tags=["health"])
+class RequestCounts:
+    """HTTP requests by method and route; belongs to one event loop.
+
+    Attributes:
+        in_progress: Requests that have come and are not answered whole.
+        answered: By method, route and status; the status is 0 if there was no answer.
+        seconds: How long they took, by method and route.
+    """
+
+    def __init__(self) -> None:
+        self.in_progress = 0
+        self.answered: Counter[tuple[str, str, int]] = Counter()
+        self.seconds: dict[Labels, Histogram] = {}
+
+    def count(self, method: str, route: str, status: int, seconds: float) -> None:
+        """Count an answered request.
+
+        Args:
+            method: Of HTTP, a name of few.
+            route: Template of the path, as both end up as labels.
+            status: Of the answer.
+            seconds: From its arrival to the last byte.
+        """
+        self.answered[method, route, status] += 1
+        histogram = self.seconds.get((method, route))
+        if histogram is None:
+            histogram = self.seconds[method, route] = Histogram(SECONDS)
+        histogram.observe(seconds)
 
 
-class _ServiceCollector(Collector):
-    """Reads the pipeline's and the pools' own counts at each scrape."""
+class Metrics:
+    """The metrics of one app.
 
-    def __init__(self, app: FastAPI) -> None:
+    Args:
+        app: Its ``state.services`` are read while it runs.
+        requests: Counted by the app's middleware.
+    """
+
+    def __init__(self, app: FastAPI, requests: RequestCounts) -> None:
         self._app = app
+        self._requests = requests
 
-    def collect(self) -> Iterator[Metric]:
+    async def render(self) -> bytes:
+        """The text that Prometheus reads.
+
+        What belongs to the event loop is read in it; what waits, for the system or for the job
+        tables, in a thread.
+        """
+        families = [*_request_metrics(self._requests)]
         services: Services | None = getattr(self._app.state, "services", None)
         if services is None:
-            return
-        texts = CounterMetricFamily(
-            "parsebank_texts",
-            "Texts by outcome: parsed, reused, or an error type.",
-            labels=["outcome"],
-        )
-        for outcome, count in services.pipeline.counts.items():
-            texts.add_metric([outcome], count)
-        yield texts
-        waiting = GaugeMetricFamily(
-            "parsebank_queued_chars", "Characters that wait for a parser.", labels=["parser"]
-        )
-        replaced = CounterMetricFamily(
-            "parsebank_workers_replaced",
-            "Parser processes that died or were killed.",
-            labels=["parser"],
-        )
-        for pool in services.pools.running():
-            waiting.add_metric([pool.model.name], pool.queue.chars)
-            replaced.add_metric([pool.model.name], pool.replaced)
-        yield waiting
-        yield replaced
+            return generate_latest(_Families(families))
+        families += [family for read in _QUICK for family in read(services)]
+        pids = _Processes.of(services)
+
+        def finish() -> bytes:
+            slow = [*_memory_metrics(pids), *_job_metrics(services)]
+            return generate_latest(_Families([*families, *slow]))
+
+        return await asyncio.to_thread(finish)
+
+
+@dataclass(frozen=True)
+class _Families(Collector):
+    families: Sequence[Metric]
+
+    def collect(self) -> Sequence[Metric]:
+        return self.families
+
+
+@dataclass(frozen=True)
+class _Processes:
+    """Process ids: of each model's processes, and of the job workers."""
+
+    parsers: Mapping[str, Sequence[int]]
+    jobs: Sequence[int]
+
+    @classmethod
+    def of(cls, services: Services) -> _Processes:
+        pools = services.pools.running()
+        return cls({pool.model.name: pool.pids for pool in pools}, services.jobs.worker_pids)
+
+
+def _request_metrics(requests: RequestCounts) -> Iterator[Metric]:
+    yield _gauge(
+        "requests_in_progress", "Requests that are being answered.", (), {(): requests.in_progress}
+    )
+    yield _counter(
+        "requests",
+        "Requests answered.",
+        ("method", "route", "status"),
+        {(m, route, str(status)): n for (m, route, status), n in requests.answered.items()},
+    )
+    yield _histogram(
+        "request_seconds", "Time to answer a request.", ("method", "route"), requests.seconds
+    )
+
+
+def _text_metrics(services: Services) -> Iterator[Metric]:
+    yield _counter(
+        "texts",
+        "Texts by outcome: parsed, reused, or an error type.",
+        ("outcome",),
+        {(outcome,): count for outcome, count in services.pipeline.counts.items()},
+    )
+    yield _counter(
+        "adhoc_rows",
+        "Rows of the dataset adhoc by outcome: stored, known, full (no room) or refused.",
+        ("outcome",),
+        {(outcome,): count for outcome, count in [*services.adhoc.counts.items()]},
+    )
+    yield _histogram(
+        "stage_seconds",
+        "Time that a request spent in a stage.",
+        ("stage",),
+        {(stage,): histogram for stage, histogram in services.stages.histograms.items()},
+    )
+
+
+def _cache_metrics(services: Services) -> Iterator[Metric]:
+    texts, answers = services.pipeline.counts, services.ready.lookups
+    yield _counter(
+        "cache_lookups",
+        "Texts by whether their parse was there, and requests by whether their answer was.",
+        ("cache", "result"),
+        {
+            ("parses", "hit"): texts["reused"],
+            ("parses", "miss"): texts["parsed"],
+            ("answers", "hit"): answers["hit"],
+            ("answers", "miss"): answers["miss"],
+        },
+    )
+    yield _gauge("ready_bytes", "Memory of answers kept as bytes.", (), {(): services.ready.size})
+
+
+def _queue_metrics(services: Services) -> Iterator[Metric]:
+    pools = {(pool.model.name,): pool for pool in services.pools.running()}
+    queues = {labels: pool.queue for labels, pool in pools.items()}
+    yield _gauge(
+        "queued_texts",
+        "Texts that wait for a parser.",
+        ("parser",),
+        {labels: queue.texts for labels, queue in queues.items()},
+    )
+    yield _gauge(
+        "queued_words",
+        "Words in them, about.",
+        ("parser",),
+        {labels: queue.words for labels, queue in queues.items()},
+    )
+    yield _gauge(
+        "busy_workers",
+        "Parser processes that have a batch in hand.",
+        ("parser",),
+        {labels: pool.busy for labels, pool in pools.items()},
+    )
+
+
+def _worker_metrics(services: Services) -> Iterator[Metric]:
+    stats = {(name,): stats for name, stats in services.pools.stats.items()}
+    yield _histogram(
+        "batch_words",
+        "Words in a batch that a worker parsed.",
+        ("parser",),
+        {labels: counts.batch_words for labels, counts in stats.items()},
+    )
+    yield _histogram(
+        "batch_seconds",
+        "Time that a worker took for a batch.",
+        ("parser",),
+        {labels: counts.batch_seconds for labels, counts in stats.items()},
+    )
+    yield _counter(
+        "worker_restarts",
+        "Parser processes replaced, by reason.",
+        ("parser", "reason"),
+        {
+            (*labels, reason): counts.replaced[reason]
+            for labels, counts in stats.items()
+            for reason in get_args(Reason)
+        },
+    )
+    yield _counter(
+        "model_loads",
+        "Times that a model was loaded: first asked for, or again after it was unloaded.",
+        ("parser",),
+        {labels: counts.loads + counts.nursery_restarts for labels, counts in stats.items()},
+    )
+
+
+def _memory_metrics(pids: _Processes) -> Iterator[Metric]:
+    yield _gauge(
+        "resident_bytes",
+        "Resident memory of the service itself, and of its job workers together.",
+        ("process",),
+        {
+            ("service",): _resident_bytes([os.getpid()]),
+            ("jobs",): _resident_bytes(pids.jobs),
+        },
+    )
+    yield _gauge(
+        "parser_memory_bytes",
+        "Memory of a loaded model's processes, what they share counted once.",
+        ("parser",),
+        {(name,): shared_bytes(family) for name, family in pids.parsers.items()},
+    )
+
+
+def _job_metrics(services: Services) -> Iterator[Metric]:
+    """Nothing while the job tables do not answer; /health/ready says so."""
+    try:
+        census = services.jobs.census()
+    except (SQLAlchemyError, ParsebankError):
+        return
+    yield _gauge(
+        "jobs",
+        "Backfill jobs by state.",
+        ("state",),
+        {(state,): count for state, count in census.jobs.items()},
+    )
+    yield _gauge(
+        "shards",
+        "Shards that are not done, of jobs that were not cancelled.",
+        ("state",),
+        {
+            ("waiting",): census.shards_waiting,
+            ("running",): census.shards_running,
+            ("failed",): census.shards_failed,
+        },
+    )
+
+
+_QUICK: Final = (_text_metrics, _cache_metrics, _queue_metrics, _worker_metrics)
+
+
+def _resident_bytes(pids: Iterable[int]) -> int:
+    """Memory of processes together; one that has just ended counts nothing."""
+    total = 0
+    for pid in pids:
+        with suppress(psutil.Error):
+            total += psutil.Process(pid).memory_info().rss
+    return total
+
+
+def _gauge(name: str, text: str, labels: Labels, values: Mapping[Labels, float]) -> Metric:
+    family = GaugeMetricFamily(f"parsebank_{name}", text, labels=labels)
+    for given, value in values.items():
+        family.add_metric(given, value)
+    return family
+
+
+def _counter(name: str, text: str, labels: Labels, values: Mapping[Labels, float]) -> Metric:
+    family = CounterMetricFamily(f"parsebank_{name}", text, labels=labels)
+    for given, value in values.items():
+        family.add_metric(given, value)
+    return family
+
+
+def _histogram(name: str, text: str, labels: Labels, values: Mapping[Labels, Histogram]) -> Metric:
+    family = HistogramMetricFamily(f"parsebank_{name}", text, labels=labels)
+    for given, histogram in values.items():
+        uppers = [*map(str, histogram.bounds), "+Inf"]
+        buckets = [*zip(uppers, accumulate(histogram.counts), strict=True)]
+        family.add_metric(given, buckets, sum_value=histogram.total)
+    return family

@@ -10,6 +10,17 @@ from typing import Final
 
 _PR_SET_PDEATHSIG: Final = 1
 
+_ONE_OF_MANY: Final = {
+    "OPENBLAS_NUM_THREADS": "1",
+    # torch: one thread each, for there is a process per core; and OpenMP's threads would not
+    # survive the fork of a worker, which then waits for them for ever.
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    # torch.cuda.is_available() asks the driver's library without a CUDA context, which a process
+    # that is to fork must not have.
+    "PYTORCH_NVML_BASED_CUDA_CHECK": "1",
+}
+
 
 def python_command(module: str) -> list[str]:
     """Command line that runs one of our modules with this interpreter.
@@ -20,9 +31,18 @@ def python_command(module: str) -> list[str]:
 
 
 def python_environment(**settings: str) -> dict[str, str]:
-    """This process's environment, with its module path and single-threaded BLAS."""
+    """This process's environment, with its module path and what suits one of many processes."""
     path = os.pathsep.join(folder for folder in sys.path if folder)
-    return {**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1", **settings}
+    return {**os.environ, "PYTHONPATH": path, **_ONE_OF_MANY, **settings}
+
+
+def give_way(steps: int) -> None:
+    """Let processes that somebody waits for have the processor first.
+
+    Args:
+        steps: Of niceness. The service itself has none: it must answer while all cores parse.
+    """
+    os.nice(steps)
 
 
 def die_with(parent: int) -> None:

@@ -63,8 +63,8 @@ class ParseRequest(BaseModel):
     )
     token_labels: list[list[AnyText]] | None = Field(
         default=None,
-        description="With `tokens`: a label per token, such as B-PER. The answer has one per word: "
-        "of a token's later words, B- becomes I-.",
+        description="With `tokens`: a label per token, such as B-PER. The answer has "
+        "`word_labels`, one per word: over several words B- goes on as I-, S- as B- .. E-.",
     )
     deadline_seconds: float | None = Field(
         default=None,
@@ -108,7 +108,12 @@ class ParseRequest(BaseModel):
             policy=self.policy,
             matrices=tuple(dict.fromkeys(self.matrices)),
             store=self.store,
+            deadline_seconds=self.deadline_seconds,
+            token_labels=self._labels(),
         )
+
+    def _labels(self) -> tuple[tuple[str, ...], ...] | None:
+        return None if self.token_labels is None else tuple(map(tuple, self.token_labels))
 
     def _inputs(self) -> tuple[ParseInput, ...]:
         given = {"text": self.text, "texts": self.texts, "tokens": self.tokens}
@@ -169,6 +174,11 @@ class SentenceAnswer(BaseModel):
 
     start_char: int
     end_char: int
+    continues: bool = Field(
+        default=False,
+        description="Whether it goes on with a sentence that was cut before it for its length "
+        "(`long_sentences`); left out where it does not.",
+    )
     tokens: list[TokenAnswer]
     words: list[WordAnswer]
 
@@ -216,6 +226,15 @@ class ItemAnswer(BaseModel):
     cached: bool = Field(description="Whether the parse was there before.")
     text: str
     sentences: list[SentenceAnswer]
+    token_words: list[list[int]] | None = Field(
+        default=None,
+        description="With `tokens`: the words that share a character with each token, 0-based "
+        "through the whole text.",
+    )
+    word_labels: list[str | None] | None = Field(
+        default=None,
+        description="With `token_labels`: the label of each word; `null` for one without a token.",
+    )
     wordpieces: WordpiecesAnswer | None = None
     matrices: MatricesAnswer | None = None
 
@@ -238,14 +257,27 @@ class ModelAnswer(BaseModel):
     """A parser that may be asked for."""
 
     name: str
+    backend: str = Field(description="What runs it, such as `udpipe.v1`.")
     langs: list[str] = Field(description="ISO codes; empty if nobody knows.")
-    fingerprint: str | None = Field(description="`null` if the file is damaged; see `problem`.")
-    size_bytes: int
-    loaded: bool
+    default_for: list[str] = Field(
+        description="Those of its languages for which it answers requests that name no parser."
+    )
     treebank: str | None = None
+    version: str | None = Field(default=None, description="Release of the model or treebank.")
     licence: str | None = None
-    sha256: str | None = None
-    problem: str | None = None
+    size_bytes: int = Field(description="Of all its files; 0 if one is missing.")
+    sha256: str | None = Field(
+        default=None, description="Of its file; of several, that of their names and checksums."
+    )
+    fingerprint: str | None = Field(description="`null` if it cannot be used; see `problem`.")
+    loaded: bool
+    workers: int = Field(default=0, description="Parser processes that are loaded.")
+    memory_mb: float | None = Field(
+        default=None, description="What its processes take, shared memory counted once."
+    )
+    problem: str | None = Field(
+        default=None, description="Why it cannot be used: damaged, or an extra is missing."
+    )
 
 
 class InfoAnswer(BaseModel):
@@ -261,7 +293,9 @@ class InfoAnswer(BaseModel):
     policies: list[str]
     matrices: list[str]
     formats: list[str]
-    limits: dict[str, int | float]
+    limits: dict[str, int | float | str | None] = Field(
+        description="Settings in force; `rate_limit` is `null` where there is none."
+    )
 
 
 class HealthAnswer(BaseModel):

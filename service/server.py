@@ -1,48 +1,216 @@
-"""Run the app under uvicorn."""
+"""Run the app under uvicorn: bind, serve, and stop without losing what was accepted."""
 
 from __future__ import annotations
 
+import errno
+import gc
 import ipaddress
+import os
+import resource
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import Final
 
+import structlog
 import uvicorn
+from fastapi import FastAPI
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.app import create_app
-from service.logs import configure_logging
+from service.jobs.orders import GRACE_SECONDS
+from service.logs import own_process
 from service.settings import Settings
-from syntax.errors import SpecError
+from syntax.errors import ParsebankError, SpecError
+
+KEEP_ALIVE_SECONDS: Final = 75
+"""Longer than proxies keep idle connections (nginx: 60), so that it is never ours that closes one
+which a proxy has just chosen."""
+
+SWITCH_SECONDS: Final = 0.0005
+"""How long a thread that computes may keep the event loop waiting. Python's own 5 ms would be all
+that /health/live may take, before the loop has done anything."""
+
+_MARGIN_SECONDS: Final = 10.0
+_MOST_FILES: Final = 65_536
+
+_log = structlog.get_logger("parsebank.server")
 
 
 def run_server(settings: Settings) -> None:
-    """Serve until interrupted.
+    """Serve until told to stop.
 
     Raises:
-        SpecError: The address is public and `allow_remote` is not set.
+        SpecError: The address is public without keys, or taken, or a setting cannot be used.
+        ParsebankError, OSError: The store, or the job database, cannot be opened.
     """
     check_bind(settings)
-    configure_logging(settings.log_level)
-    uvicorn.run(
-        create_app(settings),
-        host=settings.host,
-        port=settings.port,
-        log_level=settings.log_level,
-        access_log=settings.log_level == "debug",
-        timeout_graceful_shutdown=10,
-    )
+    app = create_app(settings)
+    with _bound(settings.host, settings.port) as sockets:
+        own_process(settings.log_level, settings.log_format)
+        sys.setswitchinterval(SWITCH_SECONDS)
+        _allow_many_connections()
+        server = Server(app, settings)
+        try:
+            server.run(sockets)
+        except SystemExit:
+            if server.fault is not None:
+                raise server.fault from None
+            raise
+
+
+class Server(uvicorn.Server):
+    """uvicorn's server with our way to stop.
+
+    The first SIGTERM or SIGINT: no new connections, not ready any more, and what was accepted is
+    answered for at most ``shutdown_seconds``; then job workers give their shards back, and what
+    waits for a commit is committed. The exit status is 0. A second signal ends it at once.
+    """
+
+    def __init__(self, app: FastAPI, settings: Settings) -> None:
+        super().__init__(_configuration(self._started, settings))
+        self.fault: ParsebankError | OSError | None = None
+        self._fastapi = app
+        self._settings = settings
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, and say where."""
+        await super().startup(sockets)
+        # What is there by now stays; going through it again would pause every request in sight.
+        gc.collect()
+        gc.freeze()
+        for bound in sockets or []:
+            keys = self._settings.keys_file is not None
+            _log.info(
+                "listening", url=_url(bound), pid=os.getpid(), keys=keys, **_engines(self.config)
+            )
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Finish what was accepted, and stop."""
+        _log.info("stopping", requests=len(self.server_state.tasks))
+        services = getattr(self._fastapi.state, "services", None)
+        if services is not None:
+            services.stopping.set()
+        watchdog = self._watchdog()
+        await super().shutdown(sockets)
+        watchdog.cancel()
+        _log.info("stopped")
+
+    async def _started(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """The app; if it cannot start, `fault` says why, instead of a trace in the log."""
+        if scope["type"] != "lifespan":
+            await self._fastapi(scope, receive, send)
+            return
+        try:
+            await self._fastapi(scope, receive, _without_trace(send))
+        except (ParsebankError, OSError) as error:
+            self.fault = error
+            raise
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - uvicorn's
+        """Stop; at once if that was asked for before."""
+        if self.should_exit:
+            _end("told to stop twice", 128 + sig)
+        self.should_exit = True
+
+    def _watchdog(self) -> threading.Timer:
+        """Ends the process if something hangs; its helpers end with it."""
+        seconds = self._settings.shutdown_seconds + GRACE_SECONDS + _MARGIN_SECONDS
+        timer = threading.Timer(seconds, _end, ("stopping took too long", 1))
+        timer.daemon = True
+        timer.start()
+        return timer
 
 
 def check_bind(settings: Settings) -> None:
-    """Refuse a public address unless it is allowed on purpose.
+    """Refuse a public address unless there are keys, or it is allowed on purpose.
 
     Raises:
         SpecError: See above.
     """
-    if not settings.allow_remote and not _is_loopback(settings.host):
+    guarded = settings.keys_file is not None or settings.allow_remote
+    if not guarded and not _is_loopback(settings.host):
         raise SpecError(
-            f"{settings.host} is reachable from other machines, and the service has no API keys: "
-            "whoever reaches it can read and write the store. Bind 127.0.0.1, or pass "
-            "--allow-remote (PARSEBANK_ALLOW_REMOTE=true) behind a proxy with authentication",
+            f"{settings.host} is reachable from other machines, and whoever reaches it can read "
+            "and write the store. Ask for keys (`parsebank keys add NAME --keys-file keys.json`, "
+            "then --keys-file keys.json, PARSEBANK_KEYS_FILE), or pass --allow-remote "
+            "(PARSEBANK_ALLOW_REMOTE=true) behind a proxy with authentication, or bind 127.0.0.1",
             host=settings.host,
         )
+
+
+def _without_trace(send: Send) -> Send:
+    async def brief(message: Message) -> None:
+        await send({**message, "message": ""} if message["type"].endswith(".failed") else message)
+
+    return brief
+
+
+def _configuration(app: ASGIApp, settings: Settings) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        interface="asgi3",
+        loop="uvloop",
+        http="httptools",
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        log_level="debug" if settings.log_level == "debug" else "warning",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=max(1, round(settings.shutdown_seconds)),
+    )
+
+
+def _engines(config: uvicorn.Config) -> dict[str, str]:
+    """The event loop and the HTTP parser in use, for the log."""
+    return {"loop": str(config.loop), "http": str(config.http)}
+
+
+@contextmanager
+def _bound(host: str, port: int) -> Iterator[list[socket.socket]]:
+    """Sockets on all addresses of a name, before anything else is opened.
+
+    Raises:
+        SpecError: The port is taken, or the address is not this machine's.
+    """
+    try:
+        sockets = [*_sockets(host, port)]
+    except OSError as error:
+        raise SpecError(f"cannot listen on {host}:{port}: {_reason(error)}") from None
+    try:
+        yield sockets
+    finally:
+        for bound in sockets:
+            bound.close()
+
+
+def _sockets(host: str, port: int) -> Iterator[socket.socket]:
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    for number, (family, _, _, _, address) in enumerate(found):
+        try:
+            yield socket.create_server(address[:2], family=family, backlog=2048)
+        except OSError as error:
+            # A name may have an IPv6 address where there is no IPv6; one address must do.
+            is_last = number == len(found) - 1
+            if error.errno not in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT) or is_last:
+                raise
+
+
+def _reason(error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return "another program listens there; choose another --port, or end that program"
+    return str(error.strerror or error)
+
+
+def _url(bound: socket.socket) -> str:
+    host, port = bound.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def _is_loopback(host: str) -> bool:
@@ -50,3 +218,17 @@ def _is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def _allow_many_connections() -> None:
+    """Each connection is a file, of which many systems allow a thousand unless asked for more."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = _MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, _MOST_FILES)
+    if soft < most:
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
+def _end(why: str, status: int) -> None:
+    _log.error("ended at once", why=why)
+    os._exit(status)

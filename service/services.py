@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
 from typing import Annotated
 
 from fastapi import Depends, Request
 
 from featurestore import FeatureStore, open_store
 from service.jobs import JobManager
-from service.pipeline import FeaturePipeline
+from service.pipeline import AdhocDataset, FeatureAssembler, FeaturePipeline
+from service.pipeline.ready import ReadyAnswers
 from service.settings import Settings
+from service.timing import Stages
 from service.workers.pools import WorkerPools
 
 
@@ -25,14 +28,25 @@ class Services:
         store: Parses and features.
         pools: Parser processes of the interactive routes.
         pipeline: From texts to features.
+        assembler: From segments to what a trainer would see.
+        adhoc: The dataset of what was asked for.
+        ready: Whole answers, for requests that come again.
         jobs: Backfill jobs.
+        stages: How long the stages of requests take.
+        stopping: Set when the service has been told to stop: streams without an end of their own
+            end, and the service is no longer ready.
     """
 
     settings: Settings
     store: FeatureStore
     pools: WorkerPools
     pipeline: FeaturePipeline
+    assembler: FeatureAssembler
+    adhoc: AdhocDataset
+    ready: ReadyAnswers
     jobs: JobManager
+    stages: Stages = field(default_factory=Stages)
+    stopping: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 @asynccontextmanager
@@ -43,19 +57,33 @@ async def running_services(settings: Settings) -> AsyncIterator[Services]:
         buffer_seconds=settings.commit_seconds,
         refresh_seconds=settings.refresh_seconds,
     ) as store:
-        pools = WorkerPools(settings)
+        stages = Stages()
+        pools = WorkerPools(settings, stages)
+        adhoc = AdhocDataset(store, settings.commit_seconds)
+        pipeline = FeaturePipeline(settings, store, pools, adhoc, stages)
+        ready = ReadyAnswers(settings, pipeline.parsers, pipeline.tokenizers)
+        assembler = FeatureAssembler(settings, store, pipeline, adhoc)
         jobs = JobManager(settings, store)
         await jobs.start()
         try:
-            yield Services(settings, store, pools, FeaturePipeline(settings, store, pools), jobs)
+            yield Services(settings, store, pools, pipeline, assembler, adhoc, ready, jobs, stages)
         finally:
-            await jobs.stop()
-            await pools.stop()
+            # Whatever fails, the next is stopped all the same.
+            async with AsyncExitStack() as stack:
+                stack.push_async_callback(asyncio.to_thread, adhoc.close)
+                stack.push_async_callback(jobs.stop)
+                await pools.drain(settings.shutdown_seconds)
 
 
-def _services(request: Request) -> Services:
+def services_of(request: Request) -> Services:
+    """The services of the app that a request came to."""
     services: Services = request.app.state.services
     return services
+
+
+async def _services(request: Request) -> Services:
+    # A plain function would be called in a thread.
+    return services_of(request)
 
 
 UsesServices = Annotated[Services, Depends(_services)]

@@ -6,8 +6,10 @@ import os
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from syntax.errors import SpecError
 
 _MIB = 1024 * 1024
 
@@ -27,20 +29,22 @@ class Settings(BaseSettings):
 
     store: str = Field(
         default="./parsebank-data",
-        description="Where parses and features are kept: a folder, or s3://bucket/prefix. One "
-        "service per local folder; several may share a bucket.",
+        description="Where parses and features are kept: a folder, or s3://bucket/prefix. Several "
+        "services may share it; on a folder only if they share their jobs too (`jobs_url`).",
     )
     state_dir: Path = Field(
         default_factory=lambda fields: _default_state_dir(fields),
-        description="Local folder of job state (SQLite) and staged uploads. Must survive "
-        "restarts, or acknowledged jobs are lost. Default: `state` inside a local store.",
+        description="Folder of the job tables (SQLite, unless `jobs_url` is set) and of staged "
+        "uploads. Must survive restarts, or acknowledged jobs are lost. On a local disk; with "
+        "`jobs_url` it may be, and for several replicas must be, a shared one. Default: `state` "
+        "inside a local store.",
     )
     commit_seconds: float = Field(
         default=1.0,
         gt=0,
-        description="New parses are committed in groups of this age. A crash loses at most the "
-        "parses of this time, which only costs parsing them again; shorter means more and "
-        "smaller files.",
+        description="New parses, and rows of the dataset `adhoc`, are committed in groups of this "
+        "age. A crash loses at most those of this time, which only costs parsing them again; "
+        "shorter means more and smaller files.",
     )
     refresh_seconds: float = Field(
         default=1.0,
@@ -50,13 +54,18 @@ class Settings(BaseSettings):
     )
     models_dir: Path | None = Field(
         default=None,
-        description="Folder of further models (`*.udpipe`, each with an optional card "
-        "`<name>.json`). Read again when a file comes or goes; its models come before the "
-        "bundled ones.",
+        description="Folder of further models, searched with its direct sub-folders, at every "
+        "request; its models come before the bundled ones. `parsebank models pull` fills it.",
+    )
+    models_url: str | None = Field(
+        default=None,
+        description="Where `parsebank models pull` fetches from: URL or path of a copied models "
+        "folder. Default: the archives of UDPipe's and Stanza's authors.",
     )
     offline: bool = Field(
         default=False,
-        description="Never fetch a model; `parsebank models pull` then is an error.",
+        description="Never fetch a model from the network; `parsebank models pull` then only "
+        "takes folders.",
     )
     device: Literal["auto", "cpu", "cuda"] = Field(
         default="auto",
@@ -89,7 +98,7 @@ class Settings(BaseSettings):
     keys_file: Path | None = Field(
         default=None,
         description="File of hashed API keys (`parsebank keys add NAME`). With it every request "
-        "but the health checks needs a key. Read again when it changes.",
+        "but for the health checks and the documentation needs a key. Read again when it changes.",
     )
     rate_limit: str | None = Field(
         default=None,
@@ -121,8 +130,9 @@ class Settings(BaseSettings):
     )
     jobs_url: str | None = Field(
         default=None,
-        description="SQLAlchemy URL of the job tables, such as postgresql+pg8000://user@host/db "
-        "for replicas on several hosts. Default: the SQLite file jobs.sqlite in `state_dir`.",
+        description="Database of the job tables, as postgresql://user:password@host:5432/db: "
+        "needed by several replicas, which then share their jobs; `state_dir` must be one folder "
+        "that all of them see. Default: the SQLite file jobs.sqlite in `state_dir`.",
     )
     job_lease_seconds: float = Field(
         default=60.0,
@@ -132,6 +142,12 @@ class Settings(BaseSettings):
     )
     job_max_tries: int = Field(
         default=5, ge=1, description="Workers that may die on a shard before it counts as failed."
+    )
+    job_retry_days: float = Field(
+        default=7.0,
+        ge=0,
+        description="How long the upload of a failed job is kept on the disk, so that its failed "
+        "shards can be run again.",
     )
     job_idle_seconds: float = Field(
         default=30.0,
@@ -151,8 +167,9 @@ class Settings(BaseSettings):
     model_memory_mb: int = Field(
         default=4_096,
         ge=1,
-        description="Memory that loaded models and their workers may take together; the model "
-        "unused for longest is unloaded first. The one in use may exceed it alone.",
+        description="Memory that loaded models and their workers may take together when one more "
+        "is loaded; the models unused for longest are unloaded to make room. One may exceed it "
+        "alone.",
     )
     worker_max_texts: int = Field(
         default=100_000,
@@ -163,7 +180,8 @@ class Settings(BaseSettings):
     worker_max_growth_mb: int = Field(
         default=512,
         ge=1,
-        description="A parser process that has grown by so much since it started is replaced.",
+        description="A parser process that has grown by so much since its first batch is "
+        "replaced, between two batches; a job worker since its first shard, between two shards.",
     )
 
     max_body_bytes: int = Field(
@@ -172,15 +190,19 @@ class Settings(BaseSettings):
         description="Largest request body of the interactive routes; 413 beyond. Backfill "
         "uploads are streamed to disk and have no such limit.",
     )
-    max_items: int = Field(default=1_000, ge=1, description="Texts in one /parse request.")
+    max_items: int = Field(
+        default=1_000,
+        ge=1,
+        description="Texts in one /parse request, segments in one /features request.",
+    )
     max_chars_per_text: int = Field(
         default=200_000, ge=1, description="Longest text, in Unicode code points."
     )
     max_words_per_sentence: int = Field(
         default=1_000,
         ge=1,
-        description="Longest sentence, in words. Parsers are quadratic: 1,000 words take half a "
-        "second, 4,000 take eight.",
+        description="Longest sentence, in words. Parsers are quadratic: 1,000 words take UDPipe "
+        "half a second, 4,000 eight; they take Stanza six seconds and more.",
     )
     max_matrix_pieces: int = Field(
         default=1_024,
@@ -192,17 +214,25 @@ class Settings(BaseSettings):
         ge=1,
         description="Matrix cells in one answer (4 million are about 10 MB of JSON).",
     )
+    max_packed_matrix_mb: int = Field(
+        default=64,
+        ge=0,
+        description="Memory for the matrices of one Arrow answer, a byte per cell. They are "
+        "answered for texts of up to 4,096 pieces, whatever `max_matrix_pieces` says.",
+    )
     max_queued_words: int = Field(
         default=700_000,
         ge=1,
-        description="Words waiting for one model's workers; 429 beyond. Larger than what "
-        "the workers parse within the deadline only turns 429 into 504.",
+        description="Words waiting for one model's workers; 429 beyond, and 422 for a request "
+        "that has more by itself. Larger than what the workers parse within the deadline only "
+        "turns 429 into `deadline`.",
     )
     batch_words: int = Field(
         default=350,
         ge=1,
         description="Words handed to a worker at once: enough to hide the round trip "
-        "(40 ms of parsing), little enough to spread a request over the workers.",
+        "(40 ms of parsing), little enough to spread a request over the workers. Requests take "
+        "turns of so many words.",
     )
     batch_wait_seconds: float = Field(
         default=0.0,
@@ -245,6 +275,19 @@ class Settings(BaseSettings):
     def is_local_store(self) -> bool:
         """Whether the store is a folder on this machine."""
         return "://" not in self.store
+
+
+def read_settings(**given: Any) -> Settings:
+    """Settings from the environment, overridden by what was given and is not `None`.
+
+    Raises:
+        SpecError: A value is not as its field describes.
+    """
+    try:
+        return Settings(**{name: value for name, value in given.items() if value is not None})
+    except ValidationError as error:
+        faults = [f"{'.'.join(map(str, f['loc']))}: {f['msg']}" for f in error.errors()]
+        raise SpecError(f"the settings are wrong: {'; '.join(faults)}") from None
 
 
 def _cores() -> int:

@@ -87,6 +87,15 @@ def bundled_tokenizers() -> dict[str, Path]:
     return {path.parent.name: path.parent for path in sorted(folder.glob("*/tokenizer.json"))}
 
 
+def lasting_name(name_or_path: str) -> str:
+    """A tokenizer's folder as a path that means the same to another process; else the name."""
+    try:
+        path = Path(name_or_path).expanduser()
+        return str(path.resolve()) if path.is_dir() else name_or_path
+    except (ValueError, RuntimeError, OSError):
+        return name_or_path
+
+
 def _load_backend(name: str, timeout: float) -> tuple[Any, dict[str, str]]:
     """The Rust tokenizer and the names of its special tokens by role (``pad_token``...)."""
     folder = bundled_tokenizers().get(name) or _local_folder(name)

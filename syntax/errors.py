@@ -6,23 +6,26 @@
     |-- InputError (ValueError)            what came cannot be used as it is
     |   |-- TextError                      a text or its tokens
     |   |   |-- EmptyTextError, InvalidCharacterError, TextTooLongError
-    |   |   |-- EmptyTokenError, SentenceTooLongError, NoSentenceError
+    |   |   |-- EmptyTokenError, SentenceTooLongError, NoSentenceError, UnparsableTextError
     |   |-- TreeError                      heads that do not form one tree
     |   |   |-- EmptyTreeError, NoRootError, MultipleRootsError
     |   |   |-- CycleError, HeadOutOfRangeError, MissingHeadError
     |   |-- ConlluError                    a malformed CoNLL-U file, with its line
     |   |-- ExampleError                   a benchmark example that its reader rejects
     |   |-- SpecError                      a request, dataset or recipe that contradicts itself
+    |   |-- RequestEntityTooLargeError     a request body over the limit
     |-- UnknownNameError (LookupError)     a name that no registry, folder or table holds
     |   |-- UnknownParserError, UnknownLanguageError, UnknownTokenizerError
-    |   |-- UnknownDatasetError, UnknownJobError, UnknownKeyError
+    |   |-- UnknownDatasetError, UnknownJobError, UnknownKeyError, UnknownModelError
     |-- WorkError (RuntimeError)           the work could not be done this time
     |   |-- DeadlineError, WorkerDiedError, OverloadedError, ModelLoadError, DownloadError
+    |   |-- NotReadyError                  the service would not succeed now
     |   |-- ConflictError                  what is there stands against it
+    |   |   |-- UploadGoneError
     |-- AccessError (PermissionError)      the caller may not, or not now
     |   |-- UnauthorizedError, RateLimitError
     |-- StoreError (RuntimeError)          the feature store
-    |   |-- StoreFormatError, StoreBusyError
+    |   |-- StoreFormatError, StoreBusyError, DiskError
     |-- MissingExtraError (ImportError)    an optional dependency is not installed
 
 ``error_type`` is the stable name that HTTP answers, drop reports and job tables carry; it is
@@ -102,6 +105,10 @@ class NoSentenceError(TextError):
     """The parser found no word in the text."""
 
 
+class UnparsableTextError(TextError):
+    """The parser's library failed on this text, which it should not."""
+
+
 class TreeError(InputError):
     """The heads of a sentence do not form one tree."""
 
@@ -142,6 +149,10 @@ class SpecError(InputError):
     """A request, dataset specification or recipe that contradicts itself."""
 
 
+class RequestEntityTooLargeError(InputError):
+    """The body of a request has more bytes than the service reads."""
+
+
 class UnknownNameError(ParsebankError, LookupError):
     """A name that nothing answers to; the message lists the known ones."""
 
@@ -164,6 +175,10 @@ class UnknownDatasetError(UnknownNameError):
 
 class UnknownJobError(UnknownNameError):
     """No such job."""
+
+
+class UnknownModelError(UnknownNameError):
+    """No model under this name to look at, load or unload."""
 
 
 class UnknownKeyError(UnknownNameError):
@@ -194,8 +209,16 @@ class DownloadError(WorkError):
     """A file could not be fetched, or is not the one that was expected."""
 
 
+class NotReadyError(WorkError):
+    """A parse would not succeed now; ``detail['checks']`` says which part is out of order."""
+
+
 class ConflictError(WorkError):
     """What is asked for contradicts the state of the thing: a busy model, a job that goes on."""
+
+
+class UploadGoneError(ConflictError):
+    """The uploaded examples of a failed job are no longer kept."""
 
 
 class AccessError(ParsebankError, PermissionError):
@@ -220,6 +243,10 @@ class StoreFormatError(StoreError):
 
 class StoreBusyError(StoreError):
     """Other writers kept winning the commit; nothing was written."""
+
+
+class DiskError(StoreError):
+    """A disk is full, or takes nothing for another reason."""
 
 
 class MissingExtraError(ParsebankError, ImportError):

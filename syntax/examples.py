@@ -8,11 +8,12 @@ from typing import Literal
 
 from syntax.errors import SpecError
 
-Mode = Literal["raw", "sentence", "pretokenized", "gold"]
+Mode = Literal["raw", "sentence", "pretokenized", "retokenize", "gold"]
 """How a segment is to be read.
 
 ``raw``: the parser splits sentences and words; ``sentence``: one sentence, the parser splits
-words; ``pretokenized``: the given tokens are the words; ``gold``: the CoNLL-U carries its trees.
+words; ``pretokenized``: the given tokens are the words; ``retokenize``: the given tokens are one
+sentence, in which the parser finds words of its own; ``gold``: the CoNLL-U carries its trees.
 """
 
 LabelKind = Literal["class", "float", "string"]
@@ -24,7 +25,7 @@ class Segment:
 
     Attributes:
         text: Running text (modes ``raw`` and ``sentence``).
-        tokens: Tokens of one sentence (mode ``pretokenized``).
+        tokens: Tokens of one sentence (modes ``pretokenized`` and ``retokenize``).
         conllu: One or more CoNLL-U sentences (mode ``gold``).
 
     Raises:
@@ -39,6 +40,13 @@ class Segment:
         given = [form for form in (self.text, self.tokens, self.conllu) if form is not None]
         if len(given) != 1:
             raise SpecError(f"a segment needs one of text, tokens and conllu; {len(given)} came")
+
+    @property
+    def characters(self) -> int:
+        """Length in code points, the spaces between tokens included."""
+        if self.tokens is not None:
+            return sum(map(len, self.tokens)) + max(len(self.tokens) - 1, 0)
+        return len(self.text if self.text is not None else self.conllu or "")
 
 
 @dataclass(frozen=True, slots=True)

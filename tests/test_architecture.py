@@ -26,10 +26,10 @@ THIRD_PARTY = {
     "service": {
         *("numpy", "pyarrow", "fastapi", "starlette", "pydantic", "pydantic_settings", "uvicorn"),
         *("tokenizers", "transformers", "ufal", "stanza", "sqlalchemy", "structlog"),
-        "prometheus_fastapi_instrumentator",
         "prometheus_client",
         "huggingface_hub",
-        *("torch", "psutil", "limits", "starlette_compress"),
+        *("torch", "psutil", "limits", "starlette_compress", "zstandard", "httpx"),
+        "python_multipart",
     },
     "trainer": {"numpy", "torch", "transformers", "accelerate", "safetensors", "rich"},
 }

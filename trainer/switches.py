@@ -8,11 +8,10 @@ nothing to compare, have no switch; docs/trainer.md lists them too.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias, get_args
+from typing import Final, get_args
 
 from syntax.errors import SpecError
-
-Variant: TypeAlias = Literal["as_published", "as_released"]
+from syntax.variant import Variant as Variant  # recipes and models know it from here
 
 
 @dataclass(frozen=True, slots=True)

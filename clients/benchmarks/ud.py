@@ -83,11 +83,16 @@ def _raw(_: str, sentence: Sentence) -> Segment:
     return Segment(text=sentence.text)
 
 
+def _tokens(_: str, sentence: Sentence) -> Segment:
+    return Segment(tokens=tuple(token.form for token in sentence.tokens))
+
+
 _SEGMENTS: Final[dict[Mode, Callable[[str, Sentence], Segment]]] = {
     "gold": lambda conllu, _: Segment(conllu=conllu),
     "raw": _raw,
     "sentence": _raw,
-    "pretokenized": lambda _, sentence: Segment(tokens=tuple(t.form for t in sentence.tokens)),
+    "pretokenized": _tokens,
+    "retokenize": _tokens,
 }
 
 UD: Final = BENCHMARKS.add(

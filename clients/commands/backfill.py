@@ -27,8 +27,17 @@ def backfill(
         str | None, typer.Option(help="Name or path of a tokenizer; else the service's own.")
     ] = None,
     mode: Annotated[
-        str | None, typer.Option(help="raw, sentence, pretokenized or gold; else the usual one.")
+        str | None,
+        typer.Option(
+            help="raw, sentence, pretokenized, retokenize or gold; else the benchmark's usual one."
+        ),
     ] = None,
+    split_long: Annotated[
+        bool,
+        typer.Option(
+            "--split-long", help="Cut sentences over the service's limit; else drop the example."
+        ),
+    ] = False,
     name: Annotated[
         str | None, typer.Option(help="Dataset in the store; else the benchmark's name.")
     ] = None,
@@ -57,6 +66,7 @@ def backfill(
             tokenizer=tokenizer,
             parser=parser,
             matrices=matrices,
+            long_sentences="split" if split_long else None,
         )
         job = watcher.watch(client, job)
     account(job, watcher.seconds)

@@ -26,6 +26,8 @@ def connect(url: str | None, store: str | None, **settings: Any) -> Client:
     Without either, the address is that in ``PARSEBANK_URL``; without that too, the service runs
     in this process on its own default store.
 
+    A running service is shown the key in ``PARSEBANK_API_KEY`` (or ``--api-key``), if there is one.
+
     Args:
         url: Address of a running service.
         store: Folder of a store.
@@ -35,12 +37,13 @@ def connect(url: str | None, store: str | None, **settings: Any) -> Client:
         BadParameter: Both were given.
     """
     from clients.client import Client
+    from clients.session import API_KEY
 
     if url and store:
         raise typer.BadParameter("give --url or --store, not both")
     address = url or (None if store else os.environ.get("PARSEBANK_URL"))
     if address:
-        return Client(address)
+        return Client(address, api_key=os.environ.get(API_KEY))
     # Of a service in this process, the user wants answers and warnings only.
     level = os.environ.get("PARSEBANK_LOG_LEVEL", "warning")
     return Client.embedded(store, log_level=level, **settings)

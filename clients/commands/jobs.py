@@ -1,9 +1,10 @@
-"""``parsebank jobs``: look at backfill jobs and stop them."""
+"""``parsebank jobs``: look at backfill jobs, stop them, and try them again."""
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Annotated
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -12,21 +13,47 @@ from clients.commands.connect import StoreOption, UrlOption, connect
 
 if TYPE_CHECKING:
     from clients.client import Client
+    from clients.jobs import JobState
 
-jobs = typer.Typer(help="Look at backfill jobs and stop them.", no_args_is_help=True)
+jobs = typer.Typer(
+    help="Look at backfill jobs, stop them, and try them again.", no_args_is_help=True
+)
+
+
+class State(StrEnum):
+    """States of a job."""
+
+    queued = "queued"
+    running = "running"
+    done = "done"
+    failed = "failed"
+    cancelled = "cancelled"
+
 
 JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="Id of the job.")]
 
 
 @jobs.command("list")
-def list_jobs(url: UrlOption = None, store: StoreOption = None) -> None:
-    """The newest jobs, newest first."""
+def list_jobs(
+    state: Annotated[
+        list[State] | None, typer.Option(help="Only jobs in this state; may come repeatedly.")
+    ] = None,
+    dataset: Annotated[str | None, typer.Option(help="Only jobs for this dataset.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="At most so many.")] = 100,
+    before: Annotated[
+        str | None, typer.Option(help="Go on after this job, the last one of a page.")
+    ] = None,
+    url: UrlOption = None,
+    store: StoreOption = None,
+) -> None:
+    """Jobs, newest first."""
     from rich.console import Console
     from rich.table import Table
 
     table = Table("job", "state", "dataset", "split", "lang", "accounted", "dropped", "created")
     with _client(url, store) as client:
-        for job in client.jobs():
+        states = cast("list[JobState]", [one.value for one in state or ()])
+        for job in client.jobs(state=states or None, dataset=dataset, before=before, limit=limit):
             counts = job.counts
             table.add_row(
                 *(job.id, job.state, job.dataset, job.split, job.lang),
@@ -53,6 +80,15 @@ def cancel(job: JobArgument, url: UrlOption = None, store: StoreOption = None) -
 
     with _client(url, store) as client:
         account(client.cancel(job))
+
+
+@jobs.command()
+def retry(job: JobArgument, url: UrlOption = None, store: StoreOption = None) -> None:
+    """Run the failed shards of a failed job again; `watch` follows it."""
+    from clients.commands.progress import account
+
+    with _client(url, store) as client:
+        account(client.retry(job))
 
 
 @jobs.command()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -10,7 +12,8 @@ import typer
 from clients.commands.connect import StoreOption, UrlOption, connect
 
 if TYPE_CHECKING:
-    from clients.results import ParseResult
+    from clients.client import Client
+    from clients.results import ItemError, ParsedItem, ParseResult
 
 
 class Format(StrEnum):
@@ -20,6 +23,7 @@ class Format(StrEnum):
     table = "table"
     conllu = "conllu"
     json = "json"
+    ndjson = "ndjson"
 
 
 def parse(
@@ -28,7 +32,20 @@ def parse(
     parser: Annotated[str | None, typer.Option(help="Parser; else the language's own.")] = None,
     mode: Annotated[
         str | None,
-        typer.Option(help="raw, sentence, or pretokenized (words divided by spaces)."),
+        typer.Option(
+            help="raw or sentence; for tokens pretokenized (they are the words) or retokenize "
+            "(the parser finds words of its own, aligned to them)."
+        ),
+    ] = None,
+    tokens: Annotated[
+        bool, typer.Option("--tokens", help="The text is tokens divided by white space.")
+    ] = False,
+    tokens_file: Annotated[
+        Path | None,
+        typer.Option(
+            help="Instead of a text: a token a line, with a label behind a tab if you like; a "
+            "blank line ends a sentence."
+        ),
     ] = None,
     tokenizer: Annotated[
         str | None, typer.Option(help="Name or path of a tokenizer whose pieces to align.")
@@ -38,6 +55,9 @@ def parse(
         str, typer.Option(help="Any of distance,depth,ancestor, divided by commas.")
     ] = "",
     lines: Annotated[bool, typer.Option("--lines", help="Each line is a text of its own.")] = False,
+    split_long: Annotated[
+        bool, typer.Option("--split-long", help="Cut sentences over the service's limit.")
+    ] = False,
     form: Annotated[Format, typer.Option("--format", help="What to show.")] = Format.tree,
     url: UrlOption = None,
     store: StoreOption = None,
@@ -46,34 +66,24 @@ def parse(
 
     Exits with 1 when a text could not be parsed; the others are shown all the same.
     """
-    texts = _texts(text, lines=lines)
+    from clients.commands.inputs import read_texts, read_tokens
+
     options: dict[str, Any] = {"lang": lang, "parser": parser, "mode": mode}
     options |= {"tokenizer": tokenizer, "policy": policy, "matrices": _names(matrices)}
-    given = {name: value for name, value in options.items() if value}
-    if mode in ("pretokenized", "retokenize"):
-        given["tokens"] = [line.split() for line in texts]
+    options["long_sentences"] = "split" if split_long else None
+    if tokens_file is not None:
+        options |= read_tokens(tokens_file)
+    elif tokens or mode in ("pretokenized", "retokenize"):
+        options["tokens"] = [line.split() for line in read_texts(text, lines=lines)]
     else:
-        given["texts"] = texts
+        options["texts"] = read_texts(text, lines=lines)
+    given = {name: value for name, value in options.items() if value}
     # No backfill runs here, and one text needs one worker.
     with connect(url, store, job_workers=0, workers=1) as client:
-        _show(client.parse(**given), form)
-
-
-def _texts(text: str, *, lines: bool) -> list[str]:
-    given = _standard_input() if text == "-" else text
-    whole = given.removesuffix("\n")
-    return whole.split("\n") if lines else [whole]
-
-
-def _standard_input() -> str:
-    from syntax.errors import InvalidCharacterError
-
-    try:
-        return typer.get_binary_stream("stdin").read().decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise InvalidCharacterError(
-            f"byte {error.start} of standard input is not UTF-8; convert it first"
-        ) from None
+        if form is Format.ndjson:
+            _stream(client, given)
+        else:
+            _show(client.parse(**given), form)
 
 
 def _names(listed: str) -> list[str]:
@@ -82,10 +92,27 @@ def _names(listed: str) -> list[str]:
 
 def _show(result: ParseResult, form: Format) -> None:
     from clients.commands.rendering import RENDERERS
-    from clients.results import ItemError
 
     RENDERERS[form](result)
-    failures = [item for item in result if isinstance(item, ItemError)]
+    _exit(list(result))
+
+
+def _stream(client: Client, given: dict[str, Any]) -> None:
+    """A line per text, as soon as it is parsed."""
+    from clients.commands.rendering import show_line
+
+    items = []
+    for _, item in client.parse_iter(**given):
+        show_line(item)
+        items.append(item)
+    _exit(items)
+
+
+def _exit(items: Sequence[ParsedItem | ItemError]) -> None:
+    """Tell of the failures, if any, and end with 1."""
+    from clients.results import ItemError
+
+    failures = [item for item in items if isinstance(item, ItemError)]
     for failure in failures:
         typer.echo(f"Error: {failure.error_type}: {failure.message}", err=True)
     if failures:

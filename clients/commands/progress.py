@@ -91,8 +91,19 @@ def account(job: Job, seconds: float | None = None) -> None:
     """Print what became of every example of a job."""
     console = Console()
     console.print(account_table(job, seconds))
-    if job.error is not None:
-        console.print(f"{job.error.get('error_type')}: {job.error.get('message')}", markup=False)
+    for failure in failures(job):
+        console.print(failure, markup=False, soft_wrap=True)
+
+
+def failures(job: Job) -> list[str]:
+    """What went wrong, a line each: the failed shards, or the job's first error."""
+    if job.failed_shards:
+        return [
+            f"shard {shard.number}, tried {shard.tries} times: {shard.error_type}: {shard.message}"
+            for shard in job.failed_shards
+        ]
+    error = job.error
+    return [] if error is None else [f"{error.get('error_type')}: {error.get('message')}"]
 
 
 def account_table(job: Job, seconds: float | None = None) -> Table:

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from clients.results import ParsedItem, ParseResult, Wordpieces
+from clients.results import ItemError, ParsedItem, ParseResult, Wordpieces
 from syntax.conllu import format_conllu
 from syntax.sentence import Sentence, Word
 
@@ -41,6 +41,11 @@ def show_conllu(result: ParseResult) -> None:
 def show_json(result: ParseResult) -> None:
     """The service's answer."""
     typer.echo(json.dumps(result.json, ensure_ascii=False, indent=2))
+
+
+def show_line(item: ParsedItem | ItemError) -> None:
+    """One text of the service's answer, with its place in the request, on one line."""
+    typer.echo(json.dumps(item.json, ensure_ascii=False))
 
 
 RENDERERS: Final[Mapping[str, Callable[[ParseResult], None]]] = {

@@ -11,7 +11,7 @@ from featurestore.commands import reports, tables
 
 _COMMANDS: Final[tuple[Callable[..., None], ...]] = (
     *(tables.inspect, tables.datasets, tables.sql, tables.validate, tables.compact),
-    *(tables.pin, tables.unpin, tables.pins, tables.vacuum),
+    *(tables.pin, tables.unpin, tables.pins, tables.vacuum, tables.evict),
     *(reports.stats, reports.diff, reports.word_order, reports.export),
 )
 

@@ -1,4 +1,4 @@
-"""The tables: ``parsebank store inspect``, ``datasets``, ``sql``, ``validate``, ``compact``."""
+"""The tables: ``parsebank store inspect``, ``sql``, ``compact``, ``vacuum`` and their like."""
 
 from __future__ import annotations
 
@@ -163,3 +163,26 @@ def vacuum(
     with open_store(store) as opened:
         found = vacuum_store(opened, older_than, dry_run)
     print_rows([table.to_json() for table in found], as_json)
+
+
+def evict(
+    store: Where = DEFAULT_STORE,
+    max_gb: Annotated[
+        float | None, typer.Option("--max-gb", min=0.0, help="Bound in 10^9 bytes.")
+    ] = None,
+    max_bytes: Annotated[
+        int | None, typer.Option("--max-bytes", min=0, help="The same in bytes.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Delete the oldest parses that no example needs, until they are within a bound."""
+    from featurestore.evict import evict_parses
+    from featurestore.store import open_store
+
+    if (max_gb is None) == (max_bytes is None):
+        raise typer.BadParameter("give --max-gb or --max-bytes, one of them")
+    bound = max_bytes if max_bytes is not None else round((max_gb or 0.0) * 1e9)
+    with open_store(store) as opened:
+        found = evict_parses(opened, bound, dry_run)
+    print_rows([found.to_json()], as_json)

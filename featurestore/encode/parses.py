@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator, Sequence
 from itertools import chain, pairwise
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -16,6 +16,9 @@ from syntax.errors import InputError, InvalidCharacterError
 from syntax.parse import Parse
 
 _PLAIN = ("key", "lang", "parser", "mode")
+
+_FEW: Final = 4
+"""Rows that Arrow converts faster one by one."""
 
 
 def check_record(record: ParseRecord) -> None:
@@ -96,7 +99,10 @@ def _parses(table: pa.Table) -> Iterator[Parse]:
 
 
 def _row_lists(column: pa.ChunkedArray) -> list[list[Any]]:
-    """The rows of a ``list<>`` column; one flat conversion is far cheaper than one per row."""
+    """The rows of a ``list<>`` column; of many, one flat conversion is far cheaper."""
+    if len(column) <= _FEW:
+        rows: list[list[Any]] = column.to_pylist()
+        return rows
     offsets, values = list_parts(column)
     if pa.types.is_string(values.type):
         flat = shared_strings(values.dictionary_encode())

@@ -13,6 +13,7 @@ from featurestore.stream.options import STORED, StreamOptions
 from featurestore.stream.order import EpochOrder, epoch_order
 from featurestore.stream.prefetch import Prefetched
 from featurestore.stream.reader import Window
+from featurestore.stream.samples import draw_samples, marked_examples
 from featurestore.stream.stored import check_stored, stored_matrices
 from featurestore.stream.turns import Rounds, Turn
 from featurestore.streamed import StreamedDataset
@@ -26,7 +27,8 @@ class FeatureStream(Iterator[Batch]):
     """Batches of one epoch; an iterator that holds a position.
 
     Each batch has the arrays of `syntax.assembly.assemble_batch`, ``example_id`` (a list), and
-    each label column by its name.
+    each label column by its name. Where examples become several sequences, all those of an
+    example are in one batch, each with the example's id and labels.
 
     Args:
         data: The dataset.
@@ -43,7 +45,7 @@ class FeatureStream(Iterator[Batch]):
     def __init__(self, data: StreamedDataset, options: StreamOptions) -> None:
         self.data = data
         self.options = options
-        self._assembly = options.assembly
+        self._assembly = options.assembly(data.card.fields)
         if options.matrices == STORED:
             check_stored(options)
         self._order: EpochOrder | None = None
@@ -123,7 +125,7 @@ class FeatureStream(Iterator[Batch]):
     def _batches(self, consumed: int) -> Iterator[tuple[int, Batch]]:
         """Each batch from a position on, with the position after it."""
         order = self._epoch_order()
-        reader = self.data.open_reader(self.options.matrices == STORED)
+        reader = self.data.open_reader(self.options.matrices == STORED, self.options.reads_offsets)
         ring = _Ring(self.options)
         for _, group in groupby(self._turns(consumed), key=lambda turn: order.pool_of(turn.start)):
             turns = list(group)
@@ -154,11 +156,23 @@ class FeatureStream(Iterator[Batch]):
 
     def _assemble(self, window: Window, out: BatchBuffers | None) -> Batch:
         special = self.data.special_tokens
-        batch = assemble_batch(window.examples, special, self._assembly, out)
+        examples = marked_examples(window, self.options)
+        batch = assemble_batch(examples, special, self._assembly, out)
         if self.options.matrices == STORED:
             kept = (batch["segment_ids"], batch["lengths"])
             batch.update(stored_matrices(window, special, self.options, *kept))
-        return {**batch, "example_id": window.example_ids, **window.labels}
+        named = {"example_id": window.example_ids, **window.labels}
+        rows = batch.get("example_index")
+        whole: Batch = {**batch, **(named if rows is None else _repeated(named, rows))}
+        return {**whole, **draw_samples(whole, self.options)}
+
+
+def _repeated(named: dict[str, Any], rows: NDArray[np.int32]) -> dict[str, Any]:
+    """What is said of examples, for each of their sequences."""
+    return {
+        name: [values[row] for row in rows] if isinstance(values, list) else values[rows]
+        for name, values in named.items()
+    }
 
 
 class _Ring:

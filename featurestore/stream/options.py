@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 
 from featurestore.stream.order import OrderPolicy
-from syntax.assembly import AssemblySpec
+from syntax.assembly import AssemblySpec, Span, Template
+from syntax.contrast import Sampler
 from syntax.errors import SpecError
 
 STORED: Final = "stored"
@@ -40,6 +42,15 @@ class StreamOptions:
     separator_edge: Literal["root", "last_piece", "none"]
     truncation: Literal["longest_first", "only_first", "only_second", "none"]
     pad_to_multiple_of: int
+    truncation_side: Literal["right", "left"] | tuple[Literal["right", "left"], ...] = "right"
+    segment_limits: tuple[int | None, ...] = ()
+    template: tuple[str, ...] = ()
+    stride: int | None = None
+    level: Literal["document", "sentence"] = "document"
+    offsets: bool = False
+    first_pieces: bool = False
+    spans: Mapping[str, Sequence[Span]] | None = None
+    samplers: tuple[Sampler, ...] = ()
 
     def __post_init__(self) -> None:
         if not 0 <= self.rank < self.world_size:
@@ -48,6 +59,21 @@ class StreamOptions:
             raise SpecError(f"prefetch is {self.prefetch}; give 0 for none")
         if self.buffers not in ("fresh", "ring"):
             raise SpecError(f"buffers is {self.buffers!r}; choose 'fresh' or 'ring'")
+        if self.batch_tokens is not None and self.rearranges:
+            raise SpecError(
+                "batch_tokens counts one sequence per example, of all its segments; with a "
+                "template, stride or level 'sentence', give batch_size"
+            )
+
+    @property
+    def reads_offsets(self) -> bool:
+        """Whether the characters of pieces are needed."""
+        return self.offsets or self.spans is not None
+
+    @property
+    def rearranges(self) -> bool:
+        """Whether a sequence may be other than all segments of an example, in order."""
+        return bool(self.template) or self.stride is not None or self.level != "document"
 
     @property
     def order(self) -> OrderPolicy:
@@ -62,9 +88,12 @@ class StreamOptions:
             pool=self.pool,
         )
 
-    @property
-    def assembly(self) -> AssemblySpec:
-        """The part that the arrays depend on."""
+    def assembly(self, fields: tuple[str, ...]) -> AssemblySpec:
+        """The part that the arrays depend on.
+
+        Args:
+            fields: Names of the segments of an example.
+        """
         return AssemblySpec(
             max_length=self.max_length,
             policy=self.policy,
@@ -73,6 +102,13 @@ class StreamOptions:
             truncation=self.truncation,
             pad_to_multiple_of=self.pad_to_multiple_of,
             matrices=() if self.matrices == STORED else self.matrices,
+            truncation_side=self.truncation_side,
+            segment_limits=self.segment_limits,
+            template=Template.of(fields, *self.template) if self.template else None,
+            stride=self.stride,
+            level=self.level,
+            offsets=self.offsets,
+            first_pieces=self.first_pieces,
         )
 
     def identity(self) -> dict[str, Any]:

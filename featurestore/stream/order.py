@@ -6,9 +6,8 @@ shuffled example by example, and sorted into batches of like length that are shu
 files of the table play no part, so neither a compaction nor the race of the workers that wrote
 the table changes the order.
 
-Nothing is drawn from a library's generator: permutations sort the output of SplitMix64, whose
-definition is fixed (Steele, Lea and Flood 2014, "Fast splittable pseudorandom number
-generators"), so a newer NumPy cannot change the order of an old run.
+Nothing is drawn from a library's generator: permutations sort the output of SplitMix64
+(`syntax.mixing`), so a newer NumPy cannot change the order of an old run.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syntax.errors import SpecError
-from syntax.fingerprint import fingerprint
+from syntax.mixing import splitmix, stream_seed
 
 CHUNK_PIECES: Final = 262_144
 """Pieces in a chunk, about."""
@@ -166,14 +165,5 @@ def _fitting(lengths: NDArray[np.integer], tokens: int) -> int:
 
 def _permutation(size: int, policy: OrderPolicy, purpose: str) -> NDArray[np.intp]:
     """A permutation that depends on seed, epoch and purpose alone."""
-    stream = int(fingerprint([policy.seed, policy.epoch, purpose])[:16], 16)
-    return np.argsort(_splitmix(size, stream), kind="stable")
-
-
-def _splitmix(size: int, seed: int) -> NDArray[np.uint64]:
-    """The first outputs of SplitMix64 from a seed. *Shape:* (size,)."""
-    steps = np.arange(1, size + 1, dtype=np.uint64)
-    state = np.uint64(seed) + steps * np.uint64(0x9E3779B97F4A7C15)
-    state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return state ^ (state >> np.uint64(31))
+    seed = stream_seed(policy.seed, policy.epoch, purpose)
+    return np.argsort(splitmix(size, seed), kind="stable")

@@ -38,13 +38,14 @@ class ExampleReader:
     Args:
         data: The dataset.
         stored: Read the stored matrices too.
+        offsets: Read the characters that pieces cover, too.
     """
 
-    def __init__(self, data: FeatureDataset, stored: bool = False) -> None:
+    def __init__(self, data: FeatureDataset, stored: bool = False, offsets: bool = False) -> None:
         self._data = data
         labels = [label.name for label in data.labels]
-        blobs = MATRIX_BLOBS if stored else ()
-        self._columns = ["example_id", "segment_lengths", *_VECTORS, *blobs, *labels]
+        further = (*(MATRIX_BLOBS if stored else ()), *(("offsets",) if offsets else ()))
+        self._columns = ["example_id", "segment_lengths", *_VECTORS, *further, *labels]
 
     def read(self, examples: NDArray[np.int64]) -> Window:
         """The examples, in the order asked."""
@@ -74,7 +75,8 @@ class Window:
         example_offsets, lengths = list_parts(table["segment_lengths"])
         sizes = lengths.to_numpy()
         segment_offsets = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
-        vectors = {name: binary_numbers(table[name], VECTORS[name]) for name in _VECTORS}
+        names = [name for name in VECTORS if name in table.schema.names]
+        vectors = {name: binary_numbers(table[name], VECTORS[name]) for name in names}
         return cls(
             example_ids=table["example_id"].to_pylist(),
             examples=FlatExamples(
@@ -101,7 +103,7 @@ def slice_examples(flat: FlatExamples, start: int, end: int) -> FlatExamples:
     first, last = flat.example_offsets[start], flat.example_offsets[end]
     a, z = flat.segment_offsets[first], flat.segment_offsets[last]
     return FlatExamples(
-        **{name: getattr(flat, name)[a:z] for name in _VECTORS},
+        **{name: column[a:z] for name, column in flat.columns.items()},
         segment_offsets=flat.segment_offsets[first : last + 1] - a,
         example_offsets=flat.example_offsets[start : end + 1] - first,
     )

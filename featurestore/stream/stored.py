@@ -30,12 +30,18 @@ def check_stored(options: StreamOptions) -> None:
     """Refuse options for which the stored matrices are not the ones asked for.
 
     Raises:
-        SpecError: The policy is not ``attach``, or separators hang from pieces.
+        SpecError: The policy is not ``attach``, separators hang from pieces, or sequences are
+            other than all segments of an example in order.
     """
     if options.policy.removesuffix(".v1") != "attach":
         raise SpecError(f"stored matrices are those of policy 'attach', not {options.policy!r}")
     if options.separator_edge == "last_piece":
         raise SpecError("stored matrices have no separators hanging from pieces; derive them")
+    if options.rearranges:
+        raise SpecError(
+            "stored matrices are of examples as they are; with a template, stride or level "
+            "'sentence', derive them"
+        )
 
 
 @dataclass(frozen=True)
@@ -84,7 +90,7 @@ def stored_matrices(
     depth = np.zeros((size, width), dtype)
     ancestor = np.zeros((size, width, width), bool)
     for index, sequence in enumerate(whole):
-        kept = _kept(sequence, segment_ids[index])
+        kept = _kept(sequence, segment_ids[index], options)
         n = int(lengths[index])
         square = np.ix_(kept, kept)
         distance[index, :n, :n] = np.where(
@@ -95,11 +101,20 @@ def stored_matrices(
     return {"distance": distance, "depth": depth, "ancestor": ancestor}
 
 
-def _kept(sequence: _Sequence, segment_ids: NDArray[np.int32]) -> NDArray[np.intp]:
-    """Positions that truncation, which cuts ends of segments, left."""
-    counts = np.bincount(segment_ids[segment_ids >= 0], minlength=int(sequence.segment.max()) + 1)
-    limit = np.append(counts, 1)[sequence.segment]
-    return np.flatnonzero(sequence.place < limit)
+def _kept(
+    sequence: _Sequence, segment_ids: NDArray[np.int32], options: StreamOptions
+) -> NDArray[np.intp]:
+    """Positions that truncation, which cuts one end of a segment, left."""
+    size = int(sequence.segment.max()) + 1
+    counts = np.bincount(segment_ids[segment_ids >= 0], minlength=size)
+    lengths = np.bincount(sequence.segment[sequence.segment >= 0], minlength=size)
+    side = options.truncation_side
+    sides = (side,) * size if isinstance(side, str) else side
+    first = np.where(np.array(sides) == "left", lengths - counts, 0)
+    # The last entry, which -1 finds, keeps all special tokens: their place is 0.
+    first, end = np.append(first, 0), np.append(first + counts, 1)
+    place = sequence.place
+    return np.flatnonzero((first[sequence.segment] <= place) & (place < end[sequence.segment]))
 
 
 def _whole(window: Window, index: int, special: SpecialTokens, options: StreamOptions) -> _Sequence:

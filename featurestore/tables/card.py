@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 
 from featurestore.records import DatasetHandle
 from featurestore.tables.delta import TableLayout
-from featurestore.tables.schema import EXAMPLE_COLUMNS, LABEL_TYPES, MATRIX_BLOBS, VECTORS
+from featurestore.tables.schema import EXAMPLE_COLUMNS, LABEL_TYPES, VECTORS
 from syntax.assembly import SpecialTokens
 from syntax.errors import SpecError, StoreFormatError
 from syntax.examples import LabelSpec
@@ -120,7 +120,7 @@ class DatasetCard:
             schema=pa.schema([*EXAMPLE_COLUMNS, *labels]),
             partition_by=("split", "lang"),
             statistics=("seq",),
-            plain=("example_id", "example_key", "texts.list.element", *VECTORS, *_BLOB_PATHS),
+            plain=("example_id", "example_key", *VECTORS),
             properties={PROPERTY: json.dumps(self.to_json(), sort_keys=True, ensure_ascii=False)},
         )
 
@@ -150,7 +150,6 @@ class DatasetCard:
                 )
 
 
-_BLOB_PATHS: Final = tuple(f"{name}.list.element" for name in MATRIX_BLOBS)
 _BATCH_NAMES: Final = {
     *("attention_mask", "token_type_ids", "special_tokens_mask", "segment_ids"),
     *("parents", "lengths", "dataset", "tokenizer"),

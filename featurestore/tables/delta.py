@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-import random
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 from deltalake import (
@@ -22,10 +21,9 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 
 from featurestore import records
 from featurestore.location import Location
+from featurestore.tables.attempts import ATTEMPTS, reason, waits
+from featurestore.tables.snapshot import Snapshot, snapshot_of
 from syntax.errors import StoreBusyError, StoreError, UnknownDatasetError
-
-ATTEMPTS: Final = 12
-"""Tries of one commit before `StoreBusyError`; with the waits below, about six seconds."""
 
 _PROPERTIES: Final = {
     # Pinned versions are read back years later: the log is never shortened behind our back.
@@ -36,31 +34,6 @@ _PROPERTIES: Final = {
 
 
 @dataclass(frozen=True)
-class DataFile:
-    """One active Parquet file of a table version.
-
-    Attributes:
-        path: Path below the table's folder.
-        rows: Number of rows.
-        size: Bytes.
-        partition: Partition columns and their values.
-    """
-
-    path: str
-    rows: int
-    size: int
-    partition: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """The active files of one table version, ordered by path."""
-
-    version: int
-    files: tuple[DataFile, ...]
-
-
-@dataclass(frozen=True)
 class TableLayout:
     """How a table is written.
 
@@ -68,7 +41,7 @@ class TableLayout:
         schema: Columns.
         partition_by: Partition columns.
         statistics: Columns whose minimum and maximum go into the log.
-        plain: Columns written without a dictionary (blobs and unique keys).
+        plain: Columns written without a dictionary (blobs and unique keys); no lists.
         properties: Further table properties, such as ``parsebank.dataset``.
     """
 
@@ -86,11 +59,17 @@ class TableLayout:
     def writer(self, row_group: int) -> WriterProperties:
         """Parquet options: zstd level 1, no dictionary where it only costs time."""
         plain = ColumnProperties(dictionary_enabled=False, statistics_enabled="NONE")
+        bounded = ColumnProperties(dictionary_enabled=True, statistics_enabled="CHUNK")
+        # Nobody asks for the bounds of lists and blobs, and in small row groups they are a third
+        # of the footer. What lies in a list cannot be named here: it has the default.
+        bare = ColumnProperties(dictionary_enabled=True, statistics_enabled="NONE")
+        flat = [column.name for column in self.schema if not pa.types.is_nested(column.type)]
         return WriterProperties(
             compression="ZSTD",
             compression_level=1,
             max_row_group_size=row_group,
-            column_properties=dict.fromkeys(self.plain, plain),
+            default_column_properties=bare,
+            column_properties=dict.fromkeys(flat, bounded) | dict.fromkeys(self.plain, plain),
         )
 
 
@@ -133,7 +112,7 @@ class Table:
         try:
             handle.update_incremental()
         except (DeltaError, OSError) as error:
-            raise StoreError(f"cannot read {self.location.uri}: {error}") from error
+            raise StoreError(f"cannot read {self.location.uri}: {reason(error)}") from error
         return handle
 
     def snapshot(self, version: int | None = None) -> Snapshot:
@@ -158,7 +137,7 @@ class Table:
             StoreBusyError: Other writers kept winning; nothing was written.
             StoreError: The files cannot be written.
         """
-        for wait in _waits():
+        for wait in waits():
             handle = self._open_or_create()
             if _is_applied(handle, transaction):
                 return False
@@ -226,6 +205,34 @@ class Table:
             )
         )
 
+    def delete(self, column: str, keys: Sequence[str], row_group: int = 1024) -> None:
+        """Remove the rows that have one of these values in a key column, in one commit.
+
+        Args:
+            column: The key column.
+            keys: The values.
+            row_group: Rows in a Parquet row group, at most.
+
+        Raises:
+            StoreBusyError: Other writers kept winning; nothing was changed.
+            StoreError: The files cannot be read or written.
+        """
+        gone = pa.table({column: pa.array(keys, pa.string())})
+        # A join by hash: a predicate that lists the keys is slower the more of them there are.
+        self._rewrite(
+            lambda handle: (
+                handle.merge(
+                    gone,
+                    predicate=f"kept.{column} = gone.{column}",
+                    source_alias="gone",
+                    target_alias="kept",
+                    writer_properties=self.layout.writer(row_group),
+                )
+                .when_matched_delete()
+                .execute()
+            )
+        )
+
     def vacuum(self, keep: Sequence[int], hours: float, dry_run: bool) -> list[str]:
         """Delete the files that neither the newest version nor those to keep refer to.
 
@@ -253,11 +260,11 @@ class Table:
                 keep_versions=sorted({version for version in keep if version <= handle.version()}),
             )
         except (DeltaError, OSError) as error:
-            raise StoreError(f"cannot vacuum {self.location.uri}: {error}") from error
+            raise StoreError(f"cannot vacuum {self.location.uri}: {reason(error)}") from error
 
     def _rewrite(self, change: Callable[[DeltaTable], object]) -> None:
         """Change the newest version, again and again while others win."""
-        for wait in _waits():
+        for wait in waits():
             handle = self.open()
             if handle is None:
                 return
@@ -266,7 +273,7 @@ class Table:
             except CommitFailedError:
                 time.sleep(wait)
             except (DeltaError, OSError) as error:
-                raise StoreError(f"cannot rewrite {self.location.uri}: {error}") from error
+                raise StoreError(f"cannot rewrite {self.location.uri}: {reason(error)}") from error
             else:
                 return
         raise StoreBusyError(f"{self.location.uri} is being compacted elsewhere; try again later")
@@ -294,7 +301,7 @@ class Table:
         """The table of the writer that won the race to create it."""
         handle = self.open()
         if handle is None:
-            raise StoreError(f"cannot create {self.location.uri}: {error}") from error
+            raise StoreError(f"cannot create {self.location.uri}: {reason(error)}") from error
         return handle
 
     def _write(
@@ -315,7 +322,7 @@ class Table:
         except CommitFailedError:
             raise
         except (DeltaError, OSError) as error:
-            raise StoreError(f"cannot append to {self.location.uri}: {error}") from error
+            raise StoreError(f"cannot append to {self.location.uri}: {reason(error)}") from error
 
 
 def open_table(location: Location, version: int | None = None) -> DeltaTable | None:
@@ -334,7 +341,7 @@ def open_table(location: Location, version: int | None = None) -> DeltaTable | N
     except TableNotFoundError:
         return None
     except (DeltaError, OSError) as error:
-        raise StoreError(f"cannot read {location.uri}: {error}") from error
+        raise StoreError(f"cannot read {location.uri}: {reason(error)}") from error
 
 
 def _check_version(location: Location, version: int, newest: int) -> None:
@@ -344,23 +351,6 @@ def _check_version(location: Location, version: int, newest: int) -> None:
             version=version,
             newest=newest,
         )
-
-
-def snapshot_of(handle: DeltaTable) -> Snapshot:
-    """The active files behind a handle."""
-    actions = pa.table(handle.get_add_actions(flatten=True)).to_pylist()
-    files = (_data_file(action) for action in actions)
-    return Snapshot(handle.version(), tuple(sorted(files, key=lambda file: file.path)))
-
-
-def _data_file(action: Mapping[str, Any]) -> DataFile:
-    prefix = "partition."
-    partition = {
-        name.removeprefix(prefix): value
-        for name, value in action.items()
-        if name.startswith(prefix)
-    }
-    return DataFile(action["path"], action["num_records"], action["size_bytes"], partition)
 
 
 def _quoted(text: str) -> str:
@@ -378,18 +368,3 @@ def _is_applied(handle: DeltaTable, transaction: records.Transaction | None) -> 
 
 def _app(transaction: records.Transaction | None) -> list[Transaction] | None:
     return None if transaction is None else [Transaction(transaction.app_id, transaction.version)]
-
-
-def _waits() -> Iterator[float]:
-    """Seconds to wait after each lost commit: exponential, capped, with jitter."""
-    for attempt in range(ATTEMPTS):
-        yield random.uniform(0.5, 1.0) * min(1.0, 0.02 * 2**attempt)
-
-
-def in_partition(files: Sequence[DataFile], partition: Mapping[str, str]) -> list[DataFile]:
-    """The files whose partition has all these values."""
-    return [
-        file
-        for file in files
-        if all(file.partition.get(name) == value for name, value in partition.items())
-    ]

@@ -13,10 +13,11 @@ from featurestore.files import FileReader
 from featurestore.records import DatasetHandle, DatasetInfo, ExampleRow, Part, Transaction
 from featurestore.root import StoreRoot
 from featurestore.tables.card import DatasetCard
-from featurestore.tables.delta import DataFile, Snapshot, Table, open_table
+from featurestore.tables.delta import Table, open_table
 from featurestore.tables.fingerprints import FingerprintTable
 from featurestore.tables.lookup import KeyLookup
 from featurestore.tables.repeats import remove_repeats
+from featurestore.tables.snapshot import DataFile, Snapshot
 from syntax.errors import SpecError, UnknownDatasetError, UnknownTokenizerError
 from syntax.fingerprint import fingerprint
 from syntax.registry import unknown_name

@@ -14,7 +14,8 @@ from featurestore.encode.columns import one_array
 from featurestore.files import FileReader
 from featurestore.index import Addresses, KeyIndex, keys_of
 from featurestore.records import key_bytes
-from featurestore.tables.delta import DataFile, Table, in_partition, snapshot_of
+from featurestore.tables.delta import Table
+from featurestore.tables.snapshot import DataFile, in_partition, snapshot_of
 from syntax.errors import StoreError
 
 
@@ -71,7 +72,8 @@ class KeyLookup:
         """Whether the last look shows none of the keys, and needs no new one; from memory alone."""
         if time.monotonic() - self._looked >= self._refresh_seconds:
             return False
-        return not self._index.find(keys_of(key_bytes(list(keys)))).found.any()
+        key_bytes(list(keys))
+        return all(map(self._index.lacks, keys))
 
     def has_repeats(self) -> bool:
         """Whether racing writers left a key in several rows of the newest version."""
@@ -111,6 +113,7 @@ class KeyLookup:
         # New files first: a compaction must at no moment hide a key that a reader looks for.
         dead = self._active.keys() - files.keys()
         self._index.remove([self._active.pop(path) for path in dead])
+        self._reader.forget(dead)
         self._version = snapshot.version
         return True
 

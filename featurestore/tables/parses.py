@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Final
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from featurestore.buffer import WriteBuffer
 from featurestore.cache import RecordCache
 from featurestore.encode.parses import check_record, decode_parses, encode_parses
-from featurestore.files import FileReader
+from featurestore.files import FileGoneError, FileReader
 from featurestore.records import ParseRecord, Transaction
 from featurestore.root import StoreRoot
 from featurestore.tables.lookup import KeyLookup, group_by_file
@@ -20,6 +21,9 @@ from syntax.errors import StoreError
 
 ROW_GROUP = 128
 """Rows in a row group: fetching one key decodes one group of its file."""
+
+OPEN_FILES: Final = 32
+"""Files that stay open between two looks for a key."""
 
 REPLACED: Final = 1_000
 """Keys of repeated rows that are set right in one commit."""
@@ -46,10 +50,10 @@ class ParseTable:
         refresh_seconds: float = 0.0,
     ) -> None:
         self.table = root.table(PARSES, "parses")
-        self._reader = FileReader(self.table.location)
+        self._reader = FileReader(self.table.location, keep_open=OPEN_FILES)
         self._lookup = KeyLookup(self.table, self._reader, "key", refresh_seconds=refresh_seconds)
         self._cache = RecordCache(cache_items)
-        self._buffer = WriteBuffer(self.append, buffer_rows, buffer_seconds)
+        self._buffer = WriteBuffer(self._commit, buffer_rows, buffer_seconds)
 
     def get_many(self, keys: Sequence[str]) -> dict[str, ParseRecord]:
         """The stored records among ``keys``, in the order of ``keys``.
@@ -137,13 +141,19 @@ class ParseTable:
         """Keep one row of each key, and join small files.
 
         Raises:
-            StoreBusyError, StoreError: The table cannot be compacted now; no key was lost.
+            StoreBusyError: Writers kept winning, so repeated rows are left; files were joined.
+            StoreError: The table cannot be compacted now; no key was lost.
         """
+        try:
+            self._remove_repeats()
+        finally:
+            self.table.compact(row_group=ROW_GROUP)
+
+    def _remove_repeats(self) -> None:
         repeated = self._lookup.repeated_keys()
         for start in range(0, len(repeated), REPLACED):
             records = self._read(repeated[start : start + REPLACED])
             self.table.replace(encode_parses(list(records.values())), "key", row_group=ROW_GROUP)
-        self.table.compact(row_group=ROW_GROUP)
 
     def check(self) -> None:
         """See whether the table can be read and written.
@@ -166,11 +176,29 @@ class ParseTable:
 
     def close(self) -> None:
         """Flush, and end the group commits."""
-        self._buffer.close()
+        try:
+            self._buffer.close()
+        finally:
+            self._reader.close()
+
+    def _commit(self, records: Sequence[ParseRecord]) -> None:
+        """Append a group, and look at the table anew here, so that no reader has to wait for it."""
+        self.append(records)
+        with suppress(StoreError):  # committed is committed; the next reader will be told
+            self._lookup.refresh()
 
     def _read(self, keys: Sequence[str]) -> dict[str, ParseRecord]:
         if not keys:
             return {}
+        try:
+            return self._read_found(keys)
+        except FileGoneError:
+            # Keys that are known are not looked up in the log, so a compaction may have passed
+            # unnoticed for so long that the old files were vacuumed.
+            self._lookup.refresh(force=True)
+            return self._read_found(keys)
+
+    def _read_found(self, keys: Sequence[str]) -> dict[str, ParseRecord]:
         addresses = self._lookup.find(keys)
         records: dict[str, ParseRecord] = {}
         for file, positions in group_by_file(addresses):

@@ -12,7 +12,8 @@ from featurestore.files import FileReader
 from featurestore.index import KeyIndex, keys_of
 from featurestore.records import key_bytes
 from featurestore.rows import RowIndex, read_row_index
-from featurestore.tables.delta import Table, in_partition
+from featurestore.tables.delta import Table
+from featurestore.tables.snapshot import in_partition
 
 _AT_ONCE: Final = 500
 """Keys that are set right in one commit."""

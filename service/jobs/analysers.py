@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import Final, Protocol, cast
+from typing import Final, Protocol, cast, get_args
 
-from service.parsers import Limits, ParseInput, ParseMode, Parser, ParserIdentity
+from service.parsers import (
+    Limits,
+    LongSentences,
+    ParseInput,
+    ParseMode,
+    Parser,
+    ParserIdentity,
+)
+from service.parsers.base import Outcome
 from service.pipeline import check_input, parse_key
 from syntax.conllu import parse_conllu, parse_from_sentences
-from syntax.errors import SentenceTooLongError, SpecError
+from syntax.errors import ParsebankError, SentenceTooLongError, SpecError
 from syntax.examples import Segment
 from syntax.fingerprint import Fingerprint, fingerprint
 from syntax.parse import Parse
@@ -21,6 +29,11 @@ GOLD: Final = ParserIdentity("gold", (), {"backend": "gold", "version": 1})
 class Analyser(Protocol):
     """Analyses the segments of one job."""
 
+    @property
+    def bulk(self) -> bool:
+        """Whether segments are analysed faster together than one by one."""
+        ...
+
     def key(self, segment: Segment) -> str:
         """Key of the segment's parse, 32 hexadecimal digits.
 
@@ -29,11 +42,11 @@ class Analyser(Protocol):
         """
         ...
 
-    def analyse(self, segment: Segment) -> Parse:
-        """The parse of a segment that has a key.
+    def analyse(self, segments: Sequence[Segment]) -> Iterator[Outcome]:
+        """The parse, or the error, of each segment that has a key; in order.
 
-        Raises:
-            InputError: The segment cannot be analysed.
+        The call loads what it needs. Unless the analyser is `bulk`, a segment is not touched before
+        its outcome is asked for.
         """
         ...
 
@@ -47,6 +60,8 @@ class TextAnalyser:
         lang: Language of the job.
         mode: How segments are to be read.
         limits: What is accepted.
+        long_sentences: What becomes of sentences over the limit.
+        bulk: Whether the parser takes several texts at once.
     """
 
     def __init__(
@@ -56,12 +71,17 @@ class TextAnalyser:
         lang: str,
         mode: ParseMode,
         limits: Limits,
+        *,
+        long_sentences: LongSentences = "refuse",
+        bulk: bool = False,
     ) -> None:
+        self.bulk = bulk
         self._identity = identity
         self._load = load
         self._lang = lang
         self._mode = mode
         self._limits = limits
+        self._long_sentences: LongSentences = long_sentences
 
     def key(self, segment: Segment) -> str:
         """See `Analyser.key`."""
@@ -69,16 +89,16 @@ class TextAnalyser:
         check_input(item, self._limits)
         return parse_key(self._identity, self._lang, item)
 
-    def analyse(self, segment: Segment) -> Parse:
+    def analyse(self, segments: Sequence[Segment]) -> Iterator[Outcome]:
         """See `Analyser.analyse`."""
-        return self._parser.parse(self._input(segment), self._limits)
+        return self._parser.parse_many([*map(self._input, segments)], self._limits)
 
     @cached_property
     def _parser(self) -> Parser:
         return self._load()
 
     def _input(self, segment: Segment) -> ParseInput:
-        return ParseInput(self._mode, segment.text, segment.tokens)
+        return ParseInput(self._mode, segment.text, segment.tokens, self._long_sentences)
 
 
 class GoldAnalyser:
@@ -89,6 +109,8 @@ class GoldAnalyser:
         limits: What is accepted; the characters are those of the CoNLL-U.
     """
 
+    bulk = False
+
     def __init__(self, lang: str, limits: Limits) -> None:
         self._lang = lang
         self._limits = limits
@@ -98,8 +120,15 @@ class GoldAnalyser:
         check_input(ParseInput("raw", segment.conllu), self._limits)
         return fingerprint([GOLD.fingerprint, self._lang, "gold", segment.conllu])
 
-    def analyse(self, segment: Segment) -> Parse:
+    def analyse(self, segments: Sequence[Segment]) -> Iterator[Outcome]:
         """See `Analyser.analyse`."""
+        for segment in segments:
+            try:
+                yield self._parse(segment)
+            except ParsebankError as error:
+                yield error
+
+    def _parse(self, segment: Segment) -> Parse:
         sentences = list(parse_conllu(segment.conllu or ""))
         longest = max((len(sentence.words) for sentence in sentences), default=0)
         if longest > self._limits.max_words_per_sentence:
@@ -114,7 +143,7 @@ class GoldAnalyser:
 
 def parse_mode(mode: str) -> ParseMode:
     """The parser's mode of a job that is not gold."""
-    if mode not in ("raw", "sentence", "pretokenized"):
+    if mode not in get_args(ParseMode):
         raise SpecError(f"no parser reads mode {mode!r}")
     return cast(ParseMode, mode)
 

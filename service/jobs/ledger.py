@@ -1,15 +1,32 @@
-"""Jobs as people see them: submitted, listed, shown, cancelled."""
+"""Jobs as people see them: submitted, listed, shown, cancelled, tried again."""
 
 from __future__ import annotations
 
-import time
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Final
 
-from sqlalchemy import Connection, Engine, RowMapping, func, insert, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Engine,
+    RowMapping,
+    and_,
+    func,
+    insert,
+    null,
+    or_,
+    select,
+    update,
+)
 
-from service.jobs.records import ACTIVE, Counts, Job, JobRequest
+from service.jobs.database import database_time, taking_turns, transaction
+from service.jobs.queue import Clock
+from service.jobs.records import ACTIVE, Counts, FailedShard, Job, JobFilter, JobRequest
 from service.jobs.tables import jobs, shards
-from syntax.errors import UnknownJobError
+from syntax.errors import ConflictError, UnknownJobError
+
+SHOWN_FAILURES: Final = 100
+"""Failed shards that are shown with a job."""
 
 
 class JobLedger:
@@ -17,14 +34,21 @@ class JobLedger:
 
     Args:
         engine: From `open_database`.
+        retry_seconds: How long after its end a failed job may be tried again.
+        clock: What time it is, as for `JobQueue`.
     """
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(
+        self, engine: Engine, *, retry_seconds: float = 0.0, clock: Clock = database_time
+    ) -> None:
         self._engine = engine
+        self._retry_seconds = retry_seconds
+        self._clock = clock
 
     def add(self, job_id: str, request: JobRequest, *, examples: int, shard_count: int) -> Job:
         """Accept a job whose shards are staged; it is durable when this returns."""
-        with self._engine.begin() as connection:
+        with transaction(self._engine) as connection:
+            taking_turns(connection)
             connection.execute(
                 insert(jobs).values(
                     id=job_id,
@@ -35,7 +59,7 @@ class JobLedger:
                     first_seq=_next_seq(connection, request.target),
                     shards=shard_count,
                     counts=Counts().to_json(),
-                    created=time.time(),
+                    created=self._clock(connection),
                 )
             )
             rows = [{"job": job_id, "number": n, "state": "open"} for n in range(shard_count)]
@@ -43,18 +67,27 @@ class JobLedger:
             return _one(connection, job_id)
 
     def get(self, job_id: str) -> Job:
-        """One job.
+        """One job, with its first failed shards.
 
         Raises:
             UnknownJobError: There is none of this id.
         """
-        with self._engine.begin() as connection:
+        with transaction(self._engine) as connection:
             return _one(connection, job_id)
 
-    def list(self, limit: int = 100) -> list[Job]:
-        """The newest jobs, newest first."""
-        query = select(jobs).order_by(jobs.c.created.desc(), jobs.c.id).limit(limit)
-        with self._engine.begin() as connection:
+    def list(self, wanted: JobFilter) -> list[Job]:
+        """Jobs, newest first.
+
+        Raises:
+            UnknownJobError: There is no job after which the list could go on.
+        """
+        with transaction(self._engine) as connection:
+            query = (
+                select(jobs)
+                .where(*_conditions(connection, wanted))
+                .order_by(jobs.c.created.desc(), jobs.c.id)
+                .limit(wanted.limit)
+            )
             return [_job(row) for row in connection.execute(query).mappings()]
 
     def cancel(self, job_id: str) -> Job:
@@ -65,25 +98,63 @@ class JobLedger:
         Raises:
             UnknownJobError: There is none of this id.
         """
-        stop = (
-            update(jobs)
-            .where(jobs.c.id == job_id, jobs.c.state.in_(ACTIVE))
-            .values(state="cancelled", finished=time.time())
-        )
-        with self._engine.begin() as connection:
-            connection.execute(stop)
+        with transaction(self._engine) as connection:
+            taking_turns(connection)
+            connection.execute(
+                update(jobs)
+                .where(jobs.c.id == job_id, jobs.c.state.in_(ACTIVE))
+                .values(state="cancelled", finished=self._clock(connection))
+            )
+            return _one(connection, job_id)
+
+    def retry(self, job_id: str) -> Job:
+        """Let the failed shards of a failed job be run again, as often as at first.
+
+        Raises:
+            UnknownJobError: There is none of this id.
+            ConflictError: The job has not failed.
+        """
+        with transaction(self._engine) as connection:
+            taking_turns(connection)
+            check_failed(_one(connection, job_id, lock=True))
+            # Not with the old plan: meanwhile other jobs may have stored the same examples.
+            connection.execute(
+                update(shards)
+                .where(shards.c.job == job_id, shards.c.state == "failed")
+                .values(state="open", tries=0, lease_until=0.0, error=null(), plan=null())
+            )
+            connection.execute(
+                update(jobs)
+                .where(jobs.c.id == job_id)
+                .values(state="running", shards_failed=0, finished=None, error=null())
+            )
             return _one(connection, job_id)
 
     def needing_input(self) -> set[str]:
         """Jobs whose staged shards may still be read."""
-        running = select(shards.c.job).where(
-            shards.c.state == "open",
-            shards.c.owner.is_not(None),
-            shards.c.lease_until > time.time(),
+        with transaction(self._engine) as connection:
+            now = self._clock(connection)
+            running = select(shards.c.job).where(
+                shards.c.state == "open", shards.c.owner.is_not(None), shards.c.lease_until > now
+            )
+            kept = and_(jobs.c.state == "failed", jobs.c.finished > now - self._retry_seconds)
+            needed = select(jobs.c.id).where(or_(jobs.c.state.in_(ACTIVE), kept))
+            return set(connection.execute(needed.union(running)).scalars())
+
+
+def check_failed(job: Job) -> None:
+    """Refuse to try again what has not failed.
+
+    Raises:
+        ConflictError: The job goes on, is done, or was cancelled.
+    """
+    if job.state != "failed":
+        raise ConflictError(
+            f"job {job.id} is {job.state}; only a failed job has shards to be run again. Send the "
+            "backfill again to store what a cancelled one left out",
+            job=job.id,
+            state=job.state,
         )
-        active = select(jobs.c.id).where(jobs.c.state.in_(ACTIVE))
-        with self._engine.begin() as connection:
-            return set(connection.execute(active.union(running)).scalars())
 
 
 def _next_seq(connection: Connection, target: str) -> int:
@@ -93,16 +164,41 @@ def _next_seq(connection: Connection, target: str) -> int:
     return int(connection.execute(query).scalar_one())
 
 
-def _one(connection: Connection, job_id: str) -> Job:
-    row = connection.execute(select(jobs).where(jobs.c.id == job_id)).mappings().one_or_none()
+def _conditions(connection: Connection, wanted: JobFilter) -> Iterator[ColumnElement[bool]]:
+    if wanted.states:
+        yield jobs.c.state.in_(wanted.states)
+    if wanted.dataset is not None:
+        yield jobs.c.request[("dataset", "name")].as_string() == wanted.dataset
+    if wanted.before is not None:
+        last = _one(connection, wanted.before)
+        created = jobs.c.created
+        yield or_(created < last.created, and_(created == last.created, jobs.c.id > last.id))
+
+
+def _one(connection: Connection, job_id: str, *, lock: bool = False) -> Job:
+    query = select(jobs).where(jobs.c.id == job_id)
+    locked = query.with_for_update() if lock else query
+    # PostgreSQL takes no NUL, and no id has one.
+    is_id = job_id.isascii() and job_id.isalnum()
+    row = connection.execute(locked).mappings().one_or_none() if is_id else None
     if row is None:
         raise UnknownJobError(
             f"no job {job_id!r}; GET /jobs lists the jobs that this service knows", job=job_id
         )
-    return _job(row)
+    return _job(row, _failures(connection, job_id) if row["shards_failed"] else ())
 
 
-def _job(row: RowMapping) -> Job:
+def _failures(connection: Connection, job_id: str) -> tuple[FailedShard, ...]:
+    query = (
+        select(shards.c.number, shards.c.tries, shards.c.error)
+        .where(shards.c.job == job_id, shards.c.state == "failed")
+        .order_by(shards.c.number)
+        .limit(SHOWN_FAILURES)
+    )
+    return tuple(FailedShard(*row) for row in connection.execute(query))
+
+
+def _job(row: RowMapping, failures: tuple[FailedShard, ...] = ()) -> Job:
     counts: dict[str, Any] = {**row["counts"], "examples": row["examples"]}
     names = ("id", "state", "shards", "shards_done", "shards_failed")
     times = ("created", "started", "finished", "error")
@@ -110,4 +206,5 @@ def _job(row: RowMapping) -> Job:
         **{name: row[name] for name in (*names, *times)},
         request=JobRequest.from_json(row["request"]),
         counts=Counts.from_json(counts),
+        failures=failures,
     )

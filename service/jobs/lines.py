@@ -26,6 +26,7 @@ FORMS: Mapping[Mode, str] = {
     "raw": "text",
     "sentence": "text",
     "pretokenized": "tokens",
+    "retokenize": "tokens",
     "gold": "conllu",
 }
 """Which form of a segment each mode reads."""
@@ -83,6 +84,7 @@ def read_spec(line: bytes, name: str) -> BackfillSpec:
             f'line 1 must be {{"spec": {{...}}}}; {error}', line=1, expected="spec"
         ) from None
     _check_spec(spec, name)
+    _check_labels(spec)
     return spec
 
 
@@ -100,6 +102,11 @@ def _check_spec(spec: BackfillSpec, name: str) -> None:
     for kind, names in (("field", spec.fields), ("label", labels)):
         if len(set(names)) < len(names):
             raise SpecError(f"line 1: two {kind}s have one name: {', '.join(names)}", line=1)
+    if spec.mode == "gold" and spec.long_sentences != "refuse":
+        raise SpecError("line 1: mode 'gold' takes sentences as they are; it splits none", line=1)
+
+
+def _check_labels(spec: BackfillSpec) -> None:
     for label in spec.labels:
         if (label.kind == "class") != bool(label.names) or len(set(label.names)) < len(label.names):
             raise SpecError(
@@ -136,7 +143,7 @@ def item_key(item: Item, *identity: str) -> Fingerprint:
 
     Args:
         item: The example or rejection.
-        identity: Mode and fingerprints of the parser and tokenizer.
+        identity: `JobRequest.item_identity`.
     """
     # As `fingerprint` does it, but for the ASCII escapes: texts may hold lone surrogates.
     content = _canonical(["example.v1", *identity, *_content(item)]).encode("ascii")

@@ -12,13 +12,15 @@ import structlog
 from sqlalchemy import Engine
 
 from featurestore import FeatureStore
-from service.jobs.ledger import JobLedger
+from service.jobs.census import Census, take_census
+from service.jobs.database import JobDatabaseError, open_database
+from service.jobs.ledger import check_failed
 from service.jobs.processes import WorkerProcess, is_gone
-from service.jobs.records import Job
-from service.jobs.tables import open_database
+from service.jobs.records import Job, JobFilter
 from service.jobs.uploads import Receiver, StagedJob
-from service.jobs.wiring import database_url, job_queue, staging_area
+from service.jobs.wiring import database_url, job_ledger, job_queue, staging_area
 from service.settings import Settings
+from syntax.errors import UploadGoneError
 
 BUSY_SECONDS: Final = 1.0
 """Between two looks after the workers while there are any."""
@@ -30,10 +32,13 @@ EVENT_SECONDS: Final = 0.3
 """Between two looks at a job whose progress somebody follows."""
 
 KEEPALIVE_SECONDS: Final = 15.0
-"""A follower hears of an unchanged job this often, so that proxies keep the connection."""
+"""A follower hears at least this often, so that proxies keep the connection."""
 
 CRASH_SECONDS: Final = 2.0
 """After a worker failed, how long none is started: a broken installation must not spin."""
+
+SWEEP_SECONDS: Final = 600.0
+"""Between two looks for uploads that nobody needs any more."""
 
 _LOG = structlog.get_logger("parsebank.jobs")
 
@@ -53,13 +58,14 @@ class JobManager:
         self._settings = settings
         self._store = store
         self._engine: Engine = open_database(database_url(settings))
-        self._ledger = JobLedger(self._engine)
+        self._ledger = job_ledger(self._engine, settings)
         self._queue = job_queue(self._engine, settings)
         self._staging = staging_area(settings)
         self._workers: list[WorkerProcess] = []
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._not_before = 0.0
+        self._next_sweep = 0.0
 
     @property
     def worker_pids(self) -> list[int]:
@@ -95,6 +101,10 @@ class JobManager:
         self._wake.set()
         return await self.get(job_id)
 
+    def census(self) -> Census:
+        """How many jobs and shards there are; asks the database, and waits for it."""
+        return take_census(self._engine)
+
     async def get(self, job_id: str) -> Job:
         """One job.
 
@@ -102,10 +112,6 @@ class JobManager:
             UnknownJobError: There is none of this id.
         """
         return await asyncio.to_thread(self._ledger.get, job_id)
-
-    async def list(self, limit: int = 100) -> list[Job]:
-        """The newest jobs, newest first."""
-        return await asyncio.to_thread(self._ledger.list, limit)
 
     async def cancel(self, job_id: str) -> Job:
         """Stop a job; rows that are committed stay.
@@ -117,8 +123,23 @@ class JobManager:
         await asyncio.to_thread(self._sweep)
         return job
 
-    async def follow(self, job_id: str) -> AsyncIterator[Job]:
-        """A job now, after each change and at least every `KEEPALIVE_SECONDS`, until it has ended.
+    async def retry(self, job_id: str) -> Job:
+        """Run the failed shards of a failed job again.
+
+        Raises:
+            UnknownJobError: There is none of this id.
+            ConflictError: The job has not failed; `UploadGoneError`: its upload is not kept.
+        """
+        job = await asyncio.to_thread(self._retry, job_id)
+        self._wake.set()
+        return job
+
+    async def follow(
+        self, job_id: str, keepalive_seconds: float = KEEPALIVE_SECONDS
+    ) -> AsyncIterator[Job | None]:
+        """A job now and after each change, until it has ended; ``None`` when it did not change.
+
+        While the database does not answer, nothing changes.
 
         Raises:
             UnknownJobError: There is none of this id.
@@ -126,12 +147,27 @@ class JobManager:
         last, told = await self.get(job_id), time.monotonic()
         yield last
         while last.is_active:
-            await asyncio.sleep(EVENT_SECONDS)
-            job = await self.get(job_id)
-            if job != last or time.monotonic() - told > KEEPALIVE_SECONDS:
+            await asyncio.sleep(min(EVENT_SECONDS, keepalive_seconds))
+            job = await self._now(last)
+            if job != last or time.monotonic() - told > keepalive_seconds:
                 told = time.monotonic()
-                yield job
+                yield None if job == last else job
             last = job
+
+    async def list(self, wanted: JobFilter) -> list[Job]:
+        """Jobs, newest first.
+
+        Raises:
+            UnknownJobError: There is no job after which the list could go on.
+        """
+        return await asyncio.to_thread(self._ledger.list, wanted)
+
+    async def _now(self, last: Job) -> Job:
+        """A job as it stands; as it stood while its database does not answer."""
+        try:
+            return await self.get(last.id)
+        except JobDatabaseError:
+            return last
 
     async def _accept(self, staged: StagedJob) -> None:
         await asyncio.to_thread(
@@ -142,7 +178,19 @@ class JobManager:
             shard_count=staged.shards,
         )
 
+    def _retry(self, job_id: str) -> Job:
+        with self._staging.at_rest():
+            check_failed(self._ledger.get(job_id))
+            if not self._staging.has(job_id):
+                raise UploadGoneError(
+                    f"the examples of job {job_id} are no longer kept; send the backfill again: "
+                    "what is stored is skipped",
+                    job=job_id,
+                )
+            return self._ledger.retry(job_id)
+
     def _sweep(self) -> None:
+        self._next_sweep = time.monotonic() + SWEEP_SECONDS
         removed = self._staging.sweep(self._ledger.needing_input)
         if removed:
             _LOG.debug("staged uploads removed", jobs=removed)
@@ -152,6 +200,8 @@ class JobManager:
             self._wake.clear()
             try:
                 self._start_workers(await asyncio.to_thread(self._look_after))
+            except JobDatabaseError as error:
+                _LOG.warning("job database away", reason=error.message)
             except Exception:  # logged, and tried again: jobs must not stop in silence
                 _LOG.exception("cannot look after jobs")
             with contextlib.suppress(TimeoutError):
@@ -171,7 +221,7 @@ class JobManager:
         for owner in filter(is_gone, self._queue.owners()):
             self._queue.end_leases(owner)
         self._queue.fail_exhausted()
-        if ended:
+        if ended or time.monotonic() >= self._next_sweep:
             self._sweep()
         return self._queue.free(limit=self._settings.job_workers)
 
@@ -194,6 +244,8 @@ class JobManager:
             worker.ask_to_stop()
         for worker in self._workers:
             worker.wait()
-            self._queue.end_leases(worker.owner)
+        with contextlib.suppress(JobDatabaseError):  # then leases end by themselves
+            for worker in self._workers:
+                self._queue.end_leases(worker.owner)
+            self._sweep()
         self._workers.clear()
-        self._sweep()

@@ -79,13 +79,16 @@ class WorkerProcess:
 
 def owner_name(pid: int) -> str:
     """Name under which the worker with this process id claims shards."""
-    return f"{socket.gethostname()}:{pid}"
+    return f"{_here()}:{pid}"
 
 
 def is_gone(owner: str) -> bool:
-    """Whether a worker is known to have ended: it ran on this host, and no such process does."""
-    host, _, pid = owner.rpartition(":")
-    if host != socket.gethostname():
+    """Whether a worker is known to have ended: it ran here, and no such process does.
+
+    Of a worker elsewhere nothing is known; its lease tells.
+    """
+    place, _, pid = owner.rpartition(":")
+    if place != _here():
         return False
     try:
         os.kill(int(pid), 0)
@@ -94,6 +97,15 @@ def is_gone(owner: str) -> bool:
     except PermissionError:
         return False
     return _is_zombie(int(pid))
+
+
+def _here() -> str:
+    """Where this process's ids mean something: the host, and on Linux the container in it."""
+    try:
+        container = Path("/proc/self/ns/pid").stat().st_ino
+    except OSError:
+        container = 0
+    return f"{socket.gethostname()}/{container}"
 
 
 def _is_zombie(pid: int) -> bool:

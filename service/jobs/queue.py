@@ -1,13 +1,12 @@
 """Shards, claimed with leases: the worker's side of the job tables.
 
-A claim is one UPDATE whose sub-select picks the oldest shard that is free. SQLite serialises such
-writers; PostgreSQL locks the picked row and lets others skip it. A worker that dies simply lets
-its lease run out.
+A claim is one UPDATE whose sub-select picks the oldest shard that is free. Claims take turns
+(`service.jobs.database`), so that each sees what the one before took; they skip a row that its
+last owner holds just then. A worker that dies simply lets its lease run out.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -16,6 +15,7 @@ from sqlalchemy import (
     Connection,
     Engine,
     RowMapping,
+    Select,
     Update,
     and_,
     case,
@@ -27,9 +27,13 @@ from sqlalchemy import (
 )
 from sqlalchemy.sql.dml import ReturningUpdate
 
+from service.jobs.database import database_time, taking_turns, transaction
 from service.jobs.records import ACTIVE, Counts, JobRequest, Shard, error_json
 from service.jobs.tables import jobs, shards
 from syntax.errors import WorkerDiedError, WorkError
+
+Clock = Callable[[Connection], float]
+"""Seconds since the epoch, as a transaction sees them."""
 
 
 class LeaseLostError(WorkError):
@@ -43,7 +47,8 @@ class JobQueue:
         engine: From `open_database`.
         lease_seconds: A shard whose lease was not renewed for so long may be claimed again.
         max_tries: Claims after which a shard counts as failed.
-        clock: Seconds since the epoch; replicas on several hosts must agree within a lease.
+        clock: What time it is; by default the database's clock tells, so that the hosts of
+            several replicas need not agree.
     """
 
     def __init__(
@@ -52,7 +57,7 @@ class JobQueue:
         *,
         lease_seconds: float,
         max_tries: int,
-        clock: Callable[[], float] = time.time,
+        clock: Clock = database_time,
     ) -> None:
         self._engine = engine
         self.lease_seconds = lease_seconds
@@ -61,13 +66,15 @@ class JobQueue:
 
     def claim(self, owner: str) -> Shard | None:
         """Take the oldest free shard; ``None`` when there is none."""
-        now = self._clock()
-        with self._engine.begin() as connection:
-            row = connection.execute(self.claim_statement(owner, now)).mappings().one_or_none()
+        if not self.free(limit=1):  # the idle ask often, and need not queue up for the answer
+            return None
+        with transaction(self._engine) as connection:
+            taking_turns(connection)
+            now = self._clock(connection)
+            row = connection.execute(self._claim(owner, now)).mappings().one_or_none()
             return None if row is None else _claimed(connection, row, now)
 
-    def claim_statement(self, owner: str, now: float) -> ReturningUpdate[Any]:
-        """The one statement that is a claim."""
+    def _claim(self, owner: str, now: float) -> ReturningUpdate[Any]:
         job = (
             select(jobs.c.id)
             .where(_may_run(now), self._has_free(now))
@@ -90,14 +97,14 @@ class JobQueue:
 
     def free(self, limit: int) -> int:
         """Number of shards that could be claimed now, counted up to ``limit``."""
-        now = self._clock()
-        some = (
-            select(shards.c.id)
-            .join(jobs, jobs.c.id == shards.c.job)
-            .where(_may_run(now), self._is_free(now))
-            .limit(limit)
-        )
-        with self._engine.begin() as connection:
+        with transaction(self._engine) as connection:
+            now = self._clock(connection)
+            some = (
+                select(shards.c.id)
+                .join(jobs, jobs.c.id == shards.c.job)
+                .where(_may_run(now), self._is_free(now))
+                .limit(limit)
+            )
             return len(connection.execute(some).all())
 
     def renew(self, shard: Shard, owner: str) -> None:
@@ -107,8 +114,8 @@ class JobQueue:
             LeaseLostError: The shard is no longer this worker's, or its job was cancelled.
         """
         active = exists().where(jobs.c.id == shard.job, jobs.c.state.in_(ACTIVE))
-        lease = {"lease_until": self._clock() + self.lease_seconds}
-        with self._engine.begin() as connection:
+        with transaction(self._engine) as connection:
+            lease = {"lease_until": self._clock(connection) + self.lease_seconds}
             _change(connection, _owned(shard, owner).where(active).values(lease), shard)
 
     def save_plan(self, shard: Shard, owner: str, plan: Counts) -> None:
@@ -117,7 +124,7 @@ class JobQueue:
         Raises:
             LeaseLostError: The shard is no longer this worker's.
         """
-        with self._engine.begin() as connection:
+        with transaction(self._engine) as connection:
             _change(connection, _owned(shard, owner).values(plan=plan.to_json()), shard)
 
     def complete(self, shard: Shard, owner: str, counts: Counts) -> None:
@@ -127,9 +134,9 @@ class JobQueue:
             LeaseLostError: The shard is no longer this worker's; another will settle it.
         """
         done = _owned(shard, owner).values(state="done", counts=counts.to_json(), error=None)
-        with self._engine.begin() as connection:
+        with transaction(self._engine) as connection:
             _change(connection, done, shard)
-            _settle(connection, shard.job, self._clock(), counts=counts)
+            _settle(connection, shard.job, self._clock(connection), counts=counts)
 
     def release(
         self, shard: Shard, owner: str, error: BaseException | None = None, delay: float = 0.0
@@ -143,30 +150,27 @@ class JobQueue:
             self.fail(shard, owner, error)
             return
         content = None if error is None else error_json(error)
-        free = _owned(shard, owner).values(
-            owner=None,
-            lease_until=self._clock() + delay,
-            tries=shard.tries if error is not None else shard.tries - 1,
-            error=content,
-        )
-        with self._engine.begin() as connection:
+        with transaction(self._engine) as connection:
+            free = _owned(shard, owner).values(
+                owner=None,
+                lease_until=self._clock(connection) + delay,
+                tries=shard.tries if error is not None else shard.tries - 1,
+                error=content,
+            )
             connection.execute(free)
 
     def fail(self, shard: Shard, owner: str, error: BaseException) -> None:
         """Settle a shard that cannot be done; the others of its job go on."""
         content = error_json(error, shard=shard.number)
-        with self._engine.begin() as connection:
+        with transaction(self._engine) as connection:
             if connection.execute(_owned(shard, owner).values(_failure(content))).rowcount:
-                _settle(connection, shard.job, self._clock(), error=content)
+                _settle(connection, shard.job, self._clock(connection), error=content)
 
     def fail_exhausted(self) -> int:
         """Fail the shards whose last permitted try ran out of its lease; how many there were."""
-        now = self._clock()
-        lost = select(shards.c.id, shards.c.job, shards.c.number, shards.c.tries).where(
-            _IN_HAND, shards.c.lease_until <= now, shards.c.tries >= self._max_tries
-        )
-        with self._engine.begin() as connection:
-            rows = connection.execute(lost.with_for_update(skip_locked=True)).all()
+        with transaction(self._engine) as connection:
+            now = self._clock(connection)
+            rows = connection.execute(self._lost(now)).all()
             for row in rows:
                 error = WorkerDiedError(
                     f"{row.tries} workers in turn died or stopped answering on shard {row.number}"
@@ -180,22 +184,29 @@ class JobQueue:
 
     def overdue_owners(self) -> set[str]:
         """Owners of shards whose lease ran out: dead, or stuck and to be ended."""
-        return self._owners(shards.c.lease_until <= self._clock())
+        with transaction(self._engine) as connection:
+            now = self._clock(connection)
+            return _owners(connection, shards.c.lease_until <= now)
 
     def owners(self) -> set[str]:
         """Owners of all shards in hand."""
-        return self._owners()
+        with transaction(self._engine) as connection:
+            return _owners(connection)
 
     def end_leases(self, owner: str) -> None:
         """Let others claim at once what a worker that is known to be dead had in hand."""
         end = update(shards).where(_IN_HAND, shards.c.owner == owner).values(lease_until=0.0)
-        with self._engine.begin() as connection:
+        with transaction(self._engine) as connection:
             connection.execute(end)
 
-    def _owners(self, *conditions: ColumnElement[bool]) -> set[str]:
-        query = select(shards.c.owner).distinct().where(_IN_HAND, *conditions)
-        with self._engine.begin() as connection:
-            return set(connection.execute(query).scalars())
+    def _lost(self, now: float) -> Select[Any]:
+        # By job, so that two replicas at it wait for each other's jobs in one order.
+        return (
+            select(shards.c.id, shards.c.job, shards.c.number, shards.c.tries)
+            .where(_IN_HAND, shards.c.lease_until <= now, shards.c.tries >= self._max_tries)
+            .order_by(shards.c.job, shards.c.number)
+            .with_for_update(skip_locked=True)
+        )
 
     def _is_free(self, now: float) -> ColumnElement[bool]:
         return and_(
@@ -236,6 +247,11 @@ def _may_run(now: float) -> ColumnElement[bool]:
         or_(and_(earlier, other.c.state.in_(ACTIVE)), writing),
     )
     return and_(jobs.c.state.in_(ACTIVE), ~must_wait)
+
+
+def _owners(connection: Connection, *conditions: ColumnElement[bool]) -> set[str]:
+    query = select(shards.c.owner).distinct().where(_IN_HAND, *conditions)
+    return set(connection.execute(query).scalars())
 
 
 def _owned(shard: Shard, owner: str) -> Update:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from service.parsers import LongSentences
 from syntax.errors import ParsebankError
 from syntax.examples import DatasetSpec, LabelSpec
 from syntax.fingerprint import Fingerprint, fingerprint
@@ -25,6 +26,7 @@ class JobRequest:
         parser, tokenizer: Names to load them by.
         parser_fingerprint, tokenizer_fingerprint: What these names meant at submission.
         matrices: Whether to store the matrices beside the vectors.
+        long_sentences: What becomes of sentences over the limit.
     """
 
     dataset: DatasetSpec
@@ -33,12 +35,19 @@ class JobRequest:
     tokenizer: str
     tokenizer_fingerprint: Fingerprint
     matrices: bool = True
+    long_sentences: LongSentences = "refuse"
 
     @property
     def target(self) -> Fingerprint:
         """The partition that the job writes to; jobs with the same one run in turn."""
         spec = self.dataset
         return fingerprint([spec.name, self.tokenizer_fingerprint, spec.split, spec.lang])
+
+    @property
+    def item_identity(self) -> tuple[str, ...]:
+        """What the key of each of the job's items depends on, apart from the item itself."""
+        identity = (self.dataset.mode, self.parser_fingerprint, self.tokenizer_fingerprint)
+        return identity if self.long_sentences == "refuse" else (*identity, self.long_sentences)
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON for the job's row."""
@@ -122,8 +131,37 @@ class Shard:
 
 
 @dataclass(frozen=True, slots=True)
+class JobFilter:
+    """Which jobs a list has.
+
+    Attributes:
+        states: Only those in one of these states; any state when empty.
+        dataset: Only those of this dataset.
+        before: Id of the job after which the list goes on.
+        limit: At most so many.
+    """
+
+    states: tuple[JobState, ...] = ()
+    dataset: str | None = None
+    before: str | None = None
+    limit: int = 100
+
+
+@dataclass(frozen=True, slots=True)
+class FailedShard:
+    """A shard that was given up: how often it was tried, and its last error."""
+
+    number: int
+    tries: int
+    error: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
-    """A job as it stands; times are seconds since the epoch."""
+    """A job as it stands; times are seconds since the epoch.
+
+    ``failures`` are its first failed shards, where one job is shown; a list of jobs has none.
+    """
 
     id: str
     state: JobState
@@ -136,6 +174,7 @@ class Job:
     started: float | None = None
     finished: float | None = None
     error: Mapping[str, Any] | None = None
+    failures: tuple[FailedShard, ...] = ()
 
     @property
     def is_active(self) -> bool:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from service.jobs.records import Counts, Job, JobState
+from service.jobs.records import Counts, FailedShard, Job, JobState
+from service.parsers import LongSentences
 from syntax.examples import DatasetSpec, LabelKind, LabelSpec, Mode
 
 Name = Annotated[
@@ -45,7 +46,12 @@ class BackfillSpec(BaseModel):
     mode: Mode = Field(
         default="raw",
         description="How segments are read: `raw` text, one `sentence`, `pretokenized` tokens, "
-        "or CoNLL-U with `gold` trees.",
+        "tokens to `retokenize`, or CoNLL-U with `gold` trees.",
+    )
+    long_sentences: LongSentences = Field(
+        default="refuse",
+        description="What becomes of a sentence of more than `max_words_per_sentence` words: with "
+        "`refuse` its example is dropped, with `split` it is cut there. Not with `gold`.",
     )
     parser: str | None = Field(
         default=None, description="Parser; by default the one for the language. Not with `gold`."
@@ -117,6 +123,7 @@ class JobAnswer(BaseModel):
     split: str
     lang: str
     mode: Mode
+    long_sentences: LongSentences
     parser: str
     parser_fingerprint: str
     tokenizer: str
@@ -132,27 +139,64 @@ class JobAnswer(BaseModel):
     )
 
     @classmethod
-    def of(cls, job: Job) -> JobAnswer:
+    def of(cls, job: Job) -> Self:
         """The answer's form of a job."""
+        return cls(**cls._content(job))
+
+    @classmethod
+    def _content(cls, job: Job) -> dict[str, Any]:
         request, dataset = job.request, job.request.dataset
+        return {
+            "id": job.id,
+            "dataset": dataset.name,
+            "split": dataset.split,
+            "lang": dataset.lang,
+            "mode": dataset.mode,
+            "long_sentences": request.long_sentences,
+            "parser": request.parser,
+            "parser_fingerprint": request.parser_fingerprint,
+            "tokenizer": request.tokenizer,
+            "tokenizer_fingerprint": request.tokenizer_fingerprint,
+            "state": job.state,
+            "shards": ShardCounts(total=job.shards, done=job.shards_done, failed=job.shards_failed),
+            "counts": JobCounts.of(job.counts),
+            "created": _time(job.created),
+            "started": None if job.started is None else _time(job.started),
+            "finished": None if job.finished is None else _time(job.finished),
+            "error": None if job.error is None else dict(job.error),
+        }
+
+
+class FailedShardAnswer(BaseModel):
+    """A shard that was given up, with its last error."""
+
+    number: int
+    tries: int
+    error_type: str
+    message: str
+
+    @classmethod
+    def of(cls, shard: FailedShard) -> FailedShardAnswer:
+        """The answer's form of a failed shard."""
         return cls(
-            id=job.id,
-            dataset=dataset.name,
-            split=dataset.split,
-            lang=dataset.lang,
-            mode=dataset.mode,
-            parser=request.parser,
-            parser_fingerprint=request.parser_fingerprint,
-            tokenizer=request.tokenizer,
-            tokenizer_fingerprint=request.tokenizer_fingerprint,
-            state=job.state,
-            shards=ShardCounts(total=job.shards, done=job.shards_done, failed=job.shards_failed),
-            counts=JobCounts.of(job.counts),
-            created=_time(job.created),
-            started=None if job.started is None else _time(job.started),
-            finished=None if job.finished is None else _time(job.finished),
-            error=None if job.error is None else dict(job.error),
+            number=shard.number,
+            tries=shard.tries,
+            error_type=shard.error["error_type"],
+            message=shard.error["message"],
         )
+
+
+class JobDetailAnswer(JobAnswer):
+    """A backfill job with its failed shards."""
+
+    failed_shards: list[FailedShardAnswer] = Field(
+        description="Those that failed, by number; at most the first hundred."
+    )
+
+    @classmethod
+    def _content(cls, job: Job) -> dict[str, Any]:
+        failed = [FailedShardAnswer.of(shard) for shard in job.failures]
+        return {**super()._content(job), "failed_shards": failed}
 
 
 def _time(seconds: float) -> datetime:

@@ -13,7 +13,7 @@ still has parses to make knows that nothing was committed, and announces its own
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, Protocol
@@ -24,6 +24,7 @@ from service.jobs.analysers import Analyser
 from service.jobs.lines import read_item
 from service.jobs.records import Counts, Shard
 from service.jobs.staging import StagedLine
+from service.parsers.base import Outcome
 from service.tokenizers import LoadedTokenizer
 from syntax.alignment import segment_features
 from syntax.assembly import SegmentFeatures
@@ -34,6 +35,10 @@ from syntax.parse import Parse
 KEPT_KEYS: Final = 1_024
 """Segments whose key is remembered within a shard."""
 
+BULK_CHARACTERS: Final = 8_000
+"""Text that a bulk analyser is given at once, some 1,500 words: enough to fill its batches, and
+little enough to be done long before a lease ends."""
+
 
 class Signals(Protocol):
     """What a shard tells the one who runs it, and what it is told."""
@@ -43,12 +48,17 @@ class Signals(Protocol):
         """Keys of texts on which workers died; they are not tried again."""
         ...
 
+    @property
+    def doubtful(self) -> frozenset[str]:
+        """Keys of texts among which is one on which a worker died; each is tried alone."""
+        ...
+
     def beat(self) -> None:
         """Show a sign of life; raises to end the run. Called before each text and commit."""
         ...
 
-    def watch(self, key: str | None) -> None:
-        """Note that the text of this key is next, or that none is."""
+    def watch(self, *keys: str) -> None:
+        """Note that the texts of these keys are in hand, or that none is."""
         ...
 
     def announce(self, plan: Counts) -> None:
@@ -179,35 +189,67 @@ def _analyse(works: Sequence[Work], shard: Shard, tools: Tools, signals: Signals
     }
     known = tools.store.parses.get_many(list(segments))
     analyses = Analyses(parses={key: record.parse for key, record in known.items()})
-    for key, segment in segments.items():
-        if key not in known:
-            signals.beat()
-            signals.watch(key)
-            _analyse_one(analyses, key, segment, shard, tools.analyser, signals)
-    signals.watch(None)
+    missing = {key: segment for key, segment in segments.items() if key not in known}
+    for key in signals.suspects & missing.keys():
+        del missing[key]
+        analyses.errors[key] = WorkerDiedError(
+            "the workers that parsed this text died or stopped answering"
+        )
+    for key, outcome in _outcomes(missing, tools.analyser, signals):
+        _note(analyses, shard, key, outcome)
+    signals.watch()
     return analyses
 
 
-def _analyse_one(
-    analyses: Analyses,
-    key: str,
-    segment: Segment,
-    shard: Shard,
-    analyser: Analyser,
-    signals: Signals,
-) -> None:
-    try:
-        if key in signals.suspects:
-            raise WorkerDiedError("the workers that parsed this text died or stopped answering")
-        parse = analyser.analyse(segment)
-    except (InputError, WorkerDiedError) as error:
-        analyses.errors[key] = error
+def _outcomes(
+    segments: Mapping[str, Segment], analyser: Analyser, signals: Signals
+) -> Iterator[tuple[str, Outcome]]:
+    """What each segment comes to; the signals know at any time which are in hand.
+
+    None is while the parser is loaded, which is no text's fault.
+    """
+    if not analyser.bulk:
+        outcomes = analyser.analyse(list(segments.values()))
+        for key in segments:
+            signals.beat()
+            signals.watch(key)
+            yield key, next(outcomes)
+        return
+    for keys in _chunks(segments, signals.doubtful):
+        signals.beat()
+        outcomes = analyser.analyse([segments[key] for key in keys])
+        signals.watch(*keys)
+        yield from zip(keys, list(outcomes), strict=True)
+
+
+def _chunks(segments: Mapping[str, Segment], doubtful: Set[str]) -> Iterator[list[str]]:
+    """The keys in chunks for a bulk analyser; the doubtful come first, each alone."""
+    yield from ([key] for key in segments if key in doubtful)
+    chunk: list[str] = []
+    size = 0
+    for key, segment in segments.items():
+        if key in doubtful:
+            continue
+        if chunk and size + segment.characters > BULK_CHARACTERS:
+            yield chunk
+            chunk, size = [], 0
+        chunk.append(key)
+        size += segment.characters
+    if chunk:
+        yield chunk
+
+
+def _note(analyses: Analyses, shard: Shard, key: str, outcome: Outcome) -> None:
+    if isinstance(outcome, InputError | WorkerDiedError):
+        analyses.errors[key] = outcome
+    elif isinstance(outcome, ParsebankError):
+        raise outcome
     else:
         request = shard.request
-        analyses.parses[key] = parse
+        analyses.parses[key] = outcome
         analyses.new.append(
             ParseRecord(
-                key, request.dataset.lang, request.parser_fingerprint, request.dataset.mode, parse
+                key, request.dataset.lang, request.parser_fingerprint, request.dataset.mode, outcome
             )
         )
 

@@ -3,6 +3,7 @@
 One folder per job, one file per shard, and `repeats.npy` with the positions of examples that came
 before in the same upload. The folder is durable before the job is acknowledged. While an upload
 is under way its process holds a lock on the folder, so that orphans can be told from uploads.
+Several replicas may share the area; a lock beside it keeps one from removing what another begins.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
-import threading
 from collections.abc import Callable, Iterator, Set
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final
@@ -38,7 +39,11 @@ _SCHEMA = pa.schema(
 
 
 class StagedShardError(StoreError):
-    """A staged shard is missing or damaged."""
+    """A staged shard is damaged."""
+
+
+class StagedShardMissingError(StoreError):
+    """A staged shard is not there, or this host does not see it (yet)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +74,24 @@ class StagingArea:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self._beginning = threading.Lock()
+        self._lock = root.with_name(f"{root.name}.lock")
         root.mkdir(parents=True, exist_ok=True)
 
     def begin(self, job: str, shard_segments: int) -> Upload:
         """Start staging a job."""
-        with self._beginning:
+        with self.at_rest():
             return Upload(self.folder(job), shard_segments)
+
+    @contextmanager
+    def at_rest(self) -> Iterator[None]:
+        """While this lasts, no process begins an upload and none removes one."""
+        with self._lock.open("wb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+    def has(self, job: str) -> bool:
+        """Whether a job's upload is still there."""
+        return (self.folder(job) / _REPEATS).exists()
 
     def folder(self, job: str) -> Path:
         """Folder of one job."""
@@ -88,7 +104,7 @@ class StagingArea:
             needed: Asked for the jobs whose input is still needed. It is asked last: a folder
                 that is unlocked by then belongs to a job that is known, or to nobody.
         """
-        with self._beginning:
+        with self.at_rest():
             unlocked = [path for path in self.root.iterdir() if not _is_locked(path)]
             keep = needed() if unlocked else set()
             unused = [path for path in unlocked if path.name not in keep]
@@ -183,13 +199,20 @@ def read_shard(folder: Path, number: int) -> list[StagedLine]:
     """The lines of one shard.
 
     Raises:
-        StagedShardError: The file is missing or damaged.
+        StagedShardMissingError: The file is not there; another host may see it, or this one later.
+        StagedShardError: It is damaged.
     """
     path = shard_path(folder, number)
     try:
         rows = pq.read_table(path, page_checksum_verification=True).to_pylist()
         repeats = np.load(folder / _REPEATS)
         return list(_lines(rows, repeats))
+    except FileNotFoundError as error:
+        raise StagedShardMissingError(
+            f"the staged shard {path} is not there; replicas must share one state_dir. If it is "
+            "gone, send the backfill again: examples that are stored already are skipped",
+            file=path.name,
+        ) from error
     except (OSError, ValueError, pa.ArrowException) as error:
         raise StagedShardError(
             f"the staged shard {path.name} cannot be read ({error}); send the backfill again: "
@@ -221,12 +244,13 @@ def _lock(path: Path) -> IO[bytes]:
 
 def _is_locked(folder: Path) -> bool:
     try:
-        with (folder / _LOCK).open("rb") as file:
+        # For writing, because network file systems lock nothing else exclusively.
+        with (folder / _LOCK).open("r+b") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
+    except FileNotFoundError:
         return False
+    except OSError:
+        return True
     return False
 
 

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
 from sqlalchemy import (
     JSON,
     BigInteger,
     Column,
-    Connection,
-    Engine,
     Float,
     ForeignKey,
     Index,
@@ -19,11 +14,7 @@ from sqlalchemy import (
     String,
     Table,
     UniqueConstraint,
-    create_engine,
-    event,
 )
-
-SQLITE_BUSY_SECONDS = 30
 
 metadata = MetaData()
 
@@ -68,37 +59,3 @@ shards = Table(
     Index("shards_to_claim", "job", "state", "lease_until", "number"),
     Index("shards_by_owner", "state", "owner"),
 )
-
-
-def open_database(url: str) -> Engine:
-    """Connect, and create the tables that are missing.
-
-    Args:
-        url: SQLAlchemy URL, such as ``sqlite:///state/jobs.sqlite`` or ``postgresql://...``.
-    """
-    engine = create_engine(url, pool_pre_ping=True)
-    if engine.dialect.name == "sqlite":
-        event.listen(engine, "connect", _prepare_sqlite)
-        event.listen(engine, "begin", _begin_immediate)
-    metadata.create_all(engine)
-    return engine
-
-
-def sqlite_url(path: Path) -> str:
-    """URL of a SQLite file, whose folder is created."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return f"sqlite:///{path}"
-
-
-def _prepare_sqlite(connection: Any, _record: Any) -> None:
-    # The driver would begin transactions late and as readers; two of them that then write
-    # deadlock. `_begin_immediate` begins every one as a writer instead.
-    connection.isolation_level = None
-    connection.execute(f"PRAGMA busy_timeout = {SQLITE_BUSY_SECONDS * 1000}")
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("PRAGMA synchronous = FULL")  # an acknowledged job survives power loss
-    connection.execute("PRAGMA foreign_keys = ON")
-
-
-def _begin_immediate(connection: Connection) -> None:
-    connection.exec_driver_sql("BEGIN IMMEDIATE")

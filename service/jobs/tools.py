@@ -19,13 +19,22 @@ from service.jobs.analysers import (
 )
 from service.jobs.records import JobRequest
 from service.jobs.shard import Tools
-from service.parsers import Limits, Parser, ParserIdentity, find_parser, identify, load_parser
+from service.parsers import (
+    BACKENDS,
+    Limits,
+    Parser,
+    ParserIdentity,
+    find_parser,
+    identify,
+    load_parser,
+)
 from service.settings import Settings
 from service.tokenizers import LoadedTokenizer, load_tokenizer
 from syntax.alignment import segment_features
 from syntax.errors import SpecError
 from syntax.examples import Segment
 from syntax.fingerprint import Fingerprint
+from syntax.parse import Parse
 
 KEPT = 2
 """Parsers and tokenizers that a worker keeps: the job in hand and the one before."""
@@ -73,11 +82,18 @@ class Toolbox:
         spec, limits = request.dataset, job_limits(self._settings)
         if spec.mode == "gold":
             return GoldAnalyser(spec.lang, limits)
-        mode = parse_mode(spec.mode)
-        return TextAnalyser(identity, lambda: self._parser(request.parser), spec.lang, mode, limits)
+        return TextAnalyser(
+            identity,
+            lambda: self._parser(request.parser),
+            spec.lang,
+            parse_mode(spec.mode),
+            limits,
+            long_sentences=request.long_sentences,
+            bulk=BACKENDS[find_parser(self._settings, request.parser).backend].bulk,
+        )
 
     def _load_parser(self, name: str) -> Parser:
-        return load_parser(find_parser(self._settings, name))
+        return load_parser(find_parser(self._settings, name), self._settings.device)
 
     def _load_tokenizer(self, name: str) -> LoadedTokenizer:
         return load_tokenizer(name, self._settings.hub_timeout_seconds)
@@ -100,7 +116,8 @@ def load_kernels() -> None:
     worker does it before it holds a lease.
     """
     conllu = Segment(conllu="1\ta\t_\tX\t_\t_\t0\troot\t_\t_\n\n")
-    parse = GoldAnalyser("en", Limits()).analyse(conllu)
+    (parse,) = GoldAnalyser("en", Limits()).analyse([conllu])
+    assert isinstance(parse, Parse)
     features = segment_features(parse, np.array([1], np.int32), np.array([[0, 1]], np.int32))
     many_matrix_blobs([features.head])
 

@@ -6,9 +6,9 @@ import asyncio
 import secrets
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from featurestore import FeatureStore
+from service.jobs.database import JobDatabaseError
 from service.jobs.lines import item_key, numbered_lines, read_item, read_spec
 from service.jobs.records import JobRequest
 from service.jobs.schemas import BackfillSpec
@@ -16,7 +16,7 @@ from service.jobs.staging import StagingArea, Upload
 from service.jobs.tools import dataset_handle, parser_identity
 from service.parsers import find_parser
 from service.settings import Settings
-from service.tokenizers import load_tokenizer
+from service.tokenizers import lasting_name, load_tokenizer
 from syntax.errors import ExampleError, SpecError
 from syntax.examples import Example
 
@@ -69,7 +69,9 @@ class Receiver:
         try:
             spec = await _first_line(lines, name)
             request = await asyncio.to_thread(self.resolve, spec, name)
-            upload = self.staging.begin(_new_id(), self.settings.job_shard_segments)
+            upload = await asyncio.to_thread(
+                self.staging.begin, _new_id(), self.settings.job_shard_segments
+            )
             try:
                 staged = await _stage(lines, request, upload)
             except BaseException:
@@ -90,7 +92,8 @@ class Receiver:
                 labels.
         """
         tokenizer = load_tokenizer(
-            _absolute(spec.tokenizer or self.settings.tokenizer), self.settings.hub_timeout_seconds
+            lasting_name(spec.tokenizer or self.settings.tokenizer),
+            self.settings.hub_timeout_seconds,
         )
         parser = _parser_name(spec, self.settings)
         request = JobRequest(
@@ -100,6 +103,7 @@ class Receiver:
             tokenizer=tokenizer.name,
             tokenizer_fingerprint=tokenizer.fingerprint,
             matrices=spec.matrices,
+            long_sentences=spec.long_sentences,
         )
         self.store.features.check(dataset_handle(request, tokenizer))
         return request
@@ -107,6 +111,11 @@ class Receiver:
     async def _hand_over(self, staged: StagedJob, upload: Upload) -> None:
         try:
             await self.accept(staged)
+        except JobDatabaseError:
+            # The job may be known all the same, its acceptance lost on the way back. If it is
+            # not, the next sweep finds the folder.
+            upload.close()
+            raise
         except BaseException:
             upload.discard()
             raise
@@ -123,15 +132,6 @@ def _parser_name(spec: BackfillSpec, settings: Settings) -> str:
     return "gold"
 
 
-def _absolute(tokenizer: str) -> str:
-    """A tokenizer's folder as a path that means the same after a restart elsewhere."""
-    try:
-        path = Path(tokenizer).expanduser()
-        return str(path.resolve()) if path.is_dir() else tokenizer
-    except (ValueError, RuntimeError, OSError):
-        return tokenizer
-
-
 async def _first_line(lines: Lines, name: str) -> BackfillSpec:
     async for _, line in lines:
         return read_spec(line, name)
@@ -139,11 +139,7 @@ async def _first_line(lines: Lines, name: str) -> BackfillSpec:
 
 
 async def _stage(lines: Lines, request: JobRequest, upload: Upload) -> StagedJob:
-    identity = (
-        request.dataset.mode,
-        request.parser_fingerprint,
-        request.tokenizer_fingerprint,
-    )
+    identity = request.item_identity
     async for number, line in lines:
         if upload.is_full:  # written only now, so that the last one is left to `finish`
             await asyncio.to_thread(upload.write_shard)

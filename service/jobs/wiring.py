@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from sqlalchemy import Engine
 
+from service.jobs.database import sqlite_url
+from service.jobs.ledger import JobLedger
 from service.jobs.queue import JobQueue
 from service.jobs.staging import StagingArea
-from service.jobs.tables import sqlite_url
 from service.settings import Settings
+
+_DAY_SECONDS: Final = 24 * 60 * 60
 
 
 def database_url(settings: Settings) -> str:
     """SQLAlchemy URL of the job tables."""
     return settings.jobs_url or sqlite_url(settings.state_dir / "jobs.sqlite")
+
+
+def job_ledger(engine: Engine, settings: Settings) -> JobLedger:
+    """The ledger that keeps failed jobs for as long as the operator wants."""
+    return JobLedger(engine, retry_seconds=settings.job_retry_days * _DAY_SECONDS)
 
 
 def staging_area(settings: Settings) -> StagingArea:

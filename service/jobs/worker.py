@@ -12,23 +12,25 @@ import signal
 import sys
 import threading
 import time
-from dataclasses import dataclass
+from contextlib import suppress
 from typing import Final
 
 import structlog
 
 from featurestore import FeatureStore, open_store
 from service.jobs.crumbs import Crumbs
+from service.jobs.database import JobDatabaseError, open_database
 from service.jobs.orders import GRACE_SECONDS, Orders
 from service.jobs.queue import JobQueue, LeaseLostError
-from service.jobs.records import Counts, Shard
+from service.jobs.records import Shard
+from service.jobs.running import DATABASE_SECONDS, InterruptedByStopError, RunningShard
 from service.jobs.shard import run_shard
 from service.jobs.staging import StagedShardError, StagingArea, read_shard
-from service.jobs.tables import open_database
 from service.jobs.tools import Toolbox, load_kernels
 from service.jobs.wiring import database_url, job_queue, staging_area
-from service.logs import configure_logging
-from service.processes import die_with
+from service.logs import headline, own_process
+from service.processes import die_with, give_way
+from service.workers.memory import Growth
 from syntax.errors import (
     InputError,
     MissingExtraError,
@@ -40,10 +42,10 @@ from syntax.errors import (
 POLL_SECONDS: Final = 0.1
 """How often an idle worker looks for a shard."""
 
-BEAT_SECONDS: Final = 2.0
-"""How often a busy worker renews its lease, and so learns that its job was cancelled."""
-
 LONGEST_DELAY_SECONDS: Final = 60.0
+
+_NICENESS: Final = 10
+"""Texts of jobs can wait for those of requests, whose parsers have half of it."""
 
 _PERMANENT: Final = (
     InputError,
@@ -58,54 +60,6 @@ _PERMANENT: Final = (
 _LOG = structlog.get_logger("parsebank.jobs")
 
 
-class InterruptedByStopError(Exception):
-    """The service stops; the shard goes back as it was."""
-
-
-@dataclass
-class RunningShard:
-    """The `Signals` of one shard in this process."""
-
-    shard: Shard
-    owner: str
-    queue: JobQueue
-    crumbs: Crumbs
-    stop: threading.Event
-
-    def __post_init__(self) -> None:
-        self._pause = min(BEAT_SECONDS, self.queue.lease_seconds / 4)
-        self._next_renewal = time.monotonic() + self._pause
-
-    @property
-    def suspects(self) -> frozenset[str]:
-        """See `Signals.suspects`."""
-        return self.crumbs.suspects
-
-    def beat(self) -> None:
-        """See `Signals.beat`.
-
-        Raises:
-            InterruptedByStopError: The service stops.
-            LeaseLostError: The job was cancelled, or another worker has the shard.
-        """
-        if self.stop.is_set():
-            raise InterruptedByStopError
-        if time.monotonic() >= self._next_renewal:
-            self.queue.renew(self.shard, self.owner)
-            self._next_renewal = time.monotonic() + self._pause
-
-    def watch(self, key: str | None) -> None:
-        """See `Signals.watch`."""
-        if key is None:
-            self.crumbs.clear()
-        else:
-            self.crumbs.watch(key)
-
-    def announce(self, plan: Counts) -> None:
-        """See `Signals.announce`."""
-        self.queue.save_plan(self.shard, self.owner, plan)
-
-
 class Worker:
     """Runs shards from a queue in this process.
 
@@ -115,6 +69,7 @@ class Worker:
         staging: Where the shards' lines are.
         toolbox: What it works with.
         stop: Set when it shall end.
+        max_growth_bytes: It ends, to be replaced, once it has grown by more after its first shard.
     """
 
     def __init__(
@@ -124,23 +79,29 @@ class Worker:
         staging: StagingArea,
         toolbox: Toolbox,
         stop: threading.Event,
+        max_growth_bytes: int,
     ) -> None:
         self._owner = owner
         self._queue = queue
         self._staging = staging
         self._toolbox = toolbox
         self._stop = stop
+        self._growth = Growth(os.getpid())
+        self._max_growth_bytes = max_growth_bytes
 
     def work(self, idle_seconds: float) -> None:
-        """Run shards until told to stop, or until there was none for ``idle_seconds``."""
+        """Run shards until told to stop, grown too large, or idle for ``idle_seconds``."""
         idle_since = time.monotonic()
         while not self._stop.is_set() and time.monotonic() - idle_since < idle_seconds:
-            shard = self._queue.claim(self._owner)
+            shard = self._claim()
             if shard is None:
                 self._stop.wait(POLL_SECONDS)
             else:
                 self.run(shard)
                 gc.collect()
+                if self._growth.bytes() > self._max_growth_bytes:
+                    _LOG.info("worker has grown", pid=os.getpid())
+                    return
                 idle_since = time.monotonic()
 
     def run(self, shard: Shard) -> None:
@@ -148,38 +109,56 @@ class Worker:
         log = _LOG.bind(job=shard.job, shard=shard.number, tries=shard.tries)
         started = time.monotonic()
         try:
-            counts = self._counts(shard)
-            self._queue.complete(shard, self._owner, counts)
-        except InterruptedByStopError:
-            self._queue.release(shard, self._owner)
+            self._do(shard)
+        except (InterruptedByStopError, JobDatabaseError):
+            self._release(shard)
         except LeaseLostError as error:
             log.info("shard left", reason=error.message)
-            self._queue.release(shard, self._owner)
+            self._release(shard)
         except _PERMANENT as error:
-            log.error("shard failed", error_type=error.error_type, reason=error.message)
-            self._queue.fail(shard, self._owner, error)
+            log.error("shard failed", reason=headline(error))
+            with suppress(JobDatabaseError):
+                self._queue.fail(shard, self._owner, error)
         except Exception as error:  # recorded with the shard, and failed with it in the end
             delay = min(2.0**shard.tries, LONGEST_DELAY_SECONDS)
             log.exception("shard will be tried again", delay=delay)
-            self._queue.release(shard, self._owner, error, delay)
+            self._release(shard, error, delay)
         else:
             log.debug("shard done", seconds=round(time.monotonic() - started, 2))
 
-    def _counts(self, shard: Shard) -> Counts:
+    def _claim(self) -> Shard | None:
+        try:
+            return self._queue.claim(self._owner)
+        except JobDatabaseError as error:
+            _LOG.warning("job database away", reason=error.message)
+            self._stop.wait(DATABASE_SECONDS)
+            return None
+
+    def _release(
+        self, shard: Shard, error: BaseException | None = None, delay: float = 0.0
+    ) -> None:
+        with suppress(JobDatabaseError):  # then the lease runs out
+            self._queue.release(shard, self._owner, error, delay)
+
+    def _do(self, shard: Shard) -> None:
         folder = self._staging.folder(shard.job)
         lines = read_shard(folder, shard.number)
         tools = self._toolbox.tools(shard.request)
+        _let_collect(tools.analyser.bulk)
         with Crumbs(folder, shard.number, shard.tries) as crumbs:
             running = RunningShard(shard, self._owner, self._queue, crumbs, self._stop)
-            return run_shard(shard, lines, tools, running)
+            running.complete(run_shard(shard, lines, tools, running))
 
 
 def main() -> None:
     """Run the worker that standard input describes."""
     orders = Orders.model_validate_json(sys.stdin.readline())
     die_with(parent=orders.parent)
-    configure_logging(orders.settings.log_level)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    own_process(orders.settings.log_level, orders.settings.log_format)
+    give_way(_NICENESS)
+    for asked in (signal.SIGINT, signal.SIGTERM):
+        # Sent to every process of the service at once; it is for the service to stop this one.
+        signal.signal(asked, signal.SIG_IGN)
     stop = threading.Event()
     threading.Thread(target=_watch_pipe, args=(stop,), daemon=True).start()
     load_kernels()
@@ -198,6 +177,14 @@ def _rest_collector() -> None:
     gc.disable()
 
 
+def _let_collect(bulk: bool) -> None:
+    """Have cycles collected where there are: libraries that parse in bulk make objects per word."""
+    if bulk:
+        gc.enable()
+    else:
+        gc.disable()
+
+
 def _worker(orders: Orders, store: FeatureStore, stop: threading.Event) -> Worker:
     settings = orders.settings
     engine = open_database(database_url(settings))
@@ -207,6 +194,7 @@ def _worker(orders: Orders, store: FeatureStore, stop: threading.Event) -> Worke
         staging_area(settings),
         Toolbox(settings, store),
         stop,
+        settings.worker_max_growth_mb * 2**20,
     )
 
 

@@ -1,7 +1,8 @@
 """What a parser is: text in, one `syntax.Parse` out; no HTTP and no store in it.
 
-An implementer provides a folder beside ``udpipe/`` with a class that satisfies `Parser`, a
-`Backend` that loads it, and a line in `service.parsers.registry`.
+An implementer provides a folder beside ``udpipe/`` and ``stanza/`` with a class that satisfies
+`Parser`, a `Backend` that finds and loads its models, and a line in `service.parsers.registry`;
+docs/extend/parser.md says how.
 """
 
 from __future__ import annotations
@@ -25,7 +26,10 @@ finds words of its own.
 """
 
 LongSentences = Literal["refuse", "split"]
-"""What becomes of a sentence over the limit: an error, or pieces that are marked as such."""
+"""What becomes of a sentence over the limit: an error, or pieces that are parsed as sentences.
+
+The first word of every piece but the first has the MISC entry ``ContinuedSentence=Yes``.
+"""
 
 TOKEN_MODES: Final = frozenset({"pretokenized", "retokenize"})
 """Modes that take tokens; the others take text."""
@@ -112,7 +116,8 @@ class Parser(Protocol):
         """Parse one text that `service.pipeline.check_input` has accepted.
 
         Raises:
-            TextError: The text holds no word, or a sentence longer than the limit.
+            TextError: The text holds no word, or a sentence longer than the limit that is not to
+                be cut; or the library fails on it.
             TreeError: The model gave a sentence whose heads form no tree.
         """
         ...

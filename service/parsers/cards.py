@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from syntax.errors import ModelLoadError
+
+_TEXTS: Final = ("language", "treebank", "treebank_version", "version", "licence", "sha256")
 
 
 def model_card(path: Path) -> dict[str, Any]:
     """The content of a card; empty if there is none.
 
     Raises:
-        ModelLoadError: It is no JSON object.
+        ModelLoadError: It is no JSON object, or what it says of the model is no text.
     """
     if not path.exists():
         return {}
@@ -25,4 +27,10 @@ def model_card(path: Path) -> dict[str, Any]:
         ) from None
     if not isinstance(card, dict):
         raise ModelLoadError(f"the model card {path} is not a JSON object", path=str(path))
+    for key in _TEXTS:
+        if not isinstance(card.get(key), str | None):
+            raise ModelLoadError(
+                f"the model card {path} gives {card[key]!r} as {key}; a text is expected",
+                path=str(path),
+            )
     return card

@@ -1,78 +1,23 @@
-"""ISO codes of the languages that UD names its treebanks by."""
+"""Language codes: which language a model's name says, and which codes mean the same."""
 
 from __future__ import annotations
 
+import json
+from functools import cache
+from importlib.resources import files
 from typing import Final
 
-ISO_CODES: Final = {
-    "afrikaans": "af",
-    "ancient_greek": "grc",
-    "arabic": "ar",
-    "armenian": "hy",
-    "basque": "eu",
-    "belarusian": "be",
-    "bulgarian": "bg",
-    "buryat": "bxr",
-    "catalan": "ca",
-    "chinese": "zh",
-    "classical_chinese": "lzh",
-    "coptic": "cop",
-    "croatian": "hr",
-    "czech": "cs",
-    "danish": "da",
-    "dutch": "nl",
-    "english": "en",
-    "estonian": "et",
-    "finnish": "fi",
-    "french": "fr",
-    "galician": "gl",
-    "german": "de",
-    "gothic": "got",
-    "greek": "el",
-    "hebrew": "he",
-    "hindi": "hi",
-    "hungarian": "hu",
-    "icelandic": "is",
-    "indonesian": "id",
-    "irish": "ga",
-    "italian": "it",
-    "japanese": "ja",
-    "kazakh": "kk",
-    "korean": "ko",
-    "latin": "la",
-    "latvian": "lv",
-    "lithuanian": "lt",
-    "maltese": "mt",
-    "marathi": "mr",
-    "north_sami": "sme",
-    "norwegian": "no",
-    "old_church_slavonic": "cu",
-    "old_french": "fro",
-    "old_russian": "orv",
-    "persian": "fa",
-    "polish": "pl",
-    "portuguese": "pt",
-    "romanian": "ro",
-    "russian": "ru",
-    "sanskrit": "sa",
-    "scottish_gaelic": "gd",
-    "serbian": "sr",
-    "slovak": "sk",
-    "slovenian": "sl",
-    "spanish": "es",
-    "swedish": "sv",
-    "tamil": "ta",
-    "telugu": "te",
-    "thai": "th",
-    "turkish": "tr",
-    "ukrainian": "uk",
-    "upper_sorbian": "hsb",
-    "urdu": "ur",
-    "uyghur": "ug",
-    "vietnamese": "vi",
-    "welsh": "cy",
-    "wolof": "wo",
-}
+_SUFFIX: Final = "-ud-"
+
+
+@cache
+def ud_languages() -> dict[str, tuple[str, ...]]:
+    """Codes by language as UD names it in file names, ``ancient_greek``; UD's own code first.
+
+    A treebank may have a code of its own: ``norwegian-nynorsk`` is ``nn``.
+    """
+    path = files("service") / "resources" / "languages.json"
+    return {name: tuple(codes) for name, codes in json.loads(path.read_text("utf-8")).items()}
 
 
 def language_of(model_name: str) -> str | None:
@@ -81,4 +26,22 @@ def language_of(model_name: str) -> str | None:
     >>> language_of("ancient_greek-proiel-ud-2.5")
     'grc'
     """
-    return ISO_CODES.get(model_name.partition("-")[0].lower())
+    treebank = model_name.lower().partition(_SUFFIX)[0]
+    known = ud_languages()
+    codes = known.get(treebank) or known.get(treebank.partition("-")[0])
+    return codes[0] if codes else None
+
+
+def language_code(code: str) -> str:
+    """The one code that models and parses carry for a code in any of ISO 639's forms.
+
+    >>> language_code("ENG"), language_code("fre"), language_code("xx")
+    ('en', 'fr', 'xx')
+    """
+    lower = code.lower()
+    return _canonical().get(lower, lower)
+
+
+@cache
+def _canonical() -> dict[str, str]:
+    return {code: codes[0] for codes in ud_languages().values() for code in codes}

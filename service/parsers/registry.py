@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import json
-from functools import lru_cache
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache, lru_cache
 from hashlib import sha256
 from importlib.resources import files
+from itertools import chain
 from pathlib import Path
+from typing import Final
 
 from service.parsers.base import Backend, ModelFile, Parser, ParserIdentity
+from service.parsers.discovery import models_in
+from service.parsers.languages import language_code
+from service.parsers.stanza.backend import STANZA
 from service.parsers.udpipe.backend import UDPIPE
 from service.settings import Settings
 from syntax import Registry
@@ -20,8 +27,13 @@ BACKENDS: Registry[Backend] = Registry("parser backend", UnknownParserError)
 """Backends by versioned name; a new way to read a library's output is a new version."""
 
 BACKENDS.add("udpipe.v1", UDPIPE)
+BACKENDS.add("stanza.v1", STANZA)
 
 
+_INDEXES_KEPT: Final = 16
+
+
+@cache
 def bundled_models_dir() -> Path:
     """Folder of the models that ship with Parsebank."""
     return Path(str(files("service") / "resources" / "models"))
@@ -31,22 +43,17 @@ def list_models(settings: Settings) -> list[ModelFile]:
     """Every model, the operator's own first; of two with one name the first counts.
 
     Raises:
-        ModelLoadError: A card is not readable JSON.
+        ModelLoadError: A card or the registry file is not readable JSON.
     """
-    folders = [settings.models_dir, bundled_models_dir()]
-    found: dict[str, ModelFile] = {}
-    for folder in folders:
-        if folder is not None and folder.is_dir():
-            for model in _models_in(folder, folder.stat().st_mtime_ns):
-                found.setdefault(model.name, model)
-    return list(found.values())
+    return list(_index(settings).models)
 
 
 def find_parser(settings: Settings, name: str | None = None, lang: str | None = None) -> ModelFile:
     """The model for a parser's name, a language, or both.
 
-    A name is matched exactly (``udpipe/english-ewt`` or ``english-ewt``), else as a prefix
-    (``english``), else as a language code (``en``).
+    A name is matched whatever its case: exactly (``udpipe/english-ewt``), as a language code
+    (``en``, ``eng``), without its backend (``english-ewt``), by its first words (``english``), and
+    at last by its first letters. Where several match, the first in `list_models` is taken.
 
     Args:
         settings: Says where models are and which one a language prefers.
@@ -57,11 +64,12 @@ def find_parser(settings: Settings, name: str | None = None, lang: str | None = 
         UnknownParserError: No model answers to the name.
         UnknownLanguageError: No model, or not the named one, serves the language.
     """
-    models = list_models(settings)
+    index = _index(settings)
+    preferred = {language_code(code): choice for code, choice in settings.parsers.items()}
     if name is None:
-        return _for_language(settings, models, settings.lang if lang is None else lang)
-    model = _by_name(settings, models, name)
-    if lang is not None and model.langs and lang not in model.langs:
+        return _for_language(index, settings.lang if lang is None else lang, preferred)
+    model = _by_name(index, name, preferred)
+    if lang is not None and model.langs and not serves(model, lang):
         raise UnknownLanguageError(
             f"the parser {model.name!r} serves {', '.join(model.langs)}, not {lang!r}; "
             "leave out one of the two",
@@ -69,6 +77,11 @@ def find_parser(settings: Settings, name: str | None = None, lang: str | None = 
             known=list(model.langs),
         )
     return model
+
+
+def serves(model: ModelFile, lang: str) -> bool:
+    """Whether a model is of a language, in whichever of ISO 639's codes."""
+    return language_code(lang) in map(language_code, model.langs)
 
 
 def identify(model: ModelFile) -> ParserIdentity:
@@ -80,7 +93,7 @@ def identify(model: ModelFile) -> ParserIdentity:
     found = checksum(model)
     if model.sha256 not in (None, found):
         raise ModelLoadError(
-            f"{model.path} has SHA-256 {found}, but its card says {model.sha256}; "
+            f"{model.path} has SHA-256 {found}, but {model.sha256} is recorded; "
             "fetch or train the model again",
             path=str(model.path),
             sha256=found,
@@ -121,37 +134,78 @@ def load_parser(model: ModelFile, device: str = "auto") -> Parser:
     return BACKENDS[model.backend].load(model, identify(model), device)
 
 
-@lru_cache(maxsize=16)
-def _models_in(folder: Path, mtime_ns: int) -> tuple[ModelFile, ...]:  # noqa: ARG001 - cache key
-    """The models of a folder, read again when a file has come or gone."""
-    return tuple(model for backend in BACKENDS.values() for model in backend.find(folder))
+@dataclass(frozen=True)
+class _Index:
+    """Models, and the first of them under each name and language code."""
+
+    models: tuple[ModelFile, ...]
+    names: dict[str, ModelFile]
+    short_names: dict[str, ModelFile]
+    codes: dict[str, ModelFile]
 
 
-def _by_name(settings: Settings, models: list[ModelFile], name: str) -> ModelFile:
-    for model in models:
-        if name in (model.name, _short(model)):
+_indexes: dict[tuple[int, ...], tuple[tuple[tuple[ModelFile, ...], ...], _Index]] = {}
+"""By the identities of the folders' lists, which are kept so that these stay theirs."""
+
+
+def _index(settings: Settings) -> _Index:
+    folders = (settings.models_dir, bundled_models_dir())
+    parts = tuple(models_in(folder, BACKENDS) for folder in folders if folder is not None)
+    key = tuple(map(id, parts))
+    if key not in _indexes:
+        if len(_indexes) >= _INDEXES_KEPT:
+            _indexes.clear()
+        _indexes[key] = (parts, _indexed(parts))
+    return _indexes[key][1]
+
+
+def _indexed(parts: Iterable[Iterable[ModelFile]]) -> _Index:
+    found: dict[str, ModelFile] = {}
+    for model in chain.from_iterable(parts):
+        found.setdefault(model.name, model)
+    models = tuple(found.values())
+    backwards = models[::-1]
+    return _Index(
+        models,
+        {model.name.lower(): model for model in backwards},
+        {model.name.lower().partition("/")[2]: model for model in backwards},
+        {language_code(code): model for model in backwards for code in model.langs},
+    )
+
+
+def _by_name(index: _Index, name: str, preferred: Mapping[str, str]) -> ModelFile:
+    wanted = name.lower()
+    if wanted in index.names:
+        return index.names[wanted]
+    if language_code(wanted) in index.codes:
+        return _for_language(index, wanted, preferred)
+    if wanted in index.short_names:
+        return index.short_names[wanted]
+    found = _beginning(index, f"{wanted}-") or (_beginning(index, wanted) if wanted else None)
+    if found is None:
+        raise unknown_name(
+            "parser", name, [model.name for model in index.models], UnknownParserError
+        )
+    return found
+
+
+def _beginning(index: _Index, start: str) -> ModelFile | None:
+    """The first model whose name, with its backend or without, begins so."""
+    for model in index.models:
+        name = model.name.lower()
+        if name.startswith(start) or name.startswith(start, name.find("/") + 1):
             return model
-    for model in models:
-        if name and (model.name.startswith(name) or _short(model).startswith(name)):
-            return model
-    if any(name in model.langs for model in models):
-        return _for_language(settings, models, name)
-    raise unknown_name("parser", name, [model.name for model in models], UnknownParserError)
+    return None
 
 
-def _short(model: ModelFile) -> str:
-    """The name without its backend's."""
-    return model.name.partition("/")[2]
-
-
-def _for_language(settings: Settings, models: list[ModelFile], lang: str) -> ModelFile:
-    if preferred := settings.parsers.get(lang):
-        return _by_name(settings, [m for m in models if preferred != lang], preferred)
-    for model in models:
-        if lang in model.langs:
-            return model
-    known = {code for model in models for code in model.langs}
-    raise unknown_name("language", lang, known, UnknownLanguageError)
+def _for_language(index: _Index, lang: str, preferred: Mapping[str, str]) -> ModelFile:
+    code = language_code(lang)
+    if choice := preferred.get(code):
+        return _by_name(index, choice, {})
+    if code not in index.codes:
+        known = {known for model in index.models for known in model.langs}
+        raise unknown_name("language", lang, known, UnknownLanguageError)
+    return index.codes[code]
 
 
 def _checksum(path: Path) -> str:
@@ -162,6 +216,6 @@ def _checksum(path: Path) -> str:
     return _checksum_of(path, stat.st_mtime_ns, stat.st_size)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=4096)
 def _checksum_of(path: Path, mtime_ns: int, size: int) -> str:  # noqa: ARG001 - cache key
     return file_sha256(path)

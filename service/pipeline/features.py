@@ -3,22 +3,68 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from service.pipeline.records import ItemFeatures, MatrixName, Pieces
+from featurestore.encode.examples import LARGEST_MATRIX
+from service.pipeline.records import FeatureRequest, ItemFeatures, MatrixName, Pieces
 from service.settings import Settings
 from service.tokenizers import LoadedTokenizer
+from service.tokenizers import Pieces as PieceArrays
 from syntax import Parse
-from syntax.alignment import segment_features
+from syntax.alignment import project_labels, segment_features, token_words
 from syntax.errors import ParsebankError, TextTooLongError
 from syntax.matrices import ancestor_mask, tree_depth, tree_distance
 from syntax.subwords import POLICIES
 
 _MATRICES = {"distance": tree_distance, "depth": tree_depth, "ancestor": ancestor_mask}
+
+
+@dataclass
+class MatrixRoom:
+    """How much of an answer matrices may still fill.
+
+    Attributes:
+        largest: Pieces of a text whose matrices are answered.
+        cells: Left for the texts that are still to come.
+        setting: What sets them, for the advice.
+    """
+
+    largest: int
+    cells: int
+    setting: str
+
+    @classmethod
+    def of(cls, settings: Settings, packed: bool) -> MatrixRoom:
+        """The room of one answer.
+
+        As JSON a cell takes three bytes and its reader an object; packed it takes one, or an
+        eighth, and its reader none.
+        """
+        if packed:
+            return cls(LARGEST_MATRIX, settings.max_packed_matrix_mb << 20, "max_packed_matrix_mb")
+        return cls(settings.max_matrix_pieces, settings.max_matrix_cells, "max_matrix_cells")
+
+    def claim(self, size: int, matrices: Sequence[MatrixName]) -> None:
+        """Take the room for the matrices of a text of so many pieces.
+
+        Raises:
+            TextTooLongError: There is no such room.
+        """
+        cells = sum(size if name == "depth" else size * size for name in matrices)
+        if size > self.largest or cells > self.cells:
+            raise TextTooLongError(
+                f"the text has {size} pieces; matrices are answered for at most {self.largest}, "
+                f"and this answer has room for {self.cells} more cells ({self.setting}). Send "
+                "shorter or fewer texts, or derive the matrices from the heads",
+                pieces=size,
+                limit=self.largest,
+                room=self.cells,
+            )
+        self.cells -= cells
 
 
 class Deriver:
@@ -27,70 +73,74 @@ class Deriver:
     Args:
         settings: How large matrices may be.
         tokenizer: Makes the pieces; without it matrices are over words.
-        policy: Name in `syntax.subwords.POLICIES`.
-        matrices: Which ones.
+        request: Names the policy and the matrices.
     """
 
     def __init__(
-        self,
-        settings: Settings,
-        tokenizer: LoadedTokenizer | None,
-        policy: str,
-        matrices: Sequence[MatrixName],
+        self, settings: Settings, tokenizer: LoadedTokenizer | None, request: FeatureRequest
     ) -> None:
         self._tokenizer = tokenizer
-        self._policy = policy
-        self._matrices = matrices
-        self._largest = settings.max_matrix_pieces
-        self._room = settings.max_matrix_cells
+        self._policy = request.policy
+        self._matrices = request.matrices
+        self._room = MatrixRoom.of(settings, request.packed)
 
     def derive(
         self, items: Iterable[ItemFeatures | ParsebankError]
     ) -> list[ItemFeatures | ParsebankError]:
         """Complete the items; one that cannot be completed becomes its error."""
         listed = list(items)
-        if self._tokenizer is not None:
-            listed = self._with_pieces(listed, self._tokenizer)
-        return [self._with_matrices(item) for item in listed] if self._matrices else listed
-
-    def _with_pieces(
-        self, items: list[ItemFeatures | ParsebankError], tokenizer: LoadedTokenizer
-    ) -> list[ItemFeatures | ParsebankError]:
-        parses = [item.parse for item in items if isinstance(item, ItemFeatures)]
-        encoded = iter(tokenizer.encode_batch([parse.text for parse in parses]))
+        encoded = iter(self._encode(listed))
         return [
-            item
-            if isinstance(item, ParsebankError)
-            else replace(item, pieces=hang_pieces(item.parse, *next(encoded), self._policy))
-            for item in items
+            item if isinstance(item, ParsebankError) else self._complete(item, next(encoded))
+            for item in listed
         ]
 
-    def _with_matrices(self, item: ItemFeatures | ParsebankError) -> ItemFeatures | ParsebankError:
-        if isinstance(item, ParsebankError):
-            return item
+    def _encode(
+        self, items: Sequence[ItemFeatures | ParsebankError]
+    ) -> Sequence[PieceArrays | None]:
+        """The pieces of each parse among the items, if there are to be any."""
+        texts = [item.parse.text for item in items if isinstance(item, ItemFeatures)]
+        if self._tokenizer is None:
+            return [None] * len(texts)
+        return self._tokenizer.encode_batch(texts)
+
+    def _complete(
+        self, item: ItemFeatures, encoded: PieceArrays | None
+    ) -> ItemFeatures | ParsebankError:
+        try:
+            if encoded is not None:
+                pieces = hang_pieces(item.parse, *encoded, self._policy)
+                item = replace(item, pieces=pieces)
+            return self._with_matrices(item) if self._matrices else item
+        except ParsebankError as error:
+            return error
+
+    def _with_matrices(self, item: ItemFeatures) -> ItemFeatures:
         pieces = item.pieces
         size = item.parse.word_count if pieces is None else len(pieces.parents)
-        if (error := self._claim_room(size)) is not None:
-            return error
+        self._room.claim(size, self._matrices)
         if pieces is None:
             return replace(item, matrices=tree_matrices(item.parse.parents(), self._matrices))
         own = tree_matrices(pieces.parents, self._matrices)
         shown = {name: _reindex(matrix, pieces.source) for name, matrix in own.items()}
         return replace(item, matrices=shown)
 
-    def _claim_room(self, size: int) -> TextTooLongError | None:
-        cells = sum(size if name == "depth" else size * size for name in self._matrices)
-        if size <= self._largest and cells <= self._room:
-            self._room -= cells
-            return None
-        return TextTooLongError(
-            f"the text has {size} pieces; matrices are answered for at most {self._largest}, and "
-            f"this answer has room for {self._room} more cells. Send shorter or fewer texts, or "
-            "derive the matrices from the heads",
-            pieces=size,
-            limit=self._largest,
-            room=self._room,
-        )
+
+def with_tokens(
+    item: ItemFeatures, tokens: Sequence[str] | None, labels: Sequence[str] | None
+) -> ItemFeatures:
+    """Add the words of each token that was sent, and the labels that these words get.
+
+    Args:
+        item: A parse of the tokens.
+        tokens: The tokens; ``None`` if text was sent.
+        labels: One per token, if there are any.
+    """
+    if tokens is None:
+        return item
+    words = token_words(tokens, item.parse)
+    projected = None if labels is None else project_labels(labels, words, item.parse.word_count)
+    return replace(item, token_words=words, word_labels=projected)
 
 
 def hang_pieces(
@@ -116,6 +166,7 @@ def hang_pieces(
         word_ids=features.word_ids,
         parents=np.maximum(parents, -1),
         source=source,
+        features=features,
     )
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 from service.parsers import Limits, ParseInput, ParserIdentity
 from service.parsers.base import TOKEN_MODES
-from syntax import fingerprint
+from service.parsers.languages import language_code
+from syntax import keys
 from syntax.errors import (
     EmptyTextError,
     EmptyTokenError,
@@ -21,18 +23,15 @@ _FORBIDDEN: Final = re.compile("[\0\ud800-\udfff]")
 
 
 def parse_key(parser: ParserIdentity, lang: str, item: ParseInput) -> str:
-    """The key of a parse: parser, language, input mode and the text's exact bytes.
-
-    Tokens count as they are, so ``("New York",)`` and ``("New", "York")`` differ.
-    """
-    content: dict[str, Any] = {"parser": parser.fingerprint, "lang": lang, "mode": item.mode}
-    if item.tokens is not None:
-        content["tokens"] = list(item.tokens)
-    else:
-        content["text"] = item.text
-    if item.long_sentences != "refuse":
-        content["long_sentences"] = item.long_sentences
-    return fingerprint(content)
+    """The key of a parse; a language counts as one, in whichever of ISO 639's codes it is named."""
+    return keys.parse_key(
+        parser.fingerprint,
+        language_code(lang),
+        item.mode,
+        item.text,
+        item.tokens,
+        item.long_sentences,
+    )
 
 
 def check_input(item: ParseInput, limits: Limits) -> None:
@@ -47,15 +46,48 @@ def check_input(item: ParseInput, limits: Limits) -> None:
         InvalidCharacterError: NUL or a lone surrogate.
         EmptyTokenError: A token that is empty or white space. White space inside a token is
             part of the word, as UD allows.
-        SentenceTooLongError: More tokens than the limit.
+        SentenceTooLongError: More tokens than the limit, where tokens are words and a long
+            sentence is not to be cut.
     """
     _check_form(item)
     _check_size(item, limits)
     _check_characters(item.joined)
     if item.tokens is not None:
-        _check_tokens(item.tokens, limits.max_words_per_sentence)
+        _check_tokens(item.tokens)
+        _check_length(item, limits.max_words_per_sentence)
     elif not item.joined.strip():
         raise EmptyTextError("the text is empty or only white space; send at least one word")
+
+
+def check_labels(items: Sequence[ParseInput], token_labels: Sequence[Sequence[str]] | None) -> None:
+    """Reject labels that do not go with the tokens one to one.
+
+    Raises:
+        SpecError: There are labels and no tokens, more or fewer of them, or labels that are no
+            text; says where.
+    """
+    if token_labels is None:
+        return
+    if any(item.tokens is None for item in items):
+        raise SpecError("token_labels came with texts; labels go with tokens")
+    if len(token_labels) != len(items):
+        raise SpecError(
+            f"{len(token_labels)} lists of labels came with {len(items)} lists of tokens; give "
+            "one for each"
+        )
+    for at, (item, labels) in enumerate(zip(items, token_labels, strict=True)):
+        if len(labels) != len(item.tokens or ()):
+            raise SpecError(
+                f"token_labels[{at}] has {len(labels)} labels for the {len(item.tokens or ())} "
+                f"tokens of tokens[{at}]; give one label per token",
+                position=at,
+            )
+        if _FORBIDDEN.search("".join(labels)):
+            raise SpecError(
+                f"token_labels[{at}] holds NUL or a lone surrogate, which no answer can carry; "
+                "give labels such as B-PER",
+                position=at,
+            )
 
 
 def _check_form(item: ParseInput) -> None:
@@ -88,7 +120,7 @@ def _check_characters(text: str) -> None:
         )
 
 
-def _check_tokens(tokens: tuple[str, ...], limit: int) -> None:
+def _check_tokens(tokens: tuple[str, ...]) -> None:
     if not tokens:
         raise EmptyTextError("there are no tokens; send at least one")
     for position, token in enumerate(tokens):
@@ -97,10 +129,15 @@ def _check_tokens(tokens: tuple[str, ...], limit: int) -> None:
                 f"token {position} is {token!r}; leave out tokens without a visible character",
                 position=position,
             )
-    if len(tokens) > limit:
+
+
+def _check_length(item: ParseInput, limit: int) -> None:
+    """Refuse what the parser would refuse, before it is queued."""
+    words = len(item.tokens or ())
+    if item.mode == "pretokenized" and item.long_sentences == "refuse" and words > limit:
         raise SentenceTooLongError(
-            f"the sentence has {len(tokens)} tokens; at most {limit} are parsed. Split it, or "
-            "raise max_words_per_sentence",
-            words=len(tokens),
+            f"the sentence has {words} tokens; at most {limit} are parsed. Split it, raise "
+            "max_words_per_sentence, or ask for long_sentences='split'",
+            words=words,
             limit=limit,
         )

@@ -4,40 +4,44 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
+from typing import Final, Generic, TypeVar
 
 from featurestore import FeatureStore, ParseRecord
-from service.parsers import Limits, ModelFile, ParseInput, ParserIdentity
+from service.logs import note
 from service.parsers.base import Outcome
+from service.pipeline.adhoc import AdhocDataset
+from service.pipeline.ahead import read_ahead
 from service.pipeline.features import Deriver
-from service.pipeline.inputs import check_input, parse_key
-from service.pipeline.lenders import TokenizerDesk, choose_parser
+from service.pipeline.lenders import ParserDesk, TokenizerDesk
+from service.pipeline.plan import Plan, Planner
 from service.pipeline.records import FeatureAnswer, FeatureRequest, ItemFeatures
 from service.settings import Settings
+from service.timing import Stages
 from service.tokenizers import LoadedTokenizer
 from service.workers.pools import WorkerPools
 from syntax import Parse
 from syntax.errors import ParsebankError
 from syntax.subwords import POLICIES
 
+SMALL_TEXTS: Final = 8
+SMALL_CHARACTERS: Final = 1_000
+"""A request of so many texts and characters is small: some 200 words, 1 ms to derive and render."""
+
+T = TypeVar("T")
+Fresh = Mapping[str, Outcome]
+Numbered = tuple[int, ItemFeatures | ParsebankError]
+"""A text's place in its request, and what became of it."""
+
 
 @dataclass(frozen=True)
-class _Plan:
-    """A request after its checks.
+class _Finished(Generic[T]):
+    """What was made of some texts, and what became of each, for the counts."""
 
-    Attributes:
-        keys: Key or error of each text, in order.
-        wanted: Text of each key.
-        stored: Parses that were there before, by key.
-    """
-
-    model: ModelFile
-    parser: ParserIdentity
-    lang: str
-    keys: list[str | ParsebankError]
-    wanted: dict[str, ParseInput]
-    stored: dict[str, Parse]
+    value: T
+    outcomes: Sequence[str]
 
 
 class FeaturePipeline:
@@ -47,18 +51,32 @@ class FeaturePipeline:
         settings: Limits, defaults, where models are.
         store: Where parses are looked up and kept.
         pools: The parser processes.
+        adhoc: Where the features of texts that came with a tokenizer are appended.
+        stages: Where it is counted how long the stages take.
 
     Attributes:
         counts: Texts so far by what became of them: ``parsed``, ``reused``, or an error type.
+        parsers: Chooses parsers.
+        tokenizers: The tokenizers in use.
     """
 
-    def __init__(self, settings: Settings, store: FeatureStore, pools: WorkerPools) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        store: FeatureStore,
+        pools: WorkerPools,
+        adhoc: AdhocDataset,
+        stages: Stages | None = None,
+    ) -> None:
         self.counts: Counter[str] = Counter()
+        self.parsers = ParserDesk(settings)
+        self.tokenizers = TokenizerDesk(settings)
         self._settings = settings
         self._store = store
         self._pools = pools
-        self._limits = Limits(settings.max_chars_per_text, settings.max_words_per_sentence)
-        self._tokenizers = TokenizerDesk(settings)
+        self._adhoc = adhoc
+        self._stages = Stages() if stages is None else stages
+        self._planner = Planner(settings, self.parsers, store)
         self._described: set[str] = set()
 
     async def run(self, request: FeatureRequest) -> FeatureAnswer:
@@ -72,83 +90,222 @@ class FeaturePipeline:
             ModelLoadError, DeadlineError: The model is not there (yet).
             StoreError: The store could not be read or written.
         """
-        deadline = asyncio.get_running_loop().time() + self._settings.request_deadline_seconds
-        POLICIES[request.policy]
-        tokenizer = await self._tokenizers.get(request.tokenizer) if request.tokenizer else None
-        plan = await asyncio.to_thread(self._plan, request)
-        fresh = await self._parse(plan, deadline)
-        answer = await asyncio.to_thread(self._finish, request, plan, fresh, tokenizer)
-        self.counts.update(_outcome_name(item) for item in answer.items)
-        return answer
+        return await self.answer(request, lambda _, answer: answer)
 
-    def _plan(self, request: FeatureRequest) -> _Plan:
-        model, parser, lang = choose_parser(self._settings, request.parser, request.lang)
-        keys = [self._admit(item, parser, lang) for item in request.items]
-        pairs = zip(keys, request.items, strict=True)
-        wanted = {key: item for key, item in pairs if isinstance(key, str)}
-        records = self._store.parses.get_many(list(wanted))
-        stored = {key: record.parse for key, record in records.items()}
-        return _Plan(model, parser, lang, keys, wanted, stored)
-
-    def _admit(self, item: ParseInput, parser: ParserIdentity, lang: str) -> str | ParsebankError:
-        try:
-            check_input(item, self._limits)
-        except ParsebankError as error:
-            return error
-        return parse_key(parser, lang, item)
-
-    async def _parse(self, plan: _Plan, deadline: float) -> dict[str, Outcome]:
-        missing = {key: item for key, item in plan.wanted.items() if key not in plan.stored}
-        if not missing:
-            return {}
-        texts = list(missing.values())
-        fingerprint = plan.parser.fingerprint
-        outcomes = await self._pools.parse(plan.model, fingerprint, texts, deadline)
-        return dict(zip(missing, outcomes, strict=True))
-
-    def _finish(
+    async def answer(
         self,
         request: FeatureRequest,
-        plan: _Plan,
-        fresh: Mapping[str, Outcome],
-        tokenizer: LoadedTokenizer | None,
-    ) -> FeatureAnswer:
-        if request.store and fresh:
-            self._keep(plan, fresh)
-        deriver = Deriver(self._settings, tokenizer, request.policy, request.matrices)
-        return FeatureAnswer(plan.parser, tokenizer, deriver.derive(_items(plan, fresh)))
+        render: Callable[[Plan, FeatureAnswer], T],
+        peek: Callable[[Plan], T | None] = lambda _: None,
+    ) -> T:
+        """As `run`, with the answer rendered where it was made.
 
-    def _keep(self, plan: _Plan, fresh: Mapping[str, Outcome]) -> None:
+        That is a thread, unless so little is to be done that going there would take longer
+        (`_is_small`), and nothing of it waits for the disk.
+
+        Args:
+            request: The request.
+            render: Makes of the answer what is wanted.
+            peek: Is called before anything is parsed; what it returns, unless that is ``None``,
+                is the answer.
+        """
+        tokenizer, deadline = await self._ready(request)
+
+        def begin(plan: Plan) -> Plan | _Finished[T]:
+            early = peek(plan)
+            if early is not None:
+                return _Finished(early, ())
+            return plan if plan.missing else self._complete(plan, {}, render)
+
+        def look_up_and_begin() -> Plan | _Finished[T]:
+            return begin(self._look_up(request, tokenizer, deadline))
+
+        def keep_and_complete(plan: Plan, fresh: Fresh) -> _Finished[T]:
+            self._keep(plan, fresh)
+            return self._complete(plan, fresh, render)
+
+        at_hand = self._at_hand(request, tokenizer, deadline)
+        begun = begin(at_hand) if at_hand else await asyncio.to_thread(look_up_and_begin)
+        if isinstance(begun, Plan):
+            fresh = await self._parse(begun)
+            if at_hand and self._offer(begun, fresh):
+                begun = self._complete(begun, fresh, render)
+            else:
+                begun = await asyncio.to_thread(keep_and_complete, begun, fresh)
+        return self._counted(begun)
+
+    async def plan(self, request: FeatureRequest) -> Plan:
+        """Check a request, and look up what is stored.
+
+        Raises:
+            UnknownNameError: No such parser, language, tokenizer or policy.
+            ModelLoadError, StoreError: The model or the store is out of order.
+        """
+        tokenizer, deadline = await self._ready(request)
+        return await asyncio.to_thread(self._look_up, request, tokenizer, deadline)
+
+    async def stream(
+        self, plan: Plan, render: Callable[[Sequence[Numbered]], T]
+    ) -> AsyncGenerator[T]:
+        """Answer texts as they finish: first those that need no parser, then in any order.
+
+        Parses are kept as they finish. Closing the iterator gives up what is not parsed yet.
+
+        Args:
+            plan: From `plan`.
+            render: Makes of a group of texts what is wanted, in a thread.
+
+        Yields:
+            What ``render`` made.
+
+        Raises:
+            OverloadedError, ModelLoadError, DeadlineError, StoreError: As `run`. Before the first
+                group, unless the failure came late.
+        """
+        deriver = self._deriver(plan)
+
+        def finish(places: Sequence[int], fresh: Fresh) -> _Finished[T]:
+            return self._finish_group(plan, deriver, places, fresh, render)
+
+        async with read_ahead(self._fresh(plan)) as reading:
+            if places := plan.places_at_hand():
+                group = await asyncio.to_thread(finish, places, {})
+                reading.check()
+                yield self._counted(group)
+            async with aclosing(reading.groups()) as groups:
+                async for outcomes in groups:
+                    fresh = dict(outcomes)
+                    group = await asyncio.to_thread(finish, plan.places(fresh), fresh)
+                    yield self._counted(group)
+
+    async def _ready(self, request: FeatureRequest) -> tuple[LoadedTokenizer | None, float]:
+        """The tokenizer, and until when the parses must be there."""
+        most = self._settings.request_deadline_seconds
+        seconds = most if request.deadline_seconds is None else request.deadline_seconds
+        deadline = asyncio.get_running_loop().time() + min(seconds, most)
+        POLICIES[request.policy]
+        note(items=len(request.items))
+        tokenizer = await self.tokenizers.get(request.tokenizer) if request.tokenizer else None
+        return tokenizer, deadline
+
+    def _look_up(
+        self, request: FeatureRequest, tokenizer: LoadedTokenizer | None, deadline: float
+    ) -> Plan:
+        with self._stages.measure("lookup"):
+            return self._planner.plan(request, tokenizer, deadline)
+
+    def _at_hand(
+        self, request: FeatureRequest, tokenizer: LoadedTokenizer | None, deadline: float
+    ) -> Plan | None:
+        """The plan of a small request, if memory has all that it needs."""
+        if not _is_small(request):
+            return None
+        with self._stages.measure("lookup"):
+            return self._planner.plan_at_hand(request, tokenizer, deadline)
+
+    async def _parse(self, plan: Plan) -> Fresh:
+        async with aclosing(self._fresh(plan)) as outcomes:
+            return {key: outcome async for key, outcome in outcomes}
+
+    async def _fresh(self, plan: Plan) -> AsyncGenerator[tuple[str, Outcome]]:
+        """What becomes of the texts that are missing, by key, as it is known."""
+        if not plan.missing:
+            return
+        keys, texts = list(plan.missing), list(plan.missing.values())
+        answers = self._pools.stream(plan.model, plan.parser.fingerprint, texts, plan.deadline)
+        async with aclosing(answers):
+            async for position, outcome in answers:
+                yield keys[position], outcome
+
+    def _complete(
+        self, plan: Plan, fresh: Fresh, render: Callable[[Plan, FeatureAnswer], T]
+    ) -> _Finished[T]:
+        """Derive and render a whole answer."""
+        answer = self._derived(plan, self._deriver(plan), list(plan.items(fresh)))
+        with self._stages.measure("render"):
+            value = render(plan, answer)
+        return _Finished(value, [_outcome_name(item) for item in answer.items])
+
+    def _finish_group(
+        self,
+        plan: Plan,
+        deriver: Deriver,
+        places: Sequence[int],
+        fresh: Fresh,
+        render: Callable[[Sequence[Numbered]], T],
+    ) -> _Finished[T]:
+        """Keep, derive and render some texts of an answer."""
+        self._keep(plan, fresh)
+        answer = self._derived(plan, deriver, [plan.item(place, fresh) for place in places])
+        with self._stages.measure("render"):
+            value = render(list(zip(places, answer.items, strict=True)))
+        return _Finished(value, [_outcome_name(item) for item in answer.items])
+
+    def _counted(self, finished: _Finished[T]) -> T:
+        self.counts.update(finished.outcomes)
+        return finished.value
+
+    def _deriver(self, plan: Plan) -> Deriver:
+        return Deriver(self._settings, plan.tokenizer, plan.request)
+
+    def _derived(
+        self, plan: Plan, deriver: Deriver, items: Sequence[ItemFeatures | ParsebankError]
+    ) -> FeatureAnswer:
+        with self._stages.measure("derive"):
+            derived = deriver.derive(items)
+        answer = FeatureAnswer(plan.parser, plan.lang, plan.tokenizer, derived)
+        if plan.request.store:
+            self._adhoc.add_answer(answer)
+        return answer
+
+    def _keep(self, plan: Plan, fresh: Fresh) -> None:
+        """Put new parses into the store."""
+        records = _new_records(plan, fresh)
+        if records:
+            with self._stages.measure("store"):
+                self._describe(plan)
+                for record in records:
+                    self._store.parses.put(record)
+
+    def _offer(self, plan: Plan, fresh: Fresh) -> bool:
+        """Put new parses into the store without waiting; whether that could be done."""
+        records = _new_records(plan, fresh)
+        if records and plan.parser.fingerprint not in self._described:
+            return False
+        with self._stages.measure("store"):
+            return all(self._store.parses.offer(record) for record in records)
+
+    def _describe(self, plan: Plan) -> None:
+        """Record once what the parser's fingerprint stands for."""
         parser = plan.parser
         if parser.fingerprint not in self._described:
             content = {"name": parser.name, **parser.content}
             self._store.describe(parser.fingerprint, "parser", content)
             self._described.add(parser.fingerprint)
-        for key, outcome in fresh.items():
-            if isinstance(outcome, Parse):
-                mode = plan.wanted[key].mode
-                record = ParseRecord(key, plan.lang, parser.fingerprint, mode, outcome)
-                self._store.parses.put(record)
 
 
-def _items(plan: _Plan, fresh: Mapping[str, Outcome]) -> Iterator[ItemFeatures | ParsebankError]:
-    """Each text's bare parse or error, in the order asked."""
-    for key in plan.keys:
-        if isinstance(key, ParsebankError):
-            yield key
-        elif key in plan.stored:
-            yield ItemFeatures(key, cached=True, parse=plan.stored[key])
-        else:
-            yield _fresh_item(key, fresh[key])
+def _is_small(request: FeatureRequest) -> bool:
+    """Whether all but the parsing of a request takes a fraction of a millisecond."""
+    items = request.items
+    if request.matrices or len(items) > SMALL_TEXTS:
+        return False
+    return sum(item.characters for item in items) <= SMALL_CHARACTERS
 
 
-def _fresh_item(key: str, outcome: Outcome) -> ItemFeatures | ParsebankError:
-    if isinstance(outcome, ParsebankError):
-        return outcome
-    return ItemFeatures(key, cached=False, parse=outcome)
+def _new_records(plan: Plan, fresh: Fresh) -> list[ParseRecord]:
+    """What is to be kept of a request."""
+    if not plan.request.store:
+        return []
+    made_by = plan.parser.fingerprint
+    return [
+        ParseRecord(key, plan.lang, made_by, plan.wanted[key].mode, outcome)
+        for key, outcome in fresh.items()
+        if isinstance(outcome, Parse)
+    ]
 
 
 def _outcome_name(item: ItemFeatures | ParsebankError) -> str:
+    """What became of a text: ``parsed``, ``reused``, or an error type."""
     if isinstance(item, ParsebankError):
         return item.error_type
     return "reused" if item.cached else "parsed"

@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.parsers import ParseInput, ParserIdentity
+from service.pipeline.inputs import check_labels
 from service.tokenizers import LoadedTokenizer
 from syntax import Parse
+from syntax.assembly import SegmentFeatures
 from syntax.errors import ParsebankError
 
 MatrixName = Literal["distance", "depth", "ancestor"]
@@ -28,7 +30,10 @@ class FeatureRequest:
         tokenizer: Name or path of a tokenizer; without one there are no pieces.
         policy: How the later pieces of a word hang (`syntax.subwords`).
         matrices: Matrices to answer, over pieces, or over words without a tokenizer.
+        packed: Whether the matrices are answered as bytes, so that larger ones may be asked for.
         store: Whether new parses are kept.
+        token_labels: With tokens, a label per token of each text.
+        deadline_seconds: Time for the parsing, if less than the settings'.
     """
 
     items: tuple[ParseInput, ...]
@@ -37,7 +42,13 @@ class FeatureRequest:
     tokenizer: str | None = None
     policy: str = "attach"
     matrices: tuple[MatrixName, ...] = ()
+    packed: bool = False
     store: bool = True
+    deadline_seconds: float | None = None
+    token_labels: tuple[tuple[str, ...], ...] | None = None
+
+    def __post_init__(self) -> None:
+        check_labels(self.items, self.token_labels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +61,7 @@ class Pieces:
         word_ids: Word of each piece through the whole text, -1 for none. *Shape:* (L,).
         parents: Parent piece, -1 at roots and at pieces without a word. *Shape:* (L,).
         source: The piece whose row each piece shows in a matrix. *Shape:* (L,).
+        features: What a dataset keeps of the text, whatever the policy.
     """
 
     input_ids: NDArray[np.int32]
@@ -57,6 +69,7 @@ class Pieces:
     word_ids: NDArray[np.int32]
     parents: NDArray[np.int32]
     source: NDArray[np.int32]
+    features: SegmentFeatures
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +82,8 @@ class ItemFeatures:
         parse: The parse.
         pieces: Its pieces, if a tokenizer was asked for.
         matrices: The matrices asked for, by name.
+        token_words: Words of each token that was sent, through the whole text; if any were.
+        word_labels: Label of each word, if the tokens had labels.
     """
 
     key: str
@@ -76,12 +91,15 @@ class ItemFeatures:
     parse: Parse
     pieces: Pieces | None = None
     matrices: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    token_words: list[list[int]] | None = None
+    word_labels: list[str | None] | None = None
 
 
 @dataclass(frozen=True)
 class FeatureAnswer:
-    """The outcome of each text, in order, and what made it."""
+    """The outcome of each text, in order, its language, and what made it."""
 
     parser: ParserIdentity
+    lang: str
     tokenizer: LoadedTokenizer | None
     items: list[ItemFeatures | ParsebankError]

@@ -10,9 +10,10 @@ from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
 from featurestore import DatasetInfo, FeatureStore
+from service.routes.answers import error_answers
 from service.services import UsesServices
 
-router = APIRouter(tags=["datasets"])
+router = APIRouter(tags=["datasets"], responses=error_answers(503))
 
 
 class TokenizerName(BaseModel):

@@ -1,27 +1,29 @@
-"""What there is: ``/info`` and ``/models``."""
+"""What the service is: ``/info``."""
 
 from __future__ import annotations
 
-import asyncio
 from importlib.metadata import version
 from typing import Final, get_args
 
 from fastapi import APIRouter
 
-from service.parsers import ModelFile, ParseMode, find_parser, identify, list_models
+from service.parsers import ParseMode, find_parser
 from service.pipeline.records import MatrixName
-from service.schemas import InfoAnswer, ModelAnswer
-from service.services import Services, UsesServices
+from service.render.negotiate import FORMATS
+from service.schemas import InfoAnswer
+from service.services import UsesServices
 from service.settings import Settings
 from service.tokenizers import bundled_tokenizers
-from syntax.errors import ParsebankError, UnknownNameError
+from syntax.errors import UnknownNameError
 from syntax.subwords import POLICIES
 
 router = APIRouter(tags=["info"])
 
 _LIMITS: Final = (
     *("max_body_bytes", "max_items", "max_chars_per_text", "max_words_per_sentence"),
-    *("max_matrix_pieces", "max_matrix_cells", "max_queued_words", "request_deadline_seconds"),
+    *("max_matrix_pieces", "max_matrix_cells", "max_packed_matrix_mb"),
+    *("max_queued_words", "request_deadline_seconds"),
+    *("job_max_line_bytes", "rate_limit"),
 )
 
 
@@ -38,38 +40,8 @@ async def info(services: UsesServices) -> InfoAnswer:
         modes=list(get_args(ParseMode)),
         policies=list(POLICIES),
         matrices=list(get_args(MatrixName)),
-        formats=["json", "conllu"],
+        formats=list(FORMATS),
         limits={name: getattr(settings, name) for name in _LIMITS},
-    )
-
-
-@router.get("/models")
-async def models(services: UsesServices) -> list[ModelAnswer]:
-    """Every parser that may be asked for; a damaged one says what its problem is."""
-    return await asyncio.to_thread(_describe_all, services)
-
-
-def _describe_all(services: Services) -> list[ModelAnswer]:
-    loaded = {pool.fingerprint for pool in services.pools.running()}
-    return [_describe(model, loaded) for model in list_models(services.settings)]
-
-
-def _describe(model: ModelFile, loaded: set[str]) -> ModelAnswer:
-    fingerprint, problem = None, None
-    try:
-        fingerprint = identify(model).fingerprint
-    except ParsebankError as error:
-        problem = error.message
-    return ModelAnswer(
-        name=model.name,
-        langs=list(model.langs),
-        fingerprint=fingerprint,
-        size_bytes=model.size,
-        loaded=fingerprint in loaded,
-        treebank=model.card.get("treebank"),
-        licence=model.card.get("licence"),
-        sha256=model.sha256,
-        problem=problem,
     )
 
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
-from fastapi import APIRouter, HTTPException, Query, Request, status
+from fastapi import APIRouter, Header, HTTPException, Query, Request, Response, status
 from fastapi.responses import StreamingResponse
 from starlette.requests import ClientDisconnect
 
-from service.jobs import Job, JobManager
-from service.jobs.schemas import BackfillSpec, JobAnswer, Name
+from service.jobs.events import event_id, events
+from service.jobs.records import JobFilter, JobState
+from service.jobs.schemas import BackfillSpec, JobAnswer, JobDetailAnswer, Name
+from service.routes.answers import error_answers
+from service.schemas import ErrorBody
 from service.services import UsesServices
+from service.stopping import until
 
-router = APIRouter(tags=["jobs"])
+router = APIRouter(tags=["jobs"], responses=error_answers(404, 409, 503))
 
 _UPLOAD = """Newline-delimited JSON. The first line is the specification:
 
@@ -26,7 +29,8 @@ Each further line is an example, or one that its reader rejected:
                  "labels": {"label": "yes"}}}
     {"rejected": {"example_id": "2", "reason": "example", "message": "..."}}
 
-Segments have `text` (modes raw, sentence), `tokens` (pretokenized) or `conllu` (gold)."""
+Segments have `text` (modes raw, sentence), `tokens` (pretokenized, retokenize) or `conllu`
+(gold)."""
 
 _BODY: dict[str, Any] = {
     "requestBody": {
@@ -37,53 +41,99 @@ _BODY: dict[str, Any] = {
 }
 
 
+_UNKNOWN: dict[int | str, dict[str, Any]] = {
+    404: {"model": ErrorBody, "description": "There is no such job."}
+}
+_CONFLICT: dict[int | str, dict[str, Any]] = {
+    409: {"model": ErrorBody, "description": "The job has not failed, or its upload is gone."}
+}
+_EVENT = {
+    "type": "object",
+    "description": "One event; `data` is the job as JSON.",
+    "properties": {name: {"type": "string"} for name in ("event", "id", "data")},
+}
+_STREAM: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"text/event-stream": {"schema": _EVENT}}},
+    204: {"description": "The job is over, and `Last-Event-ID` is that of its `end`."},
+}
+
+
 @router.post("/datasets/{name}/backfill", status_code=status.HTTP_202_ACCEPTED, openapi_extra=_BODY)
-async def backfill(name: Name, request: Request, services: UsesServices) -> JobAnswer:
+async def backfill(name: Name, request: Request, services: UsesServices) -> JobDetailAnswer:
     """Parse, align and store a benchmark split as a job that survives restarts.
 
     The answer comes when the upload is durable; a line that breaks the format refuses all of it.
     """
     try:
-        return JobAnswer.of(await services.jobs.submit(name, request.stream()))
+        return JobDetailAnswer.of(await services.jobs.submit(name, request.stream()))
     except ClientDisconnect:
         raise HTTPException(status.HTTP_400_BAD_REQUEST, "the upload broke off") from None
 
 
-@router.get("/jobs")
+@router.get("/jobs", responses=_UNKNOWN)
 async def list_jobs(
-    services: UsesServices, limit: Annotated[int, Query(ge=1, le=1000)] = 100
+    request: Request,
+    response: Response,
+    services: UsesServices,
+    state: Annotated[
+        list[JobState] | None, Query(description="Only jobs in this state; may come repeatedly.")
+    ] = None,
+    dataset: Annotated[Name | None, Query(description="Only jobs for this dataset.")] = None,
+    limit: Annotated[int, Query(ge=1, le=1000, description="Jobs in one answer, at most.")] = 100,
+    before: Annotated[
+        str | None, Query(description="Go on after the job with this id: the last one of a page.")
+    ] = None,
 ) -> list[JobAnswer]:
-    """The newest jobs, newest first."""
-    return [JobAnswer.of(job) for job in await services.jobs.list(limit)]
-
-
-@router.get("/jobs/{job_id}")
-async def show_job(job_id: str, services: UsesServices) -> JobAnswer:
-    """One job: state, progress and the account of its examples."""
-    return JobAnswer.of(await services.jobs.get(job_id))
-
-
-@router.delete("/jobs/{job_id}")
-async def cancel_job(job_id: str, services: UsesServices) -> JobAnswer:
-    """Cancel a job. What it has stored stays; a job that has ended is left as it is."""
-    return JobAnswer.of(await services.jobs.cancel(job_id))
-
-
-@router.get("/jobs/{job_id}/events", response_class=StreamingResponse)
-async def follow_job(job_id: str, services: UsesServices) -> StreamingResponse:
-    """Progress as server-sent events: `progress` with the job after each change, then `end`."""
-    await services.jobs.get(job_id)
-    headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-    return StreamingResponse(
-        _events(services.jobs, job_id), media_type="text/event-stream", headers=headers
+    """Jobs, newest first. A `Link` header with `rel="next"` points to the page that follows."""
+    found = await services.jobs.list(
+        JobFilter(states=tuple(state or ()), dataset=dataset, before=before, limit=limit + 1)
     )
+    if len(found) > limit:
+        following = request.url.include_query_params(before=found[limit - 1].id)
+        response.headers["Link"] = f'<{following.path}?{following.query}>; rel="next"'
+    return [JobAnswer.of(job) for job in found[:limit]]
 
 
-async def _events(jobs: JobManager, job_id: str) -> AsyncIterator[str]:
-    async for job in jobs.follow(job_id):
-        yield _event("progress", job)
-    yield _event("end", job)
+@router.get("/jobs/{job_id}", responses=_UNKNOWN)
+async def show_job(job_id: str, services: UsesServices) -> JobDetailAnswer:
+    """One job: state, progress, the account of its examples, and the shards that failed."""
+    return JobDetailAnswer.of(await services.jobs.get(job_id))
 
 
-def _event(name: str, job: Job) -> str:
-    return f"event: {name}\ndata: {JobAnswer.of(job).model_dump_json()}\n\n"
+@router.delete("/jobs/{job_id}", responses=_UNKNOWN)
+async def cancel_job(job_id: str, services: UsesServices) -> JobDetailAnswer:
+    """Cancel a job. What it has stored stays; a job that has ended is left as it is."""
+    return JobDetailAnswer.of(await services.jobs.cancel(job_id))
+
+
+@router.post("/jobs/{job_id}/retry", responses={**_UNKNOWN, **_CONFLICT})
+async def retry_job(job_id: str, services: UsesServices) -> JobDetailAnswer:
+    """Run the failed shards of a failed job again; any other job is a conflict.
+
+    The job's upload is kept for `job_retry_days` after it failed.
+    """
+    return JobDetailAnswer.of(await services.jobs.retry(job_id))
+
+
+@router.get("/jobs/{job_id}/events", response_model=None, responses={**_UNKNOWN, **_STREAM})
+async def follow_job(
+    job_id: str,
+    services: UsesServices,
+    last_event_id: Annotated[
+        str | None, Header(description="Id of the last event that came; it does not come again.")
+    ] = None,
+) -> Response:
+    """Progress as server-sent events: `progress` with the job after each change, then `end`.
+
+    A stream that broke off may be asked for again with `Last-Event-ID`. Where `end` has come
+    before, the answer is 204, upon which browsers stop asking.
+    """
+    job = await services.jobs.get(job_id)
+    if not job.is_active and last_event_id == event_id(job):
+        return Response(status_code=status.HTTP_204_NO_CONTENT)
+    changes = until(services.stopping, services.jobs.follow(job_id))
+    return StreamingResponse(
+        events(changes, last_event_id),
+        media_type="text/event-stream",
+        headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"},
+    )

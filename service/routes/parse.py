@@ -2,28 +2,47 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal
+from dataclasses import replace
+from typing import Any, Final
 
-from fastapi import APIRouter, Header, Query
+from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from service.render import render_conllu, render_json
+from service.pipeline.plan import Plan
+from service.pipeline.ready import Origin, ReadyAnswer, ready_key
+from service.render import Rendered, Representation
+from service.render.ndjson import stream_ndjson
+from service.render.negotiate import FORMATS, MEDIA_TYPES, choose_encoding, named_format, negotiate
+from service.render.streaming import ClosingStream
 from service.schemas import ErrorBody, ParseAnswer, ParseRequest
-from service.services import UsesServices
+from service.services import Services, services_of
 
 router = APIRouter(tags=["parse"])
 
-CONLLU_TYPE: Final = "text/x-conllu; charset=utf-8"
-Format = Literal["json", "conllu"]
+_TEXT: Final = {"schema": {"type": "string"}}
+_BINARY: Final = {"schema": {"type": "string", "format": "binary"}}
 
 _RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
     200: {
         "model": ParseAnswer,
-        "content": {"text/x-conllu": {"schema": {"type": "string"}}},
+        "content": {
+            MEDIA_TYPES["conllu"]: _TEXT,
+            MEDIA_TYPES["ndjson"]: _TEXT,
+            MEDIA_TYPES["arrow"]: _BINARY,
+        },
+        "headers": {
+            "ETag": {
+                "description": "If every text was answered; for NDJSON, if all were stored.",
+                "schema": {"type": "string"},
+            }
+        },
         "description": "One item per text, in order; a text that could not be used is an item "
         "with `error`. As CoNLL-U: a document per text, and for a failed one a comment "
-        "`# error = ...` at the head.",
+        "`# error = ...` at the head. As NDJSON: a line per text as it finishes, with its "
+        "`index`, and a last line with `done` or `error`. As an Arrow IPC stream: a row per text.",
     },
+    304: {"description": "`If-None-Match` has the tag of the answer, and every text is stored."},
+    406: {"model": ErrorBody, "description": "`Accept` admits none of the formats."},
     413: {"model": ErrorBody, "description": "The body is larger than `max_body_bytes`."},
     422: {
         "model": ErrorBody,
@@ -36,26 +55,77 @@ _RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
 }
 
 
-@router.post("/parse", response_model=None, responses=_RESPONSES)
-async def parse(
-    body: ParseRequest,
-    services: UsesServices,
-    accept: Annotated[str, Header(include_in_schema=False)] = "*/*",
-    format: Annotated[  # noqa: A002 - the query parameter's name
-        Format | None, Query(description="Overrides `Accept`.")
-    ] = None,
-) -> Response:
+# FastAPI takes longer to read these four than the rest of a cached answer, so they are described
+# here and read by hand.
+_PARAMETERS: Final[list[dict[str, Any]]] = [
+    {
+        "name": "format",
+        "in": "query",
+        "required": False,
+        "schema": {"type": "string", "enum": list(FORMATS)},
+        "description": "Overrides `Accept`.",
+    },
+    {
+        "name": "If-None-Match",
+        "in": "header",
+        "required": False,
+        "schema": {"type": "string"},
+        "description": "Tags of answers at hand; 304 if one is that of this answer.",
+    },
+]
+
+
+@router.post(
+    "/parse",
+    response_model=None,
+    responses=_RESPONSES,
+    openapi_extra={"parameters": _PARAMETERS},
+)
+async def parse(request: Request, body: ParseRequest) -> Response:
     """Parse texts, and align them to a tokenizer's pieces.
 
     Parses are kept: the same text, parser, language and mode are never parsed twice. Each text
     fails alone.
     """
-    answer = await services.pipeline.run(body.to_features(services.settings.max_items))
-    if (format or _format_of(accept)) == "conllu":
-        return Response(render_conllu(answer), media_type=CONLLU_TYPE)
-    return Response(render_json(answer), media_type="application/json")
+    services = services_of(request)
+    shape = Representation(
+        negotiate(_header(request, "accept"), named_format(request.query_params.get("format"))),
+        choose_encoding(_header(request, "accept-encoding")),
+    )
+    held = _header(request, "if-none-match")
+    wanted = body.to_features(services.settings.max_items)
+    outcome: Rendered | Plan = await services.pipeline.answer(
+        replace(wanted, packed=True) if shape.format == "arrow" else wanted,
+        shape.render,
+        lambda plan: shape.unchanged(plan, held) or _left_to_stream(plan, shape),
+    )
+    if isinstance(outcome, Plan):
+        return await _streamed(services, outcome, shape)
+    if outcome.is_stored and outcome.status == 200:
+        _keep_ready(services, await request.body(), shape, outcome)
+    return Response(outcome.content, outcome.status, outcome.headers)
 
 
-def _format_of(accept: str) -> Format:
-    """JSON unless CoNLL-U is asked for by name; a weight (``;q=``) is not looked at."""
-    return "conllu" if "conllu" in accept.lower() else "json"
+def _header(request: Request, name: str) -> str:
+    """A header that is a list; several of one name make one list."""
+    return ",".join(request.headers.getlist(name))
+
+
+def _left_to_stream(plan: Plan, shape: Representation) -> Plan | None:
+    """A request whose texts are to be sent one by one, as they are parsed."""
+    return plan if shape.format == "ndjson" and plan.missing else None
+
+
+async def _streamed(services: Services, plan: Plan, shape: Representation) -> Response:
+    lines = stream_ndjson(services.pipeline, plan)
+    # Until the first lines are there, a failure has a status of its own.
+    first = await anext(lines)
+    return ClosingStream(first, lines, shape.headers())
+
+
+def _keep_ready(services: Services, body: bytes, shape: Representation, rendered: Rendered) -> None:
+    """Keep an answer for the next request with the same body."""
+    raw = tuple((name.lower().encode(), value.encode()) for name, value in rendered.kept_headers())
+    texts, origin = len(rendered.plan.keys), Origin.of(rendered.plan)
+    answer = ReadyAnswer(rendered.content, raw, rendered.etag, texts, origin)
+    services.ready.put(ready_key(body, shape.format, shape.encoding), answer)

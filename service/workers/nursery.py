@@ -10,6 +10,7 @@ nursery ends its workers and itself.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import selectors
@@ -19,8 +20,9 @@ import struct
 import sys
 from typing import Final
 
+from service.logs import own_helper
 from service.parsers import Limits, ParseInput, Parser, load_parser
-from service.processes import die_with
+from service.processes import die_with, give_way
 from service.workers.wire import receive, send
 from syntax.errors import ParsebankError
 
@@ -30,15 +32,28 @@ COMMAND: Final = struct.Struct("!cI")
 FORK: Final = b"F"
 KILL: Final = b"K"
 
+_NICENESS: Final = 5
+
 
 def main() -> None:
     """Serve one model; arguments are the control socket's descriptor and the service's pid."""
     control = socket.socket(fileno=int(sys.argv[1]))
     die_with(parent=int(sys.argv[2]))
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    model, limits = receive(control)
+    own_helper()
+    give_way(_NICENESS)
+    for asked in (signal.SIGINT, signal.SIGTERM):
+        # A terminal or systemd sends these to every process of the service at once. It is for the
+        # service to say when its parsers have finished, and for the kernel should it not.
+        signal.signal(asked, signal.SIG_IGN)
+    with contextlib.suppress(EOFError, ConnectionError):  # the service has gone, or given it up
+        _serve(control)
+
+
+def _serve(control: socket.socket) -> None:
+    """Load the model that the service names, and tend its workers."""
+    model, limits, device = receive(control)
     try:
-        parser = load_parser(model)
+        parser = load_parser(model, device)
     except ParsebankError as error:
         send(control, error)
         return
@@ -56,19 +71,21 @@ def _tend(control: socket.socket, parser: Parser, limits: Limits) -> None:
         end.setblocking(False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(alarm.fileno(), warn_on_full_buffer=False)
-    with selectors.DefaultSelector() as selector:
-        selector.register(control, selectors.EVENT_READ)
-        selector.register(wakeup, selectors.EVENT_READ)
-        while True:
-            ready = {key.fileobj for key, _ in selector.select()}
-            if wakeup in ready:
-                wakeup.recv(4096)
-                _bury(children)
-            if control in ready and not _obey(control, children, parser, limits):
-                break
-    for pid in children:
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
+    try:
+        with selectors.DefaultSelector() as selector:
+            selector.register(control, selectors.EVENT_READ)
+            selector.register(wakeup, selectors.EVENT_READ)
+            while True:
+                ready = {key.fileobj for key, _ in selector.select()}
+                if wakeup in ready:
+                    wakeup.recv(4096)
+                    _bury(children)
+                if control in ready and not _obey(control, children, parser, limits):
+                    break
+    finally:
+        for pid in children:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
 
 
 def _obey(control: socket.socket, children: set[int], parser: Parser, limits: Limits) -> bool:
@@ -96,6 +113,8 @@ def _fork(control: socket.socket, channel: socket.socket, parser: Parser, limits
             control.close()
             die_with(parent=nursery)
             _work(channel, parser, limits)
+        except (EOFError, ConnectionError):
+            pass  # the service has no more use for it
         except BaseException:
             sys.excepthook(*sys.exc_info())
         finally:
@@ -107,10 +126,7 @@ def _work(channel: socket.socket, parser: Parser, limits: Limits) -> None:
     """Answer batches, text by text, so that the service knows where a worker was when it died."""
     send(channel, os.getpid())
     while True:
-        try:
-            batch: list[ParseInput] = receive(channel)
-        except EOFError:
-            return
+        batch: list[ParseInput] = receive(channel)
         for outcome in parser.parse_many(batch, limits):
             send(channel, outcome)
 

@@ -1,26 +1,26 @@
-"""The workers of one model: deadlines, deaths and retries.
-
-Batches only hide the round trip to a worker. There is no wait for a batch to fill: UDPipe gains
-nothing from company, and while all workers are busy the queue fills by itself.
-"""
+"""The workers of one model."""
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from contextvars import Context
 
 import structlog
 
-from service.parsers import Limits, ModelFile, ParseInput
+from service.parsers import BACKENDS, Limits, ModelFile, ParseInput
 from service.parsers.base import Outcome
 from service.settings import Settings
+from service.timing import Stages
+from service.workers.feeder import Feeder
+from service.workers.memory import shared_bytes
 from service.workers.process import Nursery, Worker
-from service.workers.queue import Job, JobQueue
-from syntax.errors import DeadlineError, ModelLoadError, ParsebankError, WorkerDiedError
+from service.workers.queue import Job, JobQueue, Request
+from service.workers.stats import PoolStats, Reason
+from syntax.errors import ModelLoadError, ParsebankError, WorkerDiedError
 
-_DEATHS_ALLOWED: Final = 1
+_MIB = 1024 * 1024
 
 _log = structlog.get_logger(__name__)
 
@@ -32,24 +32,38 @@ class WorkerPool:
         model: The model to load.
         fingerprint: Of the parser that it must be; the file may change before it is loaded.
         settings: Number of workers, limits, deadlines.
+        stats: Where to count; a pool that follows another goes on with its counts.
+        stages: Where to note how long texts wait and are parsed.
 
     Attributes:
         model: What they have loaded.
-        queue: What waits for them.
-        replaced: Workers that were killed or died so far.
+        fingerprint: See above.
+        queue: What waits for them: ``queue.texts``, ``queue.words``.
+        stats: What they have done.
+        busy: Workers that have a batch in hand.
     """
 
-    def __init__(self, model: ModelFile, fingerprint: str, settings: Settings) -> None:
+    def __init__(
+        self,
+        model: ModelFile,
+        fingerprint: str,
+        settings: Settings,
+        stats: PoolStats | None = None,
+        stages: Stages | None = None,
+    ) -> None:
         self.model = model
         self.fingerprint = fingerprint
-        self.queue = JobQueue(settings.max_queued_words, settings.workers)
-        self.replaced = 0
+        self.queue = JobQueue(settings.max_queued_words, settings.workers, settings.batch_words)
+        self.stats = PoolStats() if stats is None else stats
+        self.busy = 0
+        bulk = BACKENDS[model.backend].bulk
+        self._feeder = Feeder(self.queue, self.stats, stages or Stages(), bulk)
         self._settings = settings
         self._nursery: Nursery | None = None
         self._hiring = asyncio.Lock()
         self._places: list[asyncio.Task[None]] = []
         self._workers: set[Worker] = set()
-        self._busy = 0
+        self._is_stopped = False
 
     async def start(self) -> None:
         """Load the model and start the workers.
@@ -57,31 +71,48 @@ class WorkerPool:
         Raises:
             ModelLoadError: The model cannot be loaded.
         """
-        self._nursery = await self._found_nursery()
-        places = range(self._settings.workers)
-        workers = [await self._hire() for _ in places]
-        self._places = [asyncio.create_task(self._keep_place(worker)) for worker in workers]
+        try:
+            self._nursery = await self._found_nursery()
+            workers = [await self._hire() for _ in range(self._settings.workers)]
+        except BaseException:
+            await self.stop()
+            raise
+        # They outlive the request that the model was loaded for, and must not log under its id.
+        self._places = [
+            asyncio.create_task(self._keep_place(worker), context=Context()) for worker in workers
+        ]
 
     async def stop(self) -> None:
-        """End every process; what still waits fails."""
+        """End every process; what is not answered fails."""
+        self._is_stopped = True
         for place in self._places:
             place.cancel()
         await asyncio.gather(*self._places, return_exceptions=True)
+        self._fail_all(unloaded())
         for worker in self._workers:
             await worker.end()
         if self._nursery is not None:
             await self._nursery.stop()
-        self._fail_all(WorkerDiedError("the parser is being unloaded; send the text again"))
 
     @property
     def is_idle(self) -> bool:
         """Whether nothing waits and nothing is being parsed."""
-        return not self.queue and not self._busy
+        return not self.queue and not self.busy
 
     @property
     def is_broken(self) -> bool:
         """Whether the pool gave up; a new one may do better."""
         return any(place.done() for place in self._places)
+
+    @property
+    def pids(self) -> list[int]:
+        """Its processes, the one that has loaded the model first; any thread may ask."""
+        nursery = [] if self._nursery is None else [self._nursery.pid]
+        return nursery + [worker.pid for worker in list(self._workers)]
+
+    def memory_bytes(self) -> int:
+        """What its processes take, shared memory counted once; some milliseconds each."""
+        return shared_bytes(self.pids)
 
     async def parse(self, items: Sequence[ParseInput], deadline: float) -> list[Outcome]:
         """Parse texts; each gets its parse or its own error.
@@ -92,28 +123,47 @@ class WorkerPool:
 
         Raises:
             OverloadedError: There is no room for them in the queue; nothing was queued.
+            SpecError: There is no room for them even in an empty queue.
         """
+        async with aclosing(self.stream(items, deadline)) as answers:
+            found = [answer async for answer in answers]
+        return [outcome for _, outcome in sorted(found, key=lambda answer: answer[0])]
+
+    async def stream(
+        self, items: Sequence[ParseInput], deadline: float, first: bool = False
+    ) -> AsyncGenerator[tuple[int, Outcome], None]:
+        """Parse texts as `parse` does; gives position and outcome of each as it is known.
+
+        Closing the iterator (or cancelling the task that waits for it) takes what still waits
+        out of the queue.
+
+        Args:
+            items: See `parse`.
+            deadline: See `parse`.
+            first: Take the next turn of all requests.
+        """
+        if self._is_stopped:
+            raise unloaded()
         loop = asyncio.get_running_loop()
-        jobs = [Job(item, deadline, loop.create_future()) for item in items]
-        self.queue.put(jobs)
+        request = Request(items, loop.time(), deadline)
+        self.queue.put(request, first)
+        alarm = loop.call_at(deadline, self.queue.expire, request)
         try:
-            await asyncio.wait([job.answer for job in jobs], timeout=deadline - loop.time())
+            for _ in items:
+                yield await request.answers.get()
         finally:
-            for job in jobs:
-                job.settle(self._too_late())
-        return [job.answer.result() for job in jobs]
+            alarm.cancel()
+            self.queue.withdraw(request)
 
     async def _keep_place(self, worker: Worker) -> None:
         """Keep a worker in one place, and feed it."""
+        settings = self._settings
         try:
             while True:
-                batch = await self.queue.take(self._settings.batch_words)
-                if worker.is_gone:
-                    self.queue.put_back(batch)
-                else:
-                    await self._feed(worker, batch)
-                if worker.is_gone:
-                    self.replaced += 1
+                batch = await self.queue.take(settings.batch_words, settings.batch_wait_seconds)
+                reason = await self._serve(worker, batch)
+                if reason is not None:
+                    self.stats.replaced[reason] += 1
                     self._workers.discard(worker)
                     await worker.end()
                     worker = await self._hire()
@@ -121,45 +171,27 @@ class WorkerPool:
             _log.error("parser gave up", model=self.model.name, error=error.message)
             self._fail_all(error)
 
-    async def _feed(self, worker: Worker, batch: list[Job]) -> None:
-        """Have a worker parse a batch; what it did not live to parse waits again."""
-        pending = deque(batch)
-        self._busy += 1
+    async def _serve(self, worker: Worker, batch: list[Job]) -> Reason | None:
+        """Have a batch parsed; returns why the worker is to be replaced, if it is."""
+        if worker.is_gone:
+            self.queue.put_back(batch)
+            return "died"
+        self.busy += 1
         try:
-            worker.send([job.item for job in batch])
-            while pending:
-                pending[0].settle(await self._answer(worker, pending[0]))
-                pending.popleft()
-        except TimeoutError:
-            worker.kill()
-            pending.popleft().settle(self._too_late())
-        except EOFError:
-            worker.kill()
-            self._blame(pending[0])
+            return await self._feeder.feed(worker, batch) or self._wear(worker)
         finally:
-            self._busy -= 1
-            self.queue.put_back(job for job in pending if not job.answer.done())
+            self.busy -= 1
 
-    async def _answer(self, worker: Worker, job: Job) -> Outcome:
-        """Wait for the text that the worker is at; it answers them in order."""
-        loop = asyncio.get_running_loop()
-        started = loop.time()
-        async with asyncio.timeout_at(job.deadline):
-            outcome = await worker.receive()
-        self.queue.learn(job.item.words, loop.time() - started)
-        return outcome
+    def _wear(self, worker: Worker) -> Reason | None:
+        """Whether a worker has parsed or grown enough. Nothing is in its hands now.
 
-    def _blame(self, job: Job) -> None:
-        """Note that a worker died with this text in hand; a second death ends the matter."""
-        job.deaths += 1
-        if job.deaths > _DEATHS_ALLOWED:
-            job.settle(
-                WorkerDiedError(
-                    f"{job.deaths} parser processes died on this text; the service is well, but "
-                    "the model or the machine's memory may not be",
-                    deaths=job.deaths,
-                )
-            )
+        Growth counts from the end of the first batch, in which libraries load what they need.
+        """
+        if worker.texts >= self._settings.worker_max_texts:
+            return "recycled_texts"
+        if worker.growth.bytes() > self._settings.worker_max_growth_mb * _MIB:
+            return "recycled_memory"
+        return None
 
     async def _hire(self) -> Worker:
         """A new worker, from a new nursery if the old one is gone."""
@@ -170,6 +202,7 @@ class WorkerPool:
                 _log.warning("nursery died", model=self.model.name)
                 await self._nursery_now().stop()
                 self._nursery = await self._found_nursery()
+                self.stats.nursery_restarts += 1
                 worker = await self._nursery.fork()
             self._workers.add(worker)
             return worker
@@ -177,7 +210,9 @@ class WorkerPool:
     async def _found_nursery(self) -> Nursery:
         settings = self._settings
         limits = Limits(settings.max_chars_per_text, settings.max_words_per_sentence)
-        nursery = await Nursery.start(self.model, limits, settings.model_load_seconds)
+        nursery = await Nursery.start(
+            self.model, limits, settings.device, settings.model_load_seconds
+        )
         if nursery.fingerprint != self.fingerprint:
             await nursery.stop()
             raise ModelLoadError(f"{self.model.path} changed while it was loaded; try again")
@@ -193,10 +228,7 @@ class WorkerPool:
         for job in self.queue.drain():
             job.settle(error)
 
-    def _too_late(self) -> DeadlineError:
-        seconds = self._settings.request_deadline_seconds
-        return DeadlineError(
-            f"the text was not parsed within {seconds:g} s; send fewer or shorter texts at once, "
-            "or raise request_deadline_seconds",
-            seconds=seconds,
-        )
+
+def unloaded() -> WorkerDiedError:
+    """What becomes of the texts of a model that is being unloaded."""
+    return WorkerDiedError("the parser is being unloaded; send the text again")

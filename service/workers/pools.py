@@ -3,24 +3,67 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
-from collections.abc import Sequence
+from collections import OrderedDict, defaultdict
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, contextmanager
+from contextvars import Context
+from typing import Final
 
-from service.parsers import ModelFile, ParseInput
+import structlog
+
+from service.parsers import BACKENDS, ModelFile, ParseInput
 from service.parsers.base import Outcome
 from service.settings import Settings
-from service.workers.pool import WorkerPool
-from syntax.errors import DeadlineError, OverloadedError
+from service.timing import Stages
+from service.workers.memory import shared_bytes
+from service.workers.pool import WorkerPool, unloaded
+from service.workers.stats import PoolStats
+from syntax.errors import ConflictError, DeadlineError, OverloadedError, WorkError
+
+_log = structlog.get_logger(__name__)
 
 _Key = tuple[str, str]
 
+_MIB: Final = 1024 * 1024
+_BASE_BYTES: Final = 100 * _MIB
+_BULK_BASE_BYTES: Final = 400 * _MIB
+_BYTES_PER_BYTE: Final = 4
+"""Measured with two workers: UDPipe takes 95 MB with 5 MB of model in files, Stanza, which brings
+torch along, 470 MB with 11 MB."""
+
+_ONE_WORD: Final = ParseInput("pretokenized", tokens=("word",))
+
 
 class WorkerPools:
-    """Every model in use; belongs to one event loop."""
+    """Every model in use; belongs to one event loop.
 
-    def __init__(self, settings: Settings) -> None:
+    Args:
+        settings: Workers per model, memory, limits.
+        stages: Where to note how long texts wait and are parsed.
+    """
+
+    def __init__(self, settings: Settings, stages: Stages | None = None) -> None:
         self._settings = settings
-        self._pools: OrderedDict[_Key, asyncio.Task[WorkerPool]] = OrderedDict()
+        self._stages = Stages() if stages is None else stages
+        self._slots: OrderedDict[_Key, _Slot] = OrderedDict()
+        self._stats: defaultdict[str, PoolStats] = defaultdict(PoolStats)
+        self._measured: dict[str, int] = {}
+        self._users = 0
+        self._quiet = asyncio.Event()
+        self._quiet.set()
+        self._opening = asyncio.Lock()
+        self._leaving: set[asyncio.Task[None]] = set()
+        self._is_closing = False
+        self._is_stopped = False
+
+    @property
+    def stats(self) -> Mapping[str, PoolStats]:
+        """Counts by model name, also of models that are not loaded any more."""
+        return self._stats
+
+    def running(self) -> list[WorkerPool]:
+        """Pools whose model is loaded; any thread may ask."""
+        return [slot.pool for slot in list(self._slots.values()) if slot.is_loaded]
 
     async def parse(
         self, model: ModelFile, fingerprint: str, items: Sequence[ParseInput], deadline: float
@@ -35,77 +78,263 @@ class WorkerPools:
 
         Raises:
             ModelLoadError: The model cannot be loaded.
-            OverloadedError: Too much waits already, or too many models are busy.
+            OverloadedError: Too much waits already, too many models are busy, or the service is
+                about to stop.
+            SpecError: More words than may wait at all.
             DeadlineError: The model was not loaded by the deadline (loading goes on).
         """
-        starting = await self._pool(model, fingerprint)
+        async with self._lease(model, fingerprint, deadline) as pool:
+            return await pool.parse(items, deadline)
+
+    async def stream(
+        self, model: ModelFile, fingerprint: str, items: Sequence[ParseInput], deadline: float
+    ) -> AsyncGenerator[tuple[int, Outcome], None]:
+        """Parse texts as `parse` does; gives position and outcome of each as it is known.
+
+        Every text is given exactly once, past its deadline at the latest. The errors of `parse`
+        are raised by the first step, before anything is given. Closing the iterator early
+        (`contextlib.aclosing`) takes out of the queue what still waits.
+        """
+        async with (
+            self._lease(model, fingerprint, deadline) as pool,
+            aclosing(pool.stream(items, deadline)) as answers,
+        ):
+            async for answer in answers:
+                yield answer
+
+    async def probe(self, model: ModelFile, fingerprint: str, deadline: float) -> None:
+        """Show that a parse would succeed: parse one word, ahead of all that waits.
+
+        Raises:
+            WorkError: It would not: `parse` says why.
+        """
+        async with (
+            self._lease(model, fingerprint, deadline) as pool,
+            aclosing(pool.stream([_ONE_WORD], deadline, first=True)) as answers,
+        ):
+            async for _, outcome in answers:
+                if isinstance(outcome, WorkError):
+                    raise outcome
+
+    async def load(self, model: ModelFile, fingerprint: str) -> None:
+        """Load a model, unless it is there.
+
+        Raises:
+            ModelLoadError: It cannot be loaded.
+            OverloadedError: There is no room, and every loaded model is busy.
+        """
+        async with self._lease(model, fingerprint, None):
+            pass
+
+    async def unload(self, name: str) -> bool:
+        """Stop a model's processes; the next text loads it again.
+
+        Args:
+            name: Of the model, or the fingerprint of its parser.
+
+        Returns:
+            Whether it was loaded.
+
+        Raises:
+            ConflictError: It is being loaded, or texts wait for it.
+        """
+        keys = [key for key in self._slots if name in key]
+        for key in keys:
+            if not self._slots[key].is_unused:
+                raise ConflictError(
+                    f"{key[0]} is loading or has texts to parse; try again when it has none",
+                    name=key[0],
+                )
+        await self._dismiss(keys)
+        return bool(keys)
+
+    async def drain(self, seconds: float) -> None:
+        """Accept nothing more, finish what was accepted, then end every process.
+
+        Args:
+            seconds: To wait at most; what is not answered then fails with `WorkerDiedError`.
+        """
+        self._is_closing = True
         try:
-            async with asyncio.timeout_at(deadline):
-                pool = await asyncio.shield(starting)
+            async with asyncio.timeout(seconds):
+                await self._quiet.wait()
         except TimeoutError:
-            raise DeadlineError(
-                f"{model.name} is still being loaded; try again in a few seconds"
-            ) from None
-        return await pool.parse(items, deadline)
+            _log.warning("texts are given up", seconds=seconds)
+        finally:
+            await self.stop()
 
     async def stop(self) -> None:
-        """End every process."""
-        while self._pools:
-            _, starting = self._pools.popitem()
-            await _stop(starting)
+        """End every process; what is not answered fails."""
+        self._is_closing = self._is_stopped = True
+        await self._dismiss(self._slots)
+        while self._leaving:
+            await asyncio.wait(self._leaving)
 
-    def running(self) -> list[WorkerPool]:
-        """Pools whose model is loaded."""
-        return [task.result() for task in self._pools.values() if _is_loaded(task)]
+    @asynccontextmanager
+    async def _lease(
+        self, model: ModelFile, fingerprint: str, deadline: float | None
+    ) -> AsyncIterator[WorkerPool]:
+        """A loaded pool that is not unloaded meanwhile."""
+        self._check_open()
+        async with AsyncExitStack() as stack:
+            stack.enter_context(self._counted())
+            try:
+                async with asyncio.timeout_at(deadline):
+                    slot = await self._slot(model, fingerprint)
+                    stack.enter_context(slot.used())
+                    # Loading goes on for others, or for the next try, when this caller goes.
+                    await asyncio.shield(slot.starting)
+            except TimeoutError:
+                raise DeadlineError(
+                    f"{model.name} is still being loaded; try again in a few seconds"
+                ) from None
+            yield slot.pool
 
-    async def _pool(self, model: ModelFile, fingerprint: str) -> asyncio.Task[WorkerPool]:
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        """One more request is at work, which `drain` waits for."""
+        self._users += 1
+        self._quiet.clear()
+        try:
+            yield
+        finally:
+            self._users -= 1
+            if not self._users:
+                self._quiet.set()
+
+    async def _slot(self, model: ModelFile, fingerprint: str) -> _Slot:
         key = (model.name, fingerprint)
-        starting = self._pools.get(key)
-        if starting is not None and not _has_failed(starting):
-            self._pools.move_to_end(key)
-            return starting
-        await self._make_room(key)
-        # Another request may have started it while a pool was being stopped.
-        if key not in self._pools:
-            pool = WorkerPool(model, fingerprint, self._settings)
-            self._pools[key] = asyncio.create_task(_started(pool))
-        return self._pools[key]
+        if (slot := self._live(key)) is None:
+            async with self._opening:
+                slot = self._live(key) or await self._open(key, model)
+        self._slots.move_to_end(key)
+        return slot
 
-    async def _make_room(self, key: _Key) -> None:
-        """Drop the failed pool of this key, and the longest unused one if there are too many."""
-        if key in self._pools:
-            await _stop(self._pools.pop(key))
-        while len(self._pools) >= self._settings.model_memory_mb // 1024:
-            unused = next((k for k, task in self._pools.items() if _is_unused(task)), None)
-            if unused is None:
+    def _live(self, key: _Key) -> _Slot | None:
+        slot = self._slots.get(key)
+        return None if slot is None or slot.has_failed else slot
+
+    async def _open(self, key: _Key, model: ModelFile) -> _Slot:
+        """Begin to load a model, when there is room for it."""
+        await self._dismiss(
+            other
+            for other, slot in self._slots.items()
+            if other == key or (other[0] == model.name and slot.is_unused)
+        )
+        expected = await self._make_room(model)
+        if self._is_stopped:
+            raise unloaded()
+        stats = self._stats[model.name]
+        stats.loads += 1
+        pool = WorkerPool(model, key[1], self._settings, stats, self._stages)
+        self._slots[key] = _Slot(pool, expected)
+        return self._slots[key]
+
+    async def _make_room(self, model: ModelFile) -> int:
+        """Unload the longest unused models until this one fits, or is the only one.
+
+        Returns:
+            Bytes that it is expected to take.
+        """
+        limit = self._settings.model_memory_mb * _MIB
+        while self._slots:
+            await self._measure()
+            taken = sum(slot.bytes for slot in self._slots.values())
+            if taken + self._expected(model) <= limit:
+                break
+            unused = [key for key, slot in self._slots.items() if slot.is_unused]
+            if not unused:
                 raise OverloadedError(
-                    f"{len(self._pools)} models are loaded and busy; try again in a second, or "
-                    "raise model_memory_mb",
+                    f"there is no room for {model.name}: {len(self._slots)} models are loaded and "
+                    "busy; try again in a second, or raise model_memory_mb",
                     retry_after=1,
                 )
-            await _stop(self._pools.pop(unused))
+            await self._dismiss(unused[:1])
+        return self._expected(model)
+
+    async def _measure(self) -> None:
+        """Note what the loaded models take now."""
+        loaded = [slot for slot in self._slots.values() if slot.is_loaded]
+        families = [slot.pool.pids for slot in loaded]
+        sizes = await asyncio.to_thread(lambda: [shared_bytes(pids) for pids in families])
+        for slot, size in zip(loaded, sizes, strict=True):
+            slot.bytes = self._measured[slot.pool.model.name] = size
+
+    def _expected(self, model: ModelFile) -> int:
+        """What a model took when it was measured last; else a guess by its files."""
+        if model.name in self._measured:
+            return self._measured[model.name]
+        base = _BULK_BASE_BYTES if BACKENDS[model.backend].bulk else _BASE_BYTES
+        try:
+            return base + _BYTES_PER_BYTE * model.size
+        except OSError:  # a file is missing, as loading it is going to say
+            return base
+
+    async def _dismiss(self, keys: Iterable[_Key]) -> None:
+        """Stop pools, in tasks of their own: a caller that goes away must not leave them half."""
+        leaving = [asyncio.create_task(self._slots.pop(key).stop()) for key in list(keys)]
+        for task in leaving:
+            self._leaving.add(task)
+            task.add_done_callback(self._leaving.discard)
+        if leaving:
+            await asyncio.wait(leaving)
+
+    def _check_open(self) -> None:
+        if self._is_closing:
+            raise OverloadedError(
+                "the service is about to stop and accepts no more texts; try again in a moment",
+                retry_after=1,
+            )
 
 
-async def _started(pool: WorkerPool) -> WorkerPool:
-    await pool.start()
-    return pool
+class _Slot:
+    """A pool that is loaded, or being loaded.
 
+    Attributes:
+        pool: The pool.
+        bytes: What it takes; before it was measured, what it is expected to take.
+        starting: Ends when it is loaded.
+    """
 
-async def _stop(starting: asyncio.Task[WorkerPool]) -> None:
-    if not starting.done():
-        starting.cancel()
-    await asyncio.wait([starting])
-    if _is_loaded(starting):
-        await starting.result().stop()
+    def __init__(self, pool: WorkerPool, expected: int) -> None:
+        self.pool = pool
+        self.bytes = expected
+        # Its workers outlive the request that had it loaded, whose id their logs must not carry.
+        self.starting = asyncio.create_task(self._start(), context=Context())
+        self._users = 0
 
+    @contextmanager
+    def used(self) -> Iterator[None]:
+        """Keep it from being unloaded."""
+        self._users += 1
+        try:
+            yield
+        finally:
+            self._users -= 1
 
-def _is_loaded(starting: asyncio.Task[WorkerPool]) -> bool:
-    return starting.done() and not starting.cancelled() and starting.exception() is None
+    @property
+    def is_loaded(self) -> bool:
+        task = self.starting
+        return task.done() and not task.cancelled() and task.exception() is None
 
+    @property
+    def has_failed(self) -> bool:
+        return self.starting.done() and (not self.is_loaded or self.pool.is_broken)
 
-def _has_failed(starting: asyncio.Task[WorkerPool]) -> bool:
-    return starting.done() and (not _is_loaded(starting) or starting.result().is_broken)
+    @property
+    def is_unused(self) -> bool:
+        return self.starting.done() and not self._users
 
+    async def stop(self) -> None:
+        await asyncio.sleep(0)  # a task that has not begun would end without its reason
+        self.starting.cancel()
+        await asyncio.wait([self.starting])
+        if self.is_loaded:
+            await self.pool.stop()
 
-def _is_unused(starting: asyncio.Task[WorkerPool]) -> bool:
-    return starting.done() and (not _is_loaded(starting) or starting.result().is_idle)
+    async def _start(self) -> None:
+        try:
+            await self.pool.start()
+        except asyncio.CancelledError:
+            # Those who wait for it were not cancelled themselves, and must hear a reason.
+            raise unloaded() from None

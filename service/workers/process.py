@@ -14,12 +14,14 @@ from typing import Final
 from service.parsers import Limits, ModelFile, ParseInput
 from service.processes import python_command, python_environment
 from service.workers import nursery
+from service.workers.memory import Growth
 from service.workers.nursery import COMMAND, FORK, KILL
 from service.workers.wire import pack, receive_async
 from syntax import Parse
 from syntax.errors import ModelLoadError, ParsebankError, WorkerDiedError
 
 _GRACE_SECONDS: Final = 2.0
+_FORK_SECONDS: Final = 30.0
 
 
 class Nursery:
@@ -35,18 +37,28 @@ class Nursery:
         self._control = control
 
     @classmethod
-    async def start(cls, model: ModelFile, limits: Limits, timeout: float) -> Nursery:
+    async def start(cls, model: ModelFile, limits: Limits, device: str, timeout: float) -> Nursery:
         """Start the process and wait until it has loaded the model.
+
+        Args:
+            model: The model.
+            limits: What its workers accept.
+            device: ``auto``, ``cpu`` or ``cuda``.
+            timeout: Seconds.
 
         Raises:
             ModelLoadError: The model cannot be loaded, or not within ``timeout`` seconds.
         """
-        control, theirs = socket.socketpair()
-        with theirs:
-            started = cls(_spawn(theirs), control)
+        try:
+            started = cls(*_spawn())
+        except OSError as error:
+            raise ModelLoadError(
+                f"no process could be started for {model.name}: {error}; check the machine's "
+                "memory and the limits on processes and open files"
+            ) from error
         try:
             async with asyncio.timeout(timeout):
-                answer = await started._introduce(model, limits)
+                answer = await started._introduce(model, limits, device)
         except (TimeoutError, EOFError):
             await started.stop()
             raise ModelLoadError(
@@ -72,23 +84,18 @@ class Nursery:
         """Fork a worker.
 
         Raises:
-            WorkerDiedError: The nursery, or the new worker, is gone.
+            WorkerDiedError: The nursery, or the new worker, is gone or does not answer.
         """
-        ours, theirs = socket.socketpair()
-        with theirs:
-            try:
-                socket.send_fds(self._control, [COMMAND.pack(FORK, 0)], [theirs.fileno()])
-            except OSError:
-                ours.close()
-                raise WorkerDiedError("the process that holds the model has died") from None
-        reader, writer = await asyncio.open_connection(sock=ours)
+        reader, writer = await _streams(self._order())
         try:
-            pid = await receive_async(reader)
-        except BaseException as error:
+            async with asyncio.timeout(_FORK_SECONDS):
+                pid = await receive_async(reader)
+        except (EOFError, TimeoutError):
             writer.close()
-            if not isinstance(error, EOFError):
-                raise
             raise WorkerDiedError("a parser process died as it started") from None
+        except BaseException:
+            writer.close()
+            raise
         return Worker(pid, self, reader, writer)
 
     def kill(self, pid: int) -> None:
@@ -105,12 +112,28 @@ class Nursery:
             os.killpg(self._process.pid, signal.SIGKILL)
             await asyncio.to_thread(self._process.wait)
 
-    async def _introduce(self, model: ModelFile, limits: Limits) -> ParsebankError | str:
+    def _order(self) -> socket.socket:
+        """Ask for a worker; gives our end of its socket."""
+        try:
+            ours, theirs = socket.socketpair()
+        except OSError as error:
+            raise WorkerDiedError(f"no socket for a parser process: {error}") from error
+        with theirs:
+            try:
+                socket.send_fds(self._control, [COMMAND.pack(FORK, 0)], [theirs.fileno()])
+            except OSError:
+                ours.close()
+                raise WorkerDiedError("the process that holds the model has died") from None
+        return ours
+
+    async def _introduce(
+        self, model: ModelFile, limits: Limits, device: str
+    ) -> ParsebankError | str:
         """Name the model, and hear its fingerprint or why it cannot be loaded."""
-        self._control.sendall(pack((model, limits)))
+        self._control.sendall(pack((model, limits, device)))
         answers = self._control.dup()
         answers.setblocking(False)
-        reader, writer = await asyncio.open_connection(sock=answers)
+        reader, writer = await _streams(answers)
         try:
             answer: ParsebankError | str = await receive_async(reader)
         finally:
@@ -119,7 +142,13 @@ class Nursery:
 
 
 class Worker:
-    """A forked worker and the socket to it."""
+    """A forked worker and the socket to it.
+
+    Attributes:
+        pid: Its process id.
+        texts: Texts that it was given so far.
+        growth: How much it has grown since the first look.
+    """
 
     def __init__(
         self,
@@ -129,6 +158,8 @@ class Worker:
         writer: asyncio.StreamWriter,
     ) -> None:
         self.pid = pid
+        self.texts = 0
+        self.growth = Growth(pid)
         self._nursery = nursery
         self._reader = reader
         self._writer = writer
@@ -140,6 +171,7 @@ class Worker:
 
     def send(self, batch: Sequence[ParseInput]) -> None:
         """Give it texts to parse; answers come one by one, in order."""
+        self.texts += len(batch)
         self._writer.write(pack(list(batch)))
 
     async def receive(self) -> Parse | ParsebankError:
@@ -163,12 +195,28 @@ class Worker:
             await self._writer.wait_closed()
 
 
-def _spawn(control: socket.socket) -> subprocess.Popen[bytes]:
+async def _streams(channel: socket.socket) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Streams on a socket, which is closed if the caller gives up meanwhile."""
+    try:
+        return await asyncio.open_connection(sock=channel)
+    except BaseException:
+        channel.close()
+        raise
+
+
+def _spawn() -> tuple[subprocess.Popen[bytes], socket.socket]:
     """Start a nursery in its own process group: a Ctrl-C is for the service to handle."""
-    return subprocess.Popen(
-        [*python_command(nursery.__name__), str(control.fileno()), str(os.getpid())],
-        pass_fds=(control.fileno(),),
-        process_group=0,
-        stdin=subprocess.DEVNULL,
-        env=python_environment(),
-    )
+    control, theirs = socket.socketpair()
+    with theirs:
+        try:
+            process = subprocess.Popen(
+                [*python_command(nursery.__name__), str(theirs.fileno()), str(os.getpid())],
+                pass_fds=(theirs.fileno(),),
+                process_group=0,
+                stdin=subprocess.DEVNULL,
+                env=python_environment(),
+            )
+        except OSError:
+            control.close()
+            raise
+    return process, control

@@ -1,7 +1,17 @@
-"""Which wordpieces show which words, and the dependency tree that follows over the pieces."""
+"""Which wordpieces and dataset tokens show which words, and what follows from it."""
 
 from syntax.alignment.align import Alignment, align_pieces, attach_heads
 from syntax.alignment.features import segment_features
+from syntax.alignment.tokens import project_labels, token_words, word_tokens
 from syntax.spans import word_spans
 
-__all__ = ["Alignment", "align_pieces", "attach_heads", "segment_features", "word_spans"]
+__all__ = [
+    "Alignment",
+    "align_pieces",
+    "attach_heads",
+    "project_labels",
+    "segment_features",
+    "token_words",
+    "word_spans",
+    "word_tokens",
+]

@@ -1,17 +1,55 @@
 """From stored segments to padded batches of model input."""
 
+from syntax.assembly.answers import (
+    CUT,
+    INSIDE,
+    NO_PIECES,
+    NOWHERE,
+    OUTSIDE,
+    Located,
+    characters_of,
+    locate,
+    pieces_of,
+    spans_of_text,
+)
 from syntax.assembly.batch import BatchBuffers, assemble_batch
+from syntax.assembly.labels import IGNORE, label_pieces
+from syntax.assembly.marks import Span, mark_spans
 from syntax.assembly.segments import FlatExamples, SegmentFeatures
-from syntax.assembly.spec import AssemblySpec, SeparatorEdge, Truncation
+from syntax.assembly.spec import (
+    AssemblySpec,
+    Level,
+    SeparatorEdge,
+    Truncation,
+    TruncationSide,
+)
 from syntax.assembly.special import SpecialTokens
+from syntax.assembly.template import Template
 
 __all__ = [
+    "CUT",
+    "IGNORE",
+    "INSIDE",
+    "NOWHERE",
+    "NO_PIECES",
+    "OUTSIDE",
     "AssemblySpec",
     "BatchBuffers",
     "FlatExamples",
+    "Level",
+    "Located",
     "SegmentFeatures",
     "SeparatorEdge",
+    "Span",
     "SpecialTokens",
+    "Template",
     "Truncation",
+    "TruncationSide",
     "assemble_batch",
+    "characters_of",
+    "label_pieces",
+    "locate",
+    "mark_spans",
+    "pieces_of",
+    "spans_of_text",
 ]

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from syntax.assembly import kernels
-from syntax.assembly.derived import derive
+from syntax.assembly.derived import Columns, derive, node_columns
+from syntax.assembly.extras import extra_columns
 from syntax.assembly.segments import FlatExamples
+from syntax.assembly.sequences import Sequences, plan_sequences
 from syntax.assembly.spec import AssemblySpec
 from syntax.assembly.special import SpecialTokens
-from syntax.assembly.truncation import kept_lengths
 from syntax.errors import SpecError
 from syntax.matrices import FUSED, MATRICES, MatrixBuffers
 from syntax.matrices.forest import Forest, grow, lay_out
 from syntax.matrices.heads import order
-from syntax.matrices.offsets import owner_of, round_up, sizes
+from syntax.matrices.offsets import round_up
 from syntax.subwords import POLICIES, PieceTree
 
 BatchBuffers = MatrixBuffers
@@ -36,7 +38,10 @@ def assemble_batch(
     spec: AssemblySpec,
     out: BatchBuffers | None = None,
 ) -> dict[str, NDArray[Any]]:
-    """Frame, truncate, pad, and derive the matrices of B examples.
+    """Frame, truncate, pad, and derive the matrices of B sequences.
+
+    There is one sequence per example, in order, unless the template, windows or sentences of
+    ``spec`` make several of one; those of an example then follow each other.
 
     Args:
         examples: The examples, of one or more segments each.
@@ -57,39 +62,72 @@ def assemble_batch(
         * ``upos``, ``deprel``: uint8 (B, L), 0 for none
         * ``lengths``: int32 (B,), real positions
         * of ``spec.matrices``: ``depth`` (B, L), ``distance`` and ``ancestor`` (B, L, L) as in
-          `syntax.matrices.TreeMatrices`; others under the name they were asked by, padded with 0
+          `syntax.matrices.TreeMatrices`; others under the name they were asked by, padded as
+          `syntax.matrices.MATRICES` says
+        * with ``spec.offsets``: ``offset_mapping`` int32 (B, L, 2), characters of its segment's
+          text that a piece covers, 0 and 0 for none; ``piece_ids`` int32 (B, L), counted within
+          the segment as it is stored, -1 for none; ``shown_characters`` int32 (B, segments, 2),
+          the part of each text that no removed piece covers
+        * with ``spec.first_pieces``: ``first_pieces`` bool (B, L), true at the first piece of a
+          word
+        * with a template, windows or sentences: ``example_index``, ``choice_index`` and
+          ``window_index`` int32 (B,), where each sequence comes from: the example's position in
+          ``examples``, the sequence's in the template, the window's among those of both
+        * with windows or sentences: ``is_max_context`` bool (B, L), true at the one position
+          where a piece has most context; false at special tokens and padding
 
         Matrices are those of the whole sequence with rows and columns deleted, so paths may run
         through deleted pieces. They are uint16 when a path of any whole sequence of the batch
         exceeds 254 edges.
 
     Raises:
-        SpecError: An example has no segment or cannot be made to fit ``max_length``, or
-            ``joint_root`` is asked of a tokenizer without prefix.
+        SpecError: An example has no segment, does not fit the template or cannot be made to fit
+            ``max_length``; ``joint_root`` is asked of a tokenizer without prefix, or offsets of
+            examples without.
         HeadOutOfRangeError, CycleError: A segment's heads are no forest.
     """
     buffers = BatchBuffers() if out is None else out
     frame = _frame(special, spec)
-    kept = kept_lengths(examples, frame, spec)
-    nodes, node_offsets, lengths = _place(examples, _piece_tree(examples, spec.policy), kept, frame)
-    found = order(nodes.heads, node_offsets, lambda example: f"example {example} of the batch")
+    sequences = plan_sequences(examples, frame, spec)
+    nodes, node_offsets, lengths = _place(sequences, _piece_tree(sequences, spec.policy), frame)
+    found = order(nodes.heads, node_offsets, lambda at: f"sequence {at} of the batch")
     forest = grow(found, node_offsets, nodes.source, nodes.column)
     width = round_up(int(lengths.max(initial=0)), spec.pad_to_multiple_of)
-    batch = _gather(examples, special, nodes, forest, width, buffers)
-    return {**batch, "lengths": lengths, **_matrices(spec, forest, width, buffers)}
+    batch = _gather(sequences.examples, special, nodes, forest, width, buffers)
+    columns = node_columns(sequences.examples, nodes)
+    return {
+        **batch,
+        "lengths": lengths,
+        **_matrices(spec, forest, columns, width, buffers),
+        **extra_columns(sequences, nodes, node_offsets, width, spec),
+    }
 
 
 def _matrices(
-    spec: AssemblySpec, forest: Forest, width: int, buffers: BatchBuffers
+    spec: AssemblySpec, forest: Forest, columns: Columns, width: int, buffers: BatchBuffers
 ) -> dict[str, NDArray[Any]]:
     """The matrices that were asked for, under the short names of `FUSED` or as they are called."""
-    names = {MATRICES.resolve(name): name for name in spec.matrices}
-    fused = [name for name in FUSED if f"{name}.v1" in names]
-    others = [name for full, name in names.items() if full.removesuffix(".v1") not in FUSED]
+    fused, others = _sorted_out(spec.matrices, tuple(MATRICES))
     return {
         **lay_out(forest, width, fused, buffers),
-        **{name: derive(name, forest, width, buffers) for name in others},
+        **{name: derive(name, forest, columns, width, buffers) for name in others},
     }
+
+
+@lru_cache(maxsize=64)
+def _sorted_out(
+    wanted: tuple[str, ...],
+    registered: tuple[str, ...],  # noqa: ARG001 - part of the key
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The wanted matrices that compiled passes make, and the others.
+
+    Every batch of a stream asks again, and to look names up takes as long as a matrix; they mean
+    the same as long as the same ones are ``registered``.
+    """
+    names = {MATRICES.resolve(name): name for name in wanted}
+    fused = tuple(name for name in FUSED if f"{name}.v1" in names)
+    others = (name for full, name in names.items() if full.removesuffix(".v1") not in FUSED)
+    return fused, tuple(others)
 
 
 def _frame(special: SpecialTokens, spec: AssemblySpec) -> kernels.Frame:
@@ -107,33 +145,28 @@ def _frame(special: SpecialTokens, spec: AssemblySpec) -> kernels.Frame:
     )
 
 
-def _piece_tree(examples: FlatExamples, policy: str) -> PieceTree:
+def _piece_tree(sequences: Sequences, policy: str) -> PieceTree:
     """The trees of all segments under a policy, checked before it may hide a fault."""
-
-    def name(segment: int) -> str:
-        example = owner_of(segment, examples.example_offsets)
-        within = segment - int(examples.example_offsets[example])
-        return f"example {example} of the batch, segment {within}"
-
-    attached = order(examples.head, examples.segment_offsets, name)
+    examples = sequences.examples
+    attached = order(examples.head, examples.segment_offsets, sequences.name)
     return POLICIES[policy](attached.parents, examples.word_ids)
 
 
 def _place(
-    examples: FlatExamples, tree: PieceTree, kept: NDArray[np.int32], frame: kernels.Frame
+    sequences: Sequences, tree: PieceTree, frame: kernels.Frame
 ) -> tuple[kernels.Nodes, NDArray[np.int64], NDArray[np.int32]]:
     """Whole sequences, with special tokens: nodes, their bounds, and the lengths to keep."""
-    segments = sizes(examples.example_offsets)
-    special = frame.prefix + frame.suffix + frame.separator * (segments - 1)
+    examples = sequences.examples
+    special = frame.prefix + frame.suffix + frame.separator * (sequences.part_counts - 1)
     nodes = kernels.Nodes(*np.empty((6, len(tree.parents) + int(special.sum())), np.int32))
     node_offsets = np.empty(len(examples) + 1, np.int64)
     lengths = np.empty(len(examples), np.int32)
     kernels.place(
         tree.parents,
         tree.source,
-        examples.segment_offsets,
-        examples.example_offsets,
-        kept,
+        kernels.Segments(
+            examples.segment_offsets, examples.example_offsets, sequences.joined, sequences.spans
+        ),
         frame,
         nodes,
         node_offsets,

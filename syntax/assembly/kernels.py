@@ -48,7 +48,7 @@ class Nodes(NamedTuple):
         source, column: As in `syntax.matrices.kernels.Trees`.
         piece: Flat position of the piece, or ``-1 - k`` for the special token ``k``.
         segment: Segment within the example, -1 for special tokens.
-        type_id: 0 in the first segment and for the special tokens up to its end, then 1.
+        type_id: 0 in the first part and for the special tokens up to its end, then 1.
     """
 
     heads: IntArray
@@ -59,48 +59,72 @@ class Nodes(NamedTuple):
     type_id: IntArray
 
 
+class Cut(NamedTuple):
+    """How parts are shortened. The last entry of an array holds for all later parts, too.
+
+    Attributes:
+        max_length: Nodes of a sequence.
+        strategy: One of those above.
+        limits: Pieces of each part, whatever the sequence has room for. *Shape:* (1 or more,).
+        from_front: Whether a part loses its first pieces. *Shape:* (1 or more,).
+    """
+
+    max_length: int
+    strategy: int
+    limits: Offsets
+    from_front: NDArray[np.bool_]
+
+
 @njit(cache=True, nogil=True)
 def keep(
-    segment_offsets: Offsets,
-    example_offsets: Offsets,
-    frame: Frame,
-    max_length: int,
-    truncation: int,
-    kept: IntArray,
+    part_offsets: Offsets, example_offsets: Offsets, frame: Frame, cut: Cut, spans: IntArray
 ) -> int:
-    """Pieces that each segment keeps from its start.
+    """The pieces that each part keeps, as a run.
+
+    Args:
+        part_offsets: First piece of each part, and the end. *Shape:* (P + 1,).
+        example_offsets: First part of each example, and the end. *Shape:* (B + 1,).
+        frame: The special tokens.
+        cut: How to shorten.
+        spans: Written: first and end of the run, counted within the part. *Shape:* (P, 2).
 
     Returns:
         The first example that cannot be made to fit, or -1.
     """
-    for segment in range(len(kept)):
-        kept[segment] = segment_offsets[segment + 1] - segment_offsets[segment]
+    last_limit, last_side = len(cut.limits) - 1, len(cut.from_front) - 1
     for example in range(len(example_offsets) - 1):
         first, end = example_offsets[example], example_offsets[example + 1]
-        excess = _specials(frame, end - first) - max_length
-        for segment in range(first, end):
-            excess += kept[segment]
-        if excess > 0 and not _shorten(kept[first:end], excess, truncation):
+        excess = _specials(frame, end - first) - cut.max_length
+        for part in range(first, end):
+            length = part_offsets[part + 1] - part_offsets[part]
+            spans[part, 1] = min(length, cut.limits[min(part - first, last_limit)])
+            excess += spans[part, 1]
+        if excess > 0 and not _shorten(spans[first:end, 1], excess, cut.strategy):
             return example
+        for part in range(first, end):
+            length = part_offsets[part + 1] - part_offsets[part]
+            front = cut.from_front[min(part - first, last_side)]
+            spans[part, 0] = length - spans[part, 1] if front else 0
+            spans[part, 1] += spans[part, 0]
     return -1
 
 
 @njit(cache=True, nogil=True)
-def _specials(frame: Frame, segments: int) -> int:
-    return frame.prefix + max(segments - 1, 0) * frame.separator + frame.suffix
+def _specials(frame: Frame, parts: int) -> int:
+    return frame.prefix + max(parts - 1, 0) * frame.separator + frame.suffix
 
 
 @njit(cache=True, nogil=True)
 def _shorten(kept: IntArray, excess: int, truncation: int) -> bool:
-    """Remove ``excess`` pieces from one example's segments; whether that could be done."""
+    """Remove ``excess`` pieces from one example's parts; whether that could be done."""
     if truncation == LONGEST_FIRST:
         if kept.sum() < excess:
             return False
         for _ in range(excess):
             longest = 0
-            for segment in range(1, len(kept)):
-                if kept[segment] >= kept[longest]:
-                    longest = segment
+            for part in range(1, len(kept)):
+                if kept[part] >= kept[longest]:
+                    longest = part
             kept[longest] -= 1
         return True
     only = 0 if truncation == ONLY_FIRST else 1
@@ -110,13 +134,27 @@ def _shorten(kept: IntArray, excess: int, truncation: int) -> bool:
     return True
 
 
+class Segments(NamedTuple):
+    """S segments of B examples.
+
+    Attributes:
+        offsets: First piece of each segment, and the end. *Shape:* (S + 1,).
+        example_offsets: First segment of each example, and the end. *Shape:* (B + 1,).
+        joined: Segments without special tokens before them. *Shape:* (S,).
+        spans: First and end of the pieces that each keeps, counted within it. *Shape:* (S, 2).
+    """
+
+    offsets: Offsets
+    example_offsets: Offsets
+    joined: NDArray[np.bool_]
+    spans: IntArray
+
+
 @njit(cache=True, nogil=True)
 def place(
     parents: IntArray,
     source: IntArray,
-    segment_offsets: Offsets,
-    example_offsets: Offsets,
-    kept: IntArray,
+    segments: Segments,
     frame: Frame,
     nodes: Nodes,
     node_offsets: Offsets,
@@ -127,42 +165,48 @@ def place(
     Args:
         parents: Trees over the flat pieces, as positions in the whole array. *Shape:* (N,).
         source: Piece whose row and column each piece shows, likewise. *Shape:* (N,).
-        segment_offsets: First piece of each segment, and the end. *Shape:* (S + 1,).
-        example_offsets: First segment of each example, and the end. *Shape:* (B + 1,).
-        kept: Pieces that each segment keeps. *Shape:* (S,).
+        segments: The segments, and what is kept of them.
         frame: The special tokens.
         nodes: Written. *Shape:* (M,).
         node_offsets: Written: first node of each example, and the end. *Shape:* (B + 1,).
         lengths: Written: nodes that each example keeps. *Shape:* (B,).
     """
+    segment_offsets, example_offsets, joined, spans = segments
     node = 0
     for example in range(len(example_offsets) - 1):
         node_offsets[example] = node
         first, end = example_offsets[example], example_offsets[example + 1]
         start = node
         root = 0 if frame.joint_root else NOTHING
+        nearest = root if frame.edge != EDGE_NONE else NOTHING
+        anchor = nearest
         node, column = _place_specials(nodes, node, 0, 0, frame.prefix, root, 0)
         if frame.prefix > 0:
             nodes.heads[start] = NOTHING
+        type_id = 0
         for segment in range(first, end):
             begin, stop = segment_offsets[segment], segment_offsets[segment + 1]
-            type_id = min(segment - first, 1)
+            if segment > first and not joined[segment]:
+                node, column = _place_specials(
+                    nodes, node, column, frame.prefix, frame.separator, anchor, type_id
+                )
+                type_id = 1
+                anchor = nearest
             nodes.segment[node : node + stop - begin] = segment - first
             nodes.type_id[node : node + stop - begin] = type_id
-            anchor = root if frame.edge != EDGE_NONE else NOTHING
             if frame.edge == EDGE_LAST_PIECE and stop > begin:
                 anchor = source[stop - 1] + node - begin - start
+            shown, hidden = begin + spans[segment, 0], begin + spans[segment, 1]
             for piece in range(begin, stop):
                 nodes.heads[node] = _hang(parents[piece], node - piece - start, root)
                 nodes.source[node] = source[piece] + node - piece
                 nodes.piece[node] = piece
-                nodes.column[node] = column if piece - begin < kept[segment] else NOTHING
-                column += piece - begin < kept[segment]
+                kept = shown <= piece < hidden
+                nodes.column[node] = column + piece - shown if kept else NOTHING
                 node += 1
-            last = segment + 1 == end
-            token = frame.prefix + frame.separator if last else frame.prefix
-            count = frame.suffix if last else frame.separator
-            node, column = _place_specials(nodes, node, column, token, count, anchor, type_id)
+            column += hidden - shown
+        token = frame.prefix + frame.separator
+        node, column = _place_specials(nodes, node, column, token, frame.suffix, anchor, type_id)
         lengths[example] = column
     node_offsets[-1] = node
 

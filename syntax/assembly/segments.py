@@ -69,6 +69,9 @@ class FlatExamples:
             still counts within its segment. *Shape:* (N,).
         segment_offsets: First piece of each segment, and the end. *Shape:* (S + 1,), int64.
         example_offsets: First segment of each example, and the end. *Shape:* (B + 1,), int64.
+        offsets: As in `SegmentFeatures`, where somebody needs them. *Shape:* (N, 2).
+        marks: Non-zero in the spans that matrices such as ``gate_distance`` go by, where somebody
+            needs them (`syntax.assembly.mark_spans`). *Shape:* (N,), uint8.
 
     Other dtypes and layouts are converted, read-only arrays copied.
 
@@ -84,11 +87,17 @@ class FlatExamples:
     sentence_ids: IntArray
     segment_offsets: NDArray[np.int64]
     example_offsets: NDArray[np.int64]
+    offsets: IntArray | None = None
+    marks: ByteArray | None = None
 
     def __post_init__(self) -> None:
         for name, dtype in COLUMNS.items():
             self._set(name, for_numba(getattr(self, name), dtype))
-        _check_lengths("batch", self, COLUMNS)
+        if self.offsets is not None:
+            self._set("offsets", np.asarray(self.offsets, np.int32).reshape(-1, 2))
+        if self.marks is not None:
+            self._set("marks", for_numba(self.marks, np.uint8))
+        _check_lengths("batch", self, self.columns)
         self._set("segment_offsets", as_offsets(self.segment_offsets, len(self.input_ids)))
         segments = len(self.segment_offsets) - 1
         self._set("example_offsets", as_offsets(self.example_offsets, segments))
@@ -98,6 +107,15 @@ class FlatExamples:
 
     def __len__(self) -> int:
         return len(self.example_offsets) - 1
+
+    @property
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """The columns of pieces that are there; ``offsets`` and ``marks`` may be."""
+        further = {"offsets": self.offsets, "marks": self.marks}
+        return {
+            **{name: getattr(self, name) for name in COLUMNS},
+            **{name: column for name, column in further.items() if column is not None},
+        }
 
     @property
     def lengths(self) -> NDArray[np.int64]:
@@ -116,29 +134,38 @@ class FlatExamples:
             )
             for name, dtype in COLUMNS.items()
         }
+        offsets = [np.empty((0, 2), np.int32), *(segment.offsets for segment in segments)]
         return cls(
             **columns,
             segment_offsets=offsets_of([len(segment) for segment in segments]),
             example_offsets=offsets_of([len(example) for example in examples]),
+            offsets=np.concatenate(offsets),
         )
 
     def take(self, rows: ArrayLike) -> FlatExamples:
         """The examples at ``rows``, in that order; a row may be taken twice."""
-        segments, segment_counts = _spread(self.example_offsets, np.asarray(rows, np.int64))
-        pieces, piece_counts = _spread(self.segment_offsets, segments)
-        columns = {name: getattr(self, name)[pieces] for name in COLUMNS}
+        segments, segment_counts = spread(self.example_offsets, np.asarray(rows, np.int64))
+        return self.pick(segments, segment_counts)
+
+    def pick(self, segments: NDArray[np.int64], counts: ArrayLike) -> FlatExamples:
+        """New examples of some of the segments.
+
+        Args:
+            segments: Numbers of the segments of all new examples, end to end.
+            counts: How many of them each new example has.
+        """
+        pieces, piece_counts = spread(self.segment_offsets, segments)
         return FlatExamples(
-            **columns,
+            **{name: column[pieces] for name, column in self.columns.items()},
             segment_offsets=offsets_of(piece_counts),
-            example_offsets=offsets_of(segment_counts),
+            example_offsets=offsets_of(counts),
         )
 
     @classmethod
     def joined(cls, parts: Sequence[FlatExamples]) -> FlatExamples:
         """The examples of all parts, one part after the other."""
-        columns = {
-            name: np.concatenate([getattr(part, name) for part in parts]) for name in COLUMNS
-        }
+        names = set.intersection(*(set(part.columns) for part in parts))
+        columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in names}
         segments = [sizes(part.segment_offsets) for part in parts]
         examples = [sizes(part.example_offsets) for part in parts]
         return cls(
@@ -153,13 +180,7 @@ class FlatExamples:
         Args:
             segments: Numbers of the segments of each example. *Shape:* (B, F).
         """
-        pieces, piece_counts = _spread(self.segment_offsets, segments.reshape(-1))
-        columns = {name: getattr(self, name)[pieces] for name in COLUMNS}
-        return FlatExamples(
-            **columns,
-            segment_offsets=offsets_of(piece_counts),
-            example_offsets=offsets_of(np.full(len(segments), segments.shape[1])),
-        )
+        return self.pick(segments.reshape(-1), np.full(len(segments), segments.shape[1]))
 
 
 def _check_lengths(kind: str, item: object, names: Iterable[str]) -> None:
@@ -168,7 +189,7 @@ def _check_lengths(kind: str, item: object, names: Iterable[str]) -> None:
         raise InputError(f"the columns of a {kind} differ in length: {lengths}")
 
 
-def _spread(
+def spread(
     offsets: NDArray[np.int64], rows: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Positions of everything in the given rows, and how many each row has."""

@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from syntax.assembly.template import Template
 from syntax.errors import SpecError
 from syntax.matrices import MATRICES
 from syntax.subwords import POLICIES
 
 SeparatorEdge = Literal["root", "last_piece", "none"]
 Truncation = Literal["longest_first", "only_first", "only_second", "none"]
+TruncationSide = Literal["right", "left"]
+Level = Literal["document", "sentence"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,16 +29,31 @@ class AssemblySpec:
             there is one (Syntax-MBERT as published: Ahmad et al. 2021, section 3); ``last_piece``:
             the last piece of the segment before them, kept or not (Syntax-MBERT as released, for
             pairs), the joint root if that segment is empty; ``none``: nothing.
-        truncation: ``longest_first`` removes one piece at a time from the end of the longest
-            segment, of equally long ones the last; ``only_first`` and ``only_second`` shorten one
-            segment; ``none`` refuses what is too long. Matrices stay those of the whole tree:
-            truncation deletes their rows and columns.
+        truncation: ``longest_first`` removes one piece at a time from the longest segment, of
+            equally long ones the last; ``only_first`` and ``only_second`` shorten one segment;
+            ``none`` refuses what is too long. Matrices stay those of the whole tree: truncation
+            deletes their rows and columns.
         pad_to_multiple_of: The padded length is a multiple of this. A multiple of 8 saves
             copying the matrices once.
-        matrices: Names of `MATRICES`, with or without versions.
+        matrices: Names of `MATRICES`, with or without versions, settings in brackets:
+            ``sla_mask(threshold=4)``.
+        truncation_side: Where pieces are removed: ``right``, the end of a text in any script, or
+            ``left``, its beginning; one for all segments, or one for each.
+        segment_limits: Pieces that each segment keeps at most, before anything else is cut; one
+            limit for each, ``None`` for none.
+        template: Which segments stand where, and in how many sequences; ``None``: all of them in
+            order, in one. What is said of segments above then holds for the template's parts.
+        stride: Pieces from the start of one window to the start of the next: an example that is
+            too long becomes several sequences, in which the segment that ``truncation`` names (or
+            the only one) goes on where the others stay. Never more than fit into a window, so
+            that no piece is left out. ``None`` truncates instead.
+        level: ``sentence`` makes a sequence of every sentence of that segment, with the others.
+        offsets: Whether batches tell which characters and pieces of a text are where.
+        first_pieces: Whether batches tell which pieces are the first of their words.
 
     Raises:
-        SpecError: A limit is not positive, or an option is none of those above.
+        SpecError: A limit is not positive, or an option is none of those above, or windows are
+            asked for without a length or a segment to cut.
         UnknownNameError: The policy or a matrix is not registered.
     """
 
@@ -46,15 +64,55 @@ class AssemblySpec:
     truncation: Truncation = "longest_first"
     pad_to_multiple_of: int = 1
     matrices: tuple[str, ...] = ("distance", "depth", "ancestor")
+    truncation_side: TruncationSide | tuple[TruncationSide, ...] = "right"
+    segment_limits: tuple[int | None, ...] = ()
+    template: Template | None = None
+    stride: int | None = None
+    level: Level = "document"
+    offsets: bool = False
+    first_pieces: bool = False
 
     def __post_init__(self) -> None:
         _check_positive("max_length", self.max_length)
         _check_positive("pad_to_multiple_of", self.pad_to_multiple_of)
         _check_option("separator_edge", self.separator_edge, get_args(SeparatorEdge))
         _check_option("truncation", self.truncation, get_args(Truncation))
+        _check_option("level", self.level, get_args(Level))
+        if not self.sides:
+            raise SpecError("truncation_side is empty; give a side for all segments, or each")
+        for side in self.sides:
+            _check_option("truncation_side", side, get_args(TruncationSide))
+        for limit in self.segment_limits:
+            _check_positive("a segment limit", limit)
+        _check_windows(self)
         POLICIES.resolve(self.policy)
         for name in self.matrices:
             MATRICES.resolve(name)
+
+    @property
+    def sides(self) -> tuple[TruncationSide, ...]:
+        """The side of each segment; one stands for all."""
+        return (
+            (self.truncation_side,)
+            if isinstance(self.truncation_side, str)
+            else self.truncation_side
+        )
+
+    @property
+    def splits(self) -> bool:
+        """Whether one segment of an example may be spread over several sequences."""
+        return self.stride is not None or self.level == "sentence"
+
+
+def _check_windows(spec: AssemblySpec) -> None:
+    _check_positive("stride", spec.stride)
+    if spec.stride is not None and spec.max_length is None:
+        raise SpecError(f"stride {spec.stride} came without max_length, which windows fill")
+    if spec.splits and spec.truncation == "none":
+        raise SpecError(
+            "truncation 'none' cuts nothing; with stride or level 'sentence' it must name the "
+            "segment that is spread over sequences: only_first or only_second"
+        )
 
 
 def _check_positive(name: str, value: int | None) -> None:

@@ -2,23 +2,169 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from inspect import Parameter, signature
+from typing import Any, Final, NamedTuple
 
-from numpy.typing import ArrayLike, NDArray
+import numpy as np
+from numpy.typing import NDArray
 
+from syntax.errors import SpecError
+from syntax.matrices.gate import gate_weights, pruned_distance
+from syntax.matrices.lca import lca_depth, lowest_common_ancestor
+from syntax.matrices.sgnet import sgnet_mask
+from syntax.matrices.sla import sla_mask, windowed_distance
+from syntax.matrices.subtrees import (
+    subtree_first,
+    subtree_height,
+    subtree_is_projective,
+    subtree_last,
+    subtree_size,
+)
 from syntax.matrices.tree import ancestor_mask, tree_depth, tree_distance
 from syntax.registry import Registry
 
-Matrix = Callable[[ArrayLike], NDArray[Any]]
+Matrix = Callable[..., NDArray[Any]]
 """From the parents of a tree or forest (L,) to an array whose axes all have length L.
 
-Batches (`syntax.assembly`) make `FUSED` in compiled passes, and every other matrix example by
-example with its function; those are padded with 0.
+Keyword-only parameters named in `COLUMNS` are further columns of the same L nodes, which batches
+(`syntax.assembly`) hand in; each has a default that stands for "nothing known". All other
+keyword-only parameters are settings, which a name may carry: ``sla_mask(threshold=4)``.
+
+Batches make `FUSED` in compiled passes, and every other matrix example by example with its
+function.
 """
 
-MATRICES: Registry[Matrix] = Registry("matrix")
+COLUMNS: Final = ("source", "column", "special", "upos", "marks")
+"""What a matrix may read of the nodes beside their parents.
 
-MATRICES.add("distance.v1", tree_distance)
+``source``: the node whose row and column each node shows; ``column``: its place among what
+truncation keeps, -1 for none; ``special``: whether it is a special token; ``upos``: its id of
+`syntax.ud`; ``marks``: non-zero in the marked spans.
+"""
+
+UNREACHABLE: Final = "unreachable"
+"""Padding of distances: the dtype's maximum."""
+
+_CALL: Final = re.compile(r"(?P<base>[^()]+)\((?P<settings>[^()]*)\)")
+
+
+class _Asked(NamedTuple):
+    """A name taken apart."""
+
+    base: str
+    settings: dict[str, Any]
+
+
+class MatrixRegistry(Registry[Matrix]):
+    """Matrices by versioned name; a name may carry settings in brackets.
+
+    >>> MATRICES.resolve("sla_mask(variant=as_released, threshold=4)")
+    'sla_mask.v1(threshold=4,variant=as_released)'
+    """
+
+    def __init__(self) -> None:
+        super().__init__("matrix")
+        self._padding: dict[str, int | str] = {}
+
+    def add(self, name: str, item: Matrix, padding: int | str = 0) -> Matrix:
+        """Register a matrix.
+
+        Args:
+            name: Versioned name.
+            item: The function.
+            padding: Value of padded cells of batches, or `UNREACHABLE`.
+
+        Raises:
+            SpecError: The name is taken.
+        """
+        self._padding[name] = padding
+        return super().add(name, item)
+
+    def padding(self, name: str) -> int | str:
+        """Value of padded cells."""
+        return self._padding.get(super().resolve(_take_apart(name).base), 0)
+
+    def columns(self, name: str) -> tuple[str, ...]:
+        """The columns that a matrix reads."""
+        return tuple(column for column in COLUMNS if column in _keywords(self[name]))
+
+    def resolve(self, name: str) -> str:
+        """The full name, settings in the order of their names.
+
+        Raises:
+            UnknownNameError: Nothing is registered under it.
+            SpecError: The settings are none of the matrix's.
+        """
+        asked = _take_apart(name)
+        base = super().resolve(asked.base)
+        if not asked.settings:
+            return base
+        _check_settings(base, self._items[base], asked.settings)
+        shown = ",".join(f"{key}={_shown(value)}" for key, value in sorted(asked.settings.items()))
+        return f"{base}({shown})"
+
+    def __getitem__(self, name: str) -> Matrix:
+        asked = _take_apart(self.resolve(name))
+        item = self._items[asked.base]
+        return partial(item, **asked.settings) if asked.settings else item
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and super().__contains__(_take_apart(name).base)
+
+
+def _take_apart(name: str) -> _Asked:
+    call = _CALL.fullmatch(name)
+    if not call:
+        return _Asked(name, {})
+    pairs = [part.partition("=") for part in re.split("[,;]", call["settings"]) if part.strip()]
+    return _Asked(call["base"], {key.strip(): _value(value.strip()) for key, _, value in pairs})
+
+
+def _value(text: str) -> bool | int | str:
+    if text in ("true", "false"):
+        return text == "true"
+    return int(text) if re.fullmatch(r"-?[0-9]{1,9}", text) else text
+
+
+def _shown(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _keywords(item: Matrix) -> dict[str, Any]:
+    """Names of the keyword-only parameters, with their defaults."""
+    parameters = signature(item).parameters.values()
+    return {x.name: x.default for x in parameters if x.kind is Parameter.KEYWORD_ONLY}
+
+
+def _check_settings(name: str, item: Matrix, settings: dict[str, Any]) -> None:
+    known = {key: value for key, value in _keywords(item).items() if key not in COLUMNS}
+    for key, value in settings.items():
+        if key not in known or type(value) is not type(known[key]):
+            listed = ", ".join(f"{key}={_shown(value)}" for key, value in known.items())
+            raise SpecError(
+                f"the matrix {name!r} has no setting {key}={_shown(value)}; its settings, with "
+                f"their defaults: {listed or 'none'}"
+            )
+    item(np.empty(0, np.int32), **settings)
+
+
+MATRICES: Final = MatrixRegistry()
+
+MATRICES.add("distance.v1", tree_distance, padding=UNREACHABLE)
 MATRICES.add("depth.v1", tree_depth)
 MATRICES.add("ancestor.v1", ancestor_mask)
+MATRICES.add("sla_distance.v1", windowed_distance, padding=UNREACHABLE)
+MATRICES.add("sla_mask.v1", sla_mask)
+MATRICES.add("gate_distance.v1", pruned_distance, padding=UNREACHABLE)
+MATRICES.add("gate_weights.v1", gate_weights)
+MATRICES.add("sgnet_mask.v1", sgnet_mask)
+MATRICES.add("lca.v1", lowest_common_ancestor, padding=-1)
+MATRICES.add("lca_depth.v1", lca_depth, padding=-1)
+MATRICES.add("subtree_height.v1", subtree_height)
+MATRICES.add("subtree_size.v1", subtree_size)
+MATRICES.add("subtree_first.v1", subtree_first, padding=-1)
+MATRICES.add("subtree_last.v1", subtree_last, padding=-1)
+MATRICES.add("subtree_is_projective.v1", subtree_is_projective)

@@ -119,15 +119,24 @@ def batch_matrices(
     return TreeMatrices(**lay_out(forest, width, FUSED, MatrixBuffers() if out is None else out))
 
 
+def one_forest(parents: ArrayLike, source: ArrayLike | None = None) -> Forest:
+    """One tree or forest, checked. Args and raises as `tree_matrices`."""
+    heads = as_heads(parents)
+    bounds = np.array((0, len(heads)), np.int64)
+    sources = None if source is None else _checked_source(as_heads(source), heads)
+    return _forest(heads, bounds, sources, lambda _: "the tree")
+
+
 def _matrices(
     parents: ArrayLike, wanted: Collection[str], source: ArrayLike | None = None
 ) -> dict[str, NDArray[Any]]:
     """The wanted matrices of one tree: a batch of one."""
-    heads = as_heads(parents)
-    bounds = np.array((0, len(heads)), np.int64)
-    sources = None if source is None else _checked_source(as_heads(source), heads)
-    forest = _forest(heads, bounds, sources, lambda _: "the tree")
-    filled = lay_out(forest, len(heads), wanted, MatrixBuffers())
+    return matrices_of_one(one_forest(parents, source), wanted)
+
+
+def matrices_of_one(forest: Forest, wanted: Collection[str]) -> dict[str, NDArray[Any]]:
+    """The wanted ones of `FUSED` of a forest of one. *Shape:* (L,) or (L, L)."""
+    filled = lay_out(forest, len(forest.depth), wanted, MatrixBuffers())
     return {name: matrix[0] for name, matrix in filled.items()}
 
 

@@ -73,7 +73,8 @@ def test_every_mode_can_be_read(name, place):
     for mode in reader.modes:
         examples = [x for x in reader.read(*place, mode) if isinstance(x, Example)]
         assert examples
-        form = {"gold": "conllu", "pretokenized": "tokens"}.get(mode, "text")
+        forms = {"gold": "conllu", "pretokenized": "tokens", "retokenize": "tokens"}
+        form = forms.get(mode, "text")
         assert all(getattr(s, form) is not None for x in examples for s in x.segments)
 
 

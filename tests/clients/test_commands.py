@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import structlog
 from typer.testing import CliRunner
 
 from clients.benchmarks import SAMPLE
 from clients.cli import build_app
 from clients.commands.backfill import exit_code
 from clients.commands.demo import queries
-from clients.commands.progress import account_table
+from clients.commands.progress import account_table, failures
 from clients.jobs import decode_job
 from syntax.conllu import parse_conllu
 
@@ -32,6 +34,7 @@ def parsebank(store, monkeypatch):
     runner, app = CliRunner(), build_app()
 
     def run(*arguments: object, **options: object):
+        structlog.reset_defaults()  # each command is a process of its own, and says how it logs
         return runner.invoke(app, [*map(str, arguments), "--store", str(store)], **options)
 
     return run
@@ -170,3 +173,71 @@ def account(output: str) -> dict[str, str]:
     """The figures of a printed account."""
     cells = (line.strip("│ ").split("│") for line in output.splitlines() if line.startswith("│"))
     return {cell[0].strip(): cell[1].strip() for cell in cells}
+
+
+def test_parse_keeps_or_splits_tokens_as_the_mode_says(parsebank):
+    text = "I can't wait ."
+    kept = parsebank("parse", text, "--tokens", "--format", "conllu")
+    split = parsebank("parse", text, "--mode", "retokenize", "--format", "conllu")
+    (kept,), (split,) = (list(parse_conllu(result.stdout)) for result in (kept, split))
+    assert [word.form for word in kept.words] == ["I", "can't", "wait", "."]
+    assert [word.form for word in split.words] == ["I", "ca", "n't", "wait", "."]
+
+
+def test_parse_reads_tokens_and_labels_from_a_file_and_projects_them(parsebank, tmp_path):
+    path = tmp_path / "tokens.tsv"
+    path.write_text("I\tO\ncan't\tB-X\nsee\tO\n\nNew York\tB-LOC\nis\tO\nbig\tO\n", "utf-8")
+    result = parsebank("parse", "--tokens-file", path, "--mode", "retokenize", "--format", "json")
+    first, second = json.loads(result.stdout)["items"]
+    assert first["token_words"] == [[0], [1, 2], [3]]
+    assert first["word_labels"] == ["O", "B-X", "I-X", "O"]
+    assert second["text"] == "New York is big"
+    assert second["word_labels"] == ["B-LOC", "I-LOC", "O", "O"]
+    path.write_text("I\tO\nsee\n", "utf-8")
+    result = parsebank("parse", "--tokens-file", path)
+    assert result.exit_code == 1
+    assert "give all one" in result.stderr
+
+
+def test_parse_writes_a_line_per_text(parsebank):
+    result = parsebank(
+        "parse", "-", "--lines", "--format", "ndjson", input="Bees dance.\n\nIt rains."
+    )
+    assert result.exit_code == 1
+    lines = {line["index"]: line for line in map(json.loads, result.stdout.splitlines())}
+    assert set(lines) == {0, 1, 2}
+    assert lines[1]["error"]["error_type"] == "empty_text"
+    assert lines[2]["sentences"][0]["words"][1]["form"] == "rains"
+    assert "empty_text" in result.stderr
+
+
+def test_parse_splits_long_sentences_when_asked(parsebank, monkeypatch):
+    monkeypatch.setenv("PARSEBANK_MAX_WORDS_PER_SENTENCE", "5")
+    text = "one two three four five six seven eight"
+    assert "sentence_too_long" in parsebank("parse", text, "--mode", "sentence").stderr
+    options = ("--mode", "sentence", "--split-long", "--format", "conllu")
+    result = parsebank("parse", text, *options)
+    assert [len(sentence.words) for sentence in parse_conllu(result.stdout)] == [5, 3]
+    assert result.stdout.count("ContinuedSentence=Yes") == 1
+
+
+def test_jobs_are_listed_by_state_and_dataset_and_not_tried_again_when_done(parsebank):
+    done = parsebank("backfill", "sample", "--split", "dev", "--lang", "en", "--limit", 3,
+                     "--name", "listed")  # fmt: skip
+    assert done.exit_code == 0
+    listed = parsebank("jobs", "list", "--dataset", "listed", "--state", "done").stdout
+    (job,) = [line.split()[1] for line in listed.splitlines() if "listed" in line]
+    assert "listed" not in parsebank("jobs", "list", "--state", "failed").stdout
+    assert job not in parsebank("jobs", "list", "--dataset", "listed", "--before", job).stdout
+    again = parsebank("jobs", "retry", job)
+    assert again.exit_code == 1
+    assert f"job {job} is done; only a failed job" in again.stderr
+
+
+def test_an_account_names_each_failed_shard(job_json):
+    shard = {"number": 3, "tries": 5, "error_type": "worker_died", "message": "5 workers died"}
+    job_json |= {"state": "failed", "failed_shards": [shard], "error": {**shard, "shard": 3}}
+    job = decode_job(job_json)
+    assert failures(job) == ["shard 3, tried 5 times: worker_died: 5 workers died"]
+    assert failures(replace(job, failed_shards=())) == ["worker_died: 5 workers died"]
+    assert failures(replace(job, failed_shards=(), error=None)) == []

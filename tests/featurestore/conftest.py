@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import tempfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -22,6 +25,9 @@ from syntax.alignment import segment_features
 from syntax.assembly import SegmentFeatures, SpecialTokens
 from syntax.conllu import parse_from_sentences
 from syntax.examples import DatasetSpec, LabelSpec
+
+from .s3 import S3, S3_PROGRAM
+from .writers import Writers
 
 TREEBANK = Path(__file__).parents[1] / "fixtures" / "treebank-tiny"
 PARSER = fingerprint({"name": "gold"})
@@ -152,3 +158,28 @@ def filled(store: FeatureStore, handle: DatasetHandle, rows: list[ExampleRow]) -
     for start in (50, 0, 75, 25):
         store.features.append(handle, rows[start : start + 25])
     return store
+
+
+@pytest.fixture(scope="session")
+def writers() -> Iterator[Writers]:
+    """Starts other processes that work on stores."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)  # other users report there too
+        started = Writers(Path(folder))
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="session")
+def s3() -> Iterator[S3]:
+    """An object store on loopback; ``s3.location()`` is a new place in it."""
+    process = subprocess.Popen(
+        [sys.executable, str(S3_PROGRAM)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    assert process.stdout is not None
+    yield S3(int(process.stdout.readline()))
+    process.terminate()
+    process.communicate(timeout=30)

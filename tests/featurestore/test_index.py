@@ -32,6 +32,15 @@ def test_finds_exactly_the_keys_that_were_added(contents, wanted) -> None:
         assert (place in places) if places else place[0] == -1
 
 
+@given(files, key)
+def test_a_key_is_lacking_only_if_it_is_surely_not_there(contents, one) -> None:
+    high, low = one
+    keys = {k for keys in contents for k in keys}
+    lacking = filled(contents).lacks(f"{high:016x}{low:016x}")
+    assert lacking == (high not in {half for half, _ in keys})
+    assert not (lacking and one in keys)
+
+
 @given(files, st.sets(st.integers(0, 7)), st.lists(key))
 def test_removed_files_are_forgotten(contents, removed, wanted) -> None:
     index = filled(contents)

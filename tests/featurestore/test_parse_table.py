@@ -167,3 +167,33 @@ def assert_all_stored(path, groups) -> None:
     with open_store(path) as store:
         everything = [record for group in groups for record in group]
         assert store.parses.get_many(keys_of(everything)) == {r.key: r for r in everything}
+
+
+def test_memory_answers_only_what_it_is_sure_of(tmp_path: Path, records) -> None:
+    first, second, third = records[:3]
+    with open_store(tmp_path) as store:
+        store.parses.append([first])
+    with open_store(tmp_path, refresh_seconds=60) as store:
+        at_hand = store.parses.get_many_at_hand
+        assert at_hand([first.key]) is None  # on the disk, for all that memory knows
+        assert at_hand([second.key]) is None  # nobody has looked yet
+        assert store.parses.get_many([first.key]) == {first.key: first}
+        assert at_hand([first.key, second.key]) == {first.key: first}
+        assert store.parses.offer(second)
+        assert at_hand([second.key, third.key]) == {second.key: second}
+        store.flush()  # looks anew, for the commit may have brought others' parses into sight
+        assert at_hand([second.key, third.key]) == {second.key: second}
+        store.parses.append([records[3]])
+        assert at_hand([third.key]) is None
+    with open_store(tmp_path) as store:
+        assert store.parses.get_many([third.key]) == {}
+        assert store.parses.get_many_at_hand([third.key]) is None  # every look is a new one
+
+
+def test_an_offered_record_is_checked_like_any_other(store, records) -> None:
+    record = records[0]
+    broken = replace(record, parse=replace(record.parse, text="\ud800" + record.parse.text[1:]))
+    with pytest.raises(InvalidCharacterError):
+        store.parses.offer(broken)
+    assert store.parses.offer(record)
+    assert store.parses.get_many([record.key]) == {record.key: record}

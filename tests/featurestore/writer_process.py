@@ -1,16 +1,52 @@
-"""A process that writes parses and prints each key once it was acknowledged.
+"""Processes that work on a store, and write each key to a file once it was acknowledged.
 
-``append`` commits groups; ``same`` commits groups as transactions that its siblings commit too,
-and prints those that were its own; ``put`` buffers and flushes; ``durable`` waits for each record;
-``forget`` buffers and ends without closing the store.
+``append`` commits groups as transactions; ``same`` too, and acknowledges those that were its own;
+``repeat`` commits groups without one; ``put`` buffers and flushes; ``durable`` waits for each
+record; ``examples`` appends rows of a dataset; ``compact`` compacts; ``vacuum`` deletes every
+file out of use; ``read`` acknowledges what it can read; ``forget`` buffers and ends without
+closing the store. What the store refuses to do is written to standard error.
+
+Run as ``writer_process.py``, the process imports everything, opens nothing, and forks such a
+process for each line of JSON that it reads: a writer then starts in milliseconds. Run as
+``writer_process.py MODE URI NAME GROUPS SIZE OUT`` it is one itself.
 """
 
 from __future__ import annotations
 
+import importlib
+import json
+import os
+import resource
 import sys
+from collections.abc import Sequence
 
-from featurestore import FeatureStore, ParseRecord, Transaction, open_store
+import numpy as np
+
+from featurestore import (
+    DatasetHandle,
+    ExampleRow,
+    FeatureStore,
+    ParseRecord,
+    Transaction,
+    open_store,
+)
 from syntax import Parse, fingerprint
+from syntax.alignment import segment_features
+from syntax.assembly import SpecialTokens
+from syntax.errors import StoreBusyError, StoreError
+from syntax.examples import DatasetSpec
+
+PARSER = "f" * 32
+PRELOADED = (
+    *("pyarrow", "pandas", "deltalake", "duckdb", "featurestore.store", "featurestore.vacuum"),
+    *("featurestore.encode.examples", "featurestore.sql.session"),
+)
+HANDLE = DatasetHandle(
+    DatasetSpec("written", "train", "en", ("text",), (), "written for the tests", "Apache-2.0"),
+    tokenizer="two pieces",
+    tokenizer_fingerprint="e" * 32,
+    special_tokens=SpecialTokens(prefix=(2,), separator=(3,), suffix=(3,), pad_id=0, vocab_size=9),
+)
 
 
 def record_of(name: str, number: int, row: int) -> ParseRecord:
@@ -33,18 +69,26 @@ def record_of(name: str, number: int, row: int) -> ParseRecord:
         sentence_end=[34],
         sentence_first_word=[0],
     )
-    return ParseRecord(key, "en", "f" * 32, "raw", parse)
+    return ParseRecord(key, "en", PARSER, "gold", parse)
 
 
-def acknowledge(records: list[ParseRecord]) -> None:
-    sys.stdout.write("".join(f"{record.key}\n" for record in records))
-    sys.stdout.flush()
+def example_of(record: ParseRecord, seq: int) -> ExampleRow:
+    """An example of one text, whose key is that of its parse."""
+    ids, spans = np.array([5, 6], np.int32), np.array([[0, 32], [33, 34]], np.int32)
+    segment = segment_features(record.parse, ids, spans)
+    text, key = record.parse.text, record.key
+    return ExampleRow(seq, key, key, record.parser, (text,), (key,), (segment,))
 
 
 def write(mode: str, store: FeatureStore, name: str, number: int, records: list) -> bool:
     """Write one group; whether to acknowledge it."""
     if mode in ("append", "same"):
         return store.parses.append(records, Transaction(f"{name}/{number}"))
+    if mode == "repeat":
+        return store.parses.append(records)
+    if mode == "examples":
+        rows = [example_of(record, number * 1000 + row) for row, record in enumerate(records)]
+        return store.features.append(HANDLE, rows)
     for record in records:
         store.parses.put(record, durable=mode == "durable")
     if mode == "put":
@@ -52,15 +96,87 @@ def write(mode: str, store: FeatureStore, name: str, number: int, records: list)
     return True
 
 
-def main(mode: str, uri: str, name: str, groups: str, size: str) -> None:
+def look_after(mode: str, store: FeatureStore) -> None:
+    """One round of upkeep, which may lose to another's."""
+    from featurestore.vacuum import vacuum_store
+
+    try:
+        if mode == "compact":
+            store.compact()
+        else:
+            vacuum_store(store, older_than_hours=0)
+    except StoreBusyError:
+        pass
+
+
+def work(mode: str, uri: str, name: str, groups: int, size: int, out: str) -> None:
+    """Do what the module's docstring says, ``groups`` times."""
     store = open_store(uri, buffer_rows=16, buffer_seconds=0.02)
-    for number in range(int(groups)):
-        records = [record_of(name, number, row) for row in range(int(size))]
-        if write(mode, store, name, number, records):
-            acknowledge(records)
+    acknowledged = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    for number in range(groups):
+        try:
+            keys = take_turn(mode, store, name, number, size)
+        except StoreError as error:
+            print(error, file=sys.stderr)  # noqa: T201
+        else:
+            os.write(acknowledged, "".join(f"{key}\n" for key in keys).encode())
     if mode != "forget":
         store.close()
 
 
+def take_turn(mode: str, store: FeatureStore, name: str, number: int, size: int) -> list[str]:
+    """Do once what a process does; the keys to acknowledge."""
+    if mode in ("compact", "vacuum"):
+        look_after(mode, store)
+        return []
+    if mode == "read":
+        keys = [key for (key,) in store.sql("select key from parses").fetchall()]
+        return list(store.parses.get_many(keys))
+    records = [record_of(name, number, row) for row in range(size)]
+    written = write(mode, store, name, number, records)
+    return [record.key for record in records] if written else []
+
+
+def fork(order: dict) -> int | None:
+    """Begin a process; its id, or ``None`` in the process itself."""
+    if (pid := os.fork()) > 0:
+        return pid
+    os.environ.update(order["env"])
+    out = order["arguments"][-1]
+    os.close(os.open(out, os.O_WRONLY | os.O_CREAT, 0o666))
+    os.dup2(os.open(f"{out}.errors", os.O_WRONLY | os.O_CREAT), 2)
+    if order["largest_file"] is not None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (order["largest_file"],) * 2)
+    if order["user"] is not None:
+        os.chown(out, order["user"], -1)
+        os.setuid(order["user"])
+    return None
+
+
+def status_of(pid: int, wait: bool) -> int | None:
+    """How a process ended, as `subprocess` puts it; ``None`` while it runs."""
+    ended, status = os.waitpid(pid, 0 if wait else os.WNOHANG)
+    return os.waitstatus_to_exitcode(status) if ended else None
+
+
+def serve() -> None:
+    """Fork and watch processes as standard input says, one line of JSON each."""
+    for module in PRELOADED:
+        importlib.import_module(module)
+    for line in sys.stdin:
+        order = json.loads(line)
+        if "arguments" not in order:
+            answer = status_of(order["pid"], order["wait"])
+        elif (answer := fork(order)) is None:
+            return main(order["arguments"])
+        print(json.dumps(answer), flush=True)  # noqa: T201
+    return None
+
+
+def main(arguments: Sequence[str]) -> None:
+    mode, uri, name, groups, size, out = arguments
+    work(mode, uri, name, int(groups), int(size), out)
+
+
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(sys.argv[1:]) if sys.argv[1:] else serve()

@@ -35,6 +35,23 @@ def english() -> Parser:
     return load_parser(find_parser(Settings(store="unused"), lang="en"))
 
 
+@pytest.fixture(scope="session")
+def udpipe_french(data_dir: Path) -> Parser:
+    """UDPipe's own French parser, loaded into this process."""
+    settings = Settings(store="unused", models_dir=data_dir / "models" / "udpipe")
+    return load_parser(find_parser(settings, "udpipe/french-partut"))
+
+
+@pytest.fixture(scope="session")
+def stanza_french(data_dir: Path) -> Parser:
+    """A small French Stanza package, loaded into this process."""
+    folder = data_dir / "models" / "stanza"
+    if not folder.is_dir():
+        pytest.skip(f"needs a Stanza package in {folder}")
+    settings = Settings(store="unused", models_dir=folder)
+    return load_parser(find_parser(settings, "stanza/fr"), "cpu")
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def app(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[FastAPI]:
     """A running service with default limits, one per test module."""

@@ -63,7 +63,7 @@ async def test_health_and_metrics(client: httpx.AsyncClient) -> None:
     metrics = (await client.get("/metrics")).text
     assert 'parsebank_texts_total{outcome="parsed"}' in metrics
     assert 'parsebank_texts_total{outcome="empty_text"}' in metrics
-    assert 'handler="/parse"' in metrics
+    assert 'route="/parse"' in metrics
 
 
 @asyncio_module

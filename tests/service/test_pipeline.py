@@ -15,6 +15,7 @@ import pytest
 from featurestore import FeatureStore, open_store
 from service.parsers import Limits, ParseInput, Parser
 from service.pipeline import (
+    AdhocDataset,
     FeatureAnswer,
     FeaturePipeline,
     FeatureRequest,
@@ -44,10 +45,12 @@ async def pipeline(tmp_path: Path, **fields: Any) -> AsyncIterator[tuple[Feature
     settings = Settings(store=str(tmp_path / "store"), workers=1, **fields)
     with open_store(settings.store) as store:
         pools = WorkerPools(settings)
+        adhoc = AdhocDataset(store, settings.commit_seconds)
         try:
-            yield FeaturePipeline(settings, store, pools), store
+            yield FeaturePipeline(settings, store, pools, adhoc), store
         finally:
             await pools.stop()
+            adhoc.close()
 
 
 def request(*texts: str, **fields: Any) -> FeatureRequest:

@@ -11,6 +11,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from service.parsers.records import read_records
 from service.parsers.udpipe.component import (
     KINDS,
     ComponentJob,
@@ -224,9 +225,12 @@ def test_recipes_are_named_and_fingerprintable() -> None:
         RECIPES["huge"]
 
 
-def test_the_command_trains_and_prints_the_scores(
-    finished: tuple[TrainedModel, list[Progress]], tmp_path: Path
+def test_the_command_trains_prints_the_scores_and_records_the_model(
+    finished: tuple[TrainedModel, list[Progress]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setenv("PARSEBANK_MODELS_DIR", str(tmp_path))
     shutil.copytree(finished[0].model.parent / "tiny.work", tmp_path / "own.work")
     next((tmp_path / "own.work").glob("tokenizer-*.udpipe")).unlink()
     app = typer.Typer()
@@ -238,3 +242,5 @@ def test_the_command_trains_and_prints_the_scores(
     card = json.loads((tmp_path / "own.json").read_text(encoding="utf-8"))
     assert str(tmp_path) not in json.dumps(card)
     assert card["command"].splitlines()[0] == "parsebank models train udpipe \\"
+    assert f"recorded in {tmp_path}" in result.output
+    assert read_records(tmp_path)["udpipe/own"].sha256 == card["sha256"]

@@ -23,19 +23,24 @@ from service.parsers.base import (
     one_by_one,
 )
 from service.parsers.cards import model_card
+from service.parsers.columns import Columns
 from service.parsers.languages import language_of
-from service.parsers.udpipe.columns import Columns
+from service.parsers.surface import Surface, joined_surface, within_limit
+from service.parsers.udpipe.columns import annotation_of, forms_of, surface_of
 from syntax import Parse
-from syntax.errors import ModelLoadError, NoSentenceError, SentenceTooLongError
+from syntax.errors import ModelLoadError
 
 _FORCED_BREAK: Final = 500
 """Tokens after which UDPipe's tokenizer ends a sentence in any case
 (``emergency_sentence_split`` in MorphoDiTa's unicode tokenizer)."""
 
 _RAW: Final = "ranges"
-_ONE_SENTENCE: Final = "ranges;presegmented"
+_ONE: Final = "ranges;presegmented"
 _LINE_BREAK: Final = re.compile(r"[\r\n]")
 _PARAGRAPH: Final = re.compile(r"\r\n\s*\r\n|\n\s*\n|\r\s*\r")
+
+_Found = tuple[Any, Surface]
+"""A sentence of UDPipe's, and its tokens in the text as received."""
 
 
 class UdpipeParser:
@@ -52,56 +57,59 @@ class UdpipeParser:
 
     def parse(self, item: ParseInput, limits: Limits) -> Parse:
         """Tokenise, check every sentence's length, and only then tag and parse."""
-        limit = limits.max_words_per_sentence
-        text = item.joined
-        if item.mode == "pretokenized" and item.tokens is not None:
-            columns = Columns(text)
-            sentence = _from_tokens(item.tokens, limit)
+        columns = Columns(item.joined)
+        for sentence, surface in self._fitting(item, limits.max_words_per_sentence):
             self._analyse(sentence)
-            columns.add_joined(sentence, item.tokens)
-            return columns.parse()
-        return self._parse_text(text, item.mode != "raw", limit)
+            columns.add(surface, annotation_of(sentence))
+        return columns.parse()
 
     def parse_many(self, items: Sequence[ParseInput], limits: Limits) -> Iterator[Outcome]:
         """One after the other: UDPipe gains nothing from company."""
         return one_by_one(self, items, limits)
 
-    def _parse_text(self, text: str, one_sentence: bool, limit: int) -> Parse:
-        columns = Columns(text)
-        found = self._one(text) if one_sentence else self._split(text, limit)
-        for sentence, _ in found:
-            _check_length(_word_count(sentence), limit)
-        for sentence, shift in found:
-            self._analyse(sentence)
-            columns.add(sentence, shift)
-        if not found:
-            raise NoSentenceError(f"the parser found no word in {text[:40]!r}; send running text")
-        return columns.parse()
+    def _fitting(self, item: ParseInput, limit: int) -> list[_Found]:
+        """The sentences of a text, those over the limit in pieces."""
+        fitting: list[_Found] = []
+        for sentence, surface in self._found(item):
+            pieces = within_limit(item.joined, surface, limit, item.long_sentences)
+            if pieces == [surface]:
+                fitting.append((sentence, surface))
+            else:
+                fitting += _cut_up(forms_of(sentence), pieces)
+        return fitting
+
+    def _found(self, item: ParseInput) -> list[_Found]:
+        """The sentences of a text, tokenised."""
+        if item.mode == "pretokenized" and item.tokens is not None:
+            return [(_from_words(item.tokens), joined_surface(item.tokens))]
+        if item.mode == "raw":
+            return self._split(item.joined)
+        return self._one(item.joined)
 
     def _analyse(self, sentence: Any) -> None:
         model = self._model
         if not (model.tag(sentence, "") and model.parse(sentence, "")):
             raise ModelLoadError(f"{self._identity.name} has no tagger or no parser; use another")
 
-    def _one(self, text: str) -> list[tuple[Any, int]]:
+    def _one(self, text: str, shift: int = 0) -> list[_Found]:
         """The text as one sentence; line breaks are shown to UDPipe as spaces, 1:1."""
-        return [(sentence, 0) for sentence in self._sentences(_on_one_line(text), _ONE_SENTENCE)]
+        shown = _LINE_BREAK.sub(" ", text)
+        return [(found, surface_of(found, shift)) for found in self._sentences(shown, _ONE)]
 
-    def _split(self, text: str, limit: int) -> list[tuple[Any, int]]:
-        """Sentences of running text, each with what to add to its offsets.
+    def _split(self, text: str) -> list[_Found]:
+        """Sentences of running text.
 
         Where UDPipe gave up looking for an end, the pieces are put together again, so that the
         limit decides what becomes of a long sentence and not a constant inside the tokenizer.
         """
-        found: list[tuple[Any, int]] = []
-        for run in _runs(text, self._sentences(text, _RAW)):
+        found: list[_Found] = []
+        pieces = [(sentence, surface_of(sentence)) for sentence in self._sentences(text, _RAW)]
+        for run in _runs(text, pieces):
             if len(run) == 1:
-                found.append((run[0], 0))
+                found += run
                 continue
-            _check_length(sum(map(_word_count, run)), limit)
-            start, end = _start(run[0]), _end(run[-1])
-            whole = self._sentences(_on_one_line(text[start:end]), _ONE_SENTENCE)
-            found.extend((sentence, start) for sentence in whole)
+            start, end = run[0][1].start[0], run[-1][1].end[-1]
+            found += self._one(text[start:end], start)
         return found
 
     def _sentences(self, text: str, options: str) -> list[Any]:
@@ -153,19 +161,27 @@ def udpipe_version() -> str:
 UDPIPE: Final = Backend("udpipe", find_udpipe, udpipe_version, load_udpipe)
 
 
-def _from_tokens(tokens: tuple[str, ...], limit: int) -> Any:
-    _check_length(len(tokens), limit)
+def _from_words(forms: Sequence[str]) -> Any:
     sentence = ufal.udpipe.Sentence()
-    for token in tokens:
-        sentence.addWord(token)
+    for form in forms:
+        sentence.addWord(form)
     return sentence
 
 
-def _runs(text: str, sentences: list[Any]) -> Iterator[list[Any]]:
+def _cut_up(forms: list[str], pieces: list[Surface]) -> Iterator[_Found]:
+    """A sentence of its own for each piece."""
+    first = 0
+    for piece in pieces:
+        end = first + piece.word_count
+        yield _from_words(forms[first:end]), piece
+        first = end
+
+
+def _runs(text: str, found: list[_Found]) -> Iterator[list[_Found]]:
     """Group sentences that UDPipe separated only because they were growing too long."""
-    run: list[Any] = []
-    for sentence in sentences:
-        if run and not _was_forced(text, run[-1], sentence):
+    run: list[_Found] = []
+    for sentence in found:
+        if run and not _was_forced(text, run[-1][1], sentence[1]):
             yield run
             run = []
         run.append(sentence)
@@ -173,44 +189,7 @@ def _runs(text: str, sentences: list[Any]) -> Iterator[list[Any]]:
         yield run
 
 
-def _was_forced(text: str, before: Any, after: Any) -> bool:
-    if _token_count(before) < _FORCED_BREAK:
+def _was_forced(text: str, before: Surface, after: Surface) -> bool:
+    if len(before.words) < _FORCED_BREAK:
         return False
-    return _PARAGRAPH.search(text[_end(before) : _start(after)]) is None
-
-
-def _word_count(sentence: Any) -> int:
-    return len(sentence.words) - 1
-
-
-def _token_count(sentence: Any) -> int:
-    inside = sum(token.idLast - token.idFirst for token in sentence.multiwordTokens)
-    return _word_count(sentence) - int(inside)
-
-
-def _start(sentence: Any) -> int:
-    multiword = sentence.multiwordTokens
-    if len(multiword) and multiword[0].idFirst == 1:
-        return int(multiword[0].getTokenRangeStart())
-    return int(sentence.words[1].getTokenRangeStart())
-
-
-def _end(sentence: Any) -> int:
-    multiword, words = sentence.multiwordTokens, sentence.words
-    if len(multiword) and multiword[len(multiword) - 1].idLast == len(words) - 1:
-        return int(multiword[len(multiword) - 1].getTokenRangeEnd())
-    return int(words[len(words) - 1].getTokenRangeEnd())
-
-
-def _on_one_line(text: str) -> str:
-    return _LINE_BREAK.sub(" ", text)
-
-
-def _check_length(words: int, limit: int) -> None:
-    if words > limit:
-        raise SentenceTooLongError(
-            f"a sentence has {words} words; at most {limit} are parsed. Split it, or raise "
-            "max_words_per_sentence",
-            words=words,
-            limit=limit,
-        )
+    return _PARAGRAPH.search(text[before.end[-1] : after.start[0]]) is None

@@ -27,7 +27,8 @@ def train_udpipe(
 ) -> None:
     """Train a UDPipe model, score it on dev and test, and write its model cards.
 
-    An interrupted training goes on where it stopped when the same command is given again.
+    An interrupted training goes on where it stopped when the same command is given again. A model
+    written into the models folder (PARSEBANK_MODELS_DIR) is recorded in its registry file too.
     """
     # Importing the backend costs more than the command line may take to start.
     from service.parsers.udpipe.recipe import RECIPES
@@ -59,6 +60,7 @@ def train_udpipe(
             jobs=jobs,
         )
     _print_result(trained)
+    _record(trained)
 
 
 def _command(told: dict[str, str]) -> str:
@@ -96,6 +98,19 @@ def _listener(bars: Bars) -> Listener:
         )
 
     return listen
+
+
+def _record(trained: TrainedModel) -> None:
+    """Note the model in the registry file, if it was written into the models folder."""
+    import json
+
+    from service.models.upkeep import note_trained
+    from service.settings import read_settings
+
+    settings = read_settings()
+    card = json.loads(trained.card.read_text(encoding="utf-8"))
+    if note_trained(settings, trained.model, card):
+        typer.echo(f"recorded in {settings.models_dir}")
 
 
 def _print_result(trained: TrainedModel) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import secrets
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,14 @@ import pytest_asyncio
 from featurestore import FeatureStore, open_store
 from service.app import create_app
 from service.jobs import JobManager
+from service.jobs.database import open_database, sqlite_url
+from service.jobs.ledger import JobLedger
+from service.jobs.queue import JobQueue
+from service.jobs.tables import metadata
 from service.settings import Settings
+
+from .board import Board, Clock
+from .postgres import PostgresServer, postgres_server
 
 SUBJECTS = ("the cat", "a tired nurse", "my neighbour", "every pupil", "the old bridge")
 VERBS = ("watched", "painted", "did not find", "will remember", "has sold")
@@ -77,6 +85,7 @@ class Service:
     jobs: JobManager
     settings: Settings
     store: FeatureStore
+    stopping: asyncio.Event
 
     async def submit(self, body: bytes, name: str = "pairs") -> dict[str, Any]:
         answer = await self.client.post(f"/datasets/{name}/backfill", content=body)
@@ -85,6 +94,10 @@ class Service:
 
     async def job(self, job: dict[str, Any]) -> dict[str, Any]:
         return dict((await self.client.get(f"/jobs/{job['id']}")).json())
+
+    async def listed(self, **wanted: Any) -> list[str]:
+        """Ids of the jobs that a list has."""
+        return [job["id"] for job in (await self.client.get("/jobs", params=wanted)).json()]
 
     async def ended(self, job: dict[str, Any], seconds: float = 90) -> dict[str, Any]:
         deadline = time.monotonic() + seconds
@@ -115,7 +128,8 @@ async def run_service(settings: Settings) -> AsyncIterator[Service]:
         httpx.AsyncClient(transport=transport, base_url="http://test", timeout=60) as client,
     ):
         with open_store(settings.store) as store:
-            yield Service(client, app.state.services.jobs, settings, store)
+            services = app.state.services
+            yield Service(client, services.jobs, settings, store, services.stopping)
 
 
 def settings_in(folder: Path, **changes: Any) -> Settings:
@@ -127,6 +141,53 @@ def settings_in(folder: Path, **changes: Any) -> Settings:
         "job_shard_segments": 40,
     }
     return Settings(**values | changes)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A PostgreSQL for all tests; each takes a database of its own."""
+    with postgres_server() as server:
+        yield server
+
+
+@pytest.fixture
+def new_database(postgres: PostgresServer) -> str:
+    """URL of an empty PostgreSQL database."""
+    return postgres.create(f"test_{secrets.token_hex(4)}")
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """URL of an empty database: a SQLite file, and PostgreSQL."""
+    if request.param == "sqlite":
+        return sqlite_url(tmp_path / "state" / "jobs.sqlite")
+    return emptied(request.getfixturevalue("common_database"))
+
+
+@pytest.fixture(scope="session")
+def common_database(postgres: PostgresServer) -> str:
+    return postgres.create("common")
+
+
+def emptied(url: str) -> str:
+    """A database after its tables were dropped, which is quicker than making a new one."""
+    engine = open_database(url)
+    metadata.drop_all(engine)
+    engine.dispose()
+    return url
+
+
+@pytest.fixture
+def board(database: str) -> Iterator[Board]:
+    engine = open_database(database)
+    clock = Clock()
+    yield Board(
+        JobLedger(engine, retry_seconds=100, clock=clock),
+        JobQueue(engine, lease_seconds=60, max_tries=3, clock=clock),
+        clock,
+        engine,
+    )
+    engine.dispose()
 
 
 @pytest.fixture

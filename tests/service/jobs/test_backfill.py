@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from service.jobs.staging import shard_path
 from service.parsers import Limits, ParseInput, find_parser, load_parser
 from service.tokenizers import load_tokenizer
 
@@ -209,19 +208,6 @@ async def test_two_backfills_of_the_same_data_at_once_store_it_once(shared: Serv
     assert len(shared.rows("raced")) == 80
 
 
-async def test_a_job_is_followed_to_its_end(shared: Service) -> None:
-    job = await shared.submit(ndjson(pairs(200, "Gus")), "followed")
-    events: list[tuple[str, dict[str, Any]]] = []
-    answer = await shared.client.get(f"/jobs/{job['id']}/events")
-    assert answer.headers["content-type"].startswith("text/event-stream")
-    for block in answer.text.strip().split("\n\n"):
-        name, data = block.split("\n")
-        events.append((name.removeprefix("event: "), json.loads(data.removeprefix("data: "))))
-    assert {name for name, _ in events[:-1]} == {"progress"}
-    assert events[-1][0] == "end"
-    assert events[-1][1] == await shared.ended(job)
-
-
 async def test_a_dataset_that_has_other_labels_is_refused_at_the_door(shared: Service) -> None:
     await shared.backfill(ndjson(pairs(2)), "labelled")
     labels = [{"name": "label", "kind": "class", "names": ["no", "yes"]}]
@@ -246,44 +232,6 @@ async def test_a_running_job_stops_when_it_is_cancelled(shared: Service) -> None
     assert again["counts"]["stored"] == 300 - job["counts"]["stored"]
     assert {row[1] for row in shared.rows("stopped")} == {f"pair-{n}" for n in range(300)}
     assert len(shared.rows("stopped")) == 300
-
-
-async def test_jobs_are_listed_and_unknown_ones_are_404(running: Running) -> None:
-    async with running(job_workers=0) as service:
-        jobs = [await service.submit(ndjson(pairs(1))) for _ in range(3)]
-        listed = (await service.client.get("/jobs", params={"limit": 2})).json()
-        assert [job["id"] for job in listed] == [jobs[2]["id"], jobs[1]["id"]]
-        for method, path in (("GET", ""), ("DELETE", ""), ("GET", "/events")):
-            answer = await service.client.request(method, f"/jobs/nothing{path}")
-            assert answer.status_code == 404
-            assert answer.json()["error_type"] == "unknown_job"
-
-
-async def test_a_queued_job_can_be_cancelled(running: Running) -> None:
-    async with running(job_workers=0) as service:
-        job = await service.submit(ndjson(pairs(5)))
-        answer = await service.client.delete(f"/jobs/{job['id']}")
-        assert (answer.status_code, answer.json()["state"]) == (200, "cancelled")
-        assert service.store.datasets() == []
-        assert list((service.settings.state_dir / "staging").iterdir()) == []
-
-
-async def test_a_damaged_shard_fails_its_job_by_name_and_the_others_go_on(
-    running: Running,
-) -> None:
-    async with running(job_workers=0) as service:
-        job = await service.submit(ndjson(pairs(60)))
-    path = shard_path(service.settings.state_dir / "staging" / job["id"], 1)
-    path.write_bytes(path.read_bytes()[:-100])
-    async with running(job_workers=1) as service:
-        job = await service.ended(job)
-        assert job["state"] == "failed"
-        assert job["shards"]["failed"] == 1
-        assert job["shards"]["done"] == job["shards"]["total"] - 1
-        assert (job["error"]["error_type"], job["error"]["shard"]) == ("staged_shard", 1)
-        assert job["counts"]["stored"] == 40
-        again = await service.backfill(ndjson(pairs(60)))
-        assert (again["state"], again["counts"]["stored"]) == ("done", 20)
 
 
 async def test_a_tokenizer_that_changed_since_fails_the_job_by_name(

@@ -5,32 +5,19 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import socket
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
-import httpx
 import psutil
 import pytest
 
 from featurestore import open_store
+from service.jobs.database import open_database
 from service.jobs.processes import owner_name
-from service.jobs.tables import open_database
 from service.jobs.wiring import database_url, job_queue
 from service.settings import Settings
 
 from .conftest import Running, Service, ndjson, pairs
-
-SERVE = """
-import sys, uvicorn
-from service.app import create_app
-from service.settings import Settings
-settings = Settings.model_validate_json(sys.argv[1])
-uvicorn.run(create_app(settings), port=int(sys.argv[2]), log_level="warning")
-"""
+from .servers import is_running, serving, wait_for
 
 
 async def until_owned(service: Service) -> None:
@@ -112,37 +99,16 @@ def test_a_killed_service_loses_no_acknowledged_job_and_leaves_no_process(
     assert rows == [(n,) for n in range(300)]
 
 
-@contextmanager
-def serving(settings: Settings) -> Iterator[tuple[subprocess.Popen[bytes], httpx.Client]]:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    command = [sys.executable, "-c", SERVE, settings.model_dump_json(), str(port)]
-    server = subprocess.Popen(command)
-    try:
-        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:
-            wait_for(lambda: answers(client))
-            yield server, client
-    finally:
-        server.terminate()
-        server.wait(30)
-
-
-def answers(client: httpx.Client) -> bool:
-    try:
-        return client.get("/health/live").status_code == 200
-    except httpx.TransportError:
-        return False
-
-
-def is_running(process: psutil.Process) -> bool:
-    try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
-
-
-def wait_for(condition: Callable[[], bool], seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.05)
+@pytest.mark.slow
+async def test_a_worker_that_has_grown_is_replaced_between_two_shards(running: Running) -> None:
+    changes = {"job_workers": 1, "job_shard_segments": 100, "worker_max_growth_mb": 1}
+    async with running(**changes) as service:
+        job = await service.submit(ndjson(pairs(300)))
+        workers: set[int] = set()
+        while job["state"] in ("queued", "running"):
+            workers.update(service.jobs.worker_pids)
+            await asyncio.sleep(0.05)
+            job = await service.job(job)
+        assert (job["state"], job["counts"]["stored"]) == ("done", 300)
+        assert len(workers) > 1
+        assert [row[0] for row in service.rows()] == list(range(300))

@@ -4,96 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from featurestore import FeatureStore, open_store
-from service.jobs.lines import item_key, read_item
-from service.jobs.records import Counts, JobRequest, Shard
-from service.jobs.shard import Tools, run_shard
-from service.jobs.staging import StagedLine
-from service.jobs.tools import Toolbox, parser_identity
-from service.settings import Settings
-from service.tokenizers import load_tokenizer
-from syntax.examples import DatasetSpec, LabelSpec
+from featurestore import open_store
+from service.jobs.records import Counts
+from service.jobs.shard import run_shard
 
+from .bench import Bench, Killed, Recorder, make_bench
 from .conftest import pair, pairs
-
-DATASET = DatasetSpec(
-    "pairs", "dev", "en", ("premise", "hypothesis"), (LabelSpec("label", "class", ("yes", "no")),)
-)
-
-
-class Killed(Exception):  # noqa: N818 - it stands for a signal
-    """The process ends here."""
-
-
-@dataclass
-class Recorder:
-    """`Signals` that note everything, and can end the run before the commits."""
-
-    suspects: frozenset[str] = frozenset()
-    dies_at_announce: bool = False
-    watched: list[str | None] = field(default_factory=list)
-    plans: list[Counts] = field(default_factory=list)
-    beats: int = 0
-
-    def beat(self) -> None:
-        self.beats += 1
-
-    def watch(self, key: str | None) -> None:
-        self.watched.append(key)
-
-    def announce(self, plan: Counts) -> None:
-        if self.dies_at_announce:
-            raise Killed
-        self.plans.append(plan)
-
-
-@dataclass
-class Bench:
-    """Tools over one store, and the shard of a few examples."""
-
-    settings: Settings
-    store: FeatureStore
-    request: JobRequest
-
-    def tools(self) -> Tools:
-        return Toolbox(self.settings, self.store).tools(self.request)
-
-    def shard(self, number: int = 0, plan: Counts | None = None) -> Shard:
-        return Shard(1, "job", number, 1, 0, self.request, plan)
-
-    def lines(self, items: list[dict[str, Any]]) -> list[StagedLine]:
-        identity = (
-            "raw",
-            self.request.parser_fingerprint,
-            self.request.tokenizer_fingerprint,
-        )
-        bodies = [json.dumps(item) for item in items]
-        keys = [item_key(read_item(body, DATASET), *identity) for body in bodies]
-        return [StagedLine(n, n + 2, keys[n], body) for n, body in enumerate(bodies)]
-
-    def size(self, table: str) -> int:
-        (row,) = self.store.sql(f"select count(*) from {table}").fetchall()
-        return int(row[0])
 
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Bench]:
-    settings = Settings(store=str(tmp_path), state_dir=tmp_path / "state")
-    request = JobRequest(
-        dataset=DATASET,
-        parser="udpipe/english-ewt",
-        parser_fingerprint=parser_identity(settings, "raw", "udpipe/english-ewt").fingerprint,
-        tokenizer="parsebank-wordpiece-en",
-        tokenizer_fingerprint=load_tokenizer("parsebank-wordpiece-en").fingerprint,
-    )
     with open_store(tmp_path) as store:
-        yield Bench(settings, store, request)
+        yield make_bench(tmp_path, store)
 
 
 ITEMS = [
@@ -110,7 +37,7 @@ def test_a_shard_announces_what_it_then_does(bench: Bench) -> None:
     assert counts == COUNTS
     assert signals.plans == [COUNTS]
     assert [bench.size(table) for table in ("parses", "examples", "drops")] == [9, 6, 2]
-    assert signals.watched[-1] is None
+    assert signals.watched[-1] == ()
     assert len(set(signals.watched)) == 10
     assert signals.beats >= 9
 
@@ -133,7 +60,7 @@ def test_a_try_after_the_first_commit_only_does_the_rest_and_counts_the_same(
         bench.store.parses.append(list(other.parses.get_many(keys).values()))
     signals = Recorder()
     assert run_shard(bench.shard(plan=COUNTS), lines, bench.tools(), signals) == COUNTS
-    assert set(signals.watched) == {None}
+    assert set(signals.watched) == {()}
     assert [bench.size(table) for table in ("parses", "examples", "drops")] == [9, 6, 2]
 
 
@@ -151,8 +78,7 @@ def test_a_text_that_killed_workers_costs_only_its_example(bench: Bench) -> None
     first = Recorder(dies_at_announce=True)
     with pytest.raises(Killed):
         run_shard(bench.shard(), lines, bench.tools(), first)
-    deadly = first.watched[3]
-    assert deadly is not None
+    (deadly,) = first.watched[3]
     signals = Recorder(suspects=frozenset({deadly}))
     counts = run_shard(bench.shard(), lines, bench.tools(), signals)
     affected = counts.dropped["worker_died"]
@@ -166,4 +92,4 @@ def test_the_next_shard_reuses_what_the_first_has_parsed(bench: Bench) -> None:
     signals = Recorder()
     counts = run_shard(bench.shard(number=1), bench.lines(renamed), bench.tools(), signals)
     assert counts == Counts(6, stored=6, parsed=0, reused=12)
-    assert set(signals.watched) == {None}
+    assert set(signals.watched) == {()}

@@ -3,63 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from pathlib import Path
 
 import pytest
-from sqlalchemy.dialects import postgresql
 
-from service.jobs.ledger import JobLedger
-from service.jobs.queue import JobQueue, LeaseLostError
-from service.jobs.records import Counts, JobRequest
-from service.jobs.tables import open_database, sqlite_url
-from syntax.errors import StoreBusyError, UnknownJobError
-from syntax.examples import DatasetSpec, LabelSpec
-from syntax.fingerprint import fingerprint
+from service.jobs.queue import LeaseLostError
+from service.jobs.records import Counts
+from syntax.errors import StoreBusyError
 
-REQUEST = JobRequest(
-    dataset=DatasetSpec(
-        name="pairs",
-        split="dev",
-        lang="en",
-        fields=("first", "second"),
-        labels=(LabelSpec("label", "class", ("yes", "no")),),
-    ),
-    parser="udpipe/english-ewt",
-    parser_fingerprint=fingerprint("parser"),
-    tokenizer="parsebank-wordpiece-en",
-    tokenizer_fingerprint=fingerprint("tokenizer"),
-)
-OTHER = replace(REQUEST, dataset=replace(REQUEST.dataset, lang="de"))
-
-
-@dataclass
-class Clock:
-    now: float = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-@dataclass
-class Board:
-    ledger: JobLedger
-    queue: JobQueue
-    clock: Clock
-
-    def add(self, job: str, shards: int = 3, request: JobRequest = REQUEST) -> None:
-        self.ledger.add(job, request, examples=10 * shards, shard_count=shards)
-
-
-@pytest.fixture
-def board(tmp_path: Path) -> Iterator[Board]:
-    engine = open_database(sqlite_url(tmp_path / "state" / "jobs.sqlite"))
-    clock = Clock()
-    yield Board(
-        JobLedger(engine), JobQueue(engine, lease_seconds=60, max_tries=3, clock=clock), clock
-    )
-    engine.dispose()
+from .board import OTHER, REQUEST, Board
 
 
 def test_shards_are_claimed_in_order_and_once(board: Board) -> None:
@@ -184,20 +135,6 @@ def test_a_shard_that_kills_every_worker_fails_by_name(board: Board) -> None:
     assert job.error["error_type"] == "worker_died"
 
 
-def test_a_cancelled_job_gives_no_shard_and_tells_its_worker(board: Board) -> None:
-    board.add("a", shards=2)
-    shard = board.queue.claim("w")
-    assert shard is not None
-    assert board.ledger.cancel("a").state == "cancelled"
-    assert board.queue.claim("w2") is None
-    assert board.ledger.needing_input() == set()  # this clock is not the ledger's
-    with pytest.raises(LeaseLostError):
-        board.queue.renew(shard, "w")
-    board.queue.release(shard, "w")
-    assert board.queue.owners() == set()
-    assert board.ledger.cancel("a").state == "cancelled"
-
-
 def test_what_a_cancelled_jobs_worker_had_committed_is_counted(board: Board) -> None:
     board.add("a", shards=1)
     shard = board.queue.claim("w")
@@ -238,27 +175,6 @@ def test_a_cancelled_jobs_worker_is_waited_for(board: Board) -> None:
     assert turn.job == "b"
 
 
-def test_positions_continue_from_job_to_job_of_one_partition(board: Board) -> None:
-    board.add("a", shards=2)
-    board.add("b", shards=1, request=OTHER)
-    board.add("c", shards=1)
-    firsts = {}
-    while (shard := board.queue.claim("w")) is not None:
-        firsts[shard.job] = shard.first_seq
-        board.queue.complete(shard, "w", Counts())
-    assert firsts == {"a": 0, "b": 0, "c": 20}
-
-
-def test_jobs_are_listed_newest_first_and_unknown_ones_named(board: Board) -> None:
-    for job in ("a", "b", "c"):
-        board.add(job)
-    assert [job.id for job in board.ledger.list(2)] == ["c", "b"]
-    with pytest.raises(UnknownJobError, match="'x'"):
-        board.ledger.get("x")
-    with pytest.raises(UnknownJobError):
-        board.ledger.cancel("x")
-
-
 def test_free_shards_are_counted_up_to_a_limit(board: Board) -> None:
     assert board.queue.free(limit=5) == 0
     board.add("a", shards=3)
@@ -285,10 +201,3 @@ def test_many_claimants_share_the_shards_without_overlap(board: Board) -> None:
     assert sorted(taken) == list(range(40))
     job = board.ledger.get("a")
     assert (job.state, job.counts.stored) == ("done", 40)
-
-
-def test_the_claim_locks_its_row_on_postgresql(board: Board) -> None:
-    statement = board.queue.claim_statement("w", now=0.0)
-    text = str(statement.compile(dialect=postgresql.dialect()))
-    assert "FOR UPDATE SKIP LOCKED" in text
-    assert "RETURNING" in text

@@ -1,4 +1,4 @@
-"""Pipeline answers as JSON and as CoNLL-U.
+"""Pipeline answers as JSON.
 
 The JSON is built from plain lists: validating every word of an answer that the pipeline has just
 made would cost more than parsing it from the cache.
@@ -7,16 +7,17 @@ made would cost more than parsing it from the cache.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
 from itertools import count
 from typing import Any, Final
 
 from pydantic import TypeAdapter
 
 from service.errors import error_body
+from service.parsers import ParserIdentity
+from service.parsers.surface import is_continued
 from service.pipeline.records import FeatureAnswer, ItemFeatures, Pieces
+from service.tokenizers import LoadedTokenizer
 from syntax import Parse
-from syntax.conllu import format_conllu
 from syntax.errors import ParsebankError
 
 _ADAPTER: Final = TypeAdapter(dict[str, Any])
@@ -28,40 +29,25 @@ _WORD: Final = (
 
 def render_json(answer: FeatureAnswer) -> bytes:
     """The answer as `service.schemas.ParseAnswer` describes it."""
-    tokenizer = answer.tokenizer
-    content = {
-        "parser": {"name": answer.parser.name, "fingerprint": answer.parser.fingerprint},
+    items = [item_content(item) for item in answer.items]
+    return dump({**makers(answer.parser, answer.tokenizer), "items": items})
+
+
+def makers(parser: ParserIdentity, tokenizer: LoadedTokenizer | None) -> dict[str, Any]:
+    """Who made an answer."""
+    return {
+        "parser": {"name": parser.name, "fingerprint": parser.fingerprint},
         "tokenizer": tokenizer and {"name": tokenizer.name, "fingerprint": tokenizer.fingerprint},
-        "items": [_item(item) for item in answer.items],
     }
+
+
+def dump(content: dict[str, Any]) -> bytes:
+    """JSON of plain content, in UTF-8."""
     return _ADAPTER.dump_json(content)
 
 
-def render_conllu(answer: FeatureAnswer) -> str:
-    """All parses as CoNLL-U.
-
-    Each text is a document, ``newdoc id`` counting from 1. The error of a text is a comment
-    ``# error = <id> <error_type>: <message>`` at the head of the file, so that the file stays
-    valid (comments must be followed by a sentence).
-    """
-    return "".join((*_head(answer), *_documents(answer)))
-
-
-def _head(answer: FeatureAnswer) -> Iterator[str]:
-    yield f"# parser = {answer.parser.name} {answer.parser.fingerprint}\n"
-    for number, item in enumerate(answer.items, 1):
-        if isinstance(item, ParsebankError):
-            yield f"# error = {number} {item.error_type}: {' '.join(item.message.split())}\n"
-
-
-def _documents(answer: FeatureAnswer) -> Iterator[str]:
-    for number, item in enumerate(answer.items, 1):
-        if isinstance(item, ItemFeatures):
-            yield f"# newdoc id = {number}\n"
-            yield format_conllu(item.parse.sentences())
-
-
-def _item(item: ItemFeatures | ParsebankError) -> dict[str, Any]:
+def item_content(item: ItemFeatures | ParsebankError) -> dict[str, Any]:
+    """One text as `service.schemas.ItemAnswer` or `FailedItem` describes it."""
     if isinstance(item, ParsebankError):
         return {"error": error_body(item)}
     content: dict[str, Any] = {
@@ -70,6 +56,10 @@ def _item(item: ItemFeatures | ParsebankError) -> dict[str, Any]:
         "text": item.parse.text,
         "sentences": _sentences(item.parse),
     }
+    if item.token_words is not None:
+        content["token_words"] = item.token_words
+    if item.word_labels is not None:
+        content["word_labels"] = item.word_labels
     if item.pieces is not None:
         content["wordpieces"] = _wordpieces(item.pieces)
     if item.matrices:
@@ -82,6 +72,7 @@ def _sentences(parse: Parse) -> list[dict[str, Any]]:
         {
             "start_char": parse.sentence_start[index],
             "end_char": parse.sentence_end[index],
+            **({"continues": True} if is_continued(parse, first) else {}),
             "tokens": _tokens(parse, first, end),
             "words": _words(parse, first, end),
         }

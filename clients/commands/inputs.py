@@ -1,0 +1,57 @@
+"""What ``parsebank parse`` is given: texts, or tokens with or without labels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from syntax.errors import InvalidCharacterError, SpecError
+
+
+def read_texts(text: str, *, lines: bool) -> list[str]:
+    """The text on the command line or standard input (``-``), whole or line by line."""
+    given = _standard_input() if text == "-" else text
+    whole = given.removesuffix("\n")
+    return whole.split("\n") if lines else [whole]
+
+
+def read_tokens(path: Path) -> dict[str, Any]:
+    """Sentences out of a file with a token a line and a blank line after each sentence.
+
+    A token may hold spaces. Behind a tab it may have a label; then every token must have one.
+
+    Returns:
+        ``tokens``, and ``token_labels`` where there are labels.
+
+    Raises:
+        SpecError: Some tokens have a label and others none.
+    """
+    blocks = _decoded(path.read_bytes(), path.name).replace("\r\n", "\n").split("\n\n")
+    sentences = [[*map(_token, block.strip("\n").split("\n"))] for block in blocks if block.strip()]
+    labelled = {label is not None for sentence in sentences for _, label in sentence}
+    if len(labelled) > 1:
+        raise SpecError(f"{path}: some lines have a label behind a tab, others none; give all one")
+    given = {"tokens": [[token for token, _ in sentence] for sentence in sentences]}
+    if True in labelled:
+        given["token_labels"] = [[str(label) for _, label in sentence] for sentence in sentences]
+    return given
+
+
+def _token(line: str) -> tuple[str, str | None]:
+    token, tab, label = line.partition("\t")
+    return token, label if tab else None
+
+
+def _standard_input() -> str:
+    return _decoded(typer.get_binary_stream("stdin").read(), "standard input")
+
+
+def _decoded(content: bytes, name: str) -> str:
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InvalidCharacterError(
+            f"byte {error.start} of {name} is not UTF-8; convert it first"
+        ) from None

@@ -1,0 +1,25 @@
+"""How often a commit is tried, and what is said when it cannot be made."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator
+from typing import Final
+
+ATTEMPTS: Final = 12
+"""Tries of one commit before `StoreBusyError`; with the waits below, about six seconds."""
+
+_COLOURS: Final = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def waits() -> Iterator[float]:
+    """Seconds to wait after each lost commit: exponential, capped, with jitter."""
+    for attempt in range(ATTEMPTS):
+        # Processes forked from one share the state of `random`, and would wait alike.
+        yield random.SystemRandom().uniform(0.5, 1.0) * min(1.0, 0.02 * 2**attempt)
+
+
+def reason(error: Exception) -> str:
+    """What the table library says, on one line and without colours."""
+    return " ".join(_COLOURS.sub("", str(error)).replace("↳", "").split())

@@ -1,0 +1,25 @@
+"""Compression of what the routes answer, for callers that want it."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI
+from starlette_compress import CompressMiddleware, add_compress_type, remove_compress_type
+
+from service.render.negotiate import MEDIA_TYPES
+from service.render.representation import SMALLEST_COMPRESSED
+
+
+def add_compression(app: FastAPI) -> None:
+    """Compress answers with zstd or gzip.
+
+    ``POST /parse`` compresses its own answers, in the thread that makes them; they pass. A stream
+    of NDJSON is flushed with every piece. Server-sent events are left alone: they are short, and
+    wanted at once.
+    """
+    remove_compress_type("text/event-stream")
+    add_compress_type(MEDIA_TYPES["ndjson"], streaming=True)
+    add_compress_type(MEDIA_TYPES["conllu"])
+    add_compress_type(MEDIA_TYPES["arrow"])
+    app.add_middleware(
+        CompressMiddleware, minimum_size=SMALLEST_COMPRESSED, brotli=False, zstd_level=3
+    )

@@ -1,0 +1,163 @@
+"""A request to ``process``, from the data to the envelope."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from service.lindat.documents import Part, cut_lines, cut_text, read_sentences, words_of
+from service.lindat.models import acknowledgements, header, names_of
+from service.lindat.request import LindatRequest, Tokenizer
+from service.lindat.sentences import Placed, Shown, annotate, tokenized, write
+from service.parsers import Limits, ModelFile, ParseInput, find_parser
+from service.pipeline import FeaturePipeline, FeatureRequest, ItemFeatures
+from service.settings import Settings
+from syntax import Parse
+from syntax.errors import NoSentenceError, ParsebankError, SentenceTooLongError
+
+_TURNS: Final = 4
+"""What one document may hold of a model's queue at a time: a fourth."""
+
+
+@dataclass(frozen=True, slots=True)
+class LindatAnswer:
+    """What comes out.
+
+    Attributes:
+        envelope: ``model``, ``acknowledgements``, ``result`` and, if there is any, ``ignored``.
+        characters: Of all words of the result, which LINDAT announces in a header.
+    """
+
+    envelope: dict[str, Any]
+    characters: int
+
+
+async def process(
+    pipeline: FeaturePipeline, settings: Settings, request: LindatRequest
+) -> LindatAnswer:
+    """Answer a request; parses go through the pipeline, as all others do.
+
+    Raises:
+        ParsebankError: Whatever is wrong with the request, or with any part of its data: this
+            interface has no errors of single sentences.
+    """
+    model = await asyncio.to_thread(find_parser, settings, request.model)
+    job = _Job(pipeline, settings, request, model)
+    if request.tokenizer is None:
+        sentences = await job.read()
+    else:
+        sentences = await job.tokenize(request.tokenizer)
+    return await asyncio.to_thread(job.answer, sentences)
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """One request at work."""
+
+    pipeline: FeaturePipeline
+    settings: Settings
+    request: LindatRequest
+    model: ModelFile
+
+    @property
+    def shown(self) -> Shown:
+        return Shown(self.request.tagger, self.request.parser)
+
+    @property
+    def limits(self) -> Limits:
+        return Limits(self.settings.max_chars_per_text, self.settings.max_words_per_sentence)
+
+    async def tokenize(self, options: Tokenizer) -> list[Any]:
+        """The sentences of running text."""
+        data = self.request.data
+        parts = await asyncio.to_thread(self._parts, data, options)
+        parses = await self._parse(
+            [part.item for part in parts], may_split=not options.presegmented
+        )
+        pairs = zip(parts, parses, strict=True)
+        placed = [Placed(part.start, parse) for part, parse in pairs if parse is not None]
+        return await asyncio.to_thread(tokenized, data, placed, options, self.shown)
+
+    async def read(self) -> list[Any]:
+        """The sentences that the data has already, with the annotation that is asked for."""
+        request, limits = self.request, self.limits
+        sentences = await asyncio.to_thread(read_sentences, request.data, request.input, limits)
+        if request.tagger or request.parser:
+            items = [words_of(sentence) for sentence in sentences]
+            parses = await self._parse(items, may_split=False)
+            await asyncio.to_thread(self._annotate, sentences, parses)
+        return sentences
+
+    def answer(self, sentences: Sequence[Any]) -> LindatAnswer:
+        """The envelope around the sentences."""
+        request, name = self.request, names_of(self.settings)[self.model.name]
+        result = write(sentences, request.output)
+        if sentences and request.output.partition("=")[0] == "conllu":
+            result = header(self.model, name) + result
+        envelope: dict[str, Any] = {
+            "model": name,
+            "acknowledgements": acknowledgements(self.model),
+            "result": result,
+        }
+        if request.ignored:
+            envelope["ignored"] = list(request.ignored)
+        return LindatAnswer(envelope, sum(map(_characters, sentences)))
+
+    def _parts(self, data: str, options: Tokenizer) -> list[Part]:
+        limit = self.settings.max_chars_per_text
+        parts = cut_lines(data) if options.presegmented else cut_text(data, limit)
+        return [part for part in parts if part.item.joined.strip()]
+
+    def _annotate(self, sentences: Sequence[Any], parses: Sequence[Parse | None]) -> None:
+        for sentence, parse in zip(sentences, parses, strict=True):
+            if parse is not None:
+                annotate(sentence, parse, self.shown)
+
+    async def _parse(self, items: Sequence[ParseInput], may_split: bool) -> list[Parse | None]:
+        """Parses in order; ``None`` where the parser found no word."""
+        outcomes = await self._run(items)
+        if may_split:
+            # A text without such sentences keeps the key that every other route gives it.
+            long = [
+                at for at, item in enumerate(outcomes) if isinstance(item, SentenceTooLongError)
+            ]
+            again = await self._run([replace(items[at], long_sentences="split") for at in long])
+            for at, outcome in zip(long, again, strict=True):
+                outcomes[at] = outcome
+        return [_parse_of(outcome) for outcome in outcomes]
+
+    async def _run(self, items: Sequence[ParseInput]) -> list[ItemFeatures | ParsebankError]:
+        """Outcomes in order. A long document takes turns with other requests."""
+        found: list[ItemFeatures | ParsebankError] = []
+        turn = self.settings.max_queued_words // _TURNS
+        for batch in await asyncio.to_thread(_batches, items, turn):
+            answer = await self.pipeline.run(FeatureRequest(tuple(batch), parser=self.model.name))
+            found += answer.items
+        return found
+
+
+def _batches(items: Sequence[ParseInput], words: int) -> list[list[ParseInput]]:
+    """Items in order, together as long as they have no more than so many words."""
+    batches: list[list[ParseInput]] = []
+    room = 0
+    for item in items:
+        if not batches or item.words > room:
+            batches.append([])
+            room = words
+        batches[-1].append(item)
+        room -= item.words
+    return batches
+
+
+def _parse_of(outcome: ItemFeatures | ParsebankError) -> Parse | None:
+    if isinstance(outcome, NoSentenceError):
+        return None
+    if isinstance(outcome, ParsebankError):
+        raise outcome
+    return outcome.parse
+
+
+def _characters(sentence: Any) -> int:
+    return sum(len(word.form) for word in list(sentence.words)[1:])

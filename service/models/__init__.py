@@ -1,0 +1,1 @@
+"""Fetching, checking and removing parser models: what ``parsebank models`` does."""

@@ -1,0 +1,382 @@
+"""Fetch one file over HTTP, or from a folder: resumed, checked, and never half there.
+
+What has come so far lies in ``<file>.part``; beside it ``<file>.part.json`` keeps the ETag or the
+date by which the server recognises the file when the rest is asked for.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import re
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Final
+
+import httpx
+
+from syntax.errors import DownloadError
+from syntax.fingerprint import file_sha256
+
+_BLOCK: Final = 1 << 18
+_TRIES: Final = 4
+_CONNECT_SECONDS: Final = 10.0
+_RETRIED: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
+_MISSING: Final = frozenset({404, 410})
+_CONTENT_RANGE: Final = re.compile(r"bytes (?:(\d+)-\d+|\*)/(\d+|\*)")
+
+Report = Callable[[str, int, int | None], None]
+"""Told as a file grows: its name, bytes that are there, bytes there will be (if known)."""
+
+
+class NoSpaceError(DownloadError):
+    """The disk is full."""
+
+
+class NotThereError(DownloadError):
+    """The source answers, and has no such file."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A file to fetch.
+
+    Attributes:
+        target: Where it is to lie.
+        sources: URLs or paths of the same file, tried in turn.
+        sha256: Checksum that it must have, if known.
+        md5: Another one, for sources that give no SHA-256.
+    """
+
+    target: Path
+    sources: tuple[str, ...]
+    sha256: str | None = None
+    md5: str | None = None
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """A file that has come.
+
+    Attributes:
+        source: Where it came from.
+        sha256: Its checksum.
+        size: Its bytes.
+        checked: Whether there was a checksum to compare.
+    """
+
+    source: str
+    sha256: str
+    size: int
+    checked: bool
+
+
+@contextmanager
+def open_client(timeout: float) -> Iterator[httpx.Client]:
+    """A client for downloads; proxies are those of the environment."""
+    # What is fetched is compressed already, and a compressed transfer could not be resumed.
+    headers = {"Accept-Encoding": "identity", "User-Agent": "parsebank"}
+    patience = httpx.Timeout(timeout, connect=min(timeout, _CONNECT_SECONDS))
+    with httpx.Client(timeout=patience, follow_redirects=True, headers=headers) as client:
+        yield client
+
+
+def is_url(source: str) -> bool:
+    """Whether a source is on the network, and not a path."""
+    return "://" in source
+
+
+class Downloader:
+    """Fetches files; one after the other.
+
+    Args:
+        client: For sources on the network.
+        report: Told how a file grows.
+        wait: Seconds before the second try; each further one waits twice as long.
+    """
+
+    def __init__(
+        self, client: httpx.Client, report: Report = lambda *_: None, wait: float = 1.0
+    ) -> None:
+        self._client = client
+        self._report = report
+        self._wait = wait
+
+    def fetch(self, wanted: Wanted) -> Fetched:
+        """Fetch a file, going on where an earlier try broke off.
+
+        Raises:
+            DownloadError: It cannot be had, is not the one expected, or the disk is full.
+        """
+        failures = []
+        for source in wanted.sources:
+            try:
+                return self._fetch_from(source, wanted)
+            except NoSpaceError:
+                raise
+            except DownloadError as error:
+                failures.append(error)
+        if len(failures) == 1:
+            raise failures[0]
+        raise DownloadError(
+            "; ".join(failure.message for failure in failures), sources=list(wanted.sources)
+        )
+
+    def fetch_text(self, source: str) -> str | None:
+        """A small text file; `None` if the source has no such file.
+
+        Raises:
+            DownloadError: The source cannot be reached, or sends something else.
+        """
+        with tempfile.TemporaryDirectory(prefix="parsebank-") as folder:
+            target = Path(folder) / "text"
+            try:
+                self.fetch(Wanted(target, (source,)))
+                return target.read_text(encoding="utf-8")
+            except NotThereError:
+                return None
+            except UnicodeDecodeError:
+                raise DownloadError(f"{source} is no text in UTF-8", source=source) from None
+
+    def _fetch_from(self, source: str, wanted: Wanted) -> Fetched:
+        part = wanted.target.with_name(wanted.target.name + ".part")
+        part.parent.mkdir(parents=True, exist_ok=True)
+        with _disk_errors(part):
+            if self._transfer(source, part):
+                try:
+                    return _finish(part, source, wanted)
+                except DownloadError:
+                    # The first half may have been another file's: once more, from the start.
+                    self._transfer(source, part)
+            return _finish(part, source, wanted)
+
+    def _transfer(self, source: str, part: Path) -> bool:
+        """Bring the whole file; says whether it was put together from several tries."""
+        if not is_url(source):
+            self._copy(Path(source), part)
+            return False
+        resumed, failed, wait = False, 0, self._wait
+        while True:
+            before = _size(part)
+            try:
+                return self._request(source, part) or resumed
+            except _BrokenOffError as error:
+                failed = failed + 1 if _size(part) <= before else 1
+                if failed >= _TRIES:
+                    raise _given_up(source, error) from None
+                resumed = True
+                time.sleep(wait)
+                wait = min(wait * 2, 30.0)
+
+    def _request(self, url: str, part: Path) -> bool:
+        """One request for what is missing; says whether it went on with an earlier one."""
+        start, validator = _so_far(part, url)
+        headers = {"Range": f"bytes={start}-", "If-Range": validator} if start else {}
+        try:
+            with self._client.stream("GET", url, headers=headers) as response:
+                if _is_complete(response, start):
+                    return True
+                if _is_beside(response, start):
+                    _forget(part)
+                    raise _BrokenOffError("the server sent another part than asked for")
+                _check_status(response, url)
+                goes_on = response.status_code == httpx.codes.PARTIAL_CONTENT
+                self._receive(response, url, part, start if goes_on else 0)
+                return goes_on
+        except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
+            raise DownloadError(f"{url} is no URL to fetch: {error}", url=url) from None
+        except httpx.HTTPError as error:
+            raise _BrokenOffError(_words(error)) from None
+
+    def _receive(self, response: httpx.Response, url: str, part: Path, start: int) -> None:
+        total = _total(response, start)
+        if total is not None:
+            _check_space(part, total - start)
+        _note(part, url, response)
+        with part.open("ab" if start else "wb") as file:
+            done = start
+            for block in response.iter_raw(_BLOCK):
+                file.write(block)
+                done += len(block)
+                self._report(part.stem, done, total)
+        if total is not None and done != total:
+            raise _BrokenOffError(f"{done:,} of {total:,} bytes came")
+
+    def _copy(self, source: Path, part: Path) -> None:
+        try:
+            with source.open("rb") as reader, part.open("wb") as writer:
+                total = source.stat().st_size
+                _check_space(part, total)
+                self._copy_blocks(reader, writer, total, part.stem)
+        except (FileNotFoundError, IsADirectoryError):
+            _forget(part)
+            raise NotThereError(
+                f"there is no file {source}; check the folder to fetch from", path=str(source)
+            ) from None
+
+    def _copy_blocks(self, reader: IO[bytes], writer: IO[bytes], total: int, name: str) -> None:
+        done = 0
+        while block := reader.read(_BLOCK):
+            writer.write(block)
+            done += len(block)
+            self._report(name, done, total)
+
+
+class _BrokenOffError(Exception):
+    """A transfer ended early; the rest may come with the next try."""
+
+
+def _check_status(response: httpx.Response, url: str) -> None:
+    status = response.status_code
+    if status in _RETRIED:
+        raise _BrokenOffError(f"the server answered {status} {response.reason_phrase}")
+    if not response.is_success:
+        kind = NotThereError if status in _MISSING else DownloadError
+        raise kind(
+            f"{url} was answered with {status} {response.reason_phrase}; check the name and the "
+            "source (--from, models_url)",
+            url=url,
+            status=status,
+        )
+    if response.headers.get("content-type", "").startswith("text/html"):
+        raise DownloadError(
+            f"{url} was answered with a web page, not a file; the archive may have moved: give "
+            "another source (--from, models_url)",
+            url=url,
+        )
+
+
+def _is_complete(response: httpx.Response, start: int) -> bool:
+    """Whether the server says that nothing is missing."""
+    if response.status_code != httpx.codes.REQUESTED_RANGE_NOT_SATISFIABLE:
+        return False
+    found = _CONTENT_RANGE.match(response.headers.get("content-range", ""))
+    return found is not None and found[2] == str(start)
+
+
+def _is_beside(response: httpx.Response, start: int) -> bool:
+    """Whether what comes does not begin where what we have ends."""
+    if response.status_code == httpx.codes.REQUESTED_RANGE_NOT_SATISFIABLE:
+        return True
+    found = _CONTENT_RANGE.match(response.headers.get("content-range", ""))
+    is_part = response.status_code == httpx.codes.PARTIAL_CONTENT
+    return is_part and (found is None or found[1] != str(start))
+
+
+def _total(response: httpx.Response, start: int) -> int | None:
+    length = response.headers.get("content-length", "")
+    return start + int(length) if length.isdecimal() else None
+
+
+def _note_of(part: Path) -> Path:
+    return part.with_name(part.name + ".json")
+
+
+def _note(part: Path, url: str, response: httpx.Response) -> None:
+    """Keep by what the server can recognise the file; a weak ETag does not do (RFC 9110)."""
+    etag = response.headers.get("etag", "")
+    validator = etag if etag.startswith('"') else response.headers.get("last-modified", "")
+    note = json.dumps({"url": url, "validator": validator})
+    _note_of(part).write_text(note, encoding="utf-8")
+
+
+def _so_far(part: Path, url: str) -> tuple[int, str]:
+    """Bytes that need not be asked for again, and the validator that proves it."""
+    try:
+        note = json.loads(_note_of(part).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return 0, ""
+    validator = note.get("validator") if isinstance(note, dict) else None
+    if not validator or note.get("url") != url:
+        return 0, ""
+    return _size(part), validator
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def _forget(part: Path) -> None:
+    part.unlink(missing_ok=True)
+    _note_of(part).unlink(missing_ok=True)
+
+
+def _finish(part: Path, source: str, wanted: Wanted) -> Fetched:
+    """Put the whole file in its place, if it is the one expected."""
+    try:
+        fetched = _check(part, source, wanted)
+        part.replace(wanted.target)
+    finally:
+        _forget(part)
+    return fetched
+
+
+def _check(part: Path, source: str, wanted: Wanted) -> Fetched:
+    found = file_sha256(part)
+    if wanted.sha256 is not None and found != wanted.sha256.lower():
+        raise _wrong(source, "SHA-256", found, wanted.sha256)
+    if wanted.md5 is not None and (md5 := file_md5(part)) != wanted.md5.lower():
+        raise _wrong(source, "MD5", md5, wanted.md5)
+    checked = wanted.sha256 is not None or wanted.md5 is not None
+    return Fetched(source, found, part.stat().st_size, checked)
+
+
+def file_md5(path: Path) -> str:
+    """MD5 of a file's bytes: Stanza's list of models gives no better checksum."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
+
+
+def _wrong(source: str, kind: str, found: str, expected: str) -> DownloadError:
+    return DownloadError(
+        f"{source} has {kind} {found}, but {expected} was expected; nothing was kept. Try again, "
+        "or another source (--from)",
+        source=source,
+        found=found,
+        expected=expected,
+    )
+
+
+def _check_space(part: Path, needed: int) -> None:
+    free = shutil.disk_usage(part.parent).free
+    if needed > free:
+        raise _no_space(part, f"{needed / 1e6:,.1f} MB are needed and {free / 1e6:,.1f} MB free")
+
+
+def _no_space(part: Path, why: str) -> NoSpaceError:
+    return NoSpaceError(
+        f"no room in {part.parent}: {why}. Make room and try again: what has come is kept",
+        path=str(part.parent),
+    )
+
+
+@contextmanager
+def _disk_errors(part: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise _no_space(part, str(error.strerror)) from None
+        raise
+
+
+def _words(error: httpx.HTTPError) -> str:
+    return f"{type(error).__name__}: {error}".removesuffix(": ")
+
+
+def _given_up(url: str, error: _BrokenOffError) -> DownloadError:
+    return DownloadError(
+        f"{url} could not be fetched in {_TRIES} tries ({error}); check the network and the proxy "
+        "settings and try again: what has come is kept. Without a network, fetch from a folder "
+        "(--from)",
+        url=url,
+    )

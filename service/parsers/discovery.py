@@ -1,0 +1,129 @@
+"""Which models lie in a folder: read once, and again when something in it has changed.
+
+A folder of models is searched together with its direct sub-folders, so that ``models/udpipe`` and
+``models/stanza`` may lie side by side.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from service.parsers.base import Backend, ModelFile
+from service.parsers.records import ModelRecord, read_records
+
+_SETTLED_SECONDS: Final = 0.1
+"""Two changes within a tick of the file system's clock leave one time stamp: what changed just now
+is looked at again."""
+
+_VERSION: Final = re.compile(r"-ud-(\d+(?:[.-]\d+)*)$")
+
+
+@dataclass(frozen=True)
+class _Snapshot:
+    """What was found, and the files by whose time stamps we know that it still holds."""
+
+    watched: tuple[str, ...]
+    stamps: tuple[int, ...]
+    models: tuple[ModelFile, ...]
+
+
+_snapshots: dict[Path, _Snapshot] = {}
+
+
+def models_in(folder: Path, backends: Mapping[str, Backend]) -> tuple[ModelFile, ...]:
+    """The models of a folder and its direct sub-folders, described by its registry file.
+
+    Of two with one name the first place counts: the folder itself, then its sub-folders by name.
+    Listed by backend, then by name, the newest version of a model first.
+
+    Raises:
+        ModelLoadError: A card or the registry file cannot be read.
+    """
+    known = _snapshots.get(folder)
+    if known is not None and known.stamps == _stamps(known.watched):
+        return known.models
+    # Stamps first: what changes while we read is then read again.
+    watched = tuple(dict.fromkeys(map(str, _watched(folder))))
+    stamps = _stamps(watched)
+    models = tuple(_read(folder, backends))
+    _snapshots.pop(folder, None)
+    if abs(time.time_ns() - max(stamps)) > _SETTLED_SECONDS * 1e9:
+        _snapshots[folder] = _Snapshot(watched, stamps, models)
+    return models
+
+
+def places(folder: Path) -> Iterator[Path]:
+    """The folder and its direct sub-folders; not hidden ones, nor a training's ``*.work``."""
+    try:
+        names = sorted(entry.name for entry in os.scandir(folder) if entry.is_dir())
+    except OSError:
+        return
+    yield folder
+    for name in names:
+        if not name.startswith(".") and not name.endswith(".work"):
+            yield folder / name
+
+
+def split_version(name: str) -> tuple[str, tuple[int, ...]]:
+    """A model's name without its version, and the version as numbers.
+
+    >>> split_version("udpipe/english-ewt-ud-2.5-191206")
+    ('udpipe/english-ewt', (2, 5, 191206))
+    """
+    found = _VERSION.search(name)
+    if found is None:
+        return name, ()
+    return name[: found.start()], tuple(int(part) for part in re.split("[.-]", found[1]))
+
+
+def _read(folder: Path, backends: Mapping[str, Backend]) -> list[ModelFile]:
+    records = read_records(folder)
+    found: dict[str, ModelFile] = {}
+    for place in places(folder):
+        for backend in backends.values():
+            for model in backend.find(place):
+                found.setdefault(model.name, _described(model, folder, records))
+    order = list(backends)
+    newest_first = sorted(
+        found.values(), key=lambda model: split_version(model.name)[1], reverse=True
+    )
+    return sorted(
+        newest_first, key=lambda model: (order.index(model.backend), split_version(model.name)[0])
+    )
+
+
+def _described(model: ModelFile, folder: Path, records: Mapping[str, ModelRecord]) -> ModelFile:
+    """The model with what its record says, which goes before its card."""
+    record = records.get(model.name)
+    if record is None or folder / record.files[0].path not in model.files:
+        return model
+    # A backend may know more codes of the language than the record has.
+    lang = record.language
+    langs = (lang,) if lang and lang not in model.langs else model.langs
+    card = {**model.card, **record.facts}
+    return replace(model, langs=langs, sha256=record.sha256 or model.sha256, card=card)
+
+
+def _watched(folder: Path) -> Iterator[Path]:
+    """Folders, whose time stamp tells of files that come and go, and every JSON file in them."""
+    yield folder
+    for place in places(folder):
+        yield place
+        yield from sorted(place.glob("*.json"))
+
+
+def _stamps(watched: tuple[str, ...]) -> tuple[int, ...]:
+    return tuple(map(_stamp, watched))
+
+
+def _stamp(path: str) -> int:
+    try:
+        return os.stat(path).st_mtime_ns  # noqa: PTH116 - half the time of Path.stat
+    except OSError:
+        return 0

@@ -1,0 +1,1 @@
+"""Stanza: pipelines of neural models, an optional extra that brings torch."""

@@ -1,0 +1,187 @@
+"""Stanza as a parser: many texts at a time, spans from the text and never from the tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any, Final
+
+from service.parsers.base import Backend, Limits, ModelFile, Outcome, ParseInput, ParserIdentity
+from service.parsers.columns import Columns
+from service.parsers.stanza.drafts import Draft, given_draft, read_draft, shown_text
+from service.parsers.stanza.engine import Engine, choose_device, load_engine, out_of_memory
+from service.parsers.stanza.packages import (
+    PROCESSORS,
+    Package,
+    find_stanza,
+    package_of,
+    stanza_version,
+)
+from syntax import Parse
+from syntax.errors import ParsebankError, UnparsableTextError
+
+_LOT_WORDS: Final = 1_000
+_LOT_TEXTS: Final = 32
+"""Texts that are parsed together; twice as many gain nothing more."""
+
+
+class StanzaParser:
+    """A Stanza package.
+
+    Args:
+        package: The package, for a process that has to load it itself.
+        identity: What the parser is.
+        device: ``cpu`` or ``cuda``.
+        engine: The package, loaded; without it each process loads it at its first text.
+    """
+
+    def __init__(
+        self, package: Package, identity: ParserIdentity, device: str, engine: Engine | None = None
+    ) -> None:
+        self._package = package
+        self._identity = identity
+        self._device = device
+        self._loaded = engine
+
+    @property
+    def identity(self) -> ParserIdentity:
+        """What the parser is."""
+        return self._identity
+
+    def parse(self, item: ParseInput, limits: Limits) -> Parse:
+        """Tokenise, check every sentence's length, and only then tag and parse."""
+        outcome = self._alone(item, limits)
+        if isinstance(outcome, ParsebankError):
+            raise outcome
+        return outcome
+
+    def parse_many(self, items: Sequence[ParseInput], limits: Limits) -> Iterator[Outcome]:
+        """Parse in lots, whose texts go through each model together."""
+        for lot in _lots(items):
+            yield from self._lot(lot, limits)
+
+    @cached_property
+    def _engine(self) -> Engine:
+        return self._loaded or load_engine(self._package, self._device)
+
+    def _lot(self, items: Sequence[ParseInput], limits: Limits) -> list[Outcome]:
+        try:
+            return self._together(items, limits)
+        except Exception:
+            # Whichever text it was, the others are not to blame.
+            return [self._alone(item, limits) for item in items]
+
+    def _alone(self, item: ParseInput, limits: Limits) -> Outcome:
+        try:
+            return self._together([item], limits)[0]
+        except ParsebankError as error:
+            return error
+        except Exception as error:
+            if out_of_memory(error):
+                raise
+            return UnparsableTextError(
+                f"{self._identity.name} failed on this text: {type(error).__name__}: "
+                f"{str(error)[:200]}; leave it out, or use another parser",
+                parser=self._identity.name,
+            )
+
+    def _together(self, items: Sequence[ParseInput], limits: Limits) -> list[Outcome]:
+        """Tokenise all texts, check their lengths, and then tag and parse what is left."""
+        limit = limits.max_words_per_sentence
+        found = [
+            _within(item, drafts, limit)
+            for item, drafts in zip(items, self._tokenized(items), strict=True)
+        ]
+        sound = [drafts for drafts in found if isinstance(drafts, list)]
+        words = iter(self._annotated(sound))
+        return [
+            drafts if isinstance(drafts, ParsebankError) else _finish(item, drafts, next(words))
+            for item, drafts in zip(items, found, strict=True)
+        ]
+
+    def _tokenized(self, items: Sequence[ParseInput]) -> list[list[Draft]]:
+        """The sentences of each text."""
+        longest = self._engine.longest_token
+        found = [
+            [given_draft(item.tokens or (), longest)] if item.mode == "pretokenized" else []
+            for item in items
+        ]
+        texts = {
+            at: shown_text(item) for at, item in enumerate(items) if item.mode != "pretokenized"
+        }
+        for one_sentence in (False, True):
+            places = [
+                at
+                for at, (text, _) in texts.items()
+                if text and one_sentence == (items[at].mode != "raw")
+            ]
+            shown = [texts[at][0] for at in places]
+            documents = self._engine.tokenize(shown, one_sentence=one_sentence) if shown else []
+            for at, document in zip(places, documents, strict=True):
+                text, shift = items[at].joined, texts[at][1]
+                found[at] = [read_draft(text, one, shift) for one in document.sentences]
+        return found
+
+    def _annotated(self, texts: Sequence[Sequence[Draft]]) -> list[list[Any]]:
+        """Stanza's words of each sentence of each text; texts may have no sentence."""
+        shown = [[draft.shown for draft in drafts] for drafts in texts]
+        documents = iter(self._engine.annotate([text for text in shown if text]))
+        return [[one.words for one in next(documents).sentences] if text else [] for text in shown]
+
+
+def load_stanza(model: ModelFile, identity: ParserIdentity, device: str) -> StanzaParser:
+    """Load a package and try it on one word.
+
+    Workers are forked from the process that loads. On the CPU they share what it has loaded; a
+    GPU's memory cannot be shared so: there the package is only tried, on the CPU, and every worker
+    loads it once more at its first text.
+
+    Raises:
+        MissingExtraError: Stanza is not installed.
+        ModelLoadError: A file is missing or damaged, or there is no such device.
+    """
+    package = package_of(model)
+    chosen = choose_device(device)
+    parser = StanzaParser(package, identity, "cpu", load_engine(package, "cpu"))
+    parser.parse(ParseInput("pretokenized", tokens=("a",)), Limits())
+    return parser if chosen == "cpu" else StanzaParser(package, identity, chosen)
+
+
+STANZA: Final = Backend(
+    "stanza",
+    find_stanza,
+    stanza_version,
+    load_stanza,
+    options={"processors": ",".join(PROCESSORS)},
+    bulk=True,
+)
+
+
+def _lots(items: Sequence[ParseInput]) -> Iterator[list[ParseInput]]:
+    lot: list[ParseInput] = []
+    words = 0
+    for item in items:
+        if lot and (len(lot) == _LOT_TEXTS or words + item.words > _LOT_WORDS):
+            yield lot
+            lot, words = [], 0
+        lot.append(item)
+        words += item.words
+    if lot:
+        yield lot
+
+
+def _within(item: ParseInput, drafts: Sequence[Draft], limit: int) -> list[Draft] | ParsebankError:
+    try:
+        return [piece for draft in drafts for piece in draft.within(item, limit)]
+    except ParsebankError as error:
+        return error
+
+
+def _finish(item: ParseInput, drafts: Sequence[Draft], sentences: Sequence[Any]) -> Outcome:
+    columns = Columns(item.joined)
+    try:
+        for draft, words in zip(drafts, sentences, strict=True):
+            columns.add(draft.surface, draft.annotation(words))
+        return columns.parse()
+    except ParsebankError as error:
+        return error

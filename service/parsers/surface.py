@@ -1,0 +1,107 @@
+"""The surface tokens of a sentence before it is analysed, and how long sentences are cut."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Final
+
+from service.parsers.base import LongSentences
+from syntax import Parse
+from syntax.errors import SentenceTooLongError
+
+CONTINUED: Final = "ContinuedSentence=Yes"
+"""MISC entry on the first word of every piece of a cut sentence but the first piece."""
+
+_LOOK_BACK: Final = 4
+"""A cut moves back to punctuation within the last quarter of a piece, and no further."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surface:
+    """The surface tokens (T) of one sentence.
+
+    Attributes:
+        start, end: Character span of each token.
+        words: How many words each token has.
+        continues: Whether the sentence goes on with one that was cut before it.
+    """
+
+    start: Sequence[int]
+    end: Sequence[int]
+    words: Sequence[int]
+    continues: bool = False
+
+    @property
+    def word_count(self) -> int:
+        """Words in the sentence."""
+        return sum(self.words)
+
+
+def is_continued(parse: Parse, word: int) -> bool:
+    """Whether the sentence that begins with a word goes on with one that was cut before it."""
+    misc = None if parse.misc is None else parse.misc[word]
+    return CONTINUED in (misc or "").split("|")
+
+
+def joined_surface(tokens: Sequence[str]) -> Surface:
+    """Tokens that are the words of one sentence, joined by single spaces.
+
+    >>> joined_surface(["New York", "!"])
+    Surface(start=[0, 9], end=[8, 10], words=[1, 1], continues=False)
+    """
+    ends = list(accumulate(map(len, tokens), lambda end, length: end + 1 + length))
+    starts = [end - len(token) for end, token in zip(ends, tokens, strict=True)]
+    return Surface(starts, ends, [1] * len(tokens))
+
+
+def within_limit(text: str, surface: Surface, limit: int, long: LongSentences) -> list[Surface]:
+    """The sentence, or its pieces if it is too long and may be cut.
+
+    Each piece has at most ``limit`` words and ends at a token's end, after punctuation where some
+    stands in the last quarter of the piece.
+
+    Raises:
+        SentenceTooLongError: It is too long and may not be cut, or a token is too long by itself.
+    """
+    if surface.word_count <= limit:
+        return [surface]
+    if long == "refuse" or max(surface.words) > limit:
+        raise SentenceTooLongError(
+            f"a sentence has {surface.word_count} words; at most {limit} are parsed. Split it, "
+            "raise max_words_per_sentence, or ask for long_sentences='split'",
+            words=surface.word_count,
+            limit=limit,
+        )
+    return list(_pieces(text, surface, limit))
+
+
+def _pieces(text: str, surface: Surface, limit: int) -> Iterator[Surface]:
+    first = 0
+    while first < len(surface.words):
+        end = _cut(text, surface, first, limit)
+        span = slice(first, end)
+        continues = surface.continues or first > 0
+        yield Surface(surface.start[span], surface.end[span], surface.words[span], continues)
+        first = end
+
+
+def _cut(text: str, surface: Surface, first: int, limit: int) -> int:
+    """Where the piece that begins with token ``first`` ends."""
+    end, words = first, 0
+    while end < len(surface.words) and words + surface.words[end] <= limit:
+        words += surface.words[end]
+        end += 1
+    if end == len(surface.words):
+        return end
+    nearest = end - (end - first) // _LOOK_BACK
+    for at in range(end, nearest, -1):
+        if _is_punctuation(text[surface.start[at - 1] : surface.end[at - 1]]):
+            return at
+    return end
+
+
+def _is_punctuation(written: str) -> bool:
+    return all(unicodedata.category(character).startswith("P") for character in written)

@@ -1,0 +1,236 @@
+"""The dataset ``adhoc``: the features of whatever was asked for, beside those of backfills.
+
+A row costs a request one look into a set and one put into a buffer. All else (is it stored
+already? the commit itself) happens in the buffer's thread, so that no answer waits for the disk.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+
+from featurestore import DatasetHandle, ExampleRow, FeatureStore
+from featurestore.buffer import WriteBuffer
+from service.pipeline.records import FeatureAnswer, ItemFeatures
+from service.tokenizers import LoadedTokenizer, lasting_name
+from syntax import fingerprint
+from syntax.assembly import SegmentFeatures
+from syntax.errors import InputError, StoreError
+from syntax.examples import DatasetSpec
+
+NAME: Final = "adhoc"
+"""The dataset of single texts; examples of n texts go to ``adhoc-n``."""
+
+SPLIT: Final = "parse"
+
+COMMIT_ROWS: Final = 1_024
+"""Rows that start a commit before their time."""
+
+ROOM: Final = 2_000_000
+"""Wordpieces that may wait to be written, about 100 MB; what comes on top is not appended."""
+
+ROW_WEIGHT: Final = 100
+"""What a row takes of that room beside its pieces."""
+
+MOST_SEGMENTS: Final = 8
+"""Texts of an example that is appended; each number of texts has a table of its own."""
+
+REMEMBERED: Final = 50_000
+"""Examples that are known to be appended, so that they are not even offered (10 MB)."""
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class AdhocSegment:
+    """One text of an example.
+
+    Attributes:
+        key: Key of its parse.
+        lang: Its language.
+        parser: Fingerprint of its parser.
+        text: The text.
+        features: Its pieces.
+    """
+
+    key: str
+    lang: str
+    parser: str
+    text: str
+    features: SegmentFeatures
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """A row on its way; ``key`` is unique over all tables."""
+
+    key: str
+    segments: tuple[AdhocSegment, ...]
+    tokenizer: LoadedTokenizer
+    seq: int
+
+
+class AdhocDataset:
+    """Appends features to the dataset ``adhoc``. Safe for threads.
+
+    Args:
+        store: Where to.
+        commit_seconds: Age of the oldest row that makes a commit due.
+        room: Wordpieces that may wait.
+
+    Attributes:
+        counts: Rows so far by what became of them: ``stored``, ``known`` (the table had them),
+            ``full`` (no room, so not appended), ``refused`` (the table would not have them).
+    """
+
+    def __init__(self, store: FeatureStore, commit_seconds: float, room: int = ROOM) -> None:
+        self.counts: Counter[str] = Counter(
+            dict.fromkeys(("stored", "known", "full", "refused"), 0)
+        )
+        self._store = store
+        self._buffer: WriteBuffer[_Waiting] = WriteBuffer(
+            self._commit, COMMIT_ROWS, commit_seconds, "adhoc rows", _weight, room
+        )
+        self._remembered: dict[str, None] = {}
+        self._joint: dict[tuple[str, ...], str] = {}
+        self._last_seq = 0
+        self._lock = threading.Lock()
+
+    def add(self, tokenizer: LoadedTokenizer, segments: Sequence[AdhocSegment]) -> None:
+        """Append one example with the next commit, unless it is there already. Never waits.
+
+        Args:
+            tokenizer: Made the pieces.
+            segments: Its texts in order; one with more than `MOST_SEGMENTS` is let go.
+        """
+        if len(segments) > MOST_SEGMENTS:
+            return
+        key = tokenizer.fingerprint + example_key([segment.key for segment in segments])
+        with self._lock:
+            if key in self._remembered:
+                return
+            self._last_seq = max(time.time_ns() // 1_000, self._last_seq + 1)
+            waiting = _Waiting(key, tuple(segments), tokenizer, self._last_seq)
+            if self._buffer.offer(waiting):
+                self._remember(key)
+            else:
+                self.counts["full"] += 1
+
+    def add_answer(self, answer: FeatureAnswer) -> None:
+        """Append every text of an answer that has pieces."""
+        if answer.tokenizer is None:
+            return
+        parser = answer.parser.fingerprint
+        for item in answer.items:
+            if isinstance(item, ItemFeatures) and item.pieces is not None:
+                features = item.pieces.features
+                segment = AdhocSegment(item.key, answer.lang, parser, item.parse.text, features)
+                self.add(answer.tokenizer, [segment])
+
+    def flush(self) -> None:
+        """Commit what waits.
+
+        Raises:
+            StoreError: It could not be written, and still waits.
+        """
+        self._buffer.flush()
+
+    def close(self) -> None:
+        """Commit what waits; what cannot be written is logged and lost, for parses remain."""
+        with suppress(StoreError, OSError):
+            self._buffer.close()
+
+    def _remember(self, key: str) -> None:
+        self._remembered[key] = None
+        if len(self._remembered) > REMEMBERED:
+            del self._remembered[next(iter(self._remembered))]
+
+    def _commit(self, rows: Sequence[_Waiting]) -> None:
+        """One commit per table and language; a table that refuses its rows holds up no other."""
+        groups: dict[tuple[str, str, int], list[_Waiting]] = {}
+        for row in rows:
+            group = (row.tokenizer.fingerprint, _langs(row.segments), len(row.segments))
+            groups.setdefault(group, []).append(row)
+        for (_, lang, count), group_rows in groups.items():
+            try:
+                self._append(self._handle(group_rows[0].tokenizer, lang, count), group_rows)
+            except InputError as error:
+                self.counts["refused"] += len(group_rows)
+                _log.warning("adhoc rows refused", rows=len(group_rows), reason=error.message)
+
+    def _handle(self, tokenizer: LoadedTokenizer, lang: str, count: int) -> DatasetHandle:
+        """Matrices are left to those who read: they would cost more than the rest of a row."""
+        name = NAME if count == 1 else f"{NAME}-{count}"
+        # A tokenizer has one table, whatever it is called this time.
+        card = self._store.features.card_of(name, tokenizer.fingerprint)
+        return DatasetHandle(
+            _spec(name, lang, count),
+            tokenizer=lasting_name(tokenizer.name) if card is None else card.tokenizer,
+            tokenizer_fingerprint=tokenizer.fingerprint,
+            special_tokens=tokenizer.special_tokens,
+            matrices=False,
+        )
+
+    def _append(self, handle: DatasetHandle, rows: Sequence[_Waiting]) -> None:
+        content = {"name": handle.tokenizer, **rows[0].tokenizer.content}
+        self._store.describe(handle.tokenizer_fingerprint, "tokenizer", content)
+        stored = self._store.features.append_new(handle, [self._row(row) for row in rows])
+        self.counts.update(stored=stored, known=len(rows) - stored)
+
+    def _row(self, row: _Waiting) -> ExampleRow:
+        keys = tuple(segment.key for segment in row.segments)
+        return ExampleRow(
+            seq=row.seq,
+            example_id=",".join(keys),
+            example_key=example_key(keys),
+            parser=self._parser(tuple(segment.parser for segment in row.segments)),
+            texts=tuple(segment.text for segment in row.segments),
+            parse_keys=keys,
+            segments=tuple(segment.features for segment in row.segments),
+        )
+
+    def _parser(self, parsers: tuple[str, ...]) -> str:
+        """The parser of all texts, or a fingerprint that stands for several in their order."""
+        if len(set(parsers)) == 1:
+            return parsers[0]
+        if parsers not in self._joint:
+            known = self._store.fingerprints.all("parser")
+            names = [known.get(parser, {}).get("name", parser) for parser in parsers]
+            content = {"name": " + ".join(names), "parsers": list(parsers)}
+            joint = fingerprint({"parsers": list(parsers)})
+            self._store.describe(joint, "parser", content)
+            self._joint[parsers] = joint
+        return self._joint[parsers]
+
+
+def example_key(parse_keys: Sequence[str]) -> str:
+    """What tells examples of one tokenizer apart: the parse key, or that of several in order."""
+    return parse_keys[0] if len(parse_keys) == 1 else fingerprint({"parses": list(parse_keys)})
+
+
+def _weight(row: _Waiting) -> int:
+    return ROW_WEIGHT + sum(len(segment.features) for segment in row.segments)
+
+
+def _langs(segments: Sequence[AdhocSegment]) -> str:
+    """``en``; ``en-de`` for a pair in two languages."""
+    langs = [segment.lang for segment in segments]
+    return langs[0] if len(set(langs)) == 1 else "-".join(langs)
+
+
+def _spec(name: str, lang: str, count: int) -> DatasetSpec:
+    numbered = tuple(f"text_{number}" for number in range(1, count + 1))
+    return DatasetSpec(
+        name=name,
+        split=SPLIT,
+        lang=lang,
+        fields=("text",) if count == 1 else numbered,
+        source="texts sent to /parse and /features",
+    )

@@ -1,0 +1,68 @@
+"""Reading ahead of a consumer that takes what has come in groups."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class ReadAhead(Generic[T]):
+    """Takes items from a source as they come, whether or not somebody asks for them.
+
+    Args:
+        source: Where they come from; it is started at once, and closed at the end.
+    """
+
+    def __init__(self, source: AsyncGenerator[T]) -> None:
+        self._items: list[T] = []
+        self._came = asyncio.Event()
+        self._has_ended = False
+        self._reading = asyncio.create_task(self._read(source))
+
+    async def groups(self) -> AsyncGenerator[list[T]]:
+        """What has come since the last group, as soon as there is something.
+
+        Raises:
+            Exception: What the source raised, after all that it gave before.
+        """
+        while self._items or not self._has_ended:
+            await self._came.wait()
+            self._came.clear()
+            if self._items:
+                group, self._items = self._items, []
+                yield group
+        await self._reading
+
+    def check(self) -> None:
+        """Raise what the source has raised, if it has given nothing before."""
+        if self._has_ended and not self._items and self._reading.done():
+            self._reading.result()
+
+    async def stop(self) -> None:
+        """Close the source, wherever it is."""
+        self._reading.cancel()
+        await asyncio.gather(self._reading, return_exceptions=True)
+
+    async def _read(self, source: AsyncGenerator[T]) -> None:
+        try:
+            async with aclosing(source):
+                async for item in source:
+                    self._items.append(item)
+                    self._came.set()
+        finally:
+            self._has_ended = True
+            self._came.set()
+
+
+@asynccontextmanager
+async def read_ahead(source: AsyncGenerator[T]) -> AsyncIterator[ReadAhead[T]]:
+    """Read a source ahead within a ``with`` block."""
+    reading = ReadAhead(source)
+    try:
+        yield reading
+    finally:
+        await reading.stop()

@@ -1,0 +1,263 @@
+"""Model input of single examples: the records, and the pure step from segments to arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.settings import Settings
+from service.tokenizers import LoadedTokenizer
+from syntax import Parse
+from syntax.assembly import (
+    AssemblySpec,
+    FlatExamples,
+    SegmentFeatures,
+    SpecialTokens,
+    assemble_batch,
+)
+from syntax.errors import InputError, ParsebankError, TextTooLongError
+from syntax.matrices import MATRICES
+from syntax.matrices.offsets import round_up
+
+Arrays = Mapping[str, NDArray[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A parsed text.
+
+    Attributes:
+        key: Key of the parse in the store.
+        lang: Language of the text.
+        parser: Fingerprint of the parser.
+        parser_name: Its name; the fingerprint if nobody said.
+        cached: Whether the parse was there before.
+        parse: The parse.
+    """
+
+    key: str
+    lang: str
+    parser: str
+    parser_name: str
+    cached: bool
+    parse: Parse
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A parsed text with its pieces, untruncated, without special tokens."""
+
+    source: Source
+    features: SegmentFeatures
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """An example whose segments are all usable."""
+
+    example_id: str | None
+    segments: tuple[Prepared, ...]
+
+    @property
+    def key(self) -> str:
+        """What ``GET /features/{key}`` calls it."""
+        return ",".join(segment.source.key for segment in self.segments)
+
+    @property
+    def features(self) -> list[SegmentFeatures]:
+        """The pieces of each segment."""
+        return [segment.features for segment in self.segments]
+
+
+@dataclass(frozen=True, slots=True)
+class FailedExample:
+    """An example that could not be used, and why."""
+
+    example_id: str | None
+    error: ParsebankError
+
+
+@dataclass(frozen=True, slots=True)
+class AssembledExample:
+    """What a trainer would see of an example.
+
+    Attributes:
+        example: The example.
+        length: Real positions, special tokens included.
+        kept: Pieces that each segment keeps.
+        arrays: The row of each array of `syntax.assembly.assemble_batch`, and ``offset_mapping``
+            (L, 2): characters of its segment's text that a position covers, 0 and 0 for none.
+    """
+
+    example: Example
+    length: int
+    kept: tuple[int, ...]
+    arrays: Arrays
+
+    @property
+    def truncated(self) -> bool:
+        """Whether pieces were left out."""
+        return sum(self.kept) < sum(map(len, self.example.features))
+
+
+@dataclass(frozen=True)
+class AssemblyAnswer:
+    """The outcome of each example, in order, and what made it."""
+
+    tokenizer: LoadedTokenizer
+    spec: AssemblySpec
+    padded: bool
+    examples: Sequence[AssembledExample | FailedExample]
+
+    @property
+    def parsers(self) -> dict[str, str]:
+        """Names of the parsers behind the answer, by fingerprint."""
+        sources = (
+            segment.source
+            for example in self.examples
+            if isinstance(example, AssembledExample)
+            for segment in example.example.segments
+        )
+        return {source.parser: source.parser_name for source in sources}
+
+
+class Assembler:
+    """Makes the arrays of one answer.
+
+    Args:
+        settings: How large matrices may be.
+        special: Special tokens of the tokenizer.
+        spec: What to make of the segments.
+        padded: All examples to a common length, as a batch of a stream.
+    """
+
+    def __init__(
+        self, settings: Settings, special: SpecialTokens, spec: AssemblySpec, padded: bool
+    ) -> None:
+        self._special = special
+        self._spec = spec
+        self._padded = padded
+        self._axes = [MATRICES[name](np.empty(0, np.int32)).ndim for name in spec.matrices]
+        self._longest = settings.max_matrix_pieces
+        self._room = settings.max_matrix_cells
+
+    def assemble(
+        self, examples: Sequence[Example | FailedExample]
+    ) -> list[AssembledExample | FailedExample]:
+        """Assemble the examples; one that cannot be assembled becomes its error.
+
+        Raises:
+            TextTooLongError: The padded batch would be too large.
+        """
+        claimed = [self._claim(example) for example in examples]
+        return self._batch(claimed) if self._padded else [self._alone(x) for x in claimed]
+
+    def _alone(self, example: Example | FailedExample) -> AssembledExample | FailedExample:
+        if isinstance(example, FailedExample):
+            return example
+        try:
+            return _assemble([example], self._special, self._spec)[0]
+        except InputError as error:
+            return FailedExample(example.example_id, _of_one(error))
+
+    def _batch(
+        self, examples: Sequence[Example | FailedExample]
+    ) -> list[AssembledExample | FailedExample]:
+        self._check_batch([x for x in examples if isinstance(x, Example)])
+        try:
+            return _in_place(examples, self._special, self._spec)
+        except InputError:
+            # The batch names the first culprit only, and by a number of its own.
+            checked = [self._alone(example) for example in examples]
+            left = [x.example if isinstance(x, AssembledExample) else x for x in checked]
+            return _in_place(left, self._special, self._spec)
+
+    def _claim(self, example: Example | FailedExample) -> Example | FailedExample:
+        """The example, or its error if there is no room for its matrices."""
+        if isinstance(example, FailedExample) or not self._axes:
+            return example
+        length = self._length(example)
+        cells = self._cells(length)
+        if length <= self._longest and cells <= self._room:
+            self._room -= cells
+            return example
+        error = TextTooLongError(
+            f"the example has {length} positions; matrices are answered for at most "
+            f"{self._longest}, and this answer has room for {self._room} more cells. Give a "
+            "smaller max_length, send fewer examples, or ask for no matrices",
+            pieces=length,
+            limit=self._longest,
+            room=self._room,
+        )
+        return FailedExample(example.example_id, error)
+
+    def _check_batch(self, examples: Sequence[Example]) -> None:
+        """Padding multiplies: one long example makes all of them long."""
+        longest = max(map(self._length, examples), default=0)
+        width = round_up(longest, self._spec.pad_to_multiple_of)
+        cells = len(examples) * (self._cells(width) + width)
+        room = self._room + sum(self._cells(self._length(x)) for x in examples)
+        if cells > room:
+            raise TextTooLongError(
+                f"{len(examples)} examples padded to {width} positions make {cells} cells; an "
+                f"answer has room for {room}. Give a smaller max_length, send fewer examples, or "
+                "leave out padded",
+                cells=cells,
+                limit=room,
+            )
+
+    def _length(self, example: Example) -> int:
+        """Positions of an example, if it can be made to fit at all."""
+        specials = self._special.count(len(example.segments))
+        length = specials + sum(map(len, example.features))
+        return length if self._spec.max_length is None else min(length, self._spec.max_length)
+
+    def _cells(self, length: int) -> int:
+        return sum(length**axes for axes in self._axes)
+
+
+def _in_place(
+    examples: Sequence[Example | FailedExample], special: SpecialTokens, spec: AssemblySpec
+) -> list[AssembledExample | FailedExample]:
+    """One batch of the usable examples; the others stay where they are."""
+    usable = [example for example in examples if isinstance(example, Example)]
+    assembled = iter(_assemble(usable, special, spec))
+    return [next(assembled) if isinstance(x, Example) else x for x in examples]
+
+
+def _assemble(
+    examples: Sequence[Example], special: SpecialTokens, spec: AssemblySpec
+) -> list[AssembledExample]:
+    """The rows of one batch."""
+    if not examples:
+        return []
+    flat = FlatExamples.from_segments([example.features for example in examples])
+    batch = assemble_batch(flat, special, spec)
+    lengths = batch.pop("lengths")
+    rows = ({name: array[row] for name, array in batch.items()} for row in range(len(examples)))
+    return [
+        _assembled(example, int(length), arrays)
+        for example, length, arrays in zip(examples, lengths, rows, strict=True)
+    ]
+
+
+def _assembled(example: Example, length: int, arrays: dict[str, NDArray[Any]]) -> AssembledExample:
+    segment_ids = arrays["segment_ids"]
+    counts = np.bincount(segment_ids[segment_ids >= 0], minlength=len(example.segments))
+    kept = tuple(counts.tolist())
+    offsets = np.zeros((len(segment_ids), 2), np.int32)
+    # Pieces are cut off at the end of a segment, so those that are left are its first ones.
+    offsets[segment_ids >= 0] = np.concatenate(
+        [features.offsets[:count] for features, count in zip(example.features, kept, strict=True)]
+    )
+    return AssembledExample(example, length, kept, {**arrays, "offset_mapping": offsets})
+
+
+def _of_one(error: InputError) -> InputError:
+    """The error of an example that was assembled alone, where it is not one of a batch."""
+    detail = {name: value for name, value in error.detail.items() if name != "example"}
+    return type(error)(error.message.replace("example 0 of the batch", "the example"), **detail)

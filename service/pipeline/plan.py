@@ -1,0 +1,161 @@
+"""What is known of a request before anything is parsed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from featurestore import FeatureStore, ParseRecord
+from service.parsers import Limits, ModelFile, ParseInput, ParserIdentity
+from service.parsers.base import Outcome
+from service.pipeline.features import with_tokens
+from service.pipeline.inputs import check_input, parse_key
+from service.pipeline.lenders import Choice, ParserDesk
+from service.pipeline.records import FeatureRequest, ItemFeatures
+from service.settings import Settings
+from service.tokenizers import LoadedTokenizer
+from syntax import Parse
+from syntax.errors import ParsebankError
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A request after its checks.
+
+    Attributes:
+        request: The request.
+        model, parser, lang: What parses it, and the language that parses are kept under.
+        tokenizer: Makes its pieces, if it wants any.
+        deadline: When its parses must be there, in the event loop's time.
+        keys: Key or error of each text, in order.
+        wanted: Text of each key.
+        stored: Parses that were there before, by key.
+    """
+
+    request: FeatureRequest
+    model: ModelFile
+    parser: ParserIdentity
+    lang: str
+    tokenizer: LoadedTokenizer | None
+    deadline: float
+    keys: list[str | ParsebankError]
+    wanted: dict[str, ParseInput]
+    stored: dict[str, Parse]
+
+    @cached_property
+    def missing(self) -> dict[str, ParseInput]:
+        """Texts that are still to be parsed, by key."""
+        return {key: item for key, item in self.wanted.items() if key not in self.stored}
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether no text was refused."""
+        return all(isinstance(key, str) for key in self.keys)
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether every text has its parse already."""
+        return self.is_sound and len(self.stored) == len(self.wanted)
+
+    def items(self, fresh: Mapping[str, Outcome]) -> Iterator[ItemFeatures | ParsebankError]:
+        """Each text's bare parse or error, in the order asked."""
+        return (self.item(index, fresh) for index in range(len(self.keys)))
+
+    def item(self, index: int, fresh: Mapping[str, Outcome]) -> ItemFeatures | ParsebankError:
+        """The bare parse or error of one text.
+
+        Args:
+            index: Which one.
+            fresh: What came of the texts that were missing, by key.
+        """
+        key = self.keys[index]
+        if isinstance(key, ParsebankError):
+            return key
+        cached = key in self.stored
+        outcome = self.stored[key] if cached else fresh[key]
+        if isinstance(outcome, ParsebankError):
+            return outcome
+        labels = self.request.token_labels
+        return with_tokens(
+            ItemFeatures(key, cached=cached, parse=outcome),
+            self.request.items[index].tokens,
+            None if labels is None else labels[index],
+        )
+
+    def places(self, fresh: Collection[str]) -> list[int]:
+        """Where texts of these keys stand in the request; one may come several times."""
+        return [index for key in fresh for index in self._places[key]]
+
+    def places_at_hand(self) -> list[int]:
+        """Where the texts stand that need no parser: stored or refused."""
+        return [index for index, key in enumerate(self.keys) if key not in self.missing]
+
+    @cached_property
+    def _places(self) -> dict[str | ParsebankError, list[int]]:
+        places: dict[str | ParsebankError, list[int]] = {}
+        for index, key in enumerate(self.keys):
+            places.setdefault(key, []).append(index)
+        return places
+
+
+class Planner:
+    """Checks requests and looks their texts up. Safe for threads.
+
+    Args:
+        settings: Limits.
+        parsers: Chooses parsers.
+        store: Where parses are looked up.
+    """
+
+    def __init__(self, settings: Settings, parsers: ParserDesk, store: FeatureStore) -> None:
+        self._parsers = parsers
+        self._store = store
+        self._limits = Limits(settings.max_chars_per_text, settings.max_words_per_sentence)
+
+    def plan(
+        self, request: FeatureRequest, tokenizer: LoadedTokenizer | None, deadline: float
+    ) -> Plan:
+        """Choose the parser, check each text, and find what is stored.
+
+        Raises:
+            UnknownParserError, UnknownLanguageError, ModelLoadError: As `ParserDesk.choose`.
+            StoreError: The store cannot be read.
+        """
+        choice = self._parsers.choose(request.parser, request.lang)
+        keys, wanted = self._admitted(request, choice)
+        records = self._store.parses.get_many(list(wanted))
+        return Plan(request, *choice, tokenizer, deadline, keys, wanted, _parses(records))
+
+    def plan_at_hand(
+        self, request: FeatureRequest, tokenizer: LoadedTokenizer | None, deadline: float
+    ) -> Plan | None:
+        """The same from memory alone; ``None`` if a file would have to be read for it."""
+        choice = self._parsers.at_hand(request.parser, request.lang)
+        if choice is None:
+            return None
+        keys, wanted = self._admitted(request, choice)
+        records = self._store.parses.get_many_at_hand(list(wanted))
+        if records is None:
+            return None
+        return Plan(request, *choice, tokenizer, deadline, keys, wanted, _parses(records))
+
+    def _admitted(
+        self, request: FeatureRequest, choice: Choice
+    ) -> tuple[list[str | ParsebankError], dict[str, ParseInput]]:
+        """Key or error of each text, and the text of each key."""
+        _, parser, lang = choice
+        keys = [self._admit(item, parser, lang) for item in request.items]
+        pairs = zip(keys, request.items, strict=True)
+        return keys, {key: item for key, item in pairs if isinstance(key, str)}
+
+    def _admit(self, item: ParseInput, parser: ParserIdentity, lang: str) -> str | ParsebankError:
+        try:
+            check_input(item, self._limits)
+        except ParsebankError as error:
+            return error
+        return parse_key(parser, lang, item)
+
+
+def _parses(records: Mapping[str, ParseRecord]) -> dict[str, Parse]:
+    return {key: record.parse for key, record in records.items()}

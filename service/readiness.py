@@ -1,0 +1,163 @@
+"""Readiness: whether a parse would succeed now."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from service.jobs.records import JobFilter
+from service.parsers import find_parser, identify
+from service.services import Services
+from syntax.errors import (
+    ModelLoadError,
+    NotReadyError,
+    OverloadedError,
+    ParsebankError,
+    UnknownNameError,
+)
+
+FRESH_SECONDS: Final = 1.0
+"""How long a verdict stands: many balancers may ask, each several times a second."""
+
+CHECK_SECONDS: Final = 5.0
+"""How long one check may take; what takes longer is out of order."""
+
+LEAST_FREE_BYTES: Final = 64 * 1024 * 1024
+
+_log = structlog.get_logger("parsebank.readiness")
+
+_Check = Callable[[Services], Awaitable[str]]
+
+
+class Readiness:
+    """The verdict on one running service; belongs to its event loop."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._asking: asyncio.Task[dict[str, str]] | None = None
+        self._old_at = 0.0
+        self._faults: dict[str, str] = {}
+
+    async def check(self) -> dict[str, str]:
+        """What was checked, and what was found.
+
+        Raises:
+            NotReadyError: Something is out of order; the message and the detail name it.
+        """
+        if self._services.stopping.is_set():
+            raise NotReadyError("the service is stopping", checks={"service": "stopping"})
+        if self._asking is None or (self._asking.done() and time.monotonic() >= self._old_at):
+            self._asking = asyncio.create_task(self._ask())
+        # One who asks and goes away must not take the verdict from the others.
+        return await asyncio.shield(self._asking)
+
+    async def _ask(self) -> dict[str, str]:
+        try:
+            checks = await _verdict(self._services)
+        except NotReadyError as error:
+            self._tell(error.detail["checks"])
+            raise
+        else:
+            self._tell({})
+            return checks
+        finally:
+            self._old_at = time.monotonic() + FRESH_SECONDS
+
+    def _tell(self, faults: dict[str, str]) -> None:
+        """Log a change; whoever asks does so again and again."""
+        if faults.keys() != self._faults.keys():
+            self._faults = faults
+            if faults:
+                _log.error("not ready", **faults)
+            else:
+                _log.info("ready again")
+
+
+async def _verdict(services: Services) -> dict[str, str]:
+    found = await asyncio.gather(*(_answer(check, services) for check in _CHECKS.values()))
+    answers = dict(zip(_CHECKS, found, strict=True))
+    faults = {name: text for name, (is_well, text) in answers.items() if not is_well}
+    if faults:
+        listed = "; ".join(f"{name}: {text}" for name, text in faults.items())
+        raise NotReadyError(f"the service is not ready: {listed}", checks=faults)
+    return {name: text for name, (_, text) in answers.items()}
+
+
+async def _answer(check: _Check, services: Services) -> tuple[bool, str]:
+    """Whether a check is passed, and what it says."""
+    try:
+        async with asyncio.timeout(CHECK_SECONDS):
+            return True, await check(services)
+    except TimeoutError:
+        return False, f"no answer within {CHECK_SECONDS:g} s"
+    except ParsebankError as error:
+        return False, error.message
+    except OSError as error:
+        return False, error.strerror or type(error).__name__
+    except Exception as error:  # whatever it is, a parse would meet it too
+        return False, type(error).__name__
+
+
+async def _store(services: Services) -> str:
+    await asyncio.to_thread(services.store.parses.check)
+    return services.store.uri
+
+
+async def _disk(services: Services) -> str:
+    settings = services.settings
+    folders = [settings.state_dir, *([Path(settings.store)] if settings.is_local_store else [])]
+    free = await asyncio.to_thread(lambda: min(map(_writable_bytes, folders)))
+    return f"{free // 1_000_000} MB free"
+
+
+def _writable_bytes(folder: Path) -> int:
+    """Room in a folder that can be written to.
+
+    Raises:
+        OSError: It cannot.
+        NotReadyError: There is next to none.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=folder) as probe:
+        probe.write(b"ready?")
+        probe.flush()
+    free = shutil.disk_usage(folder).free
+    if free < LEAST_FREE_BYTES:
+        raise NotReadyError(f"{folder} has {free} bytes left; make room, at least 64 MB")
+    return free
+
+
+async def _jobs(services: Services) -> str:
+    await services.jobs.list(JobFilter(limit=1))
+    return "the job tables answer"
+
+
+async def _parser(services: Services) -> str:
+    """The default parser parses a word; it is loaded if need be."""
+    try:
+        model = await asyncio.to_thread(find_parser, services.settings)
+    except UnknownNameError as error:
+        raise ModelLoadError(f"the default language has no parser: {error.message}") from None
+    identity = await asyncio.to_thread(identify, model)
+    deadline = asyncio.get_running_loop().time() + CHECK_SECONDS
+    try:
+        await services.pools.probe(model, identity.fingerprint, deadline)
+    except OverloadedError:
+        # It works, and says when it will take more; out of rotation it could not even say that.
+        return f"{identity.name}, busy"
+    return identity.name
+
+
+_CHECKS: Final[dict[str, _Check]] = {
+    "store": _store,
+    "disk": _disk,
+    "jobs": _jobs,
+    "parser": _parser,
+}

@@ -1,0 +1,126 @@
+"""Answers of ``/features`` as an Arrow IPC stream: a row per example, matrices packed.
+
+The bytes are those that datasets hold (`featurestore.encode.blobs`), a tenth of JSON's size or
+less. docs/features.md shows how to read them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from featurestore.encode.blobs import pack_bits, pack_numbers
+from service.errors import error_body
+from service.pipeline.assembled import AssembledExample, AssemblyAnswer, FailedExample
+from service.render.features import facts, made_of
+from syntax.matrices import FUSED
+
+Answered = AssembledExample | FailedExample
+
+_SEGMENT: Final = pa.struct(
+    [
+        *((name, pa.string()) for name in ("key", "lang", "parser")),
+        ("cached", pa.bool_()),
+        ("text", pa.string()),
+        *((name, pa.int32()) for name in ("length", "kept")),
+    ]
+)
+_FACTS: Final[dict[str, pa.DataType]] = {
+    "key": pa.string(),
+    "example_id": pa.string(),
+    "segments": pa.list_(_SEGMENT),
+    "length": pa.int32(),
+    "truncated": pa.bool_(),
+}
+_VECTORS: Final[dict[str, pa.DataType]] = {
+    **dict.fromkeys(("input_ids", "token_type_ids"), pa.list_(pa.int64())),
+    **dict.fromkeys(("attention_mask", "special_tokens_mask"), pa.list_(pa.bool_())),
+    **dict.fromkeys(("word_ids", "segment_ids", "sentence_ids", "parents"), pa.list_(pa.int32())),
+    **dict.fromkeys(("upos", "deprel"), pa.list_(pa.uint8())),
+    "offset_mapping": pa.list_(pa.list_(pa.int32(), 2)),
+}
+
+
+def features_arrow(answer: AssemblyAnswer) -> bytes:
+    """A stream of one batch, a row per example in the order asked, nulls where one failed."""
+    columns = {**_fact_columns(answer.examples), **_array_columns(answer)}
+    metadata = {name: json.dumps(value) for name, value in made_of(answer).items()}
+    batch = pa.record_batch({**columns, **_error_columns(answer.examples)})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema.with_metadata(metadata)) as writer:
+        writer.write_batch(batch)
+    return bytes(sink.getvalue())
+
+
+def _fact_columns(examples: Sequence[Answered]) -> dict[str, pa.Array]:
+    rows = [facts(example) for example in examples]
+    return {
+        "index": pa.array(range(len(rows)), pa.int32()),
+        **{name: pa.array([row.get(name) for row in rows], kind) for name, kind in _FACTS.items()},
+    }
+
+
+def _error_columns(examples: Sequence[Answered]) -> dict[str, pa.Array]:
+    failed = (x.error if isinstance(x, FailedExample) else None for x in examples)
+    bodies = [{} if error is None else error_body(error) for error in failed]
+    details = [json.dumps(body["detail"], default=str) if body else None for body in bodies]
+    return {
+        "error_type": pa.array([body.get("error_type") for body in bodies], pa.string()),
+        "error_message": pa.array([body.get("message") for body in bodies], pa.string()),
+        "error_detail": pa.array(details, pa.string()),
+    }
+
+
+def _array_columns(answer: AssemblyAnswer) -> dict[str, pa.Array]:
+    columns = {name: _lists(_shown(answer.examples, name), kind) for name, kind in _VECTORS.items()}
+    for name in _matrix_names(answer):
+        matrices = _shown(answer.examples, name)
+        if name == "ancestor":
+            columns[name] = _packed(matrices, pack_bits)
+        elif name in FUSED:
+            columns[name] = _packed(matrices, pack_numbers)
+            columns[f"{name}_dtype"] = pa.array([*map(_dtype, matrices)], pa.string())
+        else:
+            columns[name] = _lists(matrices, _nested(matrices))
+    return columns
+
+
+def _matrix_names(answer: AssemblyAnswer) -> list[str]:
+    """As `syntax.assembly.assemble_batch` calls them: `FUSED` by their short names."""
+    short = [(name, name.removesuffix(".v1")) for name in answer.spec.matrices]
+    return list(dict.fromkeys(plain if plain in FUSED else name for name, plain in short))
+
+
+def _shown(examples: Sequence[Answered], name: str) -> list[NDArray[Any] | None]:
+    return [x.arrays[name] if isinstance(x, AssembledExample) else None for x in examples]
+
+
+def _packed(
+    matrices: Sequence[NDArray[Any] | None], pack: Callable[[NDArray[Any]], bytes]
+) -> pa.Array:
+    return pa.array([None if x is None else pack(x) for x in matrices], pa.binary())
+
+
+def _dtype(matrix: NDArray[Any] | None) -> str | None:
+    """As `numpy.dtype` reads it, whatever the machine: ``|u1`` or ``<u2``."""
+    return None if matrix is None else matrix.dtype.newbyteorder("<").str
+
+
+def _lists(arrays: Sequence[NDArray[Any] | None], kind: pa.DataType) -> pa.Array:
+    rows = (x if x is None or x.ndim == 1 else list(x) for x in arrays)
+    return pa.array(rows, kind)
+
+
+def _nested(arrays: Sequence[NDArray[Any] | None]) -> pa.DataType:
+    """Lists as deep as the arrays have axes."""
+    first = next((array for array in arrays if array is not None), None)
+    if first is None:
+        return pa.null()
+    kind = pa.from_numpy_dtype(first.dtype)
+    for _ in range(first.ndim):
+        kind = pa.list_(kind)
+    return kind

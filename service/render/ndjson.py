@@ -1,0 +1,81 @@
+"""Pipeline answers as NDJSON: a line on who answers, a line per text, a line that ends it.
+
+The last line is ``{"done": ...}``, or ``{"error": ...}`` where the request failed as a whole after
+its first line was sent. An answer with neither was cut off on its way.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from typing import Any
+
+import structlog
+
+from service.errors import error_body, unexpected_body
+from service.pipeline.pipeline import FeaturePipeline, Numbered
+from service.pipeline.plan import Plan
+from service.pipeline.records import FeatureAnswer
+from service.render.json import dump, item_content, makers
+from syntax.errors import ParsebankError
+
+_log = structlog.get_logger(__name__)
+
+
+def render_ndjson(answer: FeatureAnswer) -> bytes:
+    """The whole answer, texts in the order asked."""
+    lines, failed = _item_lines(list(enumerate(answer.items)))
+    return _head_line(answer) + lines + done_line(len(answer.items), failed)
+
+
+async def stream_ndjson(pipeline: FeaturePipeline, plan: Plan) -> AsyncGenerator[bytes]:
+    """The lines of an answer as its texts finish, in whatever order that is.
+
+    Raises:
+        ParsebankError: As `FeaturePipeline.stream`, before the first lines; later the last line
+            has the error.
+    """
+    head, failed = _head_line(plan), 0
+    try:
+        async with aclosing(pipeline.stream(plan, _item_lines)) as groups:
+            async for lines, failures in groups:
+                failed += failures
+                yield head + lines
+                head = b""
+        end = done_line(len(plan.keys), failed)
+    except Exception as error:
+        if head:
+            raise
+        end = _error_line(error)
+    yield head + end
+
+
+def _head_line(made_by: Plan | FeatureAnswer) -> bytes:
+    """Parser and tokenizer, as in JSON."""
+    return _line(makers(made_by.parser, made_by.tokenizer))
+
+
+def _item_lines(items: Sequence[Numbered]) -> tuple[bytes, int]:
+    """Items as in JSON, each with its place in the request; and how many of them failed."""
+    lines = [_line({"index": index, **item_content(item)}) for index, item in items]
+    return b"".join(lines), sum(isinstance(item, ParsebankError) for _, item in items)
+
+
+def done_line(items: int, failed: int) -> bytes:
+    """The end of an answer that is complete."""
+    return _line({"done": {"items": items, "failed": failed}})
+
+
+def _error_line(error: Exception) -> bytes:
+    """The end of an answer that is not; names in it that are no valid text come out escaped."""
+    if isinstance(error, ParsebankError):
+        body = error_body(error)
+    else:
+        _log.error("a stream failed", exc_info=error)
+        body = unexpected_body(error)
+    return json.dumps({"error": body}, default=str).encode("ascii") + b"\n"
+
+
+def _line(content: dict[str, Any]) -> bytes:
+    return dump(content) + b"\n"

@@ -1,0 +1,121 @@
+"""Which format and which encoding a caller wants, read off its headers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from http import HTTPStatus
+from typing import Final, Literal, get_args
+
+from starlette.exceptions import HTTPException
+
+from syntax.errors import SpecError
+
+Format = Literal["json", "conllu", "ndjson", "arrow"]
+Encoding = Literal["identity", "gzip", "zstd"]
+
+MEDIA_TYPES: Final[dict[Format, str]] = {
+    "json": "application/json",
+    "conllu": "text/x-conllu",
+    "ndjson": "application/x-ndjson",
+    "arrow": "application/vnd.apache.arrow.stream",
+}
+"""Media type of each format; of several that a caller likes equally the first is answered."""
+
+FORMATS: Final[tuple[Format, ...]] = get_args(Format)
+
+_ENCODINGS: Final[tuple[Encoding, ...]] = ("zstd", "gzip")
+
+
+def named_format(name: str | None) -> Format | None:
+    """The format that a query parameter names; ``None`` if it did not come.
+
+    Raises:
+        SpecError: There is no such format.
+    """
+    found = next((known for known in FORMATS if known == name), None)
+    if found is None and name is not None:
+        raise SpecError(f"format is {name!r}; it can be {', '.join(FORMATS)}", format=name)
+    return found
+
+
+@lru_cache(maxsize=64)
+def negotiate(
+    accept: str, asked: Format | None = None, offered: Sequence[Format] = FORMATS
+) -> Format:
+    """The format to answer in.
+
+    Args:
+        accept: The header ``Accept``; empty if none came.
+        asked: What the query parameter ``format`` says; it wins.
+        offered: Formats that the route has, the preferred one first.
+
+    Raises:
+        HTTPException: 406, the header admits none of the formats.
+
+    >>> negotiate("text/html, application/*;q=0.5, text/x-conllu;q=0.9")
+    'conllu'
+    >>> negotiate("*/*")
+    'json'
+    """
+    if asked is not None:
+        return asked
+    ranges = list(_ranges(accept)) or [("*/*", 1.0)]
+    rated = [(_rating(MEDIA_TYPES[name], ranges), name) for name in offered]
+    # The first of equals, so the server's order decides what the caller leaves open.
+    (quality, _), best = max(rated, key=lambda pair: pair[0])
+    if quality > 0:
+        return best
+    known = ", ".join(MEDIA_TYPES[name] for name in offered)
+    raise HTTPException(
+        HTTPStatus.NOT_ACCEPTABLE,
+        f"Accept says {accept!r}; the answer can be {known}. Accept one of these, or */*",
+    )
+
+
+@lru_cache(maxsize=64)
+def choose_encoding(accept_encoding: str) -> Encoding:
+    """How to compress the answer.
+
+    Args:
+        accept_encoding: The header ``Accept-Encoding``; empty if none came.
+
+    >>> choose_encoding("gzip, deflate, br, zstd")
+    'zstd'
+    >>> choose_encoding("gzip, zstd;q=0.5"), choose_encoding("zstd;q=0, br")
+    ('gzip', 'identity')
+    """
+    qualities = dict(_ranges(accept_encoding))
+    others = qualities.get("*", 0.0)
+    rated = {name: qualities.get(name, others) for name in _ENCODINGS}
+    best = max(_ENCODINGS, key=lambda name: rated[name])
+    return best if rated[best] > 0 else "identity"
+
+
+def _ranges(header: str) -> Iterator[tuple[str, float]]:
+    """The names in a list with qualities; one whose quality cannot be read is left out."""
+    for part in header.split(","):
+        name, *parameters = (piece.strip().lower() for piece in part.split(";"))
+        quality = _quality(parameters)
+        if name and quality is not None:
+            yield name, quality
+
+
+def _quality(parameters: Sequence[str]) -> float | None:
+    for parameter in parameters:
+        key, _, value = parameter.partition("=")
+        if key.strip() == "q":
+            try:
+                quality = float(value)
+            except ValueError:
+                return None
+            return quality if 0 <= quality <= 1 else None
+    return 1.0
+
+
+def _rating(media_type: str, ranges: Sequence[tuple[str, float]]) -> tuple[float, int]:
+    """Quality of a type, and how closely it was named: the closest range decides."""
+    patterns = ("*/*", f"{media_type.partition('/')[0]}/*", media_type)
+    matching = [(patterns.index(name), quality) for name, quality in ranges if name in patterns]
+    closeness, quality = max(matching, default=(0, 0.0))
+    return quality, closeness

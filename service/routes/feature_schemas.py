@@ -1,0 +1,296 @@
+"""Requests and answers of ``/features``, as OpenAPI shows them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
+
+from service.parsers import LongSentences, ParseInput, ParseMode
+from service.pipeline.assembly import AssemblyRequest, ExampleTexts, SegmentText
+from service.pipeline.records import FeatureRequest
+from service.schemas import AnyText, FailedItem, Named
+from syntax.assembly import AssemblySpec, SeparatorEdge, Truncation
+from syntax.errors import SpecError
+
+FeatureFormat = Literal["json", "ndjson", "arrow"]
+
+LARGEST_MULTIPLE: Final = 1_024
+
+_EXAMPLES: Final[list[JsonValue]] = [
+    {
+        "examples": [
+            {"segments": [{"text": "Who flies?"}, {"text": "Time flies like an arrow."}]},
+            {"segments": [{"tokens": ["Fruit", "flies", "like", "a", "banana", "."]}]},
+        ],
+        "max_length": 32,
+        "matrices": ["depth"],
+    },
+    {
+        "examples": [{"segments": [{"text": "It works."}], "example_id": "dev-1"}],
+        "tokenizer": "parsebank-wordpiece-en",
+        "max_length": 16,
+        "padded": True,
+        "pad_to_multiple_of": 8,
+    },
+]
+
+
+def _split(value: object) -> object:
+    """``matrices=depth,distance`` and ``matrices=depth&matrices=distance`` mean the same."""
+    if not isinstance(value, list):
+        return value
+    parts = [part.split(",") if isinstance(part, str) else [part] for part in value]
+    return [name for part in parts for name in part if name != ""]
+
+
+class AssemblyOptions(BaseModel):
+    """What is decided when a batch is made: the options of `FeatureDataset.stream`."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    tokenizer: str | None = Field(
+        default=None,
+        description="Name or path of a Hugging Face tokenizer; by default the service's.",
+    )
+    max_length: int | None = Field(
+        default=128,
+        ge=1,
+        description="Longest sequence, special tokens included; `null` cuts nothing.",
+    )
+    policy: str = Field(
+        default="attach",
+        description="How the pieces of a word hang: `attach`, `broadcast`, `chain`, `copy_head`, "
+        "`none`.",
+    )
+    joint_root: bool = Field(
+        default=True,
+        description="The first special token is the root of everything; otherwise every sentence "
+        "is a tree of its own.",
+    )
+    separator_edge: SeparatorEdge = Field(
+        default="root",
+        description="What separators hang from: `root` (Syntax-MBERT as published), `last_piece` "
+        "of the segment before them (as released), or `none`.",
+    )
+    truncation: Truncation = Field(
+        default="longest_first",
+        description="Which segment is shortened: the longest, `only_first`, `only_second`, or "
+        "`none`, which refuses what is too long.",
+    )
+    matrices: Annotated[list[str], BeforeValidator(_split)] = Field(
+        default=["distance", "depth", "ancestor"],
+        description="Which matrices to answer; `[]` for the vectors alone.",
+    )
+
+    def spec(self, pad_to_multiple_of: int = 1) -> AssemblySpec:
+        """The options as `syntax.assembly` takes them.
+
+        Raises:
+            UnknownNameError: The policy or a matrix is not registered.
+        """
+        return AssemblySpec(
+            max_length=self.max_length,
+            policy=self.policy,
+            joint_root=self.joint_root,
+            separator_edge=self.separator_edge,
+            truncation=self.truncation,
+            pad_to_multiple_of=pad_to_multiple_of,
+            matrices=tuple(dict.fromkeys(self.matrices)),
+        )
+
+
+class FeatureQuery(AssemblyOptions):
+    """Query parameters of ``GET /features/{key}``."""
+
+    max_length: Annotated[int | None, BeforeValidator(lambda value: value or None)] = Field(
+        default=128,
+        ge=1,
+        description="Longest sequence, special tokens included; empty cuts nothing.",
+    )
+    format: FeatureFormat | None = Field(default=None, description="Overrides `Accept`.")
+
+
+class SegmentRequest(BaseModel):
+    """One text of an example: `text`, or `tokens` of one sentence."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    text: AnyText | None = Field(default=None, description="Running text.")
+    tokens: list[AnyText] | None = Field(default=None, description="Tokens of one sentence.")
+    lang: str | None = Field(default=None, description="Its language, if not the request's.")
+    mode: ParseMode | None = Field(default=None, description="Its mode, if not the request's.")
+
+    def to_segment(self, mode: ParseMode | None, long_sentences: LongSentences) -> SegmentText:
+        """The segment as the pipeline takes it.
+
+        Raises:
+            SpecError: Not exactly one of text and tokens came.
+        """
+        if (self.text is None) == (self.tokens is None):
+            came = "none" if self.text is None else "both"
+            raise SpecError(f"a segment needs one of text and tokens; {came} came")
+        chosen = self.mode or mode or ("raw" if self.tokens is None else "pretokenized")
+        tokens = None if self.tokens is None else tuple(self.tokens)
+        return SegmentText(ParseInput(chosen, self.text, tokens, long_sentences), self.lang)
+
+
+class ExampleRequest(BaseModel):
+    """One text, a pair, a question with its passage, or any number of segments."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    segments: list[SegmentRequest] = Field(description="The texts in order.")
+    example_id: AnyText | None = Field(default=None, description="Comes back in the answer.")
+
+
+class FeaturesRequest(AssemblyOptions):
+    """Examples, and what to make of them."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": _EXAMPLES})
+
+    examples: list[ExampleRequest] = Field(description="The examples.")
+    padded: bool = Field(
+        default=False,
+        description="Pad all examples to a common length, as one batch of a stream.",
+    )
+    pad_to_multiple_of: int = Field(
+        default=1,
+        ge=1,
+        le=LARGEST_MULTIPLE,
+        description="With `padded`: the common length is a multiple of this.",
+    )
+    lang: str | None = Field(
+        default=None, description="Language of the segments that name none; as in /parse."
+    )
+    parser: str | None = Field(default=None, description="Name of a parser; as in /parse.")
+    mode: ParseMode | None = Field(
+        default=None,
+        description="Mode of the segments that name none. By default `raw` for texts and "
+        "`pretokenized` for tokens.",
+    )
+    long_sentences: LongSentences = Field(
+        default="refuse",
+        description="What becomes of a sentence of more than `max_words_per_sentence` words; as "
+        "in /parse.",
+    )
+    deadline_seconds: float | None = Field(
+        default=None,
+        gt=0,
+        description="Time for the parsing; at most, and by default, `request_deadline_seconds`.",
+    )
+    store: bool = Field(
+        default=True, description="Keep new parses, and append the examples to dataset `adhoc`."
+    )
+
+    def to_assembly(self, max_items: int) -> AssemblyRequest:
+        """The request as the pipeline takes it.
+
+        Raises:
+            SpecError: The request contradicts itself or has too many segments.
+            UnknownNameError: The policy or a matrix is not registered.
+        """
+        self._check(max_items)
+        parsing = FeatureRequest(
+            items=(),
+            lang=self.lang,
+            parser=self.parser,
+            store=self.store,
+            deadline_seconds=self.deadline_seconds,
+        )
+        return AssemblyRequest(
+            examples=tuple(self._texts(example) for example in self.examples),
+            tokenizer=self.tokenizer,
+            spec=self.spec(self.pad_to_multiple_of),
+            parsing=parsing,
+            padded=self.padded,
+        )
+
+    def _texts(self, example: ExampleRequest) -> ExampleTexts:
+        segments = (x.to_segment(self.mode, self.long_sentences) for x in example.segments)
+        return ExampleTexts(tuple(segments), example.example_id)
+
+    def _check(self, max_items: int) -> None:
+        segments = sum(len(example.segments) for example in self.examples)
+        if segments > max_items:
+            raise SpecError(
+                f"{segments} segments came; at most {max_items} are answered at once. Send them "
+                "in several requests, or as a backfill job",
+                segments=segments,
+                limit=max_items,
+            )
+        if self.pad_to_multiple_of != 1 and not self.padded:
+            raise SpecError("pad_to_multiple_of pads to a common length; it needs padded: true")
+
+
+class TokenizerAnswer(Named):
+    """A tokenizer and how it frames segments."""
+
+    special_tokens: dict[str, JsonValue] = Field(
+        description="`prefix`, `separator` and `suffix` ids, `pad_id`, `segment_type_ids`, "
+        "`mask_id`, `unk_id`, `vocab_size`."
+    )
+
+
+class SegmentAnswer(BaseModel):
+    """One segment of an example."""
+
+    key: str = Field(description="Key of its parse.")
+    lang: str
+    parser: str = Field(description="Fingerprint of the parser.")
+    cached: bool = Field(description="Whether the parse was there before.")
+    text: str = Field(description="What `offset_mapping` counts in.")
+    length: int = Field(description="Its pieces, before truncation.")
+    kept: int = Field(description="Pieces that are left of it.")
+
+
+class ExampleAnswer(BaseModel):
+    """What a trainer would see of an example. `L` is `length`, or the padded length.
+
+    A registered matrix beside the three comes under the name it was asked by.
+    """
+
+    model_config = ConfigDict(extra="allow")
+
+    key: str = Field(description="Parse keys joined by commas: the key for GET /features/{key}.")
+    example_id: str | None
+    segments: list[SegmentAnswer]
+    length: int = Field(description="Positions that are not padding.")
+    truncated: bool
+    input_ids: list[int]
+    token_type_ids: list[int]
+    attention_mask: list[bool]
+    special_tokens_mask: list[bool] = Field(description="True at special tokens and padding.")
+    word_ids: list[int] = Field(
+        description="Word of each position, 0-based within its segment; -1 for none."
+    )
+    segment_ids: list[int] = Field(description="-1 at special tokens and padding.")
+    sentence_ids: list[int] = Field(description="0-based within the segment; -1 for none.")
+    parents: list[int] = Field(description="Parent position; -1 at roots and padding.")
+    upos: list[int] = Field(description="Ids of `syntax.ud`; 0 for none.")
+    deprel: list[int] = Field(description="Ids of `syntax.ud`; 0 for none.")
+    offset_mapping: list[tuple[int, int]] = Field(
+        description="Start and end character in the segment's text; 0, 0 at special tokens."
+    )
+    depth: list[int] | None = None
+    distance: list[list[int]] | None = Field(
+        default=None, description="255 (65535) where there is no path."
+    )
+    ancestor: list[list[bool]] | None = Field(
+        default=None, description="`[i][j]`: `j` is `i` or one of its ancestors."
+    )
+
+
+class FailedExampleAnswer(FailedItem):
+    """An example that could not be used; the others are answered all the same."""
+
+    example_id: str | None
+
+
+class FeaturesAnswer(BaseModel):
+    """One entry per example, in the order asked."""
+
+    tokenizer: TokenizerAnswer
+    parsers: list[Named]
+    options: dict[str, JsonValue] = Field(description="The options that were used.")
+    examples: list[ExampleAnswer | FailedExampleAnswer]

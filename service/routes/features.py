@@ -1,0 +1,144 @@
+"""``POST /features`` and ``GET /features/{key}``: what a trainer would see."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from typing import Annotated, Any, Final, cast
+
+from fastapi import APIRouter, Header, Path, Query
+from fastapi.responses import Response
+
+from service.pipeline.assembled import AssemblyAnswer
+from service.render.etag import entity_tag, is_current
+from service.render.features import features_json, features_ndjson
+from service.render.negotiate import MEDIA_TYPES, negotiate
+from service.render.representation import CACHE_CONTROL
+from service.routes.answers import error_answers
+from service.routes.feature_schemas import FeatureFormat as Format
+from service.routes.feature_schemas import FeatureQuery, FeaturesAnswer, FeaturesRequest
+from service.schemas import ErrorBody
+from service.services import Services, UsesServices
+from service.tokenizers import LoadedTokenizer
+from syntax.assembly import AssemblySpec
+from syntax.errors import SpecError
+
+router = APIRouter(tags=["features"])
+
+OFFERED: Final[tuple[Format, ...]] = ("json", "ndjson", "arrow")
+
+_ANSWER: Final[dict[str, Any]] = {
+    "model": FeaturesAnswer,
+    "content": {
+        MEDIA_TYPES["ndjson"]: {"schema": {"type": "string"}},
+        MEDIA_TYPES["arrow"]: {"schema": {"type": "string", "format": "binary"}},
+    },
+    "description": "One entry per example, in order; one that could not be used is an entry with "
+    "`error`. NDJSON: a line with all but `examples`, a line per example, and one with `done`. "
+    "Arrow: a row per example, matrices packed as in the store.",
+}
+_NO_FORMAT: Final = {"model": ErrorBody, "description": "`Accept` admits none of the formats."}
+_WAIT: Final = {"model": ErrorBody, "description": "Too much is waiting; see `Retry-After`."}
+_POSTED: Final[dict[int | str, dict[str, Any]]] = {
+    200: _ANSWER,
+    406: _NO_FORMAT,
+    429: _WAIT,
+    **error_answers(413, 422, 503, 504),
+}
+_GOT: Final[dict[int | str, dict[str, Any]]] = {
+    200: {**_ANSWER, "headers": {"ETag": {"schema": {"type": "string"}}}},
+    304: {"description": "`If-None-Match` has the tag of the answer."},
+    406: _NO_FORMAT,
+    **error_answers(404, 422, 503),
+}
+
+AskedFormat = Annotated[Format | None, Query(description="Overrides `Accept`.")]
+Accept = Annotated[str, Header(include_in_schema=False)]
+
+
+@router.post("/features", response_model=None, responses=_POSTED)
+async def features(
+    body: FeaturesRequest,
+    services: UsesServices,
+    accept: Accept = "",
+    format: AskedFormat = None,  # noqa: A002 - the query parameter's name
+) -> Response:
+    """Parse segments, and assemble them as a stream would for a trainer.
+
+    The arrays are those of `FeatureDataset.stream` for the same segments and options. Parses are
+    kept, and each example is appended to the dataset `adhoc`. Each example fails alone.
+    """
+    shape = _shape(accept, format)
+    answer = await services.assembler.run(body.to_assembly(services.settings.max_items))
+    return await asyncio.to_thread(_render, answer, shape)
+
+
+@router.get("/features/{key}", response_model=None, responses=_GOT)
+async def stored_features(
+    key: Annotated[
+        str,
+        Path(
+            description="Parse key; those of several segments are joined by commas.",
+            pattern="^[0-9a-f]{32}(,[0-9a-f]{32})*$",
+        ),
+    ],
+    query: Annotated[FeatureQuery, Query()],
+    services: UsesServices,
+    accept: Accept = "",
+    if_none_match: Annotated[
+        str, Header(description="Tags of answers at hand; 304 if one is that of this answer.")
+    ] = "",
+) -> Response:
+    """Assemble stored parses, without parsing and without storing anything."""
+    shape = _shape(accept, query.format)
+    keys, spec = key.split(","), query.spec()
+    _check_segments(len(keys), services)
+    await services.assembler.check(keys)
+    tokenizer = await services.assembler.tokenizer(query.tokenizer)
+    tag = _tag(keys, tokenizer, spec, shape)
+    # A tokenizer's name may come to mean another one, so that a cache has to ask each time.
+    headers = {"ETag": tag, "Cache-Control": CACHE_CONTROL, "Vary": "Accept"}
+    if is_current(if_none_match, tag):
+        return Response(status_code=304, headers=headers)
+    answer = await services.assembler.stored(keys, tokenizer, spec)
+    return await asyncio.to_thread(_render, answer, shape, headers)
+
+
+def _shape(accept: str, asked: Format | None) -> Format:
+    return cast(Format, negotiate(accept, asked, OFFERED))
+
+
+def _check_segments(count: int, services: Services) -> None:
+    if count > services.settings.max_items:
+        raise SpecError(
+            f"{count} keys came; at most {services.settings.max_items} are answered at once",
+            limit=services.settings.max_items,
+        )
+
+
+def _tag(keys: Sequence[str], tokenizer: LoadedTokenizer, spec: AssemblySpec, shape: Format) -> str:
+    named = {"name": tokenizer.name, "fingerprint": tokenizer.fingerprint}
+    return entity_tag(
+        {"keys": list(keys), "tokenizer": named, "spec": asdict(spec), "format": shape}
+    )
+
+
+def _render(
+    answer: AssemblyAnswer, shape: Format, headers: dict[str, str] | None = None
+) -> Response:
+    content = _RENDERERS[shape](answer)
+    return Response(content, headers=headers, media_type=MEDIA_TYPES[shape])
+
+
+def _arrow(answer: AssemblyAnswer) -> bytes:
+    from service.render.features_arrow import features_arrow
+
+    return features_arrow(answer)
+
+
+_RENDERERS: Final[dict[Format, Callable[[AssemblyAnswer], bytes]]] = {
+    "json": features_json,
+    "ndjson": features_ndjson,
+    "arrow": _arrow,
+}

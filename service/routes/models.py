@@ -1,0 +1,131 @@
+"""The parsers: what they are, and loading and unloading them by hand."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from fastapi import APIRouter
+
+from service.parsers import ModelFile, find_parser, identify, list_models
+from service.routes.answers import error_answers
+from service.schemas import ErrorBody, ModelAnswer
+from service.services import Services, UsesServices
+from service.settings import Settings
+from service.workers.memory import shared_bytes
+from syntax.errors import ParsebankError, UnknownModelError, UnknownNameError, UnknownParserError
+
+router = APIRouter(tags=["models"], responses=error_answers(503))
+
+
+@dataclass(frozen=True)
+class _Loaded:
+    """Processes of a loaded model: the one that holds it, and its workers."""
+
+    pids: list[int]
+
+
+@router.get("/models")
+async def models(services: UsesServices) -> list[ModelAnswer]:
+    """Every parser that may be asked for; a damaged one says what its problem is.
+
+    The first call after a model's file changed reads the whole file, for its checksum.
+    """
+    loaded = _loaded(services)
+    return await asyncio.to_thread(_describe_all, services.settings, loaded)
+
+
+@router.get("/models/{name:path}", responses={404: {"model": ErrorBody}})
+async def model(name: str, services: UsesServices) -> ModelAnswer:
+    """One parser; the name is matched as that of `parser` in a request."""
+    return await _answer(services, name)
+
+
+@router.post(
+    "/models/{name:path}/load",
+    responses={404: {"model": ErrorBody}, 429: {"model": ErrorBody}, 503: {"model": ErrorBody}},
+)
+async def load_model(name: str, services: UsesServices) -> ModelAnswer:
+    """Load a parser now, so that the first text need not wait for it."""
+    found = await asyncio.to_thread(_find, services.settings, name)
+    identity = await asyncio.to_thread(identify, found)
+    await services.pools.load(found, identity.fingerprint)
+    return await _answer(services, name)
+
+
+@router.post(
+    "/models/{name:path}/unload",
+    responses={404: {"model": ErrorBody}, 409: {"model": ErrorBody}},
+)
+async def unload_model(name: str, services: UsesServices) -> ModelAnswer:
+    """Stop a parser's processes; the next text loads it again. 409 while it has texts to parse."""
+    found = await asyncio.to_thread(_find, services.settings, name)
+    await services.pools.unload(found.name)
+    return await _answer(services, name)
+
+
+async def _answer(services: Services, name: str) -> ModelAnswer:
+    loaded = _loaded(services)
+    return await asyncio.to_thread(_describe_one, services.settings, name, loaded)
+
+
+def _loaded(services: Services) -> dict[str, _Loaded]:
+    """What is loaded now, by the parser's fingerprint."""
+    return {pool.fingerprint: _Loaded(pool.pids) for pool in services.pools.running()}
+
+
+def _describe_all(settings: Settings, loaded: Mapping[str, _Loaded]) -> list[ModelAnswer]:
+    return [_describe(settings, model, loaded) for model in list_models(settings)]
+
+
+def _describe_one(settings: Settings, name: str, loaded: Mapping[str, _Loaded]) -> ModelAnswer:
+    return _describe(settings, _find(settings, name), loaded)
+
+
+def _find(settings: Settings, name: str) -> ModelFile:
+    try:
+        return find_parser(settings, name)
+    except UnknownParserError as error:
+        raise UnknownModelError(error.message, **error.detail) from None
+
+
+def _describe(settings: Settings, model: ModelFile, loaded: Mapping[str, _Loaded]) -> ModelAnswer:
+    fingerprint, sha256, problem = None, model.sha256, None
+    try:
+        identity = identify(model)
+        fingerprint, sha256 = identity.fingerprint, identity.content["sha256"]
+    except ParsebankError as error:
+        problem = error.message
+    pool = loaded.get(fingerprint or "")
+    card = model.card
+    return ModelAnswer(
+        name=model.name,
+        backend=model.backend,
+        langs=list(model.langs),
+        default_for=[lang for lang in model.langs if _is_default(settings, model, lang)],
+        treebank=card.get("treebank"),
+        version=card.get("version") or card.get("treebank_version"),
+        licence=card.get("licence"),
+        size_bytes=_size(model),
+        sha256=sha256,
+        fingerprint=fingerprint,
+        loaded=pool is not None,
+        workers=0 if pool is None else max(len(pool.pids) - 1, 0),
+        memory_mb=None if pool is None else round(shared_bytes(pool.pids) / 2**20, 1),
+        problem=problem,
+    )
+
+
+def _size(model: ModelFile) -> int:
+    try:
+        return model.size
+    except OSError:  # a file is missing, as `problem` says
+        return 0
+
+
+def _is_default(settings: Settings, model: ModelFile, lang: str) -> bool:
+    try:
+        return find_parser(settings, lang=lang).name == model.name
+    except UnknownNameError:
+        return False

@@ -1,0 +1,90 @@
+"""``parsebank keys``: make, list and revoke API keys."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from service.security.keys import ApiKey, KeyFile
+
+FileOption = Annotated[
+    Path | None, typer.Option("--keys-file", help="File of hashed keys (PARSEBANK_KEYS_FILE).")
+]
+
+keys = typer.Typer(help="API keys: add, list, revoke.", no_args_is_help=True)
+
+
+@keys.command()
+def add(
+    name: Annotated[str, typer.Argument(help="Whose key it is; logs and limits go by it.")],
+    rate_limit: Annotated[
+        str | None, typer.Option(help="Of its own, as 600/minute; else the service's.")
+    ] = None,
+    expires: Annotated[
+        datetime | None,
+        typer.Option(formats=["%Y-%m-%d"], help="Last day on which it is valid, in UTC."),
+    ] = None,
+    keys_file: FileOption = None,
+) -> None:
+    """Make a key and show it, once: only its hash is kept.
+
+    To replace a key, add another under the same name, hand it out, and revoke the old one by its
+    id. A running service follows within a second or two.
+    """
+    last_day = None if expires is None else expires.date()
+    secret, key = _file(keys_file).add(name, rate_limit=rate_limit, expires=last_day)
+    typer.echo(f"key {key.id} of {key.name}; it is not shown again:", err=True)
+    typer.echo(secret)
+
+
+@keys.command("list")
+def list_keys(keys_file: FileOption = None) -> None:
+    """List the keys, without the keys themselves."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("id", "name", "created", "expires", "rate limit", "state")
+    for key in _file(keys_file).read():
+        days = (str(key.created), str(key.expires or "never"))
+        table.add_row(key.id, key.name, *days, key.rate_limit or "the service's", _state(key))
+    Console().print(table)
+
+
+@keys.command()
+def revoke(
+    key: Annotated[str, typer.Argument(metavar="NAME|ID", help="An id, or all of a name.")],
+    keys_file: FileOption = None,
+) -> None:
+    """Remove a key. A running service refuses it within a second or two."""
+    for gone in _file(keys_file).revoke(key):
+        typer.echo(f"revoked {gone.id} of {gone.name}")
+
+
+def _file(path: Path | None) -> KeyFile:
+    """The file that was named.
+
+    Raises:
+        SpecError: None was, neither by option nor by setting.
+    """
+    from service.security.keys import KeyFile
+    from service.settings import read_settings
+    from syntax.errors import SpecError
+
+    named = path or read_settings().keys_file
+    if named is None:
+        raise SpecError("which file? Give --keys-file FILE, or set PARSEBANK_KEYS_FILE")
+    return KeyFile(named)
+
+
+def _state(key: ApiKey) -> str:
+    from syntax.errors import UnauthorizedError
+
+    try:
+        key.check()
+    except UnauthorizedError:
+        return "disabled" if key.disabled else "expired"
+    return "valid"

@@ -1,0 +1,57 @@
+"""Keys and limits as the OpenAPI document shows them."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from fastapi import FastAPI
+
+from service.security.middleware import OPEN_PATHS
+
+_SCHEMES: Final[dict[str, Any]] = {
+    "bearer": {"type": "http", "scheme": "bearer", "description": "`Authorization: Bearer KEY`"},
+    "header": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
+}
+_REFUSALS: Final = {
+    "401": "No API key came, or one that is not valid.",
+    "429": "Too many requests, or too much waiting; see `Retry-After`.",
+}
+_ERROR: Final = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorBody"}}}
+
+
+def describe_security(app: FastAPI, *, required: bool) -> None:
+    """Add the schemes, and the answers of the gate, to the document of ``app``.
+
+    They are not dependencies of the routes: those would be resolved again for each request, after
+    its body has been read.
+
+    Args:
+        app: The app.
+        required: Whether a request without a key is refused.
+    """
+    plain = app.openapi
+
+    def described() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            app.openapi_schema = _secured(plain(), required=required)
+        return app.openapi_schema
+
+    app.openapi = described  # type: ignore[method-assign]
+
+
+def _secured(schema: dict[str, Any], *, required: bool) -> dict[str, Any]:
+    schema.setdefault("components", {})["securitySchemes"] = _SCHEMES
+    either: list[dict[str, Any]] = [{name: []} for name in _SCHEMES]
+    schema["security"] = either if required else [*either, {}]
+    for path, methods in schema["paths"].items():
+        for operation in methods.values():
+            if path in OPEN_PATHS:
+                operation["security"] = []
+            else:
+                _add_refusals(operation["responses"])
+    return schema
+
+
+def _add_refusals(responses: dict[str, Any]) -> None:
+    for status, meaning in _REFUSALS.items():
+        responses.setdefault(status, {"description": meaning, "content": _ERROR})

@@ -1,0 +1,195 @@
+"""Which words of a parse show which tokens of a dataset, and what becomes of the tokens' labels.
+
+A dataset brings its own tokens; a parser that is shown their text may cut it otherwise. Tokens and
+words are compared by the characters they cover, so every word maps back to its tokens, whatever
+the parser did, and no example is lost for want of an alignment.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
+from typing import Final
+
+from syntax.errors import InputError
+from syntax.parse import Parse
+
+_SPAN_LABEL: Final = re.compile(r"O|[BIESLU]-.+", re.DOTALL)
+_OPENING: Final = frozenset("BSU")
+_CLOSING: Final = frozenset("ESLU")
+
+
+def token_words(tokens: Sequence[str], parse: Parse) -> list[list[int]]:
+    """The words that share a character with each token, in linear time.
+
+    The text is the tokens joined by single spaces. The parser may have split a token, or joined
+    several; a word over several tokens belongs to each of them. In *des New York*, tokens
+    ``["des", "New", "York"]``, a model may read *de les New York*::
+
+        parse.form          ["de", "les", "New York"]
+        word spans          (0, 3) (0, 3) (4, 12)
+        token_words         [[0, 1], [2], [2]]
+        word_tokens         [[0], [0], [1, 2]]
+
+    A token has no word only where the parser left its characters out (a lone zero-width space,
+    for instance). Words of no width belong to no token.
+
+    Args:
+        tokens: The tokens as the dataset has them; they may hold spaces.
+        parse: The parse of their text.
+
+    Returns:
+        For each token its words, ascending, 0-based through the whole text.
+
+    Raises:
+        InputError: The text of the parse is not the tokens joined by single spaces.
+
+    >>> from syntax.conllu import parse_conllu, parse_from_sentences
+    >>> columns = "1-2 du _ _ _ _ _ _ _ _|1 de _ _ _ _ 3 case _ _|2 le _ _ _ _ 3 det _ _"
+    >>> columns += "|3 chat _ _ _ _ 0 root _ _"
+    >>> lines = columns.replace(" ", chr(9)).replace("|", chr(10))
+    >>> parse = parse_from_sentences(list(parse_conllu(lines)))
+    >>> token_words(["du", "chat"], parse)
+    [[0, 1], [2]]
+    """
+    if " ".join(tokens) != parse.text:
+        raise InputError(
+            "the parsed text is not these tokens joined by single spaces; parse the same tokens"
+        )
+    ends = accumulate(map(len, tokens), lambda end, length: end + 1 + length)
+    spans = ((end - len(token), end) for token, end in zip(tokens, ends, strict=True))
+    return list(_overlaps(spans, parse.word_start, parse.word_end))
+
+
+def word_tokens(tokens: Sequence[str], parse: Parse) -> list[list[int]]:
+    """The tokens that share a character with each word: `token_words` the other way round.
+
+    Raises:
+        InputError: As `token_words`.
+    """
+    found: list[list[int]] = [[] for _ in range(parse.word_count)]
+    for token, words in enumerate(token_words(tokens, parse)):
+        for word in words:
+            found[word].append(token)
+    return found
+
+
+def project_labels(
+    labels: Sequence[str], token_words: Sequence[Sequence[int]], words: int
+) -> list[str | None]:
+    """Give every word the label of its token.
+
+    Labels that are all ``O`` or ``B-``, ``I-``, ``E-``, ``S-``, ``L-``, ``U-`` and a type are read
+    as spans (IOB1, BIO, BIOES, BILOU), and each span is written again over the words of its tokens:
+
+    * over more words than tokens, ``B- I-`` go on as ``I-``, ``S-`` becomes ``B- .. E-``, ``E-``
+      becomes ``I- .. E-``, likewise ``U-`` and ``L-``; over fewer, ``B- E-`` becomes ``S-``;
+    * a word over several tokens belongs to the first span that touches it. A later span keeps
+      its other words and begins anew there; only one that has no word of its own is lost;
+    * where all else between two spans of one type has gone, ``I-`` becomes ``B-``.
+
+    So a valid sequence stays valid, spans keep their order and types, and their number changes
+    only by those that share all their words with earlier ones. Other labels (part-of-speech tags,
+    say) are copied to each word of the token; a word over several tokens takes the first that is
+    not ``O``.
+
+    Args:
+        labels: One per token.
+        token_words: Words of each token, as `token_words` gives them.
+        words: How many words there are.
+
+    Returns:
+        One per word; ``None`` for a word without a token.
+
+    Raises:
+        InputError: There are more or fewer labels than tokens.
+
+    >>> project_labels(["B-LOC", "I-LOC", "O"], [[0, 1], [2], [3]], 4)
+    ['B-LOC', 'I-LOC', 'I-LOC', 'O']
+    >>> project_labels(["S-LOC", "NOUN"], [[0, 1], [2]], 3)
+    ['S-LOC', 'S-LOC', 'NOUN']
+    >>> project_labels(["B-PER", "B-LOC", "I-LOC"], [[0], [0], [1]], 2)
+    ['B-PER', 'B-LOC']
+    """
+    if len(labels) != len(token_words):
+        raise InputError(f"{len(labels)} labels came with {len(token_words)} tokens; give one each")
+    if all(_SPAN_LABEL.fullmatch(label) for label in labels):
+        return _project_spans(labels, token_words, words)
+    return _project_plain(labels, token_words, words)
+
+
+def _overlaps(
+    spans: Iterable[tuple[int, int]], word_start: Sequence[int], word_end: Sequence[int]
+) -> Iterator[list[int]]:
+    """Words over each span; the starts and the ends of both are in order."""
+    first = 0
+    for start, end in spans:
+        while first < len(word_end) and word_end[first] <= start:
+            first += 1
+        stop = first
+        while stop < len(word_start) and word_start[stop] < end:
+            stop += 1
+        yield [at for at in range(first, stop) if word_start[at] < word_end[at]]
+
+
+def _project_plain(
+    labels: Sequence[str], token_words: Sequence[Sequence[int]], words: int
+) -> list[str | None]:
+    found: list[str | None] = [None] * words
+    for label, own in zip(labels, token_words, strict=True):
+        for word in own:
+            if found[word] in (None, "O"):
+                found[word] = label
+    return found
+
+
+def _project_spans(
+    labels: Sequence[str], token_words: Sequence[Sequence[int]], words: int
+) -> list[str | None]:
+    found = _project_plain(["O"] * len(labels), token_words, words)
+    for span in _spans(labels):
+        touched = dict.fromkeys(word for token in span for word in token_words[token])
+        own = [word for word in touched if found[word] == "O"]
+        if not own:
+            continue
+        before = found[own[0] - 1] if own[0] else None
+        first, last = labels[span[0]], labels[span[-1]]
+        opens = first[0] in _OPENING or _goes_on(before or "O", first)
+        for word, letter in zip(own, _letters(len(own), opens, last[0]), strict=True):
+            found[word] = letter + first[1:]
+    return found
+
+
+def _spans(labels: Sequence[str]) -> Iterator[list[int]]:
+    """Tokens of each span, in order."""
+    span: list[int] = []
+    for at, label in enumerate(labels):
+        if span and not _goes_on(labels[at - 1], label):
+            yield span
+            span = []
+        if label != "O":
+            span.append(at)
+    if span:
+        yield span
+
+
+def _goes_on(before: str, label: str) -> bool:
+    """Whether a label belongs to the same span as the one before it."""
+    return (
+        "O" not in (before, label)
+        and before[1:] == label[1:]
+        and before[0] not in _CLOSING
+        and label[0] not in _OPENING
+    )
+
+
+def _letters(count: int, opens: bool, last: str) -> list[str]:
+    """The prefixes of a span over ``count`` words that was written with ``last`` at its end."""
+    letters = ["I"] * count
+    if opens:
+        letters[0] = "B"
+    if last in _CLOSING:
+        end, alone = "LU" if last in "LU" else "ES"
+        letters[-1] = alone if opens and count == 1 else end
+    return letters

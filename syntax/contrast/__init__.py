@@ -1,0 +1,7 @@
+"""Contrastive samples of phrases and trees (SynCLM), drawn outside of the training step."""
+
+from syntax.contrast.base import Sampler
+from syntax.contrast.phrases import PhraseSampler
+from syntax.contrast.trees import TreeSampler
+
+__all__ = ["PhraseSampler", "Sampler", "TreeSampler"]

@@ -1,0 +1,58 @@
+"""Random draws within compiled passes; the numbers are those of `syntax.mixing.splitmix`."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+State = NDArray[np.uint64]
+"""The generator: one number, which every draw advances. *Shape:* (1,)."""
+
+IntArray = NDArray[np.int32]
+
+Index = int | np.integer[Any]
+"""A piece."""
+
+_STEP: Final = np.uint64(0x9E3779B97F4A7C15)
+_FIRST: Final = np.uint64(0xBF58476D1CE4E5B9)
+_SECOND: Final = np.uint64(0x94D049BB133111EB)
+_SHIFTS: Final = (np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11))
+
+
+@njit(cache=True, nogil=True)
+def draw(state: State) -> np.uint64:
+    """The next number."""
+    state[0] += _STEP
+    mixed = state[0]
+    mixed = (mixed ^ (mixed >> _SHIFTS[0])) * _FIRST
+    mixed = (mixed ^ (mixed >> _SHIFTS[1])) * _SECOND
+    return np.uint64(mixed ^ (mixed >> _SHIFTS[2]))
+
+
+@njit(cache=True, nogil=True)
+def below(state: State, bound: int) -> int:
+    """A number from 0 to ``bound``, exclusive."""
+    return int(draw(state) % np.uint64(bound))
+
+
+@njit(cache=True, nogil=True)
+def happens(state: State, probability: float) -> bool:
+    """True with a probability."""
+    return bool(np.float64(draw(state) >> _SHIFTS[3]) * 2.0**-53 < probability)
+
+
+@njit(cache=True, nogil=True)
+def choose(state: State, items: IntArray, size: int, count: int) -> int:
+    """Bring a random choice of the first ``size`` items to the front, in random order.
+
+    Returns:
+        How many were chosen: ``count``, or all if there are fewer.
+    """
+    chosen = min(size, count)
+    for at in range(chosen):
+        other = at + below(state, size - at)
+        items[at], items[other] = items[other], items[at]
+    return chosen

@@ -1,0 +1,243 @@
+"""Phrase samples: a piece, another one of its phrase, and pieces outside of it.
+
+Source: Zhang et al. 2022 (Findings of ACL, "Syntax-guided contrastive learning"), whose phrases
+are here the yields of dependency subtrees, as in both releases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from syntax.contrast.base import (
+    NOTHING,
+    Samples,
+    Way,
+    check_at_least,
+    check_way,
+    draw_samples,
+    example_seeds,
+)
+from syntax.contrast.draws import Index, IntArray, State, below, choose, happens
+from syntax.contrast.texts import Shape, is_below, measure, texts_of
+from syntax.errors import SpecError
+
+
+@dataclass(frozen=True, slots=True)
+class PhraseSampler:
+    """Draws phrase samples; pieces and positions are those that belong to words.
+
+    ``synclm``: each piece with dependents is taken with a probability. It is the anchor, the
+    positive is a random piece of its span within ``positive_window``, the negatives are random
+    pieces outside of the span within ``negative_window``, but for its parent. A second sample has
+    anchor and positive exchanged, and its negatives lie beyond the new anchor on the side away
+    from the old one.
+
+    ``lr_sib``: of each subtree of ``min_size`` pieces and at most ``max_height`` edges, in random
+    order, the anchor and the positive are two random pieces, the negatives random pieces outside
+    of it.
+
+    A sample without a negative is none. Segments are sampled one by one; truncated ones as they
+    are in the batch.
+
+    Attributes:
+        way: Whose way.
+        negatives: Negatives of a sample, at most (K).
+        max_samples: Samples of an example, at most.
+        probability: `synclm`: of each candidate.
+        positive_window: `synclm`: largest distance of the positive from the anchor.
+        negative_window: `synclm`: largest distance of negatives from the anchor.
+        min_size: `lr_sib`: fewest pieces of a phrase.
+        max_height: `lr_sib`: edges of its subtree, at most (1 is lr-sib's height 2, whose leaves
+            have height 1).
+
+    Raises:
+        SpecError: An unknown way, or numbers out of range.
+    """
+
+    way: Way = "synclm"
+    negatives: int = 10
+    max_samples: int = 64
+    probability: float = 0.15
+    positive_window: int = 3
+    negative_window: int = 10
+    min_size: int = 2
+    max_height: int = 1
+
+    def __post_init__(self) -> None:
+        check_way(self.way)
+        check_at_least(1, negatives=self.negatives, max_samples=self.max_samples)
+        check_at_least(1, positive_window=self.positive_window)
+        check_at_least(1, negative_window=self.negative_window, max_height=self.max_height)
+        check_at_least(2, min_size=self.min_size)
+        if not 0 < self.probability <= 1:
+            raise SpecError(f"probability is {self.probability}; it lies above 0 and up to 1")
+
+    def sample(
+        self, batch: Mapping[str, NDArray[Any]], keys: Sequence[str], seed: int, epoch: int
+    ) -> Samples:
+        """Samples of a batch; see `syntax.contrast.Sampler`.
+
+        Returns:
+            S samples, of each example one after the other; columns of the batch, int32:
+
+            * ``phrase_offsets``: int64 (B + 1,), first sample of each example, and the end
+            * ``phrase_head``: (S,), the piece whose subtree the phrase is
+            * ``phrase_anchor``, ``phrase_positive``: (S,)
+            * ``phrase_negatives``: (S, K), -1 after the last one
+
+        Raises:
+            InputError: The batch lacks an array, or there are more or fewer keys than examples.
+        """
+        count = len(keys) * self.max_samples
+        rows = _Rows(
+            np.empty(count, np.int32),
+            np.empty(count, np.int32),
+            np.empty(count, np.int32),
+            np.full((count, self.negatives), NOTHING, np.int32),
+        )
+        seeds = example_seeds(keys, seed, epoch, f"phrases of {self.way}")
+        draw = self._draw_synclm if self.way == "synclm" else self._draw_lr_sib
+        offsets = draw_samples(texts_of(batch), seeds, self.max_samples, rows, draw)
+        filled = {f"phrase_{name}": array[: offsets[-1]] for name, array in rows._asdict().items()}
+        return {"phrase_offsets": offsets, **filled}
+
+    def _draw_synclm(
+        self, state: State, column: IntArray, parent: IntArray, row: int, end: int, rows: _Rows
+    ) -> int:
+        windows = (self.positive_window, self.negative_window)
+        return int(_synclm(state, column, parent, row, end, rows, self.probability, *windows))
+
+    def _draw_lr_sib(
+        self, state: State, column: IntArray, parent: IntArray, row: int, end: int, rows: _Rows
+    ) -> int:
+        limits = (self.min_size, self.max_height)
+        return int(_lr_sib(state, column, parent, row, end, rows, *limits))
+
+
+class _Rows(NamedTuple):
+    """Samples, filled from the first on."""
+
+    head: IntArray
+    anchor: IntArray
+    positive: IntArray
+    negatives: IntArray
+
+
+@njit(cache=True, nogil=True)
+def _synclm(
+    state: State,
+    column: IntArray,
+    parent: IntArray,
+    row: int,
+    end: int,
+    rows: _Rows,
+    probability: float,
+    positive_window: int,
+    negative_window: int,
+) -> int:
+    shape = measure(parent)
+    count = len(parent)
+    heads = np.arange(count).astype(np.int32)
+    choose(state, heads, count, count)
+    pool = np.empty(count, np.int32)
+    for head in heads:
+        if shape.size[head] < 2 or not happens(state, probability):
+            continue
+        size = 0
+        for other in range(shape.first[head], shape.last[head] + 1):
+            if other != head and abs(other - head) <= positive_window:
+                pool[size] = other
+                size += 1
+        if size == 0:  # the span has gaps, and its pieces are far
+            continue
+        positive = pool[below(state, size)]
+        for turn in range(2):
+            if row == end:
+                return row
+            anchor = head if turn == 0 else positive
+            side = 0 if turn == 0 else positive - head
+            size = _outside(shape, parent, head, anchor, side, negative_window, pool)
+            pair = (head, anchor, head + positive - anchor)
+            row = _write(state, column, rows, row, pair, pool, size)
+    return row
+
+
+@njit(cache=True, nogil=True)
+def _outside(
+    shape: Shape,
+    parent: IntArray,
+    head: Index,
+    anchor: Index,
+    side: Index,
+    window: int,
+    pool: IntArray,
+) -> int:
+    """Collect the pieces near the anchor that lie outside of the head's span, on one side."""
+    size = 0
+    for other in range(max(anchor - window, 0), min(anchor + window + 1, len(parent))):
+        inside = shape.first[head] <= other <= shape.last[head]
+        if not inside and other != parent[head] and (other - anchor) * side >= 0:
+            pool[size] = other
+            size += 1
+    return size
+
+
+@njit(cache=True, nogil=True)
+def _lr_sib(
+    state: State,
+    column: IntArray,
+    parent: IntArray,
+    row: int,
+    end: int,
+    rows: _Rows,
+    min_size: int,
+    max_height: int,
+) -> int:
+    shape = measure(parent)
+    count = len(parent)
+    tops = np.arange(count).astype(np.int32)
+    choose(state, tops, count, count)
+    inside, outside = np.empty(count, np.int32), np.empty(count, np.int32)
+    for top in tops:
+        if row == end:
+            return row
+        if shape.size[top] < min_size or shape.height[top] > max_height:
+            continue
+        size = 0
+        for other in range(count):
+            if is_below(parent, other, top):
+                inside[size] = other
+                size += 1
+            else:
+                outside[other - size] = other
+        choose(state, inside, size, 2)
+        pair = (top, inside[0], inside[1])
+        row = _write(state, column, rows, row, pair, outside, count - size)
+    return row
+
+
+@njit(cache=True, nogil=True)
+def _write(
+    state: State,
+    column: IntArray,
+    rows: _Rows,
+    row: int,
+    pair: tuple[Index, Index, Index],
+    pool: IntArray,
+    size: int,
+) -> int:
+    """Write a sample (head, anchor, positive) with negatives from the pool; the next row."""
+    if size == 0:
+        return row
+    chosen = choose(state, pool, size, rows.negatives.shape[1])
+    rows.head[row] = column[pair[0]]
+    rows.anchor[row], rows.positive[row] = column[pair[1]], column[pair[2]]
+    for at in range(chosen):
+        rows.negatives[row, at] = column[pool[at]]
+    return row + 1

@@ -1,0 +1,154 @@
+"""The trees that samples are drawn from: one per segment of every example of a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from syntax.contrast.draws import Index, IntArray
+from syntax.errors import InputError
+from syntax.matrices.offsets import Offsets, offsets_of
+
+
+class Texts(NamedTuple):
+    """T segments of B examples, the pieces that belong to words laid end to end (N in all).
+
+    Special tokens, padding and pieces without a word are left out, so that neighbours are
+    neighbours in the text.
+
+    Attributes:
+        column: Where each piece stands in its row of the batch. *Shape:* (N,), int32.
+        parent: Its parent, counted within its segment; -1 at roots. *Shape:* (N,), int32.
+        offsets: First piece of each segment, and the end. *Shape:* (T + 1,), int64.
+        example_offsets: First segment of each example, and the end. *Shape:* (B + 1,), int64.
+    """
+
+    column: IntArray
+    parent: IntArray
+    offsets: Offsets
+    example_offsets: Offsets
+
+
+def texts_of(batch: Mapping[str, NDArray[Any]]) -> Texts:
+    """The segments of a batch.
+
+    Args:
+        batch: At least ``parents``, ``word_ids`` and ``segment_ids`` as `assemble_batch` gives
+            them. *Shape:* (B, L) each.
+
+    Raises:
+        InputError: An array is missing, or they differ in shape.
+    """
+    parents, words, segments = (_column(batch, name) for name in _NEEDED)
+    if not parents.shape == words.shape == segments.shape:
+        raise InputError(
+            f"parents, word_ids and segment_ids have shapes {parents.shape}, {words.shape} and "
+            f"{segments.shape}; they must be equal"
+        )
+    row, column = np.nonzero(words >= 0)
+    number = segments[row, column]
+    starts = np.flatnonzero(np.diff(row, prepend=-1) | np.diff(number, prepend=-1))
+    place = np.full((len(parents), parents.shape[1] + 1), -1, np.int64)
+    place[row, column] = np.arange(len(row))
+    # A parent of -1 finds the last column, where nobody stands.
+    above = place[row, parents[row, column]]
+    first = np.repeat(starts, np.diff(starts, append=len(row)))
+    return Texts(
+        column.astype(np.int32),
+        np.where(above >= first, above - first, -1).astype(np.int32),
+        np.append(starts, len(row)).astype(np.int64),
+        offsets_of(np.bincount(row[starts], minlength=len(parents))),
+    )
+
+
+_NEEDED = ("parents", "word_ids", "segment_ids")
+
+
+def _column(batch: Mapping[str, NDArray[Any]], name: str) -> NDArray[Any]:
+    if name not in batch:
+        raise InputError(f"the batch has no {name}; samples need {', '.join(_NEEDED)}")
+    return batch[name]
+
+
+class Shape(NamedTuple):
+    """The subtree of each of n pieces. *Shape:* (n,) each, int32.
+
+    Attributes:
+        size: Pieces, itself included.
+        height: Edges down to the deepest.
+        first, last: Its span.
+    """
+
+    size: IntArray
+    height: IntArray
+    first: IntArray
+    last: IntArray
+
+
+@njit(cache=True, nogil=True)
+def measure(parent: IntArray) -> Shape:
+    """The subtrees of one tree or forest."""
+    count = len(parent)
+    place = np.arange(count).astype(np.int32)
+    shape = Shape(np.zeros(count, np.int32), np.zeros(count, np.int32), place, place.copy())
+    for node in range(count):
+        at, edges = node, 0
+        while at >= 0:
+            shape.size[at] += 1
+            shape.height[at] = max(shape.height[at], edges)
+            shape.first[at] = min(shape.first[at], node)
+            shape.last[at] = max(shape.last[at], node)
+            at, edges = parent[at], edges + 1
+    return shape
+
+
+@njit(cache=True, nogil=True)
+def is_below(parent: IntArray, node: Index, top: Index) -> bool:
+    """Whether a node is another one or hangs below it."""
+    while node >= 0 and node != top:
+        node = parent[node]
+    return node == top
+
+
+class Tour(NamedTuple):
+    """The nodes of a forest so that every subtree is a run of them. *Shape:* (n,) each, int32.
+
+    Attributes:
+        nodes: Parents before children.
+        enter, leave: First place of each node's subtree in ``nodes``, and the end.
+    """
+
+    nodes: IntArray
+    enter: IntArray
+    leave: IntArray
+
+
+@njit(cache=True, nogil=True)
+def tour_of(parent: IntArray, shape: Shape) -> Tour:
+    """The nodes of a forest, larger subtrees first and equal ones in order of the text."""
+    count = len(parent)
+    enter, free = np.empty(count, np.int32), np.empty(count, np.int32)
+    start = 0
+    # A parent's subtree is larger than its children's, so its place is known before theirs.
+    for node in np.argsort(-shape.size, kind="mergesort"):
+        above = parent[node]
+        if above < 0:
+            enter[node] = start
+            start += shape.size[node]
+        else:
+            enter[node] = free[above]
+            free[above] += shape.size[node]
+        free[node] = enter[node] + 1
+    nodes = np.empty(count, np.int32)
+    nodes[enter] = np.arange(count).astype(np.int32)
+    return Tour(nodes, enter, enter + shape.size)
+
+
+@njit(cache=True, nogil=True)
+def holds(tour: Tour, top: Index, node: Index) -> bool:
+    """Whether a node lies in the subtree of another."""
+    return bool(tour.enter[top] <= tour.enter[node] < tour.leave[top])

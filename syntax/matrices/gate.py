@@ -1,0 +1,127 @@
+"""GATE: distances pruned around an entity pair, and attention divided by them.
+
+Sources: Ahmad et al. 2021 (AAAI), whose attention divides by the distance; pruning as in its code,
+after Zhang et al. 2018 (EMNLP).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from syntax.errors import SpecError
+from syntax.matrices import relations
+from syntax.matrices.nodes import Nodes
+from syntax.matrices.tree import matrices_of_one, one_forest
+from syntax.variant import Variant, is_released
+
+
+def pruned_distance(
+    parents: ArrayLike,
+    *,
+    source: ArrayLike | None = None,
+    marks: ArrayLike | None = None,
+    keep: int = 1,
+) -> NDArray[Any]:
+    """Distances in the tree that is left around the marked nodes.
+
+    Left are the paths from every marked node up to their lowest common ancestor, and what hangs
+    from those paths by at most ``keep`` edges; nothing above that ancestor. Where the marked nodes
+    are of several trees, each tree is pruned around its own; where nothing is marked, nothing is
+    pruned.
+
+    Args:
+        parents: As in `syntax.matrices.tree_matrices`. *Shape:* (L,).
+        source: Likewise. *Shape:* (L,).
+        marks: Non-zero for the words of the two entities. *Shape:* (L,).
+        keep: Edges off the paths, GATE's ``prune_k``; negative for the whole tree.
+
+    Returns:
+        The dtype's maximum where no path is left; 0 from oneself, cut off or not. *Shape:* (L, L), the
+        dtype of `tree_distance`.
+
+    Raises:
+        HeadOutOfRangeError, CycleError, InputError: As `syntax.matrices.tree_matrices`; marks of
+            another length.
+
+    >>> pruned_distance([1, -1, 1, 2], marks=[0, 0, 1, 1], keep=0)
+    array([[  0, 255, 255, 255],
+           [255,   0, 255, 255],
+           [255, 255,   0,   1],
+           [255, 255,   1,   0]], dtype=uint8)
+    """
+    forest = one_forest(parents, source)
+    distance = matrices_of_one(forest, ("distance",))["distance"]
+    nodes = Nodes.from_forest(forest)
+    pruned = _pruned(nodes, marks, keep)
+    unreachable = np.iinfo(distance.dtype).max
+    distance[pruned] = unreachable
+    distance[:, pruned] = unreachable
+    np.fill_diagonal(distance, 0)
+    return nodes.shown_pairs(distance)
+
+
+def gate_weights(
+    parents: ArrayLike,
+    *,
+    source: ArrayLike | None = None,
+    marks: ArrayLike | None = None,
+    keep: int = -1,
+    threshold: int = 2,
+    variant: Variant = "as_published",
+) -> NDArray[np.float32]:
+    """`distance_weights` of `pruned_distance`, by default of the whole tree.
+
+    Returns:
+        *Shape:* (L, L), float32.
+    """
+    distance = pruned_distance(parents, source=source, marks=marks, keep=keep)
+    return distance_weights(distance, threshold, variant)
+
+
+def distance_weights(
+    distance: NDArray[Any], threshold: int, variant: Variant = "as_published"
+) -> NDArray[np.float32]:
+    """What GATE's attention probabilities are multiplied by, before they are normalised again.
+
+    ``1 / distance`` up to the threshold, else 0: not to be attended to. The paper divides by 0 on
+    the diagonal; 1 is what it means there. As released the diagonal is 0, so that no word attends
+    to itself.
+
+    Args:
+        distance: Distances of one or more sequences; nodes at distance 0 from each other, the
+            pieces of one word under ``broadcast``, are as the diagonal. *Shape:* (..., L, L).
+        threshold: The largest distance that is attended to (delta), below the dtype's maximum.
+        variant: Which diagonal.
+
+    Returns:
+        *Shape:* (..., L, L), float32.
+
+    Raises:
+        SpecError: An unknown variant, or a threshold below 1 or not below the dtype's maximum.
+
+    >>> distance_weights(np.array([[0, 2, 3], [2, 0, 255], [3, 255, 0]], np.uint8), 2).tolist()
+    [[1.0, 0.5, 0.0], [0.5, 1.0, 0.0], [0.0, 0.0, 1.0]]
+    """
+    most = np.iinfo(distance.dtype).max
+    if not 0 < threshold < most:
+        raise SpecError(f"threshold is {threshold}; it must lie between 1 and {most - 1}")
+    weights = np.zeros(threshold + 2, np.float32)
+    weights[1:-1] = np.float32(1) / np.arange(1, threshold + 1, dtype=np.float32)
+    weights[0] = 0 if is_released(variant) else 1
+    taken: NDArray[np.float32] = weights[np.minimum(distance, threshold + 1)]
+    return taken
+
+
+def _pruned(nodes: Nodes, marks: ArrayLike | None, keep: int) -> NDArray[np.bool_]:
+    """Which nodes are cut off. *Shape:* (L,)."""
+    marked = np.zeros(len(nodes), np.bool_)
+    # A span marks all pieces of its words; those that show another stand for that one.
+    marked[nodes.source[nodes.column("marks", marks, np.bool_)]] = True
+    if keep < 0 or not marked.any():
+        return np.zeros(len(nodes), np.bool_)
+    edges = np.empty(len(nodes), np.int32)
+    relations.off_path(nodes.parents, nodes.order, nodes.depth, nodes.root, marked, edges)
+    return nodes.shown(edges > keep)

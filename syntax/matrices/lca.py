@@ -1,0 +1,126 @@
+"""Lowest common ancestors (LCA): of all pairs, of some pairs, of a set of nodes."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from syntax.errors import InputError
+from syntax.matrices import relations
+from syntax.matrices.heads import as_heads
+from syntax.matrices.nodes import Nodes
+
+IntArray = NDArray[np.int32]
+
+
+def lowest_common_ancestor(
+    parents: ArrayLike, *, source: ArrayLike | None = None, column: ArrayLike | None = None
+) -> IntArray:
+    """The lowest node that each two nodes descend from (a node descends from itself).
+
+    Args:
+        parents: As in `syntax.matrices.tree_matrices`. *Shape:* (L,).
+        source: Likewise. *Shape:* (L,).
+        column: Number to give for each node, -1 for deleted ones: those are replaced by their
+            nearest kept ancestor. Default: its position. *Shape:* (L,).
+
+    Returns:
+        -1 for nodes of different trees. *Shape:* (L, L), int32.
+
+    Raises:
+        HeadOutOfRangeError, CycleError, InputError: As `syntax.matrices.tree_matrices`.
+
+    >>> lowest_common_ancestor([1, -1, 1, 2])
+    array([[0, 1, 1, 1],
+           [1, 1, 1, 1],
+           [1, 1, 2, 2],
+           [1, 1, 2, 3]], dtype=int32)
+    """
+    nodes = Nodes.of(parents, source)
+    common = nodes.shown_pairs(_common(nodes))
+    if column is None:
+        return common
+    shown = np.append(nodes.kept_columns(column), np.int32(relations.NOTHING))
+    return shown[common]
+
+
+def lca_depth(parents: ArrayLike, *, source: ArrayLike | None = None) -> IntArray:
+    """Depth of the lowest common ancestor; -1 for nodes of different trees.
+
+    Args and raises as `lowest_common_ancestor`. Unlike a position it means the same whatever
+    truncation deletes.
+
+    Returns:
+        *Shape:* (L, L), int32.
+    """
+    nodes = Nodes.of(parents, source)
+    depth = np.append(nodes.depth, np.int32(relations.NOTHING))
+    return depth[nodes.shown_pairs(_common(nodes))]
+
+
+def common_ancestors(parents: ArrayLike, left: ArrayLike, right: ArrayLike) -> IntArray:
+    """The lowest common ancestor of each of P pairs, by climbing: O(P x depth).
+
+    Args:
+        parents: As in `syntax.matrices.tree_matrices`. *Shape:* (L,).
+        left: Nodes. *Shape:* (P,).
+        right: Nodes. *Shape:* (P,).
+
+    Returns:
+        -1 for nodes of different trees. *Shape:* (P,), int32.
+
+    Raises:
+        HeadOutOfRangeError, CycleError: As `lowest_common_ancestor`.
+        InputError: Nodes outside of the tree, or more on one side than on the other.
+
+    >>> common_ancestors([1, -1, 1, 2], [0, 2], [3, 3]).tolist()
+    [1, 2]
+    """
+    nodes = Nodes.of(parents)
+    one, other = (_members(side, len(nodes)) for side in (left, right))
+    if len(one) != len(other):
+        raise InputError(f"{len(one)} left nodes came with {len(other)} right ones; give pairs")
+    common = np.empty(len(one), np.int32)
+    relations.climb_pairs(nodes.parents, nodes.depth, one, other, common)
+    return common
+
+
+def common_ancestor(parents: ArrayLike, members: ArrayLike) -> int:
+    """The lowest node that all members descend from: of two spans, give the words of both.
+
+    Args:
+        parents: As in `syntax.matrices.tree_matrices`. *Shape:* (L,).
+        members: Nodes, at least one.
+
+    Returns:
+        -1 if they are of different trees.
+
+    Raises:
+        HeadOutOfRangeError, CycleError: As `lowest_common_ancestor`.
+        InputError: No member, or one outside of the tree.
+
+    >>> common_ancestor([1, -1, 1, 2], [2, 3])
+    2
+    """
+    nodes = Nodes.of(parents)
+    first, *others = _members(members, len(nodes)).tolist() or [None]
+    if first is None:
+        raise InputError("no node came; the common ancestor of nothing is nothing")
+    common = int(first)
+    for other in others:
+        common = relations.climb(nodes.parents, nodes.depth, common, other) if common >= 0 else -1
+    return int(common)
+
+
+def _common(nodes: Nodes) -> IntArray:
+    common = np.full((len(nodes), len(nodes)), relations.NOTHING, np.int32)
+    relations.fill_common(nodes.parents, nodes.order, common)
+    return common
+
+
+def _members(values: ArrayLike, size: int) -> IntArray:
+    members = as_heads(values)
+    outside = (members < 0) | (members >= size)
+    if outside.any():
+        raise InputError(f"node {members[outside][0]} came; the tree has nodes 0 to {size - 1}")
+    return members

@@ -1,0 +1,147 @@
+"""The compiled passes of the relations beyond distance, depth and ancestor.
+
+``parents``, ``order`` and ``depth`` are those of `syntax.matrices.nodes.Nodes`, of L nodes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+IntArray = NDArray[np.int32]
+
+NOTHING = -1
+"""No common ancestor."""
+
+FAR = np.int32(2**31 - 1)
+"""Edges from a node that is not below any path."""
+
+
+@njit(cache=True, nogil=True)
+def fill_common(parents: IntArray, order: IntArray, common: IntArray) -> None:
+    """Write the lowest common ancestor of every two nodes.
+
+    No node that comes before ``node`` is below it, so they meet where they meet its parent.
+
+    Args:
+        parents: The nodes' parents.
+        order: The nodes, parents first.
+        common: Filled with `NOTHING`; written. *Shape:* (L, L).
+    """
+    for index in range(len(order)):
+        node = order[index]
+        above = parents[node]
+        common[node, node] = node
+        if above < 0:
+            continue
+        for earlier in range(index):
+            other = order[earlier]
+            meeting = common[above, other]
+            common[node, other] = meeting
+            common[other, node] = meeting
+
+
+@njit(cache=True, nogil=True)
+def climb(parents: IntArray, depth: IntArray, left: int, right: int) -> int:
+    """The lowest common ancestor of two nodes, or `NOTHING`."""
+    while left != right:
+        if depth[left] >= depth[right]:
+            left = parents[left]
+        else:
+            right = parents[right]
+        if left < 0 or right < 0:
+            return NOTHING
+    return left
+
+
+@njit(cache=True, nogil=True)
+def climb_pairs(
+    parents: IntArray, depth: IntArray, left: IntArray, right: IntArray, common: IntArray
+) -> None:
+    """Write the lowest common ancestor of each of P pairs. *Shape:* (P,)."""
+    for pair in range(len(left)):
+        common[pair] = climb(parents, depth, left[pair], right[pair])
+
+
+@njit(cache=True, nogil=True)
+def off_path(
+    parents: IntArray,
+    order: IntArray,
+    depth: IntArray,
+    root: IntArray,
+    marked: NDArray[np.bool_],
+    edges: IntArray,
+) -> None:
+    """Write how many edges each node is below the paths between the marked nodes of its tree.
+
+    The paths are those from every marked node up to the lowest common ancestor of all of them;
+    their own nodes have 0, and nodes that are below none of them `FAR`.
+
+    Args:
+        parents: The nodes' parents.
+        order: The nodes, parents first.
+        depth: Their depths.
+        root: Their roots.
+        marked: *Shape:* (L,).
+        edges: Written. *Shape:* (L,).
+    """
+    top = np.full(len(order), NOTHING, np.int32)  # by root
+    for node in range(len(order)):
+        if marked[node]:
+            so_far = top[root[node]]
+            top[root[node]] = node if so_far < 0 else climb(parents, depth, so_far, node)
+    edges[:] = FAR
+    for node in range(len(order)):
+        if marked[node]:
+            at = node
+            while edges[at] != 0:
+                edges[at] = 0
+                if at == top[root[node]]:
+                    break
+                at = parents[at]
+    for index in range(len(order)):
+        node = order[index]
+        above = parents[node]
+        if above >= 0 and edges[node] != 0 and edges[above] != FAR:
+            edges[node] = edges[above] + 1
+
+
+@njit(cache=True, nogil=True)
+def fold_subtrees(
+    parents: IntArray,
+    order: IntArray,
+    reach: IntArray,
+    size: IntArray,
+    first: IntArray,
+    last: IntArray,
+) -> None:
+    """Fold every node's values into its ancestors'.
+
+    Args:
+        parents: The nodes' parents.
+        order: The nodes, parents first.
+        reach: Each node's shown depth; becomes the largest of its subtree. *Shape:* (L,).
+        size: Each node's count; becomes that of its subtree. *Shape:* (L,).
+        first: Each node's place; becomes the smallest of its subtree. Negative places count for
+            nothing. *Shape:* (L,).
+        last: Likewise the largest. *Shape:* (L,).
+    """
+    for index in range(len(order) - 1, -1, -1):
+        node = order[index]
+        above = parents[node]
+        if above < 0:
+            continue
+        reach[above] = max(reach[above], reach[node])
+        size[above] += size[node]
+        last[above] = max(last[above], last[node])
+        if first[node] >= 0 and (first[above] < 0 or first[node] < first[above]):
+            first[above] = first[node]
+
+
+@njit(cache=True, nogil=True)
+def fill_spans(first: IntArray, last: IntArray, spans: NDArray[np.bool_]) -> None:
+    """Write true from ``first`` to ``last`` of every column that has any. *Shape:* (L, L)."""
+    for column in range(len(first)):
+        for row in range(first[column], last[column] + 1):
+            spans[row, column] = True

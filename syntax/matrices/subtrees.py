@@ -1,0 +1,123 @@
+"""Subtrees: height, size, and the span from the first to the last node (the yield)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from syntax.matrices import relations
+from syntax.matrices.nodes import Nodes
+
+IntArray = NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True)
+class Subtrees:
+    """The subtree below and of each of L nodes. *Shape:* (L,) each.
+
+    Attributes:
+        height: Edges down to its deepest node, 0 at leaves, int32.
+        size: Nodes, itself included, int32.
+        first, last: Its first and last node in the order of the text, int32; after truncation
+            those that are kept, -1 where none is.
+        is_projective: Whether it is all that lies between them, bool.
+    """
+
+    height: IntArray
+    size: IntArray
+    first: IntArray
+    last: IntArray
+    is_projective: NDArray[np.bool_]
+
+
+def subtrees(
+    parents: ArrayLike, *, source: ArrayLike | None = None, column: ArrayLike | None = None
+) -> Subtrees:
+    """The subtree of every node.
+
+    Args:
+        parents: As in `syntax.matrices.tree_matrices`. *Shape:* (L,).
+        source: Likewise. A node that shows its parent counts in sizes, but not as an edge of a
+            height. *Shape:* (L,).
+        column: Place to give for each node, ascending, -1 for deleted ones. Default: its position.
+            Heights, sizes and projectivity stay those of the whole subtree. *Shape:* (L,).
+
+    Raises:
+        HeadOutOfRangeError, CycleError, InputError: As `syntax.matrices.tree_matrices`.
+
+    >>> found = subtrees([1, -1, 1, 2])     # she <- saw -> dogs -> barking
+    >>> found.height.tolist(), found.size.tolist()
+    ([0, 2, 1, 0], [1, 4, 2, 1])
+    >>> found.first.tolist(), found.last.tolist()
+    ([0, 0, 2, 3], [0, 3, 3, 3])
+    """
+    return subtrees_of(Nodes.of(parents, source), column)
+
+
+def subtrees_of(nodes: Nodes, column: ArrayLike | None = None) -> Subtrees:
+    """`subtrees` of checked nodes."""
+    reach = nodes.shown(nodes.depth)
+    size = np.ones(len(nodes), np.int32)
+    place = np.arange(len(nodes), dtype=np.int32)
+    first, last = place.copy(), place.copy()
+    relations.fold_subtrees(nodes.parents, nodes.order, reach, size, first, last)
+    whole = last - first + 1 == size
+    if column is not None:
+        first = nodes.column("column", column, np.int32).copy()
+        last = first.copy()
+        relations.fold_subtrees(nodes.parents, nodes.order, reach, size.copy(), first, last)
+    columns = (reach - nodes.depth, size, first, last, whole)
+    return Subtrees(*(nodes.shown(values) for values in columns))
+
+
+def subtree_height(parents: ArrayLike, *, source: ArrayLike | None = None) -> IntArray:
+    """Edges from each node down to the deepest node below it; 0 at leaves. See `subtrees`.
+
+    Returns:
+        *Shape:* (L,), int32.
+    """
+    return subtrees(parents, source=source).height
+
+
+def subtree_size(parents: ArrayLike, *, source: ArrayLike | None = None) -> IntArray:
+    """Nodes below each node, itself included. See `subtrees`.
+
+    Returns:
+        *Shape:* (L,), int32.
+    """
+    return subtrees(parents, source=source).size
+
+
+def subtree_first(
+    parents: ArrayLike, *, source: ArrayLike | None = None, column: ArrayLike | None = None
+) -> IntArray:
+    """Where the yield of each node begins. See `subtrees`.
+
+    Returns:
+        *Shape:* (L,), int32.
+    """
+    return subtrees(parents, source=source, column=column).first
+
+
+def subtree_last(
+    parents: ArrayLike, *, source: ArrayLike | None = None, column: ArrayLike | None = None
+) -> IntArray:
+    """The last place of the yield of each node. See `subtrees`.
+
+    Returns:
+        *Shape:* (L,), int32.
+    """
+    return subtrees(parents, source=source, column=column).last
+
+
+def subtree_is_projective(
+    parents: ArrayLike, *, source: ArrayLike | None = None
+) -> NDArray[np.bool_]:
+    """Whether the yield of each node is a span without gaps. See `subtrees`.
+
+    Returns:
+        *Shape:* (L,), bool.
+    """
+    return subtrees(parents, source=source).is_projective

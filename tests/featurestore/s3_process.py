@@ -1,0 +1,39 @@
+"""An object store on loopback: moto's S3, one request at a time; prints its port, then serves.
+
+S3 decides about a conditional put in one step. Moto looks first and writes afterwards, so two
+threads of its server might both win; the lock closes the gap.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+from werkzeug.serving import make_server
+
+Environment = dict[str, Any]
+
+
+class InTurn:
+    """A WSGI application whose requests are served one after the other."""
+
+    def __init__(self, app: Callable[..., Iterable[bytes]]) -> None:
+        self._app = app
+        self._lock = threading.Lock()
+
+    def __call__(self, environ: Environment, start_response: Callable[..., Any]) -> list[bytes]:
+        with self._lock:
+            return list(self._app(environ, start_response))
+
+
+def main() -> None:
+    app = InTurn(DomainDispatcherApplication(create_backend_app))
+    server = make_server("127.0.0.1", 0, app, threaded=True)
+    print(server.port, flush=True)  # noqa: T201
+    server.serve_forever()
+
+
+if __name__ == "__main__":
+    main()

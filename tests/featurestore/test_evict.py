@@ -1,0 +1,149 @@
+"""The parse cache within a bound: the oldest go, what examples need stays."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from featurestore import open_store
+from featurestore.commands import register
+from featurestore.evict import evict_parses
+from featurestore.inspect import inspect_store
+from featurestore.vacuum import vacuum_store
+from featurestore.validate import validate_store
+from syntax.errors import SpecError
+
+from .writer_process import HANDLE, example_of, record_of
+
+
+def fill(store, groups: int = 6, size: int = 200) -> list[list]:
+    """Groups of parses, one file each, the oldest first."""
+    made = [[record_of("old", group, row) for row in range(size)] for group in range(groups)]
+    for group in made:
+        store.parses.append(group)
+        time.sleep(0.002)  # files tell their age in milliseconds
+    return made
+
+
+def size_of(store) -> int:
+    (parses,) = (table for table in inspect_store(store) if table.table == "parses")
+    return parses.size
+
+
+def held(uri, records) -> list[str]:
+    """Those of the records that a store has, to who opens it now."""
+    with open_store(uri) as store:
+        return list(store.parses.get_many([record.key for record in records]))
+
+
+def keys_of(records) -> list[str]:
+    return [record.key for record in records]
+
+
+def test_the_oldest_go_until_the_bound_holds(store) -> None:
+    groups = fill(store)
+    before = size_of(store)
+    bound = int(0.6 * before)
+    report = evict_parses(store, bound)
+    assert (report.bytes_before, report.bytes_after) == (before, size_of(store))
+    assert report.bytes_after <= bound
+    assert (report.rows_before, report.needed) == (1200, 0)
+    everything = [record for group in groups for record in group]
+    left = held(store.uri, everything)
+    assert left == keys_of(everything)[report.evicted :]
+    assert 400 < report.evicted < 700
+
+
+def test_what_examples_need_stays(store) -> None:
+    groups = fill(store)
+    needed, pinned = groups[0][:50], groups[1][:50]
+    store.features.append(HANDLE, [example_of(record, n) for n, record in enumerate(pinned)])
+    store.dataset("written").pin("paper")
+    # The newest version has other examples than the pinned one.
+    store.features.append(HANDLE, [example_of(record, 100 + n) for n, record in enumerate(needed)])
+    store.features.tables()[0][1].delete("example_key", keys_of(pinned))
+    assert len(store.dataset("written")) == 50
+    report = evict_parses(store, 0)
+    assert (report.needed, report.evicted) == (100, 1100)
+    everything = [record for group in groups for record in group]
+    assert sorted(held(store.uri, everything)) == sorted(keys_of(needed + pinned))
+    assert report.bytes_after > 0
+    store.pins.remove("paper")
+    assert evict_parses(store, 0).evicted == 50
+    assert sorted(held(store.uri, everything)) == sorted(keys_of(needed))
+    assert validate_store(store).problem_count == 0
+
+
+def test_within_the_bound_nothing_happens(store) -> None:
+    assert evict_parses(store, 0).evicted == 0
+    fill(store, groups=2)
+    version = store.parses.table.snapshot().version
+    assert evict_parses(store, size_of(store)).evicted == 0
+    assert store.parses.table.snapshot().version == version
+
+
+def test_a_dry_run_says_what_would_go(store) -> None:
+    groups = fill(store)
+    bound = size_of(store) // 2
+    planned = evict_parses(store, bound, dry_run=True)
+    assert held(store.uri, groups[0]) == keys_of(groups[0])
+    assert planned.bytes_after <= bound
+    done = evict_parses(store, bound)
+    assert done.evicted >= planned.evicted > 0
+
+
+def test_repeated_rows_go_together(store) -> None:
+    (group,) = fill(store, groups=1)
+    store.parses.append(group)
+    report = evict_parses(store, 0)
+    assert (report.rows_before, report.evicted) == (400, 200)
+    assert held(store.uri, group) == []
+
+
+def test_readers_and_writers_are_undisturbed(store, writers) -> None:
+    groups = fill(store)
+    everything = [record for group in groups for record in group]
+    with open_store(store.uri, cache_items=0) as reader:
+        assert len(reader.parses.get_many(keys_of(everything))) == 1200
+        writer = writers.start("append", store.uri, "w", 5, 20)
+        bound = size_of(store) // 2
+        evict_parses(store, bound)
+        acknowledged = writer.finish()
+        # What went out of use can be read until it is vacuumed.
+        assert len(reader.parses.get_many(keys_of(everything))) == 1200
+        vacuum_store(store, older_than_hours=0)
+        reader.parses._reader.close()  # or it would read on in files that it has open
+        left = held(store.uri, everything)
+        assert list(reader.parses.get_many(keys_of(everything))) == left
+        assert set(reader.parses.get_many(acknowledged)) == set(acknowledged)
+        assert not reader.parses.contains(keys_of(groups[0])).any()
+    assert len(acknowledged) == 100
+
+
+def test_negative_bounds_are_refused(store) -> None:
+    with pytest.raises(SpecError, match="must not be negative"):
+        evict_parses(store, -1)
+
+
+def test_on_the_command_line(store) -> None:
+    fill(store, groups=2)
+    app = typer.Typer()
+    register(app)
+
+    def run(*arguments: str) -> str:
+        result = CliRunner().invoke(app, ["store", "evict", *arguments, "--store", store.uri])
+        assert result.exit_code == (2 if "one of them" in result.output else 0), result.output
+        return result.output
+
+    assert "one of them" in run()
+    assert "one of them" in run("--max-gb", "1", "--max-bytes", "5")
+    (report,) = json.loads(run("--max-bytes", "0", "--dry-run", "--json"))
+    assert report["evicted"] == 400
+    (report,) = json.loads(run("--max-gb", "0.001", "--json"))
+    assert (report["max_bytes"], report["evicted"]) == (1_000_000, 0)
+    (report,) = json.loads(run("--max-bytes", "0", "--json"))
+    assert (report["evicted"], report["bytes_after"]) == (400, 0)

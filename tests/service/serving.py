@@ -1,0 +1,81 @@
+"""``parsebank serve`` as users run it: in a process of its own, on a free port."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import pytest
+
+from service.processes import python_environment
+
+
+@dataclass(frozen=True)
+class Served:
+    """A running service.
+
+    Attributes:
+        url: Where it listens.
+        process: The service itself.
+        log: What it wrote.
+    """
+
+    url: str
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    def client(self) -> httpx.Client:
+        return httpx.Client(base_url=self.url, timeout=60)
+
+
+def command(store: Path, *options: str) -> list[str]:
+    """The command line, on a free port."""
+    start = [sys.executable, "-c", "from clients.cli import main; main()", "serve"]
+    return [*start, "--port", "0", "--store", str(store), "--workers", "1", *options]
+
+
+@contextmanager
+def served(
+    folder: Path, *options: str, within: Sequence[str] = (), **settings: str
+) -> Iterator[Served]:
+    """Run a service whose store is ``folder / "store"``; end it with the block.
+
+    Args:
+        folder: Takes the store and the log.
+        *options: Of the command line.
+        within: A command that runs the service and replaces itself by it.
+        **settings: Further settings, by name.
+    """
+    log = folder / "log"
+    given = {f"PARSEBANK_{name.upper()}": value for name, value in settings.items()}
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [*within, *command(folder / "store", *options)],
+            stdout=output,
+            stderr=output,
+            env={**python_environment(), **given},
+        )
+    try:
+        yield Served(_announced(process, log), process, log)
+    finally:
+        process.terminate()
+        try:
+            process.wait(60)
+        finally:
+            process.kill()
+
+
+def _announced(process: subprocess.Popen[bytes], log: Path) -> str:
+    for _ in range(2_400):
+        if found := re.search(r"listening url=(\S+)", log.read_text()):
+            return found[1]
+        assert process.poll() is None, log.read_text()
+        time.sleep(0.05)
+    pytest.fail(log.read_text())

@@ -1,0 +1,320 @@
+"""The dataset ``adhoc``: what /parse and /features append, once, and what a crash may cost."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+from fastapi import FastAPI
+
+from featurestore import DatasetHandle, ExampleRow, FeatureDataset, FeatureStore, open_store
+from featurestore.validate import validate_store
+from service.pipeline.adhoc import MOST_SEGMENTS, AdhocDataset
+from service.tokenizers import LoadedTokenizer, load_tokenizer
+from syntax.errors import StoreError
+from syntax.examples import DatasetSpec
+from tests.service.adhoc_process import segment
+
+NAME = "parsebank-wordpiece-en"
+Serve = Callable[..., Any]
+SHARED = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> LoadedTokenizer:
+    return load_tokenizer(NAME)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[FeatureStore]:
+    with open_store(tmp_path / "store") as store:
+        yield store
+
+
+@pytest.fixture
+def adhoc(store: FeatureStore) -> Iterator[AdhocDataset]:
+    """Commits when it is told to."""
+    adhoc = AdhocDataset(store, commit_seconds=3600)
+    yield adhoc
+    adhoc.close()
+
+
+def held(store: FeatureStore, **part: str) -> FeatureDataset:
+    return store.dataset("adhoc", split="parse", **part)
+
+
+async def ask(client: httpx.AsyncClient, path: str = "/parse", **body: Any) -> dict[str, Any]:
+    response = await client.post(path, json=body)
+    assert response.status_code == 200, response.text
+    answer: dict[str, Any] = response.json()
+    return answer
+
+
+def rows(app: FastAPI) -> dict[tuple[str, ...], dict[str, Any]]:
+    """The rows that are committed by now, by their texts."""
+    app.state.services.adhoc.flush()
+    relation = app.state.services.store.sql(
+        """select dataset, split, lang, texts, parse_keys, example_id, count(*) over (
+            partition by dataset, texts) as copies from examples where dataset like 'adhoc%'"""
+    )
+    listed = [dict(zip(relation.columns, row, strict=True)) for row in relation.fetchall()]
+    return {tuple(row.pop("texts")): row for row in listed}
+
+
+@SHARED
+async def test_a_parse_with_a_tokenizer_is_a_row(client: httpx.AsyncClient, app: FastAPI) -> None:
+    texts = ["It works.", "", "I can't wait. It's over!", "It works."]
+    items = (await ask(client, texts=texts, tokenizer=NAME))["items"]
+    await ask(client, texts=texts, tokenizer=NAME)
+    for item in (items[0], items[2]):
+        place = {"dataset": "adhoc", "split": "parse", "lang": "en", "copies": 1}
+        keys = {"parse_keys": [item["key"]], "example_id": item["key"]}
+        assert rows(app)[(item["text"],)] == place | keys
+    store = app.state.services.store
+    assert validate_store(store).problem_count == 0
+    data = store.dataset("adhoc", tokenizer=NAME, split="parse", lang="en")
+    assert [parser["name"] for parser in data.parsers.values()] == ["udpipe/english-ewt"]
+    (batch,) = data.stream(batch_size=len(data), shuffle=False)
+    row = batch["example_id"].index(items[2]["key"])
+    inner = batch["segment_ids"][row] >= 0
+    pieces = items[2]["wordpieces"]
+    assert batch["input_ids"][row][inner].tolist() == pieces["input_ids"]
+    words = [None if word < 0 else word for word in batch["word_ids"][row][inner].tolist()]
+    assert words == pieces["word_ids"]
+
+
+@SHARED
+async def test_only_what_has_pieces_and_is_to_be_kept_is_a_row(
+    client: httpx.AsyncClient, app: FastAPI
+) -> None:
+    await ask(client, text="No tokenizer.")
+    await ask(client, text="Not kept.", tokenizer=NAME, store=False)
+    body = {"examples": [{"segments": [{"text": "Not kept."}]}], "store": False}
+    (example,) = (await ask(client, "/features", **body))["examples"]
+    assert (await client.get(f"/features/{example['key']}")).status_code == 404
+    (parsed,) = (await ask(client, text="Parsed, then only looked at."))["items"]
+    assert (await client.get(f"/features/{parsed['key']}")).status_code == 200
+    texts = {("No tokenizer.",), ("Not kept.",), ("Parsed, then only looked at.",)}
+    assert not texts & rows(app).keys()
+
+
+@SHARED
+async def test_a_text_that_was_parsed_before_is_a_row_too(
+    client: httpx.AsyncClient, app: FastAPI
+) -> None:
+    await ask(client, text="Parsed before.")
+    answer = await ask(client, text="Parsed before.", tokenizer=NAME)
+    assert answer["items"][0]["cached"] is True
+    assert ("Parsed before.",) in rows(app)
+
+
+@SHARED
+async def test_the_datasets_route_lists_it(client: httpx.AsyncClient, app: FastAPI) -> None:
+    await ask(client, text="Listed.", tokenizer=NAME)
+    singles = [row for row in rows(app).values() if row["dataset"] == "adhoc"]
+    listed = {entry["name"]: entry for entry in (await client.get("/datasets")).json()}
+    assert listed["adhoc"]["fields"] == ["text"]
+    assert listed["adhoc"]["parts"] == [
+        {"split": "parse", "lang": "en", "rows": len(singles), "dropped": {}}
+    ]
+
+
+@SHARED
+async def test_the_metrics_count_its_rows(client: httpx.AsyncClient, app: FastAPI) -> None:
+    await ask(client, text="Counted.", tokenizer=NAME)
+    stored = len(rows(app))
+    assert app.state.services.adhoc.counts["stored"] == stored
+    metrics = (await client.get("/metrics")).text
+    assert f'parsebank_adhoc_rows_total{{outcome="stored"}} {stored}.0' in metrics
+
+
+@SHARED
+async def test_features_of_pairs_have_a_table_of_their_own(
+    client: httpx.AsyncClient, app: FastAPI
+) -> None:
+    pair = {"segments": [{"text": "Who flies?"}, {"text": "Time flies."}], "example_id": "q1"}
+    single = {"segments": [{"text": "Time flies."}]}
+    options = {"max_length": 12, "policy": "chain"}
+    body = {"examples": [pair, single, pair], **options}
+    examples = (await ask(client, "/features", **body))["examples"]
+    await ask(client, text="Time flies.", tokenizer=NAME)
+    stored = rows(app)
+    assert stored["Who flies?", "Time flies."]["dataset"] == "adhoc-2"
+    assert stored["Time flies.",]["dataset"] == "adhoc"
+    assert {row["copies"] for row in stored.values()} == {1}
+    data = app.state.services.store.dataset("adhoc-2", split="parse")
+    assert data.card.fields == ("text_1", "text_2")
+    (batch,) = data.stream(batch_size=1, **options)
+    assert batch["example_id"] == [examples[0]["key"]]
+    for name in ("input_ids", "parents", "depth", "distance", "ancestor"):
+        assert batch[name][0].tolist() == examples[0][name]
+
+
+async def test_shutdown_commits_and_a_restart_repeats_nothing(
+    serve: Serve, make_settings: Any
+) -> None:
+    for texts in (["One.", "Two."], ["Two.", "Three.", "One."]):
+        async with serve(commit_seconds=3600) as client:
+            await ask(client, texts=texts, tokenizer=NAME)
+    with open_store(make_settings().store) as store:
+        found = store.sql("select texts[1] from examples order by seq").fetchall()
+    assert found == [("One.",), ("Two.",), ("Three.",)]
+
+
+def test_segments_beyond_the_limit_are_let_go(
+    adhoc: AdhocDataset, tokenizer: LoadedTokenizer
+) -> None:
+    adhoc.add(tokenizer, [segment(f"{number}") for number in range(MOST_SEGMENTS + 1)])
+    adhoc.flush()
+    assert sum(adhoc.counts.values()) == 0
+
+
+def test_two_languages_share_a_row(
+    adhoc: AdhocDataset, store: FeatureStore, tokenizer: LoadedTokenizer
+) -> None:
+    adhoc.add(tokenizer, [segment("Yes.", "en"), segment("Oui.", "fr")])
+    adhoc.flush()
+    data = store.dataset("adhoc-2", split="parse", lang="en-fr")
+    assert len(data) == 1
+
+
+def test_rows_are_in_the_order_they_came(
+    adhoc: AdhocDataset, store: FeatureStore, tokenizer: LoadedTokenizer
+) -> None:
+    texts = [f"text {number}" for number in range(50)]
+    for text in texts:
+        adhoc.add(tokenizer, [segment(text)])
+    adhoc.flush()
+    (batch,) = held(store).stream(batch_size=50, shuffle=False)
+    assert batch["example_id"] == [segment(text).key for text in texts]
+
+
+def test_one_example_is_one_row_however_often_it_comes(
+    store: FeatureStore, tokenizer: LoadedTokenizer
+) -> None:
+    for _ in range(2):  # the second writer knows nothing of the first
+        adhoc = AdhocDataset(store, commit_seconds=3600)
+        for _ in range(3):
+            adhoc.add(tokenizer, [segment("again")])
+            adhoc.flush()
+        adhoc.close()
+    assert store.sql("select count(*) from examples").fetchall() == [(1,)]
+    assert adhoc.counts == {"stored": 0, "known": 1, "full": 0, "refused": 0}
+
+
+def test_a_tokenizer_has_one_table_whatever_it_is_called(
+    adhoc: AdhocDataset, store: FeatureStore, tmp_path: Path, tokenizer: LoadedTokenizer
+) -> None:
+    from service.tokenizers import bundled_tokenizers
+
+    link = tmp_path / "other-name"
+    link.symlink_to(bundled_tokenizers()[NAME])
+    same = load_tokenizer(str(link))
+    assert same.fingerprint == tokenizer.fingerprint
+    adhoc.add(tokenizer, [segment("first")])
+    adhoc.flush()
+    adhoc.add(same, [segment("first")])
+    adhoc.add(same, [segment("second")])
+    adhoc.flush()
+    assert [info.name for info in store.datasets()] == ["adhoc"]
+    assert len(held(store)) == 2
+
+
+def test_a_full_buffer_costs_rows_and_never_time(
+    store: FeatureStore, tokenizer: LoadedTokenizer
+) -> None:
+    adhoc = AdhocDataset(store, commit_seconds=3600, room=1_000)
+    segments = [segment(f"text {number}", pieces=100) for number in range(20)]
+    for one in segments:  # nothing is committed meanwhile, and nobody waits
+        adhoc.add(tokenizer, [one])
+    assert adhoc.counts["full"] == 15
+    adhoc.flush()
+    assert len(held(store)) == 5
+    adhoc.add(tokenizer, [segments[-1]])
+    adhoc.close()
+    assert adhoc.counts == {"stored": 6, "known": 0, "full": 15, "refused": 0}
+
+
+def test_a_table_that_refuses_its_rows_holds_up_no_other(
+    adhoc: AdhocDataset, store: FeatureStore, tokenizer: LoadedTokenizer
+) -> None:
+    somebodys_own(store, tokenizer)
+    adhoc.add(tokenizer, [segment("refused")])
+    adhoc.add(tokenizer, [segment("a"), segment("b"), segment("c")])
+    adhoc.flush()
+    assert adhoc.counts == {"stored": 1, "known": 0, "full": 0, "refused": 1}
+    assert len(store.dataset("adhoc-3", split="parse")) == 1
+    assert len(held(store)) == 1
+
+
+def somebodys_own(store: FeatureStore, tokenizer: LoadedTokenizer) -> None:
+    """A dataset of the same name, of pairs."""
+    spec = DatasetSpec("adhoc", "parse", "en", ("something", "else"))
+    handle = DatasetHandle(spec, NAME, tokenizer.fingerprint, tokenizer.special_tokens)
+    pair = (segment("x"), segment("y"))
+    row = ExampleRow(
+        seq=0,
+        example_id="own",
+        example_key="0" * 32,
+        parser=pair[0].parser,
+        texts=tuple(one.text for one in pair),
+        parse_keys=tuple(one.key for one in pair),
+        segments=tuple(one.features for one in pair),
+    )
+    store.features.append(handle, [row])
+
+
+def test_what_cannot_be_written_is_kept_and_tried_again(
+    adhoc: AdhocDataset, store: FeatureStore, tokenizer: LoadedTokenizer, tmp_path: Path
+) -> None:
+    obstacle = tmp_path / "store" / "datasets"
+    obstacle.parent.mkdir()
+    obstacle.write_text("a file where a folder should be")
+    adhoc.add(tokenizer, [segment("kept")])
+    with pytest.raises((StoreError, OSError)):
+        adhoc.flush()
+    obstacle.unlink()
+    adhoc.flush()
+    assert len(held(store)) == 1
+
+
+def test_a_shutdown_that_cannot_write_goes_on(
+    adhoc: AdhocDataset, tokenizer: LoadedTokenizer, tmp_path: Path
+) -> None:
+    obstacle = tmp_path / "store" / "datasets"
+    obstacle.parent.mkdir()
+    obstacle.write_text("a file where a folder should be")
+    adhoc.add(tokenizer, [segment("lost")])
+    adhoc.close()
+    assert adhoc.counts["stored"] == 0
+
+
+def test_a_kill_costs_what_was_not_committed_and_nothing_else(
+    tmp_path: Path, tokenizer: LoadedTokenizer
+) -> None:
+    uri = str(tmp_path / "store")
+    command = [sys.executable, "-m", "tests.service.adhoc_process", uri, "20", "30"]
+    root = Path(__file__).parents[2]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=root) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "committed\n"
+        assert process.stdout.readline() == "waiting\n"
+        process.kill()
+    with open_store(uri) as store:
+        assert len(held(store)) == 20
+        assert validate_store(store).problem_count == 0
+        adhoc = AdhocDataset(store, commit_seconds=3600)
+        for number in range(50):
+            adhoc.add(tokenizer, [segment(f"text {number}")])
+        adhoc.close()
+        assert adhoc.counts == {"stored": 30, "known": 20, "full": 0, "refused": 0}
+        data = held(store)
+        (batch,) = data.stream(batch_size=50, shuffle=False)
+        assert len(set(batch["example_id"])) == 50
+        assert np.array_equal(batch["depth"][0, :4], [0, 1, 2, 1])

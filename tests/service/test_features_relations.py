@@ -1,0 +1,55 @@
+"""``/features`` with relations beyond distance, depth and ancestor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from syntax.matrices import MATRICES
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+NAMES = ("sgnet_mask(variant=as_released)", "lca", "gate_weights.v1", "subtree_size")
+BODY = {
+    "examples": [{"segments": [{"text": "Who can't fly?"}]}],
+    "matrices": list(NAMES),
+    "joint_root": False,
+}
+
+
+def expected(name: str, example: dict[str, Any]) -> list[Any]:
+    special = {"special": example["special_tokens_mask"]}
+    reads = special if "special" in MATRICES.columns(name) else {}
+    return MATRICES[name](np.array(example["parents"]), **reads).tolist()
+
+
+async def test_they_are_answered_under_the_names_they_were_asked_by(
+    client: httpx.AsyncClient,
+) -> None:
+    answer = (await client.post("/features", json=BODY)).json()
+    (example,) = answer["examples"]
+    assert answer["options"]["matrices"] == list(NAMES)
+    arrow = await client.post("/features?format=arrow", json=BODY)
+    (row,) = pa.ipc.open_stream(arrow.content).read_all().to_pylist()
+    for name in NAMES:
+        assert example[name] == row[name] == expected(name, example)
+    assert example[NAMES[0]][0] == [False] * example["length"]
+
+
+async def test_a_query_parts_settings_by_semicolons(client: httpx.AsyncClient) -> None:
+    (example,) = (await client.post("/features", json=BODY)).json()["examples"]
+    query = {"matrices": "sla_mask(threshold=1;variant=as_released),depth", "joint_root": "false"}
+    answer = (await client.get(f"/features/{example['key']}", params=query)).json()
+    name = "sla_mask(threshold=1;variant=as_released)"
+    assert answer["examples"][0][name] == expected(name, answer["examples"][0])
+
+
+async def test_settings_that_are_none_are_a_contradiction(client: httpx.AsyncClient) -> None:
+    body = {**BODY, "matrices": ["sla_mask(treshold=4)"]}
+    response = await client.post("/features", json=body)
+    assert (response.status_code, response.json()["error_type"]) == (422, "spec")
+    assert "threshold=3" in response.json()["message"]

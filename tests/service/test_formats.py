@@ -1,0 +1,365 @@
+"""The formats of ``POST /parse``: how one is chosen, and that all of them say the same."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import httpx
+import pytest
+import zstandard
+from fastapi import FastAPI
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from starlette.exceptions import HTTPException
+
+from service.render.etag import is_current
+from service.render.negotiate import FORMATS, MEDIA_TYPES, choose_encoding, negotiate
+from tests.service.asgi import Exchange
+from tests.service.conftest import connected, running
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+TOKENIZER = "parsebank-wordpiece-en"
+ALL = {"tokenizer": TOKENIZER, "matrices": ["distance", "depth", "ancestor"]}
+LONG = "word " * 900
+
+
+async def ask(client: httpx.AsyncClient, shape: str, **body: Any) -> httpx.Response:
+    response = await client.post(f"/parse?format={shape}", json=body)
+    assert response.status_code == 200, response.text
+    assert response.headers["content-type"].partition(";")[0] == MEDIA_TYPES[shape]
+    return response
+
+
+def lines(content: bytes) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in content.splitlines()]
+
+
+# How a format and an encoding are chosen.
+
+
+@pytest.mark.parametrize(
+    ("accept", "expected"),
+    [
+        ("", "json"),
+        ("*/*", "json"),
+        ("application/*", "json"),
+        ("text/*", "conllu"),
+        ("text/x-conllu", "conllu"),
+        ("TEXT/X-CoNLLU; charset=utf-8", "conllu"),
+        ("text/x-conllu, */*", "conllu"),
+        ("*/*, application/x-ndjson", "ndjson"),
+        ("application/vnd.apache.arrow.stream", "arrow"),
+        ("text/html, application/xhtml+xml, application/xml;q=0.9, */*;q=0.8", "json"),
+        ("application/json;q=0.1, text/x-conllu;q=0.2", "conllu"),
+        ("application/json;q=0, */*", "conllu"),
+        ("application/json;q=nonsense, text/x-conllu;q=0.1", "conllu"),
+        ("application/x-ndjson;q=0.5, application/json; q=0.50", "json"),
+    ],
+)
+async def test_the_closest_and_best_liked_format_is_answered(accept: str, expected: str) -> None:
+    assert negotiate(accept) == expected
+    assert negotiate(accept, "arrow") == "arrow"
+
+
+@pytest.mark.parametrize("accept", ["image/png", "application/json;q=0", "json", "*/*;q=0", "text"])
+async def test_a_format_that_there_is_not_is_406(client: httpx.AsyncClient, accept: str) -> None:
+    with pytest.raises(HTTPException):
+        negotiate(accept)
+    response = await client.post("/parse", json={"text": "Yes."}, headers={"accept": accept})
+    assert response.status_code == 406
+    assert response.json()["error_type"] == "not_acceptable"
+    assert all(media_type in response.json()["message"] for media_type in MEDIA_TYPES.values())
+
+
+async def test_a_header_that_comes_twice_is_one_list(client: httpx.AsyncClient) -> None:
+    headers = [("accept", "image/png"), ("accept", "text/x-conllu")]
+    response = await client.post("/parse", json={"text": "Yes."}, headers=headers)
+    assert response.headers["content-type"] == "text/x-conllu; charset=utf-8"
+    tag = (await ask(client, "json", text="Yes.")).headers["etag"]
+    held = [("if-none-match", '"other"'), ("if-none-match", tag)]
+    assert (await client.post("/parse", json={"text": "Yes."}, headers=held)).status_code == 304
+
+
+@pytest.mark.parametrize("query", ["format=xml", "format=", "format=json&format=xml"])
+async def test_a_format_by_an_unknown_name_is_refused(
+    client: httpx.AsyncClient, query: str
+) -> None:
+    response = await client.post(f"/parse?{query}", json={"text": "Yes."})
+    assert (response.status_code, response.json()["error_type"]) == (422, "spec")
+
+
+@given(st.text())
+@settings(max_examples=200)
+async def test_no_header_breaks_the_choice(header: str) -> None:
+    assert choose_encoding(header) in ("identity", "gzip", "zstd")
+    with suppress(HTTPException):
+        assert negotiate(header) in FORMATS
+
+
+@pytest.mark.parametrize(
+    ("accept_encoding", "expected"),
+    [
+        ("", "identity"),
+        ("gzip, deflate, br, zstd", "zstd"),
+        ("gzip", "gzip"),
+        ("GZIP;q=1, zstd;q=0.1", "gzip"),
+        ("*", "zstd"),
+        ("zstd;q=0, *;q=0.5", "gzip"),
+        ("br", "identity"),
+        ("gzip;q=0", "identity"),
+        ("identity;q=0", "identity"),
+    ],
+)
+async def test_the_best_liked_encoding_is_used(accept_encoding: str, expected: str) -> None:
+    assert choose_encoding(accept_encoding) == expected
+
+
+@pytest.mark.parametrize("shape", FORMATS)
+@pytest.mark.parametrize("encoding", ["identity", "gzip", "zstd"])
+async def test_every_format_comes_in_every_encoding(
+    client: httpx.AsyncClient, shape: str, encoding: str
+) -> None:
+    body = {"texts": ["It works. " * 20, "Time flies like an arrow."], **ALL}
+    plain = await client.post(
+        f"/parse?format={shape}", json=body, headers={"accept-encoding": "identity"}
+    )
+    await client.post(f"/parse?format={shape}", json=body, headers={"accept-encoding": encoding})
+    packed = await client.post(
+        f"/parse?format={shape}", json=body, headers={"accept-encoding": encoding}
+    )
+    assert packed.headers.get("content-encoding", "identity") == encoding
+    again = await client.post(
+        f"/parse?format={shape}", json=body, headers={"accept-encoding": "identity"}
+    )
+    assert "content-encoding" not in again.headers
+    assert packed.content == again.content
+    assert packed.headers["vary"] == again.headers["vary"] == "Accept, Accept-Encoding"
+    assert plain.headers["content-type"] == packed.headers["content-type"]
+
+
+async def test_a_short_answer_is_not_compressed(client: httpx.AsyncClient) -> None:
+    response = await ask(client, "conllu", text="Yes.")
+    assert "content-encoding" not in response.headers
+    assert response.headers["vary"] == "Accept"
+
+
+async def test_openapi_names_every_format(client: httpx.AsyncClient) -> None:
+    schema = (await client.get("/openapi.json")).json()["paths"]["/parse"]["post"]
+    assert set(schema["responses"]["200"]["content"]) == set(MEDIA_TYPES.values())
+    assert {parameter["name"] for parameter in schema["parameters"]} == {"format", "If-None-Match"}
+    assert {"304", "406", "413", "422", "429", "503", "504"} <= set(schema["responses"])
+    assert (await client.get("/info")).json()["formats"] == list(FORMATS)
+
+
+# Entity tags.
+
+
+@pytest.mark.parametrize("shape", FORMATS)
+async def test_a_caller_that_has_the_answer_is_told_so(
+    client: httpx.AsyncClient, shape: str
+) -> None:
+    body = {"texts": [f"Tagged as {shape}.", "Twice."], "tokenizer": TOKENIZER}
+    first = await ask(client, shape, **body)
+    second = await ask(client, shape, **body)
+    tag = second.headers["etag"]
+    assert tag.startswith('W/"')
+    # A stream begins before it is known whether every text can be answered.
+    assert first.headers.get("etag", tag if shape == "ndjson" else "") == tag
+    for held in (tag, tag.removeprefix("W/"), f'"other", {tag}', "*"):
+        response = await client.post(
+            f"/parse?format={shape}", json=body, headers={"if-none-match": held}
+        )
+        assert response.status_code == 304
+        assert response.content == b""
+        assert response.headers["etag"] == tag
+        assert response.headers["cache-control"] == "private, no-cache"
+        assert "content-type" not in response.headers
+    other = await client.post(
+        f"/parse?format={shape}", json=body, headers={"if-none-match": '"other"'}
+    )
+    assert other.status_code == 200
+
+
+async def test_a_revalidation_derives_and_renders_nothing(
+    app: FastAPI, client: httpx.AsyncClient
+) -> None:
+    tag = (await ask(client, "json", text="Not rendered again.")).headers["etag"]
+    stages = app.state.services.stages.histograms
+    before = sum(stages["derive"].counts), sum(stages["render"].counts)
+    response = await client.post(
+        "/parse", json={"text": "Not rendered again."}, headers={"if-none-match": tag}
+    )
+    assert response.status_code == 304
+    assert (sum(stages["derive"].counts), sum(stages["render"].counts)) == before
+
+
+async def test_tags_tell_apart_what_differs(client: httpx.AsyncClient) -> None:
+    requests: list[tuple[str, dict[str, Any]]] = [
+        *((shape, {"text": "One."}) for shape in FORMATS),
+        ("json", {"text": "Two."}),
+        ("json", {"texts": ["One.", "Two."]}),
+        ("json", {"texts": ["Two.", "One."]}),
+        ("json", {"text": "One.", "mode": "sentence"}),
+        ("json", {"text": "One.", "tokenizer": TOKENIZER}),
+        ("json", {"text": "One.", "tokenizer": TOKENIZER, "policy": "chain"}),
+        ("json", {"text": "One.", "matrices": ["depth"]}),
+        ("json", {"text": "One.", "matrices": ["distance", "depth"]}),
+        ("json", {"tokens": [["One", "."]]}),
+        ("json", {"tokens": [["One", "."]], "token_labels": [["B-X", "O"]]}),
+        ("json", {"tokens": [["One", "."]], "token_labels": [["O", "O"]]}),
+    ]
+    tags = []
+    for shape, body in requests:
+        await ask(client, shape, **body)
+        tags.append((await ask(client, shape, **body)).headers["etag"])
+    assert len(set(tags)) == len(requests)
+
+
+async def test_an_answer_with_a_failed_text_has_no_tag(client: httpx.AsyncClient) -> None:
+    for shape in FORMATS:
+        for _ in range(2):
+            assert "etag" not in (await ask(client, shape, texts=["Yes.", ""])).headers
+
+
+async def test_a_list_of_tags_is_read() -> None:
+    assert is_current(' W/"b" , W/"a"', 'W/"a"')
+    assert not is_current('W/"ab"', 'W/"a"')
+    assert not is_current("a", 'W/"a"')
+
+
+# NDJSON.
+
+
+async def test_ndjson_says_what_json_says(client: httpx.AsyncClient) -> None:
+    body = {"texts": ["I can't. Yes.", "", "Yes.", "I can't. Yes."], **ALL}
+    head, *items, end = lines((await ask(client, "ndjson", **body)).content)
+    expected = (await ask(client, "json", **body)).json()
+    assert head == {"parser": expected["parser"], "tokenizer": expected["tokenizer"]}
+    assert end == {"done": {"items": 4, "failed": 1}}
+    items.sort(key=lambda item: item["index"])
+    assert [item.pop("index") for item in items] == [0, 1, 2, 3]
+    for item, whole in zip(items, expected["items"], strict=True):
+        assert item | {"cached": True} == whole | {"cached": True}
+
+
+@pytest.mark.parametrize("texts", [[], [""]])
+async def test_ndjson_without_a_parse_is_whole(client: httpx.AsyncClient, texts: list[str]) -> None:
+    head, *_, end = lines((await ask(client, "ndjson", texts=texts)).content)
+    assert set(head) == {"parser", "tokenizer"}
+    assert end == {"done": {"items": len(texts), "failed": len(texts)}}
+
+
+async def test_items_come_as_they_finish(app: FastAPI, client: httpx.AsyncClient) -> None:
+    await ask(client, "json", text="Known before.")
+    body = {"texts": [LONG, "Short.", "Known before."], "mode": "raw"}
+    exchange = Exchange(app, "/parse?format=ndjson", body)
+    await exchange.run()
+    first = lines(exchange.bodies[0])
+    assert [line.get("index") for line in first] == [None, 2]
+    assert first[1]["cached"]
+    order = [line["index"] for line in lines(b"".join(exchange.bodies)) if "index" in line]
+    assert order == [2, 1, 0]
+    assert len([body for body in exchange.bodies if body]) >= 3
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "zstd"])
+async def test_a_compressed_stream_is_flushed_with_every_piece(
+    app: FastAPI, client: httpx.AsyncClient, encoding: str
+) -> None:
+    await ask(client, "json", text="Known before.")
+    body = {"texts": [f"{LONG}{encoding}", "Known before."]}
+    exchange = Exchange(app, "/parse?format=ndjson", body, {"accept-encoding": encoding})
+    await exchange.run()
+    assert exchange.headers["content-encoding"] == encoding
+    if encoding == "gzip":
+        unpack = zlib.decompressobj(31).decompress
+        whole = gzip.decompress(b"".join(exchange.bodies))
+    else:
+        unpack = zstandard.ZstdDecompressor().decompressobj().decompress
+        whole = zstandard.ZstdDecompressor().decompressobj().decompress(b"".join(exchange.bodies))
+    early = lines(unpack(exchange.bodies[0]))
+    assert [line.get("index") for line in early] == [None, 1]
+    assert lines(whole)[-1] == {"done": {"items": 2, "failed": 0}}
+
+
+async def test_a_caller_that_goes_away_takes_the_rest_with_it(serve: Callable[..., Any]) -> None:
+    async with serve(workers=1, job_workers=0) as client:
+        services = client.app.state.services
+        await ask(client, "json", text="Warm.")
+        texts = ["First.", *(f"{LONG}{n}" for n in range(20))]
+        exchange = Exchange(client.app, "/parse?format=ndjson", {"texts": texts}, leave_after=1)
+        await exchange.run()
+        assert lines(exchange.bodies[0])[1]["index"] == 0
+        (pool,) = services.pools.running()
+        assert pool.queue.texts == 0
+        assert services.pipeline.counts["parsed"] < 10
+        assert (await ask(client, "json", text="First.")).json()["items"][0]["cached"]
+
+
+async def test_a_failure_after_the_first_lines_is_the_last_line(
+    make_settings: Callable[..., Any],
+) -> None:
+    from service.app import create_app
+
+    fields = {"workers": 1, "job_workers": 0}
+    async with (
+        running(create_app(make_settings(**fields))) as app,
+        connected(app) as client,
+    ):
+        await ask(client, "json", text="Known before.")
+    # The model is loaded by the first text that needs it, which takes longer than this.
+    body = {"texts": ["Known before.", "New."], "deadline_seconds": 0.1}
+    async with (
+        running(create_app(make_settings(**fields))) as app,
+        connected(app) as client,
+    ):
+        exchange = Exchange(app, "/parse?format=ndjson", body)
+        await exchange.run()
+        assert exchange.status == 200
+        _, item, end = lines(b"".join(exchange.bodies))
+        assert (item["index"], item["cached"]) == (0, True)
+        assert end["error"]["error_type"] == "deadline"
+    async with (
+        running(create_app(make_settings(**fields))) as app,
+        connected(app) as client,
+    ):
+        response = await client.post("/parse?format=ndjson", json={**body, "texts": ["New."]})
+        assert (response.status_code, response.json()["error_type"]) == (504, "deadline")
+
+
+async def test_a_request_that_cannot_be_queued_has_a_status(serve: Callable[..., Any]) -> None:
+    async with serve(max_queued_words=10, workers=1, job_workers=0) as client:
+        await ask(client, "json", text="Known before.")
+        for texts in (["word " * 20], ["Known before.", "word " * 20]):
+            response = await client.post("/parse?format=ndjson", json={"texts": texts})
+            assert (response.status_code, response.json()["error_type"]) == (422, "spec")
+
+
+# The deadline of one request.
+
+
+async def test_a_request_may_be_in_more_of_a_hurry(serve: Callable[..., Any]) -> None:
+    async with serve(workers=1, job_workers=0) as client:
+        await ask(client, "json", text="Warm.")
+        texts = [*(f"{LONG}{n}" for n in range(8)), "Late."]
+        answer = await ask(client, "json", texts=texts, store=False, deadline_seconds=0.3)
+        late = answer.json()["items"][-1]["error"]
+        assert late["error_type"] == "deadline"
+        assert late["detail"]["seconds"] == pytest.approx(0.3, abs=0.05)
+
+
+async def test_no_request_may_take_longer_than_the_setting(serve: Callable[..., Any]) -> None:
+    async with serve(workers=1, job_workers=0, request_deadline_seconds=0.3) as client:
+        for _ in range(50):
+            response = await client.post("/parse", json={"text": "Warm."})
+            if response.status_code == 200:
+                break
+        texts = [*(f"{LONG}{n}" for n in range(8)), "Late."]
+        answer = await ask(client, "json", texts=texts, store=False, deadline_seconds=600)
+        assert answer.json()["items"][-1]["error"]["error_type"] == "deadline"

@@ -1,0 +1,119 @@
+"""Request bodies: their size, their pace, and all of them together."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from service import limits
+
+Serve = Callable[..., Any]
+
+asyncio_module = pytest.mark.asyncio(loop_scope="module")
+
+
+async def call(app: FastAPI, messages: list[dict[str, Any]], **headers: str) -> tuple[int, Any]:
+    """Send a body message by message; after the last, nothing comes any more."""
+    answer: list[dict[str, Any]] = []
+    waiting = list(messages)
+
+    async def receive() -> dict[str, Any]:
+        if not waiting:
+            await asyncio.Event().wait()
+        return waiting.pop(0)
+
+    async def send(message: Any) -> None:
+        answer.append(message)
+
+    given = {"content-type": "application/json", **headers}
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/parse",
+        "query_string": b"",
+        "headers": [(k.replace("_", "-").encode(), v.encode()) for k, v in given.items()],
+        "client": ("192.0.2.1", 1),
+        "server": ("x", 80),
+        "scheme": "http",
+        "root_path": "",
+        "http_version": "1.1",
+    }
+    await app(scope, receive, send)
+    content = b"".join(message.get("body", b"") for message in answer[1:])
+    return answer[0]["status"], json.loads(content)
+
+
+def piece(content: bytes, *, more: bool = True) -> dict[str, Any]:
+    return {"type": "http.request", "body": content, "more_body": more}
+
+
+async def test_a_body_that_pauses_is_given_up(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "PAUSE_SECONDS", 0.05)
+    async with serve() as client:
+        status, answer = await call(client.app, [piece(b'{"text": ')])
+        assert status == 408
+        assert answer["error_type"] == "request_timeout"
+
+
+async def test_all_bodies_together_have_a_limit_which_is_given_back(serve: Serve) -> None:
+    async with serve(max_body_bytes=1024) as client:
+        held = b'{"text": "' + b"x" * 990
+        slow = [
+            asyncio.create_task(call(client.app, [piece(held)]))
+            for _ in range(limits.BODIES_AT_ONCE)
+        ]
+        await asyncio.sleep(0.05)
+        status, answer = await call(client.app, [piece(held)])
+        assert (status, answer["error_type"]) == (429, "overloaded")
+        for task in slow:
+            task.cancel()
+        await asyncio.gather(*slow, return_exceptions=True)
+        whole = [piece(held), piece(b'", "lang": "tlh"}', more=False)]
+        assert (await call(client.app, whole))[1]["error_type"] == "unknown_language"
+
+
+@pytest.mark.parametrize("length", [1025, 10**30])
+async def test_a_declared_length_over_the_limit_is_refused_unread(
+    serve: Serve, length: int
+) -> None:
+    async with serve(max_body_bytes=1024) as client:
+        status, answer = await call(client.app, [], content_length=str(length))
+        assert status == 413
+        assert answer["error_type"] == "request_entity_too_large"
+        assert answer["detail"] == {"limit": 1024}
+
+
+async def test_both_ways_to_exceed_the_limit_have_the_same_answer(serve: Serve) -> None:
+    async with serve(max_body_bytes=1024) as client:
+        pieces = [piece(b'{"text": "'), piece(b"x" * 1024, more=False)]
+        chunked = await call(client.app, pieces)
+        declared = await call(client.app, [], content_length="1034")
+        assert chunked == declared
+
+
+@asyncio_module
+async def test_an_encoded_body_is_refused_on_every_route(client: httpx.AsyncClient) -> None:
+    headers = {"Content-Encoding": "gzip"}
+    for path in ("/parse", "/datasets/d/backfill", "/api/process"):
+        answer = await client.post(path, content=b"\x1f\x8b", headers=headers)
+        assert answer.status_code == 422, path
+        assert "gzip" in answer.json()["message"]
+    plain = {"Content-Encoding": "identity"}
+    assert (await client.post("/parse", json={"text": "Yes."}, headers=plain)).status_code == 200
+
+
+async def test_info_shows_every_limit(serve: Serve) -> None:
+    async with serve(rate_limit="1000/minute", max_items=7) as client:
+        shown = (await client.get("/info")).json()["limits"]
+    assert shown["rate_limit"] == "1000/minute"
+    assert shown["max_items"] == 7
+    assert shown["max_body_bytes"] == 16 * 1024 * 1024
+    assert {"request_deadline_seconds", "max_queued_words", "job_max_line_bytes"} <= set(shown)

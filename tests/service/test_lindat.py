@@ -1,0 +1,452 @@
+"""The UDPipe REST API: requests as its clients send them, answers as UDPipe gives them."""
+
+from __future__ import annotations
+
+import asyncio
+import unicodedata
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import httpx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from service.lindat.documents import cut_lines, cut_text, read_sentences
+from service.lindat.fields import read_fields
+from service.lindat.models import lindat_models, short_names
+from service.lindat.request import INPUTS, OUTPUTS, Tokenizer
+from service.lindat.sentences import Placed, Shown, tokenized, write
+from service.parsers import Limits, ParseInput, Parser
+from service.settings import Settings
+from syntax import Parse, Sentence, parse_conllu, read_conllu
+from syntax.errors import NoSentenceError, SpecError
+from syntax.spacing import attribute
+
+from . import lindat_reference as udpipe
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+TEXT = "Don't panic, Zoë! 日本\nIt works.\n\n  A new  paragraph:\ttabs | and \\ bars.\r\n"
+NASTY = [
+    TEXT,
+    " x\u200b  y \u200b z. \u200b New",
+    " a\r\n\r\nb\r\rc\x0bd \x85 e\u2028f. G",
+    "don't.  Can't\n\n\ncannot",
+    "😀👩‍👩‍👧‍👦 \u00e9\ufeff \u200f!",
+    "\xa0\u3000x\xa0.\xa0Y",
+    "日本語です。これは\n\nไทย ภาษา\n\n\u05e9\u05dc\u05d5\u05dd \u0645\u0631\u062d\u0628\u0627.",
+    "a.b.c http://x.y/z?q=1#u (a)\n-b-\n\n*c*",
+]
+GIVEN = """# newdoc id = d1
+# sent_id = s-1
+# text = I can't. Really
+# note = kept
+1\tI\tI\tPRON\tPRP\tCase=Nom\t2\tnsubj\t2:nsubj\tA=1
+2-3\tcan't\t_\t_\t_\t_\t_\t_\t_\tSpaceAfter=No
+2\tcan\tcan\tAUX\tMD\t_\t0\troot\t0:root\t_
+3\tnot\tnot\tPART\tRB\t_\t2\tadvmod\t2:advmod\t_
+3.1\tgo\tgo\tVERB\t_\t_\t_\t_\t2:conj\t_
+4\t.\t.\tPUNCT\t.\t_\t2\tpunct\t2:punct\t_
+
+# sent_id = s-2
+1\tNew York\t_\t_\t_\t_\t_\t_\t_\t_
+
+"""
+
+
+async def ask(client: httpx.AsyncClient, **fields: str) -> httpx.Response:
+    """Send a request as UDPipe 2's client does."""
+    body, content_type = udpipe.client_body(fields)
+    return await client.post("/api/process", content=body, headers={"Content-Type": content_type})
+
+
+async def result(client: httpx.AsyncClient, **fields: str) -> str:
+    """The result without the comments that name the service."""
+    response = await client.post("/api/process", data=fields)
+    assert response.status_code == 200, response.text
+    return without_header(response.json()["result"])
+
+
+def without_header(conllu: str) -> str:
+    names = ("# generator = Parsebank", "# udpipe_model")
+    return "".join(line for line in conllu.splitlines(True) if not line.startswith(names))
+
+
+FULL = {"tokenizer": "", "tagger": "", "parser": ""}
+
+
+async def test_models_are_listed_with_their_components(client: httpx.AsyncClient) -> None:
+    answer = (await client.get("/api/models")).json()
+    components = ["tokenizer", "tagger", "parser"]
+    assert answer == {"models": {"english-ewt": components}, "default_model": "english-ewt"}
+
+
+async def test_models_of_two_kinds_with_one_name_keep_their_full_names() -> None:
+    names = short_names(["udpipe/en", "udpipe/fr", "stanza/fr"])
+    assert names == {"udpipe/en": "en", "udpipe/fr": "udpipe/fr", "stanza/fr": "stanza/fr"}
+
+
+async def test_the_udpipe_client_gets_what_udpipe_answers(client: httpx.AsyncClient) -> None:
+    response = await ask(client, input="conllu", output="conllu", data=TEXT, **FULL)
+    answer = response.json()
+    assert response.headers["content-type"] == "application/json"
+    assert answer["model"] == "english-ewt"
+    assert any("CC BY-SA" in line for line in answer["acknowledgements"])
+    as_sent = TEXT.replace("\r\n", "\n").replace("\n", "\r\n")
+    assert without_header(answer["result"]) == udpipe.tokenized(as_sent, "", "conllu")
+
+
+async def test_the_result_says_what_made_it(client: httpx.AsyncClient) -> None:
+    response = await client.post("/api/process", data={"data": "Yes.", **FULL})
+    first, second, third = response.json()["result"].splitlines()[:3]
+    assert first.startswith("# generator = Parsebank ")
+    assert second == "# udpipe_model = english-ewt"
+    assert third == "# udpipe_model_licence = CC BY-SA 4.0"
+    horizontal = {"data": "Yes.", "output": "horizontal", **FULL}
+    response = await client.post("/api/process", data=horizontal)
+    assert response.json()["result"] == "Yes .\n"
+
+
+async def test_every_way_to_send_gives_the_same(client: httpx.AsyncClient) -> None:
+    data = TEXT.replace("\r\n", "\n").replace("\n", "\r\n")
+    fields = {"data": data, "model": "english", **FULL}
+    files = {name: (None, value) for name, value in fields.items()}
+    upload = {**files, "data": ("book.txt", data.encode(), "application/octet-stream")}
+    bare = "/api/process?tokenizer&tagger&parser"
+    answers = [
+        await ask(client, **fields),
+        await client.get("/api/process", params=fields),
+        await client.get(f"{bare}&{httpx.QueryParams(data=data)}"),
+        await client.post("/api/process", data=fields),
+        await client.post("/api/process", files=files),
+        await client.post("/api/process", files=upload),
+        await client.post(bare, data={"data": data}),
+        await client.post("/api/process", params=fields | {"data": "other"}, data={"data": data}),
+    ]
+    assert [answer.status_code for answer in answers] == [200] * len(answers)
+    assert len({answer.content for answer in answers}) == 1
+
+
+@pytest.mark.parametrize("output", ["conllu", "horizontal", "vertical", "plaintext", "matxin"])
+@pytest.mark.parametrize(
+    "options", ["", "ranges", "normalized_spaces", "presegmented", "presegmented;ranges"]
+)
+async def test_tokenized_text_is_as_udpipe_writes_it(
+    client: httpx.AsyncClient, options: str, output: str
+) -> None:
+    for text in NASTY:
+        ours = await result(
+            client, data=text, tagger="", parser="", tokenizer=options, output=output
+        )
+        assert ours == udpipe.tokenized(text, options, output), text
+
+
+@pytest.mark.parametrize(
+    "output", ["conllu=v1", "horizontal=paragraphs", "plaintext=normalized_spaces", "epe"]
+)
+async def test_output_formats_have_options(client: httpx.AsyncClient, output: str) -> None:
+    ours = await result(client, data=TEXT, output=output, **FULL)
+    assert ours == udpipe.tokenized(TEXT, "", output)
+
+
+async def test_a_treebank_is_as_udpipe_writes_it(client: httpx.AsyncClient, data_dir: Path) -> None:
+    text = running_text(data_dir, sentences=120)
+    ours = await result(client, data=text, **FULL)
+    assert ours == udpipe.tokenized(text, "", "conllu")
+
+
+@pytest.mark.slow
+async def test_a_whole_treebank_is_as_udpipe_writes_it(
+    client: httpx.AsyncClient, data_dir: Path
+) -> None:
+    text = running_text(data_dir)
+    for options in ("", "ranges", "normalized_spaces", "presegmented"):
+        ours = await result(client, data=text, tagger="", parser="", tokenizer=options)
+        assert ours == udpipe.tokenized(text, options, "conllu")
+
+
+def running_text(data_dir: Path, sentences: int | None = None) -> str:
+    """A treebank as it stood on the page, paragraphs between blank lines."""
+    (path,) = (data_dir / "treebanks" / "UD_English-EWT").glob("*dev.conllu")
+    parts = []
+    for sentence in list(read_conllu(path))[:sentences]:
+        if any(line.startswith(("# newpar", "# newdoc")) for line in sentence.comments):
+            parts.append("\n\n")
+        parts.append(sentence.spelled_out())
+    return "".join(parts)
+
+
+@pytest.mark.parametrize(
+    ("tagger", "parser"), [(True, True), (True, False), (False, True), (False, False)]
+)
+async def test_only_the_columns_asked_for_are_filled(
+    client: httpx.AsyncClient, tagger: bool, parser: bool
+) -> None:
+    fields = {"tagger": ""} if tagger else {}
+    fields |= {"parser": ""} if parser else {}
+    (sentence,) = parse_conllu(await result(client, data="I can't go.", tokenizer="", **fields))
+    assert all((word.upos is not None) == tagger for word in sentence.words)
+    assert all((word.head is not None) == parser for word in sentence.words)
+    assert all((word.deprel is not None) == parser for word in sentence.words)
+
+
+async def test_none_means_no_tagger_and_no_parser(client: httpx.AsyncClient) -> None:
+    bare = await result(client, data="Go.", tokenizer="")
+    assert await result(client, data="Go.", tokenizer="", tagger="none", parser="none") == bare
+
+
+@pytest.mark.parametrize(
+    ("form", "data"),
+    [
+        ("horizontal", "I ca n't wait .\nNew\u00a0York is big\n\nThird\n"),
+        ("vertical", "I\nca\tx\nn't\n\nNew York\nis\n\n\nThird\r\n"),
+        ("generic_tokenizer", TEXT),
+        ("generic_tokenizer=ranges;presegmented", TEXT),
+        ("conllu", GIVEN),
+        ("conllu", GIVEN.replace("\n", "\r\n")),
+        ("conllu=v2", GIVEN),
+    ],
+)
+async def test_data_with_tokens_is_annotated_as_by_udpipe(
+    client: httpx.AsyncClient, form: str, data: str
+) -> None:
+    for tag, parse in ((True, True), (True, False), (False, False)):
+        fields = ({"tagger": ""} if tag else {}) | ({"parser": ""} if parse else {})
+        ours = await result(client, data=data, input=form, **fields)
+        assert ours == udpipe.read(data, form, "conllu", tag, parse)
+
+
+async def test_what_a_file_says_besides_its_words_is_kept(client: httpx.AsyncClient) -> None:
+    assert await result(client, data=GIVEN) == GIVEN
+    parsed = await result(client, data=GIVEN, tagger="", parser="")
+    first, second = parse_conllu(parsed)
+    assert first.comments == next(parse_conllu(GIVEN)).comments
+    assert [token.form for token in first.tokens] == ["I", "can't", "."]
+    assert first.empty_nodes == next(parse_conllu(GIVEN)).empty_nodes
+    assert (first.words[0].misc, first.words[0].deps) == ("A=1", "2:nsubj")
+    assert second.words[0].form == "New York"
+
+
+async def test_a_parser_alone_keeps_the_tags_and_a_tagger_alone_the_heads(
+    client: httpx.AsyncClient,
+) -> None:
+    (gold, _) = parse_conllu(GIVEN)
+    (both, _) = parse_conllu(await result(client, data=GIVEN, tagger="", parser=""))
+    (parsed, _) = parse_conllu(await result(client, data=GIVEN, parser=""))
+    (tagged, _) = parse_conllu(await result(client, data=GIVEN, tagger=""))
+    assert [word.xpos for word in parsed.words] == [word.xpos for word in gold.words]
+    assert [word.lemma for word in parsed.words] == [word.lemma for word in gold.words]
+    assert parsed.tree == both.tree
+    assert tagged.tree == gold.tree
+    assert [word.upos for word in tagged.words] == [word.upos for word in both.words]
+
+
+async def test_a_form_is_decoded_as_browsers_encode_it() -> None:
+    fields = {"data": "a+b c&d=%41 é\r\n日本%", "tokenizer": "", "x y": "z"}
+    encoded = urlencode(fields).encode()
+    assert read_fields(encoded, "", b"") == fields
+    assert read_fields(b"data=query&q", "application/x-www-form-urlencoded", encoded) == {
+        **fields,
+        "q": "",
+    }
+    raw = "data=é%C3%A9%4g&&b".encode()
+    assert read_fields(raw, "", b"") == {"data": "éé%4g", "b": ""}
+
+
+async def test_offsets_count_the_composed_text(client: httpx.AsyncClient) -> None:
+    data = "Cafe\u0301 e\u0301."
+    conllu = await result(client, data=data, tokenizer="ranges")
+    assert conllu == udpipe.tokenized(unicodedata.normalize("NFC", data), "ranges", "conllu", 0, 0)
+
+
+async def test_the_length_of_the_words_is_announced(client: httpx.AsyncClient) -> None:
+    response = await ask(client, data="I can't. Zoë", **FULL)
+    assert response.headers["x-billing-input-nfc-len"] == str(len("I") + len("can't.") + len("Zoë"))
+
+
+@pytest.mark.parametrize("data", ["", " \n\n\t", "\r\n"])
+async def test_nothing_comes_of_nothing(client: httpx.AsyncClient, data: str) -> None:
+    for fields in (FULL, {"tokenizer": "presegmented"}, {"input": "horizontal", "tagger": ""}):
+        response = await client.post("/api/process", data={"data": data, **fields})
+        assert response.status_code == 200
+        assert response.json()["result"] == ""
+
+
+async def test_options_without_effect_are_named(client: httpx.AsyncClient) -> None:
+    fields = {"tokenizer": "ranges;bogus=1", "tagger": "default", "parser": "beam_search=5"}
+    answer = (await client.post("/api/process", data={"data": "Go.", **fields})).json()
+    assert answer["ignored"] == ["tokenizer: bogus", "parser: beam_search"]
+    assert "ignored" not in (await ask(client, data="Go.", **FULL)).json()
+
+
+async def test_parses_are_those_of_every_other_route(client: httpx.AsyncClient) -> None:
+    text = "A text that both interfaces see."
+    await result(client, data=text, **FULL)
+    (item,) = (await client.post("/parse", json={"text": text})).json()["items"]
+    assert item["cached"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"tokenizer": ""}, "'data' is required"),
+        ({"data": "a", "model": "klingon", **FULL}, "'klingon'"),
+        ({"data": "a", "input": "pdf"}, "Unknown input format 'pdf'"),
+        ({"data": "a", "output": "pdf", **FULL}, "Unknown output format 'pdf'"),
+        ({"data": "no columns"}, "does not contain 10 columns"),
+        ({"data": "1\ta\t_\t_\t_\t_\t9\t_\t_\t_\n"}, "too large head"),
+        ({"data": "a\0b", **FULL}, "NUL"),
+        *(({"data": data}, "carriage return") for data in ("\r", "\ra", "1\ta\r\n\n\r2\n")),
+        ({"data": "a", "tokenizer": "joint_with_parsing"}, "joint_with_parsing"),
+        ({"data": "\u00a0 \u00a0", "input": "horizontal", "tagger": ""}, "token 0"),
+        ({"data": "a " * 1001, "input": "horizontal"}, "1001 words"),
+        ({"data": "a\n" * 1001, "input": "vertical"}, "1001 words"),
+        ({"data": "a\n" * 10_000, "input": "vertical"}, "2500 words"),
+        ({"data": "a " * 150_000, "input": "generic_tokenizer"}, "300000 characters"),
+        ({"data": "a " * 1001, "tokenizer": "presegmented", "tagger": ""}, "1001 words"),
+    ],
+)
+async def test_a_wrong_request_is_a_400_in_plain_words(
+    client: httpx.AsyncClient, fields: dict[str, str], message: str
+) -> None:
+    response = await client.post("/api/process", data=fields)
+    assert response.status_code == 400
+    assert response.headers["content-type"].startswith("text/plain")
+    assert message in response.text
+
+
+@pytest.mark.parametrize(
+    ("query", "content_type", "body"),
+    [
+        ("data=%ff", "", b""),
+        ("", "application/x-www-form-urlencoded", b"data=%ff"),
+        ("", "application/x-www-form-urlencoded", b"data=\xff"),
+        ("", "application/json", b'{"data": "a"}'),
+        ("", "application/x-www-form-urlencoded", b"&" * 1_000),
+        ("", "", b"data=a"),
+        ("", "multipart/form-data", b"no boundary"),
+        ("", "multipart/form-data; boundary=x", b"no part"),
+        ("", "multipart/form-data; boundary=x", b"--x\r\n\r\nno name\r\n--x--\r\n"),
+        (
+            *("", "multipart/form-data; boundary=x"),
+            b'--x\r\nContent-Disposition: form-data; name="data"\r\n\r\n\xff\r\n--x--\r\n',
+        ),
+    ],
+)
+async def test_what_cannot_be_read_is_a_400(
+    client: httpx.AsyncClient, query: str, content_type: str, body: bytes
+) -> None:
+    url = f"/api/process?{query}"
+    response = await client.post(url, content=body, headers={"Content-Type": content_type})
+    assert response.status_code == 400
+    assert response.headers["content-type"].startswith("text/plain")
+
+
+async def test_a_long_sentence_in_running_text_is_cut_and_marked(client: httpx.AsyncClient) -> None:
+    conllu = await result(client, data="It works. " + "word " * 2_500, **FULL)
+    sentences = list(parse_conllu(conllu))
+    lengths = [len(sentence.words) for sentence in sentences]
+    assert sum(lengths) == 2_503
+    assert max(lengths) == 1_000
+    assert conllu.count("ContinuedSentence=Yes") == len(sentences) - 2
+
+
+async def test_a_book_is_parsed_by_its_paragraphs(serve: Callable[..., Any]) -> None:
+    paragraph = "It works. I can't wait!\nTime flies like an arrow.\n \n"
+    book = "".join(f"{number} {paragraph}" for number in range(200))
+    async with serve(
+        max_chars_per_text=1_000, max_queued_words=800, workers=1, job_workers=0
+    ) as client:
+        conllu = await result(client, data=book, **FULL | {"tokenizer": "ranges"})
+        plain = await result(client, data=book, output="plaintext", **FULL)
+        (whole,) = (await client.post("/parse", json={"text": book})).json()["items"]
+        too_long = await client.post("/api/process", data={"data": "word " * 300, **FULL})
+    assert whole["error"]["error_type"] == "text_too_long"
+    assert plain == book
+    sentences = list(parse_conllu(conllu))
+    assert [sentence.sent_id for sentence in sentences] == [
+        str(number) for number in range(1, len(sentences) + 1)
+    ]
+    assert conllu.count("# newpar") == 200
+    assert all(book[start:end] == form for form, start, end in ranges(sentences))
+    assert too_long.status_code == 400
+    assert "1500 characters" in too_long.text
+
+
+def ranges(sentences: list[Sentence]) -> Iterator[tuple[str, int, int]]:
+    """Form and character span of every token."""
+    for sentence in sentences:
+        for token in sentence.tokens:
+            start, end = attribute(sentence.misc_of(token), "TokenRange").split(":")
+            yield token.form, int(start), int(end)
+
+
+async def test_a_full_queue_is_429_and_a_large_body_413(serve: Callable[..., Any]) -> None:
+    busy = {"data": "word " * 900, "tokenizer": "presegmented", "parser": ""}
+    async with serve(
+        max_queued_words=1_000, workers=1, max_body_bytes=20_000, job_workers=0
+    ) as client:
+        texts = [f"{number} {busy['data']}" for number in range(5)]
+        asking = [client.post("/api/process", data=busy | {"data": text}) for text in texts]
+        answers = await asyncio.gather(*asking)
+        refused = [answer for answer in answers if answer.status_code == 429]
+        assert refused
+        assert all(int(answer.headers["retry-after"]) >= 1 for answer in refused)
+        assert all(answer.headers["content-type"].startswith("text/plain") for answer in refused)
+        assert {answer.status_code for answer in answers} == {200, 429}
+        large = await client.post("/api/process", data={"data": "a" * 30_000, **FULL})
+        assert large.status_code == 413
+        assert (await client.get("/api/process", params={"data": "Go.", **FULL})).status_code == 200
+
+
+async def test_a_service_without_its_default_model_lists_the_others() -> None:
+    models = lindat_models(Settings(store="unused", lang="tlh"))
+    assert list(models) == ["models"]
+    assert list(models["models"]) == ["english-ewt"]
+
+
+CHARACTERS = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
+WORDS = st.sampled_from(
+    ["can't", "It", "works", ".", "\n", "\r\n", "\n\n", " ", "\t", "\u200b", "|"]
+)
+
+
+@given(st.lists(st.text(CHARACTERS, max_size=5) | WORDS, max_size=25).map("".join))
+@settings(max_examples=60, deadline=None)
+async def test_any_text_is_spaced_as_udpipe_spaces_it(english: Parser, text: str) -> None:
+    for names in ((), ("presegmented", "ranges"), ("normalized_spaces",)):
+        options = Tokenizer(**dict.fromkeys(names, True))
+        parts = list(cut_lines(text) if options.presegmented else cut_text(text, 10_000))
+        placed = [
+            Placed(part.start, parse) for part in parts if (parse := found(english, part.item))
+        ]
+        ours = write(tokenized(text, placed, options, Shown(True, True)), "conllu")
+        assert ours == udpipe.tokenized(text, ";".join(names), "conllu")
+
+
+def found(parser: Parser, item: ParseInput) -> Parse | None:
+    """The parse of a text; none if there is no word in it."""
+    try:
+        return parser.parse(item, Limits())
+    except NoSentenceError:
+        return None
+
+
+COLUMNS = st.sampled_from(
+    ["1", "2", "1-2", "1.1", "0", "-1", "a", "_", "", " ", "SpaceAfter=No", "#"]
+)
+LINES = st.lists(COLUMNS, min_size=9, max_size=11).map("\t".join) | st.text(CHARACTERS, max_size=9)
+
+
+@given(st.lists(LINES, max_size=6).map("\n".join), st.sampled_from(INPUTS))
+@settings(max_examples=200, deadline=None)
+async def test_any_data_is_read_or_refused(data: str, form: str) -> None:
+    try:
+        sentences = read_sentences(data, form, Limits())
+    except SpecError:
+        sentences = []
+    for output in OUTPUTS:
+        assert isinstance(write(sentences, output), str)

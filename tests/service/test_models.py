@@ -1,0 +1,401 @@
+"""Where models are found, what is recorded about them, and which one a name selects."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from service.app import create_app
+from service.lindat.models import names_of
+from service.parsers import find_parser, identify, list_models
+from service.parsers.discovery import split_version
+from service.parsers.languages import language_code, language_of, ud_languages
+from service.parsers.records import (
+    ModelRecord,
+    RecordedFile,
+    changed_records,
+    read_records,
+    write_records,
+)
+from service.settings import Settings
+from syntax.errors import ModelLoadError, UnknownLanguageError, UnknownParserError
+from syntax.fingerprint import file_sha256
+
+from .conftest import connected, running
+
+ENGLISH = "udpipe/english-ewt"
+
+
+@pytest.fixture(scope="module")
+def bundled() -> Path:
+    """The bundled model's file."""
+    return find_parser(Settings(store="unused"), ENGLISH).path
+
+
+def put(folder: Path, bundled: Path, *names: str) -> None:
+    """Put models into a folder, each under its name."""
+    for name in names:
+        path = folder / f"{name}.udpipe"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.symlink_to(bundled)
+
+
+def settings_for(folder: Path, **fields: object) -> Settings:
+    return Settings(store="unused", models_dir=folder, **fields)  # type: ignore[arg-type]
+
+
+def names_in(folder: Path) -> list[str]:
+    """Names of the folder's own models, in order."""
+    found = [model.name for model in list_models(settings_for(folder))]
+    return [name for name in found if name != ENGLISH]
+
+
+def settle() -> None:
+    """Let the folder's last change grow old enough for what was found to be remembered."""
+    time.sleep(0.15)
+
+
+# Discovery
+
+
+def test_the_folder_and_its_direct_sub_folders_are_searched(tmp_path: Path, bundled: Path) -> None:
+    put(tmp_path, bundled, "de-a", "udpipe/fr-b", "other/es-c")
+    put(tmp_path, bundled, "udpipe/deep/x", ".hidden/x", "name.work/x")
+    assert names_in(tmp_path) == ["udpipe/de-a", "udpipe/es-c", "udpipe/fr-b"]
+    assert names_in(tmp_path / "absent") == []
+
+
+def test_models_are_listed_by_name_and_the_newest_version_first(
+    tmp_path: Path, bundled: Path
+) -> None:
+    put(tmp_path, bundled, "english-ewt-small", "english-ewt-ud-2.9-1", "english-ewt-ud-2.10-1")
+    put(tmp_path, bundled, "basque-bdt-ud-2.5-191206")
+    assert names_in(tmp_path) == [
+        "udpipe/basque-bdt-ud-2.5-191206",
+        "udpipe/english-ewt-ud-2.10-1",
+        "udpipe/english-ewt-ud-2.9-1",
+        "udpipe/english-ewt-small",
+    ]
+    assert split_version("english-ewt-small") == ("english-ewt-small", ())
+
+
+def test_of_two_models_with_one_name_the_folders_own_counts(tmp_path: Path, bundled: Path) -> None:
+    put(tmp_path, bundled, "a/x", "x", "b/english-ewt")
+    models = {model.name: model.path for model in list_models(settings_for(tmp_path))}
+    assert models["udpipe/x"] == tmp_path / "x.udpipe"
+    assert models[ENGLISH] == tmp_path / "b" / "english-ewt.udpipe"
+
+
+def test_what_comes_goes_or_changes_is_seen_at_once(tmp_path: Path, bundled: Path) -> None:
+    put(tmp_path, bundled, "x")
+    for _ in range(2):
+        settle()
+        assert names_in(tmp_path) == ["udpipe/x"]
+    put(tmp_path, bundled, "sub/y")
+    assert names_in(tmp_path) == ["udpipe/x", "udpipe/y"]
+    settle()
+    assert names_in(tmp_path) == ["udpipe/x", "udpipe/y"]
+    put(tmp_path, bundled, "sub/z")
+    assert names_in(tmp_path) == ["udpipe/x", "udpipe/y", "udpipe/z"]
+    (tmp_path / "x.json").write_text('{"language": "xx"}')
+    assert find_parser(settings_for(tmp_path), "x").langs == ("xx",)
+    settle()
+    list_models(settings_for(tmp_path))
+    # In place: the folder's own time stamp does not change.
+    (tmp_path / "x.json").write_text('{"language": "yy"}')
+    assert find_parser(settings_for(tmp_path), "x").langs == ("yy",)
+    shutil.rmtree(tmp_path / "sub")
+    assert names_in(tmp_path) == ["udpipe/x"]
+
+
+def test_changes_within_a_tick_of_the_clock_are_seen(tmp_path: Path, bundled: Path) -> None:
+    for at in range(20):
+        put(tmp_path, bundled, f"m{at:02}")
+        assert len(names_in(tmp_path)) == at + 1
+
+
+def test_both_backends_serve_one_folder(data_dir: Path) -> None:
+    settings = settings_for(data_dir / "models")
+    assert {model.backend for model in list_models(settings)} == {"udpipe.v1", "stanza.v1"}
+    assert find_parser(settings, "stanza/fr").langs[0] == "fr"
+    # UDPipe is registered first, so it answers for a language that both have.
+    assert find_parser(settings, lang="fr").name.startswith("udpipe/")
+    chosen = settings_for(data_dir / "models", parsers={"fra": "stanza/fr"})
+    assert find_parser(chosen, lang="fr").backend == "stanza.v1"
+
+
+def test_the_names_that_udpipes_clients_are_told_lead_back(data_dir: Path) -> None:
+    settings = settings_for(data_dir / "models")
+    names = names_of(settings)
+    assert names["stanza/fr"] == "stanza/fr"
+    assert names["udpipe/telugu-mtg-ud-2.5-191206"] == "telugu-mtg-ud-2.5-191206"
+    assert all(find_parser(settings, told).name == name for name, told in names.items())
+
+
+# Selection
+
+
+@pytest.fixture
+def several(tmp_path: Path, bundled: Path) -> Settings:
+    put(tmp_path, bundled, "english-ewt-ud-2.5-191206", "english-ewt-small", "english-gum-ud-2.5-1")
+    put(tmp_path, bundled, "spanish-gsd-ud-2.5-1", "estonian-edt-ud-2.5-1", "basque-bdt")
+    put(tmp_path, bundled, "norwegian-bokmaal-ud-2.5-1", "norwegian-nynorsk-ud-2.5-1")
+    return settings_for(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("UDPipe/English-EWT-Small", "udpipe/english-ewt-small"),
+        # A whole name goes before the beginning of another.
+        ("english-ewt", ENGLISH),
+        ("english-gum", "udpipe/english-gum-ud-2.5-1"),
+        ("english-ewt-ud", "udpipe/english-ewt-ud-2.5-191206"),
+        ("english", "udpipe/english-ewt-ud-2.5-191206"),
+        ("en", "udpipe/english-ewt-ud-2.5-191206"),
+        ("ENG", "udpipe/english-ewt-ud-2.5-191206"),
+        # A code is a code first: "es" is Spanish, although Estonian begins so.
+        ("es", "udpipe/spanish-gsd-ud-2.5-1"),
+        ("est", "udpipe/estonian-edt-ud-2.5-1"),
+        ("eus", "udpipe/basque-bdt"),
+        ("baq", "udpipe/basque-bdt"),
+        ("spa", "udpipe/spanish-gsd-ud-2.5-1"),
+        ("span", "udpipe/spanish-gsd-ud-2.5-1"),
+        ("nb", "udpipe/norwegian-bokmaal-ud-2.5-1"),
+        ("nno", "udpipe/norwegian-nynorsk-ud-2.5-1"),
+    ],
+)
+def test_names_are_matched_as_lindat_does(several: Settings, name: str, found: str) -> None:
+    assert find_parser(several, name).name == found
+
+
+def test_languages_go_by_any_of_their_codes(several: Settings) -> None:
+    assert find_parser(several, lang="nor").name == "udpipe/norwegian-bokmaal-ud-2.5-1"
+    assert find_parser(several, "english", "eng").langs == ("en",)
+    with pytest.raises(UnknownLanguageError, match="serves en, not 'deu'"):
+        find_parser(several, "english", "deu")
+    with pytest.raises(UnknownParserError):
+        find_parser(several, "klingon")
+
+
+def test_codes_of_one_language_are_one_and_no_code_is_two_languages() -> None:
+    assert {language_code(code) for code in ("fr", "fra", "fre", "FR")} == {"fr"}
+    assert (language_code("cmn"), language_code("zh-Hans")) == ("zh", "zh")
+    assert language_code("not-a-code") == "not-a-code"
+    assert language_of("Norwegian-NynorskLIA-ud-2.5") == "nn"
+    owners: dict[str, str] = {}
+    for codes in ud_languages().values():
+        for code in codes:
+            assert owners.setdefault(code, codes[0]) == codes[0]
+
+
+# Records
+
+
+def record(name: str, path: str, **facts: object) -> ModelRecord:
+    return ModelRecord(name, "udpipe.v1", (RecordedFile(path),), **facts)  # type: ignore[arg-type]
+
+
+def test_a_record_goes_before_the_card_beside_the_file(tmp_path: Path, bundled: Path) -> None:
+    put(tmp_path, bundled, "udpipe/own")
+    card = {"language": "xx", "licence": "unknown", "recipe": "mine", "sha256": "0" * 64}
+    (tmp_path / "udpipe" / "own.json").write_text(json.dumps(card))
+    facts = {"language": "en", "licence": "CC0", "sha256": file_sha256(bundled)}
+    write_records(tmp_path, {"udpipe/own": record("udpipe/own", "udpipe/own.udpipe", **facts)})
+    model = find_parser(settings_for(tmp_path), "own")
+    assert model.langs == ("en",)
+    assert (model.card["licence"], model.card["recipe"]) == ("CC0", "mine")
+    assert identify(model).langs == ("en",)
+    # A record is about the file it names, not about another that took its name.
+    put(tmp_path, bundled, "own")
+    assert find_parser(settings_for(tmp_path), "own").langs == ()
+
+
+def test_records_come_back_as_they_were_written(tmp_path: Path) -> None:
+    files = (RecordedFile("stanza/fr/pos/x.pt", "a" * 64, "b" * 32, 5),)
+    resources = {"fr": {"packages": {"default": {"pos": "x"}}}}
+    whole = ModelRecord("stanza/fr", "stanza.v1", files, language="fr", resources=resources)
+    plain = record("udpipe/é", "é.udpipe", licence="CC BY-SA 4.0", size=7)
+    write_records(tmp_path, {whole.name: whole, plain.name: plain})
+    assert read_records(tmp_path) == {whole.name: whole, plain.name: plain}
+    assert read_records(tmp_path / "absent") == {}
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("{", "it is not JSON"),
+        ("[]", 'it has no object "models"'),
+        ('{"format": 2, "models": {}}', "its format is 2, not 1"),
+        ('{"format": 1, "common": 3, "models": {}}', '"common" is no object'),
+        ('{"format": 1, "models": {"../x": {}}}', "'../x' is no model name"),
+        ('{"format": 1, "models": {"a/b": {"backend": "x"}}}', "'a/b' lacks backend or files"),
+        (
+            '{"format": 1, "models": {"a/b": {"backend": "x", "files": [{"path": "/x"}]}}}',
+            "'/x' is no path within the models folder",
+        ),
+        (
+            '{"format": 1, "common": {"backend": "x"}, "models": {"a/b": {"size": "1",'
+            ' "files": [{"path": "x"}]}}}',
+            "size of 'a/b' is '1', not int",
+        ),
+        (
+            '{"format": 1, "common": {"backend": "x"}, "models": {"a/b":'
+            ' {"files": [{"path": "x", "md5": 1}]}}}',
+            "md5 of 'x' is 1, not str",
+        ),
+    ],
+)
+def test_an_unreadable_registry_is_a_named_error(
+    tmp_path: Path, content: str, problem: str
+) -> None:
+    (tmp_path / "registry.json").write_text(content)
+    with pytest.raises(ModelLoadError) as caught:
+        list_models(settings_for(tmp_path))
+    assert problem in caught.value.message
+    assert caught.value.detail["path"] == str(tmp_path / "registry.json")
+
+
+def test_a_card_that_says_something_else_than_texts_is_a_named_error(
+    tmp_path: Path, bundled: Path
+) -> None:
+    put(tmp_path, bundled, "own")
+    (tmp_path / "own.json").write_text('{"language": ["en", "de"]}')
+    with pytest.raises(ModelLoadError, match=r"gives \['en', 'de'\] as language; a text is"):
+        list_models(settings_for(tmp_path))
+
+
+def test_what_fails_half_way_leaves_the_registry_as_it_was(tmp_path: Path) -> None:
+    write_records(tmp_path, {"a/b": record("a/b", "b")})
+
+    def fail() -> None:
+        with changed_records(tmp_path) as records:
+            records.clear()
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
+    assert list(read_records(tmp_path)) == ["a/b"]
+    assert {path.name for path in tmp_path.iterdir()} == {"registry.json", "registry.json.lock"}
+
+
+def test_several_processes_may_record_at_once(tmp_path: Path) -> None:
+    program = """
+import sys
+from pathlib import Path
+from service.parsers.records import ModelRecord, RecordedFile, changed_records
+for at in range(25):
+    name = f"a/{sys.argv[2]}-{at}"
+    with changed_records(Path(sys.argv[1])) as records:
+        records[name] = ModelRecord(name, "udpipe.v1", (RecordedFile("x"),))
+"""
+    command = [sys.executable, "-c", program, str(tmp_path)]
+    writers = [subprocess.Popen([*command, who]) for who in ("one", "two", "three")]
+    assert [writer.wait(60) for writer in writers] == [0, 0, 0]
+    assert len(read_records(tmp_path)) == 75
+
+
+# Routes
+
+
+@pytest.fixture
+async def client(tmp_path: Path, bundled: Path) -> AsyncIterator[httpx.AsyncClient]:
+    """A service with a folder of its own: a copy, a damaged model, and one of another language."""
+    folder = tmp_path / "models"
+    put(folder, bundled, "udpipe/german-gsd-ud-2.5-1")
+    (folder / "udpipe" / "damaged.udpipe").write_bytes(b"")
+    (folder / "udpipe" / "wrong.udpipe").write_bytes(b"x")
+    (folder / "udpipe" / "wrong.json").write_text(json.dumps({"sha256": "0" * 64}))
+    settings = Settings(store=str(tmp_path / "store"), models_dir=folder, workers=2)
+    async with running(create_app(settings)) as app, connected(app) as connection:
+        yield connection
+
+
+async def test_every_model_is_described(client: httpx.AsyncClient, bundled: Path) -> None:
+    models = {model["name"]: model for model in (await client.get("/models")).json()}
+    assert set(models) == {
+        *("udpipe/damaged", "udpipe/german-gsd-ud-2.5-1", "udpipe/wrong", ENGLISH)
+    }
+    english = models[ENGLISH]
+    assert english == {
+        "name": ENGLISH,
+        "backend": "udpipe.v1",
+        "langs": ["en"],
+        "default_for": ["en"],
+        "treebank": "UD_English-EWT",
+        "version": "15d613d8",
+        "licence": "CC BY-SA 4.0",
+        "size_bytes": bundled.stat().st_size,
+        "sha256": file_sha256(bundled),
+        "fingerprint": identify(find_parser(Settings(store="unused"), ENGLISH)).fingerprint,
+        "loaded": False,
+        "workers": 0,
+        "memory_mb": None,
+        "problem": None,
+    }
+    assert "is recorded" in models["udpipe/wrong"]["problem"]
+    assert models["udpipe/wrong"]["fingerprint"] is None
+
+
+async def test_a_model_is_loaded_and_unloaded_by_hand(client: httpx.AsyncClient) -> None:
+    loaded = (await client.post(f"/models/{ENGLISH}/load")).json()
+    assert (loaded["loaded"], loaded["workers"]) == (True, 2)
+    assert loaded["memory_mb"] > 10
+    assert (await client.get("/models/eng")).json()["loaded"]
+    unloaded = await client.post("/models/english-ewt/unload")
+    assert (unloaded.status_code, unloaded.json()["loaded"]) == (200, False)
+    assert (await client.post(f"/models/{ENGLISH}/unload")).status_code == 200
+    # It comes back by itself.
+    assert (await client.post("/parse", json={"text": "It works."})).status_code == 200
+    assert (await client.get(f"/models/{ENGLISH}")).json()["loaded"]
+
+
+async def test_a_model_that_cannot_be_loaded_or_found_is_a_named_error(
+    client: httpx.AsyncClient,
+) -> None:
+    damaged = await client.post("/models/udpipe/damaged/load")
+    assert (damaged.status_code, damaged.json()["error_type"]) == (503, "model_load")
+    for answer in (
+        await client.get("/models/udpipe/nothing"),
+        await client.post("/models/udpipe/nothing/load"),
+        await client.post("/models/nothing/unload"),
+    ):
+        assert (answer.status_code, answer.json()["error_type"]) == (404, "unknown_model")
+        assert ENGLISH in answer.json()["detail"]["known"]
+
+
+async def test_a_busy_model_is_not_unloaded(client: httpx.AsyncClient) -> None:
+    text = " ".join(["Time flies like an arrow, and fruit flies like a banana."] * 150)
+    parsing = asyncio.create_task(client.post("/parse", json={"text": text}))
+    conflict = None
+    while not parsing.done() and conflict is None:
+        answer = await client.post(f"/models/{ENGLISH}/unload")
+        conflict = answer if answer.status_code == 409 else None
+        await asyncio.sleep(0.01)
+    assert conflict is not None
+    assert conflict.json()["error_type"] == "conflict"
+    assert (await parsing).status_code == 200
+
+
+async def test_a_replaced_file_has_a_new_fingerprint(
+    client: httpx.AsyncClient, tmp_path: Path, bundled: Path
+) -> None:
+    path = tmp_path / "models" / "udpipe" / "own.udpipe"
+    shutil.copy(bundled, path)
+    before = (await client.get("/models/own")).json()
+    path.write_bytes(path.read_bytes() + b"\0")
+    os.utime(path, ns=(1, 1))
+    after = (await client.get("/models/own")).json()
+    assert before["sha256"] == file_sha256(bundled)
+    assert after["sha256"] == file_sha256(path)
+    assert before["fingerprint"] != after["fingerprint"]

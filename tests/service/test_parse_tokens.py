@@ -1,0 +1,124 @@
+"""``POST /parse`` with tokens: their words, their labels; and sentences that are cut."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pyarrow as pa
+import pytest
+
+from syntax.conllu import parse_conllu
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+TOKENS = ["I", "can't", "find", "John", "Smith", "!"]
+LABELS = ["O", "S-NEG", "O", "B-PER", "E-PER", "O"]
+LONG = "He came , he saw , he won , and then the man went home again ."
+
+
+async def ask(client: httpx.AsyncClient, **body: Any) -> list[dict[str, Any]]:
+    response = await client.post("/parse", json=body)
+    assert response.status_code == 200, response.text
+    return response.json()["items"]
+
+
+def forms(item: dict[str, Any]) -> list[str]:
+    return [word["form"] for sentence in item["sentences"] for word in sentence["words"]]
+
+
+async def test_tokens_that_are_words_have_one_each(client: httpx.AsyncClient) -> None:
+    (item,) = await ask(client, tokens=[TOKENS], token_labels=[LABELS])
+    assert item["token_words"] == [[at] for at in range(len(TOKENS))]
+    assert item["word_labels"] == LABELS
+
+
+async def test_tokens_that_are_split_keep_their_words_and_labels(
+    client: httpx.AsyncClient,
+) -> None:
+    (item,) = await ask(client, tokens=[TOKENS], token_labels=[LABELS], mode="retokenize")
+    assert forms(item) == ["I", "ca", "n't", "find", "John", "Smith", "!"]
+    assert item["token_words"] == [[0], [1, 2], [3], [4], [5], [6]]
+    assert item["word_labels"] == ["O", "B-NEG", "E-NEG", "O", "B-PER", "E-PER", "O"]
+
+
+async def test_arrow_has_them_too(client: httpx.AsyncClient) -> None:
+    body = {"tokens": [TOKENS], "token_labels": [LABELS], "mode": "retokenize"}
+    content = (await client.post("/parse?format=arrow", json=body)).content
+    (row,) = pa.ipc.open_stream(content).read_all().to_pylist()
+    assert row["token_words"][:3] == [[0], [1, 2], [3]]
+    assert row["word_labels"][:3] == ["O", "B-NEG", "E-NEG"]
+
+
+async def test_texts_have_neither(client: httpx.AsyncClient) -> None:
+    (item,) = await ask(client, text="It works.")
+    assert not {"token_words", "word_labels"} & set(item)
+    (item,) = await ask(client, tokens=[["It", "works"]])
+    assert "word_labels" not in item
+
+
+async def test_labels_are_no_part_of_the_parse(client: httpx.AsyncClient) -> None:
+    tokens = ["Labels", "are", "free"]
+    first = await client.post("/parse", json={"tokens": [tokens], "token_labels": [["A"] * 3]})
+    body = {"tokens": [tokens, tokens], "token_labels": [["A"] * 3, ["B"] * 3]}
+    second = await client.post("/parse", json=body)
+    (one,), (two, three) = first.json()["items"], second.json()["items"]
+    assert one["key"] == two["key"] == three["key"]
+    assert (two["word_labels"], three["word_labels"]) == (["A"] * 3, ["B"] * 3)
+    assert two["cached"]
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({"tokens": [["a", "b"], ["c"]], "token_labels": [["O", "O"], []]}, "token_labels[1]"),
+        ({"tokens": [["a", "b"]], "token_labels": [["O"]]}, "1 labels for the 2 tokens"),
+        ({"tokens": [["a"]], "token_labels": [["O"], ["O"]]}, "2 lists of labels"),
+        ({"text": "a", "token_labels": [["O"]]}, "came with texts"),
+        ({"tokens": [["a"]], "token_labels": [["\ud800"]]}, "token_labels[0] holds"),
+    ],
+)
+async def test_labels_that_do_not_go_with_the_tokens_are_refused(
+    client: httpx.AsyncClient, body: dict[str, Any], said: str
+) -> None:
+    response = await client.post(
+        "/parse", content=json.dumps(body), headers={"content-type": "application/json"}
+    )
+    assert response.status_code == 422
+    assert response.json()["error_type"] == "spec"
+    assert said in response.json()["message"]
+
+
+async def test_long_sentences_are_refused_or_cut_and_marked(serve: Callable[..., Any]) -> None:
+    async with serve(max_words_per_sentence=6) as client:
+        for body in (
+            {"text": LONG, "mode": "sentence"},
+            {"tokens": [LONG.split()]},
+            {"tokens": [LONG.split()], "mode": "retokenize"},
+        ):
+            (refused,) = await ask(client, **body)
+            assert refused["error"]["error_type"] == "sentence_too_long"
+            (item,) = await ask(client, **body, long_sentences="split")
+            assert [one.get("continues") for one in item["sentences"]] == [None, True, True]
+            assert " ".join(forms(item)) == LONG
+            (again,) = await ask(client, **body, long_sentences="split")
+            assert again["cached"]
+            assert again["sentences"] == item["sentences"]
+            (refused,) = await ask(client, **body)
+            assert refused["error"]["error_type"] == "sentence_too_long"
+        body = {"text": LONG, "mode": "sentence", "long_sentences": "split"}
+        text = (await client.post("/parse?format=conllu", json=body)).text
+        first, *others = parse_conllu(text)
+        assert "ContinuedSentence" not in (first.words[0].misc or "")
+        assert all("ContinuedSentence=Yes" in (one.words[0].misc or "") for one in others)
+
+
+async def test_a_sentence_within_the_limit_is_the_same_either_way(
+    client: httpx.AsyncClient,
+) -> None:
+    (whole,) = await ask(client, text="It works. It really does.")
+    (cut,) = await ask(client, text="It works. It really does.", long_sentences="split")
+    assert cut["sentences"] == whole["sentences"]
+    assert cut["key"] != whole["key"]

@@ -1,0 +1,179 @@
+"""Requests made up from the OpenAPI document: no server error, and answers as it says.
+
+Each operation gets requests that keep to its schema and requests that break it, sent to a real
+service. The default run is small and always the same; ``-m slow`` runs all of schemathesis.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from service.app import create_app
+from service.settings import Settings
+
+from .serving import served
+
+EXAMPLES = 6
+METHODS = ("get", "put", "post", "delete", "patch")
+CHECKS = (
+    "not_a_server_error",
+    "status_code_conformance",
+    "content_type_conformance",
+    "response_headers_conformance",
+    "response_schema_conformance",
+)
+
+
+def document() -> dict[str, Any]:
+    """The OpenAPI document; building the app touches nothing."""
+    return create_app(Settings(store="unused")).openapi()
+
+
+OPERATIONS = [
+    (method, path)
+    for path, methods in document()["paths"].items()
+    for method in methods
+    if method in METHODS
+]
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A service in a process of its own."""
+    with served(tmp_path_factory.mktemp("service")) as service:
+        yield service.url
+
+
+@pytest.fixture(scope="module")
+def schema() -> Any:
+    """The document as schemathesis reads it."""
+    import schemathesis
+
+    schemathesis.openapi.media_type("application/x-ndjson", uploads())
+    return schemathesis.openapi.from_dict(document())
+
+
+def uploads() -> st.SearchStrategy[bytes]:
+    """Backfill uploads, good ones, broken ones and plain bytes."""
+    spec = {"split": "dev", "lang": "en", "fields": ["text"]}
+    specs = st.just({"spec": spec}) | st.fixed_dictionaries({"spec": st.just(spec) | VALUES})
+    segments = st.lists(st.fixed_dictionaries({"text": st.text(max_size=40)}), max_size=2)
+    example = st.fixed_dictionaries({"example_id": st.text(max_size=3), "segments": segments})
+    lines = st.fixed_dictionaries({"example": example}) | VALUES
+    return st.tuples(specs, st.lists(lines, max_size=4)).map(as_lines) | st.binary(max_size=40)
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=4,
+)
+
+
+def as_lines(upload: tuple[Any, list[Any]]) -> bytes:
+    return "\n".join(json.dumps(line) for line in (upload[0], *upload[1])).encode()
+
+
+def can_be_wrong(method: str, path: str) -> bool:
+    """Whether an operation has a body, or a parameter that does not take any string."""
+    operation = document()["paths"][path][method]
+    parameters = operation.get("parameters", ())
+    return "requestBody" in operation or any(
+        parameter["in"] == "query" or "pattern" in parameter["schema"] for parameter in parameters
+    )
+
+
+CASES = [
+    pytest.param(method, path, kind, id=f"{kind} {method.upper()} {path}")
+    for method, path in OPERATIONS
+    for kind in ("positive", "negative")
+    if kind == "positive" or can_be_wrong(method, path)
+]
+
+
+@pytest.mark.parametrize(("method", "path", "kind"), CASES)
+def test_an_operation_answers_as_it_is_described(
+    schema: Any, url: str, method: str, path: str, kind: str
+) -> None:
+    from schemathesis import GenerationMode
+    from schemathesis.checks import CHECKS as KNOWN
+
+    checks = KNOWN.get_by_names([*CHECKS])
+
+    @given(case=schema[path][method].as_strategy(generation_mode=GenerationMode(kind)))
+    @settings(
+        max_examples=EXAMPLES,
+        derandomize=True,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    def send(case: Any) -> None:
+        response = case.call(base_url=url, timeout=60)
+        case.validate_response(response, checks=checks)
+
+    send()
+
+
+EXISTING = [
+    ("get", "/jobs/{job_id}/events"),  # first: the stream ends when the job does
+    ("get", "/jobs/{job_id}"),
+    ("post", "/jobs/{job_id}/retry"),
+    ("delete", "/jobs/{job_id}"),
+    ("get", "/models/{name}"),
+    ("post", "/models/{name}/load"),
+    ("post", "/models/{name}/unload"),
+    ("get", "/features/{key}"),
+]
+
+
+def test_what_exists_answers_as_it_is_described(schema: Any, url: str) -> None:
+    """Made-up names are never those of a real job, model or parse."""
+    names = {"job_id": new_job(url), "name": "udpipe/english-ewt", "key": new_parse(url)}
+    assert {path for _, path in OPERATIONS if "{" in path} == {
+        "/datasets/{name}/backfill",
+        *(path for _, path in EXISTING),
+    }
+    for method, path in EXISTING:
+        operation = schema[path][method]
+        parameters = {name: value for name, value in names.items() if f"{{{name}}}" in path}
+        response = operation.Case(path_parameters=parameters).call(base_url=url, timeout=60)
+        operation.validate_response(response)
+        assert response.status_code == (409 if path.endswith("/retry") else 200), response.text
+
+
+def new_job(url: str) -> str:
+    spec = {"split": "dev", "lang": "en", "fields": ["text"]}
+    example = {"example_id": "1", "segments": [{"text": "It works."}]}
+    upload = as_lines(({"spec": spec}, [{"example": example}]))
+    response = httpx.post(f"{url}/datasets/sample/backfill", content=upload, timeout=60)
+    assert response.status_code == 202, response.text
+    return str(response.json()["id"])
+
+
+def new_parse(url: str) -> str:
+    response = httpx.post(f"{url}/parse", json={"text": "It works."}, timeout=60)
+    (item,) = response.json()["items"]
+    return str(item["key"])
+
+
+@pytest.mark.slow
+def test_schemathesis_finds_nothing(url: str, tmp_path: Path) -> None:
+    """All its phases: examples, boundary values, made-up requests, sequences of requests."""
+    # Uploads need a generator of their own, which the command line does not have.
+    command = [
+        *(str(Path(sys.executable).parent / "st"), "run", f"{url}/openapi.json", "--no-color"),
+        *("--exclude-path", "/datasets/{name}/backfill", "--checks", ",".join(CHECKS)),
+        *("--max-examples", "100", "--seed", "1", "--suppress-health-check", "all"),
+    ]
+    finished = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert finished.returncode == 0, finished.stdout[-5_000:]

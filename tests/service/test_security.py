@@ -1,0 +1,189 @@
+"""API keys, rate limits, cross-origin rules: who is let in, and what the others are told."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from clients import Client
+from service.security.keys import KeyFile
+from service.security.middleware import OPEN_PATHS
+
+Serve = Callable[..., Any]
+
+asyncio_module = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> KeyFile:
+    return KeyFile(tmp_path / "keys.json")
+
+
+@pytest.fixture
+def guarded(serve: Serve, file: KeyFile) -> Callable[..., Any]:
+    """A service that asks for keys."""
+    return lambda **fields: serve(keys_file=file.path, **fields)
+
+
+def bearer(secret: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {secret}"}
+
+
+async def test_without_a_key_only_health_and_documentation_answer(
+    guarded: Serve, file: KeyFile
+) -> None:
+    file.add("ada")
+    async with guarded() as client:
+        schema = (await client.get("/openapi.json")).json()
+        for path, methods in schema["paths"].items():
+            for method in methods:
+                answer = await client.request(
+                    method.upper(), path.replace("{", "").replace("}", "")
+                )
+                assert (answer.status_code == 401) == (path not in OPEN_PATHS), (method, path)
+        for path in OPEN_PATHS:
+            assert (await client.get(path)).status_code == 200, path
+        assert (await client.get("/no/such/route")).status_code == 401
+
+
+async def test_both_headers_carry_a_key_and_refusals_say_how(guarded: Serve, file: KeyFile) -> None:
+    secret, _ = file.add("ada")
+    async with guarded() as client:
+        for headers in (
+            bearer(secret),
+            {"Authorization": f"bearer  {secret}"},
+            {"X-API-Key": secret},
+        ):
+            assert (await client.get("/info", headers=headers)).status_code == 200
+        for headers in ({}, bearer("pb_wrong"), {"X-API-Key": ""}, {"Authorization": secret}):
+            refused = await client.get("/info", headers=headers)
+            assert refused.status_code == 401
+            assert refused.headers["www-authenticate"] == "Bearer"
+            assert refused.json()["error_type"] == "unauthorized"
+            assert set(refused.json()) == {"error_type", "message", "detail"}
+            assert secret not in refused.text
+        assert "X-API-Key" in (await client.get("/info")).json()["message"]
+
+
+async def test_bytes_that_are_no_text_are_just_a_wrong_key(guarded: Serve, file: KeyFile) -> None:
+    file.add("ada")
+    async with guarded() as client:
+        headers = [(b"authorization", b"Bearer \xff\xfe\x80")]
+        assert (await client.get("/info", headers=headers)).status_code == 401
+
+
+async def test_a_running_service_follows_its_file(guarded: Serve, file: KeyFile) -> None:
+    first, key = file.add("ada")
+    async with guarded() as client:
+        second, _ = file.add("bob")
+        time.sleep(1.05)
+        assert (await client.get("/info", headers=bearer(second))).status_code == 200
+        file.revoke(key.id)
+        time.sleep(1.05)
+        assert (await client.get("/info", headers=bearer(first))).status_code == 401
+        assert (await client.get("/info", headers=bearer(second))).status_code == 200
+
+
+async def test_limits_go_by_key_and_a_key_may_have_its_own(guarded: Serve, file: KeyFile) -> None:
+    ada, _ = file.add("ada")
+    bob, _ = file.add("bob", rate_limit="1/hour")
+    async with guarded(rate_limit="3/hour") as client:
+        left = [await client.get("/info", headers=bearer(ada)) for _ in range(3)]
+        assert [answer.headers["ratelimit-remaining"] for answer in left] == ["2", "1", "0"]
+        assert left[0].headers["ratelimit-limit"] == "3"
+        refused = await client.get("/info", headers=bearer(ada))
+        assert refused.status_code == 429
+        assert refused.json()["error_type"] == "rate_limit"
+        assert 3590 <= int(refused.headers["retry-after"]) <= 3600
+        assert (await client.get("/info", headers=bearer(bob))).status_code == 200
+        assert (await client.get("/info", headers=bearer(bob))).status_code == 429
+        assert (await client.get("/health/live")).status_code == 200
+
+
+async def test_two_keys_of_one_name_share_its_limit(guarded: Serve, file: KeyFile) -> None:
+    first, _ = file.add("ada")
+    second, _ = file.add("ada")
+    async with guarded(rate_limit="2/hour") as client:
+        answers = [
+            await client.get("/info", headers=bearer(secret)) for secret in (first, second, first)
+        ]
+        assert [answer.status_code for answer in answers] == [200, 200, 429]
+
+
+async def test_without_keys_limits_go_by_address(serve: Serve) -> None:
+    async with serve(rate_limit="2/hour") as client:
+        transport = httpx.ASGITransport(client.app, client=("192.0.2.7", 1))
+        async with httpx.AsyncClient(transport=transport, base_url="http://parsebank") as other:
+            answers = [await client.get("/info") for _ in range(3)]
+            assert [answer.status_code for answer in answers] == [200, 200, 429]
+            assert (await other.get("/info")).status_code == 200
+        forged = await client.get("/info", headers={"X-Forwarded-For": "192.0.2.8"})
+        assert forged.status_code == 429
+        assert (await client.get("/health/live")).status_code == 200
+
+
+@asyncio_module
+async def test_without_settings_there_is_no_limit_and_no_header(client: httpx.AsyncClient) -> None:
+    assert not any(name.startswith("ratelimit") for name in (await client.get("/info")).headers)
+
+
+ORIGIN = "https://corpora.example"
+
+
+@asyncio_module
+async def test_other_origins_are_off_by_default(client: httpx.AsyncClient) -> None:
+    asked = {"Origin": ORIGIN, "Access-Control-Request-Method": "POST"}
+    assert (await client.options("/parse", headers=asked)).status_code == 405
+    answer = await client.get("/info", headers={"Origin": ORIGIN})
+    assert "access-control-allow-origin" not in answer.headers
+
+
+async def test_named_origins_are_let_in_and_preflights_need_no_key(
+    guarded: Serve, file: KeyFile
+) -> None:
+    secret, _ = file.add("ada")
+    async with guarded(cors_origins=[ORIGIN]) as client:
+        asked = {
+            "Origin": ORIGIN,
+            "Access-Control-Request-Method": "POST",
+            "Access-Control-Request-Headers": "authorization,content-type",
+        }
+        preflight = await client.options("/parse", headers=asked)
+        assert preflight.status_code == 200
+        assert preflight.headers["access-control-allow-origin"] == ORIGIN
+        assert "authorization" in preflight.headers["access-control-allow-headers"]
+        strange = await client.options("/parse", headers={**asked, "Origin": "https://x.example"})
+        assert strange.status_code == 400
+        refused = await client.get("/info", headers={"Origin": ORIGIN})
+        assert refused.status_code == 401
+        assert refused.headers["access-control-allow-origin"] == ORIGIN
+        answer = await client.get("/info", headers={"Origin": ORIGIN, **bearer(secret)})
+        assert answer.headers["access-control-allow-origin"] == ORIGIN
+        assert "ETag" in answer.headers["access-control-expose-headers"]
+
+
+async def test_the_document_shows_the_schemes(guarded: Serve, file: KeyFile, serve: Serve) -> None:
+    file.add("ada")
+    async with guarded() as client:
+        schema = (await client.get("/openapi.json")).json()
+    assert set(schema["components"]["securitySchemes"]) == {"bearer", "header"}
+    assert schema["security"] == [{"bearer": []}, {"header": []}]
+    assert schema["paths"]["/health/live"]["get"]["security"] == []
+    assert "401" in schema["paths"]["/parse"]["post"]["responses"]
+    async with serve() as client:
+        assert {} in (await client.get("/openapi.json")).json()["security"]
+
+
+def test_an_embedded_service_needs_no_key(
+    file: KeyFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file.add("ada")
+    monkeypatch.setenv("PARSEBANK_KEYS_FILE", str(file.path))
+    monkeypatch.setenv("PARSEBANK_RATE_LIMIT", "1/hour")
+    with Client.embedded(str(tmp_path / "store")) as client:
+        assert [client.info()["name"] for _ in range(2)] == ["parsebank"] * 2

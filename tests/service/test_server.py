@@ -1,0 +1,390 @@
+"""The service as a process: what it binds, what it reads, how it stops."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+import pytest
+from typer.testing import CliRunner
+
+from clients import AsyncClient, Client
+from clients.cli import build_app
+from clients.retries import Retries
+from featurestore import open_store
+from service.processes import python_environment
+from service.security.keys import KeyFile
+from service.server import check_bind
+from service.settings import Settings
+from service.stopping import until
+from syntax.errors import RateLimitError, SpecError, UnauthorizedError
+
+LISTENING = re.compile(r"listening url=http://127\.0\.0\.1:(\d+)")
+
+
+@dataclass
+class Service:
+    """A running ``parsebank serve``."""
+
+    process: subprocess.Popen[bytes]
+    port: int
+    log: Path
+    key: str = ""
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def family(self) -> list[psutil.Process]:
+        return psutil.Process(self.process.pid).children(recursive=True)
+
+    def end(self, sent: signal.Signals, seconds: float = 30) -> int:
+        self.process.send_signal(sent)
+        return self.process.wait(seconds)
+
+
+@contextmanager
+def served(folder: Path, *options: str) -> Iterator[Service]:
+    """``parsebank serve`` on a free port; ended with the block."""
+    command = [sys.executable, "-c", "from clients.cli import main; main()", "serve"]
+    given = ["--port", "0", "--store", str(folder / "store"), "--workers", "1", *options]
+    log = folder / "log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [*command, *given], stdout=output, stderr=output, env=python_environment()
+        )
+    try:
+        yield Service(process, _port(process, log), log)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _port(process: subprocess.Popen[bytes], log: Path) -> int:
+    for _ in range(6_000):
+        if (found := LISTENING.search(log.read_text())) is not None:
+            return int(found[1])
+        assert process.poll() is None, log.read_text()
+        time.sleep(0.02)
+    pytest.fail(log.read_text())
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """One for the tests that leave it alive: it asks for keys, and takes short bodies only."""
+    folder = tmp_path_factory.mktemp("served")
+    file = KeyFile(folder / "keys.json")
+    secret, _ = file.add("ada")
+    with (
+        environment(PARSEBANK_MAX_BODY_BYTES="20000"),
+        served(folder, "--keys-file", str(file.path)) as running,
+    ):
+        running.key = secret
+        yield running
+
+
+@contextmanager
+def environment(**settings: str) -> Iterator[None]:
+    """Settings that `serve` has no options for."""
+    os.environ.update(settings)
+    try:
+        yield
+    finally:
+        for name in settings:
+            del os.environ[name]
+
+
+def all_gone(processes: Sequence[psutil.Process]) -> bool:
+    _, alive = psutil.wait_procs(processes, timeout=10)
+    return not alive
+
+
+def sentence(words: int) -> dict[str, Any]:
+    """A text that keeps a worker busy: parsing is quadratic."""
+    return {"text": "word " * words, "mode": "sentence"}
+
+
+# Where it binds
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.org"])
+def test_a_public_address_needs_keys_or_permission(host: str, tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match=r"--keys-file.*--allow-remote"):
+        check_bind(Settings(host=host))
+    check_bind(Settings(host=host, allow_remote=True))
+    check_bind(Settings(host=host, keys_file=tmp_path / "keys.json"))
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.8.9.1", "::1", "localhost"])
+def test_loopback_needs_none(host: str) -> None:
+    check_bind(Settings(host=host))
+
+
+def test_a_public_address_without_a_readable_keys_file_is_refused(tmp_path: Path) -> None:
+    arguments = ["serve", "--host", "0.0.0.0", "--store", str(tmp_path / "store")]
+    missing = ["--keys-file", str(tmp_path / "none.json")]
+    result = CliRunner().invoke(build_app(), [*arguments, *missing])
+    assert result.exit_code == 1
+    assert "none.json" in result.output
+    assert not (tmp_path / "store").exists()
+
+
+def test_a_taken_port_is_named_before_anything_is_opened(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        arguments = ["serve", "--port", port, "--store", str(tmp_path / "store")]
+        result = CliRunner().invoke(build_app(), arguments)
+    assert result.exit_code == 1
+    assert f"127.0.0.1:{port}" in result.output
+    assert "another program" in result.output
+    assert not (tmp_path / "store").exists()
+
+
+# What it reads
+
+
+def exchange(service: Service, *parts: bytes) -> bytes:
+    """Send raw bytes, and read until the service closes the connection."""
+    with socket.create_connection(("127.0.0.1", service.port), timeout=20) as wire:
+        for part in parts:
+            wire.sendall(part)
+        return b"".join(iter(lambda: wire.recv(65536), b""))
+
+
+def head(service: Service, *lines: str) -> bytes:
+    fixed = ["POST /parse HTTP/1.1", "Host: x", "Content-Type: application/json"]
+    return "\r\n".join([*fixed, f"X-API-Key: {service.key}", *lines, "", ""]).encode()
+
+
+CHUNKED = ("Transfer-Encoding: chunked", "Connection: close")
+
+
+def chunk(content: bytes) -> bytes:
+    return b"%x\r\n%s\r\n" % (len(content), content)
+
+
+def test_a_chunked_body_is_read(service: Service) -> None:
+    body = [chunk(b'{"text": '), chunk(b'"In pieces."}'), chunk(b"")]
+    answer = exchange(
+        service, head(service, "Transfer-Encoding: chunked", "Connection: close"), *body
+    )
+    assert answer.startswith(b"HTTP/1.1 200")
+    assert b"In pieces." in answer
+
+
+def test_a_chunked_body_over_the_limit_is_refused_by_name(service: Service) -> None:
+    body = [chunk(b'{"text": "'), *[chunk(b"x" * 5000)] * 5, chunk(b'"}'), chunk(b"")]
+    answer = exchange(
+        service, head(service, "Transfer-Encoding: chunked", "Connection: close"), *body
+    )
+    assert answer.startswith(b"HTTP/1.1 413")
+    assert json.loads(answer.partition(b"\r\n\r\n")[2])["error_type"] == "request_entity_too_large"
+
+
+def test_a_long_body_is_refused_before_it_is_sent(service: Service) -> None:
+    # With `Expect: 100-continue` the caller waits for leave; the answer comes instead.
+    asked = ("Content-Length: 20001", "Expect: 100-continue", "Connection: close")
+    answer = exchange(service, head(service, *asked))
+    assert answer.startswith(b"HTTP/1.1 413")
+    assert b"20000" in answer
+
+
+def test_leave_is_given_for_a_body_within_the_limit(service: Service) -> None:
+    body = b'{"text": "With leave."}'
+    with socket.create_connection(("127.0.0.1", service.port), timeout=20) as wire:
+        wire.sendall(head(service, f"Content-Length: {len(body)}", "Expect: 100-continue"))
+        assert wire.recv(65536).startswith(b"HTTP/1.1 100")
+        wire.sendall(body)
+        assert wire.recv(65536).startswith(b"HTTP/1.1 200")
+
+
+def test_a_compressed_body_is_refused_not_unpacked(service: Service) -> None:
+    headers = {"Content-Encoding": "gzip", "X-API-Key": service.key}
+    answer = httpx.post(f"{service.url}/parse", content=b"\x1f\x8b" + b"x" * 50, headers=headers)
+    assert answer.status_code == 422
+    assert "Content-Encoding" in answer.json()["message"]
+
+
+def test_the_server_does_not_name_itself(service: Service) -> None:
+    answer = httpx.get(f"{service.url}/health/live")
+    assert "server" not in answer.headers
+    assert answer.headers["x-request-id"]
+
+
+# How it stops
+
+
+class InFlight:
+    """A request that is being answered while something else happens."""
+
+    def __init__(self, service: Service, **request: Any) -> None:
+        self.answer: httpx.Response | None = None
+        self._url = f"{service.url}/parse"
+        self._request = request
+        self._thread = threading.Thread(target=self._send)
+        self._thread.start()
+
+    def _send(self) -> None:
+        self.answer = httpx.post(self._url, timeout=60, **self._request)
+
+    def result(self) -> httpx.Response:
+        self._thread.join(60)
+        assert self.answer is not None
+        return self.answer
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    for _ in range(1000):
+        if condition():
+            return
+        time.sleep(0.01)
+    pytest.fail("it did not happen")
+
+
+def in_progress(service: Service) -> int:
+    """Requests in hand, without the one that asks."""
+    text = httpx.get(f"{service.url}/metrics").text
+    (count,) = re.findall(r"^parsebank_requests_in_progress (\d+)", text, re.M)
+    return int(count) - 1
+
+
+def test_what_was_accepted_is_answered_before_the_end(tmp_path: Path) -> None:
+    texts = [sentence(300 + n)["text"] for n in range(4)]
+    with environment(PARSEBANK_JOB_WORKERS="0"), served(tmp_path) as service:
+        httpx.post(f"{service.url}/parse", json={"text": "Warm."}, timeout=60)
+        family = [psutil.Process(service.process.pid), *service.family()]
+        job = _queued_job(service)
+        with httpx.stream("GET", f"{service.url}/jobs/{job}/events", timeout=60) as events:
+            told = events.iter_lines()
+            assert any(line.startswith("event: progress") for line in told)
+            whole = InFlight(service, json=sentence(900))
+            stream = InFlight(
+                service,
+                json={"texts": texts, "mode": "sentence"},
+                headers={"Accept": "application/x-ndjson"},
+            )
+            wait_for(lambda: in_progress(service) == 3)
+            service.process.send_signal(signal.SIGTERM)
+            # A stream without an end of its own is ended, without the job's.
+            assert not any(line.startswith("event: end") for line in told)
+        assert whole.result().status_code == 200
+        assert len(whole.result().json()["items"][0]["sentences"][0]["words"]) == 900
+        lines = [json.loads(line) for line in stream.result().text.splitlines()]
+        assert sum("sentences" in line for line in lines) == len(texts)
+        assert service.process.wait(30) == 0
+        assert all_gone(family)
+        with pytest.raises(httpx.ConnectError):
+            httpx.get(f"{service.url}/health/live")
+        log = service.log.read_text()
+    assert "stopping" in log
+    assert "stopped" in log
+    assert "Traceback" not in log
+    # What waited for its commit was committed.
+    with open_store(str(tmp_path / "store")) as store:
+        assert store.sql("select count(*) from parses").fetchall() == [(len(texts) + 2,)]
+
+
+def _queued_job(service: Service) -> str:
+    spec = {"split": "dev", "lang": "en", "fields": ["text"], "labels": []}
+    example = {"example_id": "1", "segments": [{"text": "Wait."}], "labels": {}}
+    body = "\n".join(json.dumps(line) for line in ({"spec": spec}, {"example": example}))
+    answer = httpx.post(f"{service.url}/datasets/d/backfill", content=body, timeout=60)
+    assert answer.status_code == 202, answer.text
+    return str(answer.json()["id"])
+
+
+def test_a_second_signal_ends_it_at_once_and_leaves_nothing(tmp_path: Path) -> None:
+    with served(tmp_path) as service:
+        httpx.post(f"{service.url}/parse", json={"text": "Warm."}, timeout=60)
+        family = service.family()
+        # A request whose body never comes keeps it from stopping by itself.
+        with socket.create_connection(("127.0.0.1", service.port)) as wire:
+            wire.sendall(head(service, "Content-Length: 10") + b"{")
+            wait_for(lambda: in_progress(service) == 1)
+            service.process.send_signal(signal.SIGTERM)
+            wait_for(lambda: "stopping" in service.log.read_text())
+            assert service.end(signal.SIGTERM) == 128 + signal.SIGTERM
+        assert all_gone(family)
+
+
+@pytest.mark.slow
+def test_time_over_ends_what_does_not_finish(tmp_path: Path) -> None:
+    with (
+        environment(PARSEBANK_SHUTDOWN_SECONDS="1"),
+        served(tmp_path) as service,
+        socket.create_connection(("127.0.0.1", service.port)) as wire,
+    ):
+        wire.sendall(head(service, "Content-Length: 10") + b"{")
+        wait_for(lambda: in_progress(service) == 1)
+        assert service.end(signal.SIGTERM) == 0
+
+
+async def test_a_stream_is_passed_on_until_told_to_stop() -> None:
+    import asyncio
+
+    async def numbers() -> Any:
+        for number in range(3):
+            yield number
+        await asyncio.Event().wait()
+
+    stop, seen = asyncio.Event(), []
+    async for number in until(stop, numbers()):
+        seen.append(number)
+        if number == 2:
+            asyncio.get_running_loop().call_later(0.01, stop.set)
+    assert seen == [0, 1, 2]
+
+    async def short() -> Any:
+        yield "all"
+
+    assert [item async for item in until(asyncio.Event(), short())] == ["all"]
+
+
+# Clients with a key
+
+
+async def test_clients_show_their_key(service: Service) -> None:
+    with Client(service.url, api_key=service.key) as client:
+        assert client.info()["name"] == "parsebank"
+    async with AsyncClient(service.url, api_key=service.key) as other:
+        assert (await other.info())["name"] == "parsebank"
+    with Client(service.url) as client, pytest.raises(UnauthorizedError, match="Bearer"):
+        client.info()
+    assert service.key not in service.log.read_text()
+
+
+async def test_clients_name_a_rate_limit(serve: Callable[..., Any]) -> None:
+    async with serve(rate_limit="1/hour") as running:
+        transport = httpx.ASGITransport(running.app)
+        patience = Retries(attempts=1)
+        async with AsyncClient("http://x", transport=transport, retries=patience) as client:
+            await client.info()
+            with pytest.raises(RateLimitError) as refused:
+                await client.info()
+    assert refused.value.detail["retry_after"] > 3000
+
+
+def test_the_command_line_shows_the_key(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    arguments = ["jobs", "list", "--url", service.url]
+    monkeypatch.setenv("PARSEBANK_API_KEY", service.key)
+    assert CliRunner().invoke(build_app(), arguments).exit_code == 0
+    monkeypatch.delenv("PARSEBANK_API_KEY")
+    refused = CliRunner().invoke(build_app(), arguments)
+    assert refused.exit_code == 1
+    assert "API key" in refused.output
+    given = CliRunner().invoke(build_app(), ["--api-key", service.key, *arguments])
+    assert given.exit_code == 0

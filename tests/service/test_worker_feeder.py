@@ -1,0 +1,180 @@
+"""Who is to blame when a worker dies or is too late over a batch.
+
+The parser is UDPipe; with ``bulk`` its batches are judged as those of a parser that answers a
+batch as a whole. A real one is in `test_worker_faults`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator, Sequence
+
+import psutil
+import pytest
+import pytest_asyncio
+
+from service.parsers import Limits, ParseInput, find_parser
+from service.settings import Settings
+from service.timing import Stages
+from service.workers.feeder import Feeder
+from service.workers.process import Nursery, Worker
+from service.workers.queue import Job, JobQueue, Request
+from service.workers.stats import PoolStats
+from syntax import Parse
+from syntax.errors import DeadlineError, WorkerDiedError
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+SHORT = ParseInput("raw", text="It works. Does it?")
+# Five seconds of parsing: the parser is quadratic.
+HUGE = ParseInput("sentence", text="word " * 3000)
+
+
+class Bench:
+    """A nursery, a queue and a feeder."""
+
+    def __init__(self, nursery: Nursery, bulk: bool) -> None:
+        self.workers: list[Worker] = []
+        self.nursery = nursery
+        self.queue = JobQueue(capacity=10**6, workers=1, quantum=10**6)
+        self.stats = PoolStats()
+        self.feeder = Feeder(self.queue, self.stats, Stages(), bulk)
+
+    def request(self, items: Sequence[ParseInput], seconds: float = 60.0) -> Request:
+        """A request in the queue, which expires as the pool sees to it."""
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        asked = Request(items, now, now + seconds)
+        self.queue.put(asked)
+        loop.call_at(asked.deadline, self.queue.expire, asked)
+        return asked
+
+    async def batch(self) -> list[Job]:
+        return await self.queue.take(10**6)
+
+    async def feed_and_kill(self, batch: list[Job]) -> str | None:
+        """Kill the worker as soon as it has the batch; it is stopped, so that it cannot answer."""
+        worker = await self.hire()
+        psutil.Process(worker.pid).send_signal(signal.SIGSTOP)
+        feeding = asyncio.create_task(self.feeder.feed(worker, batch))
+        await asyncio.sleep(0)
+        psutil.Process(worker.pid).kill()
+        return await feeding
+
+    async def feed(self, batch: list[Job]) -> tuple[str | None, Worker]:
+        worker = await self.hire()
+        return await self.feeder.feed(worker, batch), worker
+
+    async def hire(self) -> Worker:
+        self.workers.append(await self.nursery.fork())
+        return self.workers[-1]
+
+    async def stop(self) -> None:
+        for worker in self.workers:
+            await worker.end()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def nursery() -> AsyncIterator[Nursery]:
+    model = find_parser(Settings(store="unused"), lang="en")
+    started = await Nursery.start(model, Limits(max_words_per_sentence=5_000), "cpu", 60.0)
+    yield started
+    await started.stop()
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def single(nursery: Nursery) -> AsyncIterator[Bench]:
+    """The parser answers text by text."""
+    started = Bench(nursery, bulk=False)
+    yield started
+    await started.stop()
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def bulk(nursery: Nursery) -> AsyncIterator[Bench]:
+    """The parser counts as one that answers a batch as a whole."""
+    started = Bench(nursery, bulk=True)
+    yield started
+    await started.stop()
+
+
+@pytest.fixture(params=["single", "bulk"])
+def either(request: pytest.FixtureRequest, single: Bench, bulk: Bench) -> Bench:
+    return {"single": single, "bulk": bulk}[request.param]
+
+
+def outcomes(request: Request) -> list[str | None]:
+    return [type(job.outcome).__name__ if job.outcome else None for job in request.jobs]
+
+
+async def test_a_batch_that_is_answered_is_counted(either: Bench) -> None:
+    asked = either.request([SHORT, ParseInput("raw", text=" "), SHORT])
+    reason, worker = await either.feed(await either.batch())
+    assert reason is None
+    assert not worker.is_gone
+    assert outcomes(asked) == ["Parse", "NoSentenceError", "Parse"]
+    assert either.stats.texts == 3
+    assert either.stats.batch_words.total == sum(job.words for job in asked.jobs)
+    assert either.queue.expected_seconds(100) > 0
+
+
+async def test_of_single_answers_the_first_unanswered_text_is_to_blame(single: Bench) -> None:
+    asked = single.request([SHORT, SHORT])
+    assert await single.feed_and_kill(await single.batch()) == "died"
+    assert [(job.deaths, job.alone) for job in asked.jobs] == [(1, False), (0, False)]
+    assert await single.feed_and_kill(await single.batch()) == "died"
+    assert outcomes(asked) == ["WorkerDiedError", None]
+    assert (await single.feed(await single.batch()))[0] is None
+    assert isinstance(asked.jobs[1].outcome, Parse)
+
+
+async def test_of_a_bulk_batch_each_text_is_tried_again_alone(bulk: Bench) -> None:
+    asked = bulk.request([SHORT] * 3)
+    assert await bulk.feed_and_kill(await bulk.batch()) == "died"
+    assert [(job.deaths, job.alone) for job in asked.jobs] == [(0, True)] * 3
+    # The first is the culprit: its next two workers die as well.
+    for _ in range(2):
+        batch = await bulk.batch()
+        assert batch == asked.jobs[:1]
+        assert await bulk.feed_and_kill(batch) == "died"
+    assert isinstance(asked.jobs[0].outcome, WorkerDiedError)
+    for job in asked.jobs[1:]:
+        batch = await bulk.batch()
+        assert batch == [job]
+        assert (await bulk.feed(batch))[0] is None
+    assert outcomes(asked) == ["WorkerDiedError", "Parse", "Parse"]
+
+
+async def test_of_a_bulk_batch_only_the_late_text_fails(bulk: Bench) -> None:
+    late, others = bulk.request([HUGE], seconds=0.3), bulk.request([SHORT] * 2)
+    reason, worker = await bulk.feed(await bulk.batch())
+    assert reason == "deadline"
+    assert worker.is_gone
+    assert isinstance(late.jobs[0].outcome, DeadlineError)
+    assert [job.alone for job in others.jobs] == [True, True]
+    for _ in others.jobs:
+        assert (await bulk.feed(await bulk.batch()))[0] is None
+    assert outcomes(others) == ["Parse", "Parse"]
+
+
+async def test_a_healthy_worker_survives_a_text_that_is_handed_over_too_late(either: Bench) -> None:
+    either.request([SHORT] * 50)
+    await either.feed(await either.batch())
+    late, others = either.request([SHORT], seconds=0.0), either.request([SHORT] * 2)
+    batch = await either.batch()
+    either.queue.expire(late)
+    reason, worker = await either.feed(batch)
+    assert reason is None
+    assert not worker.is_gone
+    assert outcomes(late) == ["DeadlineError"]
+    assert outcomes(others) == ["Parse", "Parse"]
+
+
+async def test_texts_that_nobody_waits_for_are_not_tried_again(bulk: Bench) -> None:
+    gone, staying = bulk.request([SHORT] * 2), bulk.request([SHORT])
+    batch = await bulk.batch()
+    bulk.queue.withdraw(gone)
+    assert await bulk.feed_and_kill(batch) == "died"
+    assert await bulk.batch() == staying.jobs
+    assert not bulk.queue

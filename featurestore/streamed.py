@@ -106,8 +106,9 @@ class StreamedDataset(ABC):
             policy: Subword policy.
             shuffle: ``False`` gives sequence order (``seq``).
             bucket: Batch examples of like length; only when shuffled.
-            matrices: Which matrices to derive, by their names in `syntax.matrices.MATRICES`; ``()`` for vectors only, when the device derives
-                them; ``"stored"`` reads the stored ones, which is slower and needs ``attach``.
+            matrices: Which matrices to derive, by their names in `syntax.matrices.MATRICES`; ``()``
+                for vectors only, when the device derives them; ``"stored"`` reads the stored ones,
+                which is slower and needs ``attach``.
             buffers: ``"fresh"`` arrays for every batch, or a ``"ring"`` of reused ones: then a
                 batch is valid until the next one is asked for.
             drop_last: Leave out the examples that do not fill a batch on every rank.

@@ -107,6 +107,8 @@ def _matrices(
     spec: AssemblySpec, forest: Forest, columns: Columns, width: int, buffers: BatchBuffers
 ) -> dict[str, NDArray[Any]]:
     """The matrices that were asked for, under the short names of `FUSED` or as they are called."""
+    if not spec.matrices:
+        return {}
     fused, others = _sorted_out(spec.matrices, tuple(MATRICES))
     return {
         **lay_out(forest, width, fused, buffers),

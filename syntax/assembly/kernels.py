@@ -236,6 +236,49 @@ def _place_specials(
     return node, column
 
 
+@njit(cache=True, nogil=True)
+def widest(
+    bounds: Offsets,
+    begins: Offsets,
+    stops: Offsets,
+    first_window: Offsets,
+    runs: IntArray,
+    best: NDArray[np.bool_],
+) -> None:
+    """Find the window in which each piece of a sequence has most context, the first of several.
+
+    As BERT's code for SQuAD: the lesser of the pieces before and after it in the window, and a
+    hundredth of the window's length. What is not spread has the same context in every window.
+
+    Args:
+        bounds: First piece of each sequence, and the end. *Shape:* (Q + 1,).
+        begins: First piece of the part that is spread. *Shape:* (Q,).
+        stops: Its end. *Shape:* (Q,).
+        first_window: First window of each sequence, and the end. *Shape:* (Q + 1,).
+        runs: Pieces of that part that each window shows, counted within it. *Shape:* (W, 2).
+        best: Written: for each window all pieces of its sequence, end to end.
+    """
+    start = 0
+    for sequence in range(len(bounds) - 1):
+        size = bounds[sequence + 1] - bounds[sequence]
+        begin, stop = begins[sequence] - bounds[sequence], stops[sequence] - bounds[sequence]
+        best[start : start + begin] = True
+        best[start + stop : start + size] = True
+        scores = np.full(stop - begin, -1, np.int64)
+        place = np.full(stop - begin, -1, np.int64)
+        for window in range(first_window[sequence], first_window[sequence + 1]):
+            low, high = runs[window, 0], runs[window, 1]
+            for piece in range(low, high):
+                score = 100 * min(piece - low, high - 1 - piece) + high - low
+                if score > scores[piece]:
+                    scores[piece] = score
+                    place[piece] = start + begin + piece
+            start += size
+        for piece in range(stop - begin):
+            if place[piece] >= 0:
+                best[place[piece]] = True
+
+
 class Pieces(NamedTuple):
     """Columns of the flat pieces. *Shape:* (N,) each."""
 

@@ -136,7 +136,7 @@ def _raise_misfit(
 ) -> NoReturn:
     first, end = parts.example_offsets[example : example + 2]
     lengths = sizes(parts.offsets[first : end + 1]).tolist()
-    specials = special_count(frame, len(lengths))
+    specials = frame.prefix + (len(lengths) - 1) * frame.separator + frame.suffix
     number = parts.name(example)
     detail = {"example": number, "length": sum(lengths) + specials, "limit": limit}
     if specials > limit:
@@ -154,8 +154,3 @@ def _raise_misfit(
         f"cannot make it fit: {advice}",
         **detail,
     )
-
-
-def special_count(frame: kernels.Frame, parts: int) -> int:
-    """Special tokens around that many parts."""
-    return frame.prefix + (parts - 1) * frame.separator + frame.suffix

@@ -17,9 +17,9 @@ from syntax.assembly.truncation import (
     Parts,
     Spans,
     limited_spans,
-    special_count,
 )
 from syntax.errors import SpecError
+from syntax.matrices.offsets import offsets_of, sizes
 
 Run = tuple[int, int]
 """First and end of consecutive pieces, counted within a part."""
@@ -51,62 +51,89 @@ def cut_windows(
         SpecError: It is not said which part is spread, or the others leave no room for it.
     """
     base = limited_spans(parts, frame, spec)
-    runs = [_windows(examples, parts, base, frame, spec, at) for at in range(len(examples))]
-    counts = [len(one) for one in runs]
-    sequence = np.repeat(np.arange(len(examples)), counts)
-    window = np.concatenate([np.empty(0, np.int32), *map(np.arange, counts)]).astype(np.int32)
-    shown, part_counts = spread(parts.example_offsets, sequence)
-    spans = base[shown]
-    targets = np.cumsum(part_counts) - part_counts
-    each = zip(sequence.tolist(), part_counts.tolist(), strict=True)
-    targets += [_target(spec, count, parts.name(at)) for at, count in each]
-    flat = [run for one in runs for run in one]
-    spans[targets] = np.array(flat, np.int32).reshape(-1, 2)
-    context = [_max_context(parts, at, spec, one) for at, one in enumerate(runs)]
-    return Windows(sequence, window, spans, np.concatenate([np.empty(0, np.bool_), *context]))
+    place = _target(parts, spec)
+    targets = parts.example_offsets[:-1] + place
+    room = _room(parts, base, targets, frame, spec)
+    from_front = spec.sides[min(place, len(spec.sides) - 1)] == "left"
+    shown = [
+        [window for run in runs for window in _slide(run, free, spec.stride, from_front)]
+        for runs, free in zip(_runs(examples, parts, base, targets, spec), room, strict=True)
+    ]
+    counts = [len(one) for one in shown]
+    sequence = np.repeat(np.arange(len(shown)), counts)
+    flat = np.array([window for one in shown for window in one], np.int32).reshape(-1, 2)
+    of_windows, part_counts = spread(parts.example_offsets, sequence)
+    spans = base[of_windows]
+    spans[np.cumsum(part_counts) - part_counts + place] = flat
+    first = offsets_of(counts)
+    window = (np.arange(len(sequence)) - first[sequence]).astype(np.int32)
+    return Windows(sequence, window, spans, _max_context(parts, targets, first, flat, sequence))
 
 
-def _windows(
+def _target(parts: Parts, spec: AssemblySpec) -> int:
+    """Which part of every sequence is spread: its place among them."""
+    counts = parts.counts()
+    several = counts > 1
+    if spec.truncation == "longest_first" and several.any():
+        example = int(several.argmax())
+        raise SpecError(
+            f"example {parts.name(example)} of the batch has {counts[example]} segments; with "
+            "stride or level 'sentence', truncation must say which one is spread over sequences: "
+            "only_first or only_second"
+        )
+    if spec.truncation == "only_second" and not several.all():
+        example = int(several.argmin())
+        raise SpecError(
+            f"example {parts.name(example)} of the batch has no second segment to spread"
+        )
+    return 1 if spec.truncation == "only_second" else 0
+
+
+def _room(
+    parts: Parts,
+    base: Spans,
+    targets: NDArray[np.int64],
+    frame: kernels.Frame,
+    spec: AssemblySpec,
+) -> list[int]:
+    """Pieces of the part that is spread for which each sequence has room."""
+    limit = NO_LIMIT if spec.max_length is None else spec.max_length
+    kept = offsets_of(base[:, 1] - base[:, 0])
+    own = kept[targets + 1] - kept[targets]
+    others = sizes(kept[parts.example_offsets]) - own
+    specials = frame.prefix + (parts.counts() - 1) * frame.separator + frame.suffix
+    room: NDArray[np.int64] = limit - specials - others
+    narrow = room < np.minimum(own, 1)
+    if narrow.any():
+        number = parts.name(int(narrow.argmax()))
+        beside = limit - int(room[narrow.argmax()])
+        raise SpecError(
+            f"example {number} of the batch has {beside} pieces beside the segment that is spread, "
+            f"which leaves no room for that in max_length {limit}; raise it, or give "
+            "segment_limits",
+            example=number,
+        )
+    return [int(free) for free in room]
+
+
+def _runs(
     examples: FlatExamples,
     parts: Parts,
     base: Spans,
-    frame: kernels.Frame,
+    targets: NDArray[np.int64],
     spec: AssemblySpec,
-    sequence: int,
-) -> list[Run]:
-    """What each window of a sequence shows of the part that is spread."""
-    first, end = parts.example_offsets[sequence : sequence + 2].tolist()
-    target = first + _target(spec, end - first, parts.name(sequence))
-    low, high = base[target].tolist()
-    others = int((base[first:end, 1] - base[first:end, 0]).sum()) - (high - low)
-    limit = NO_LIMIT if spec.max_length is None else spec.max_length
-    room = limit - special_count(frame, end - first) - others
-    if room < (1 if high > low else 0):
-        raise SpecError(
-            f"example {parts.name(sequence)} of the batch has {limit - room} pieces beside the "
-            f"segment that is spread, which leaves no room for that in max_length {limit}; raise "
-            "it, or give segment_limits",
-            example=parts.name(sequence),
-        )
-    runs = [(low, high)]
-    if spec.level == "sentence":
-        start, stop = parts.offsets[target : target + 2].tolist()
-        runs = _clipped(list(sentence_runs(examples, start, stop)), low, high)
-    from_front = spec.sides[min(target - first, len(spec.sides) - 1)] == "left"
-    return [window for run in runs for window in _slide(run, room, spec.stride, from_front)]
-
-
-def _target(spec: AssemblySpec, count: int, number: int) -> int:
-    """Which of a sequence's parts is spread."""
-    if spec.truncation == "longest_first" and count > 1:
-        raise SpecError(
-            f"example {number} of the batch has {count} segments; with stride or level 'sentence', "
-            "truncation must say which one is spread over sequences: only_first or only_second"
-        )
-    target = 1 if spec.truncation == "only_second" else 0
-    if target >= count:
-        raise SpecError(f"example {number} of the batch has no second segment to spread")
-    return target
+) -> Iterator[list[Run]]:
+    """What is to be shown of the part that is spread: all of it, or its sentences."""
+    for (low, high), start, end in zip(
+        base[targets].tolist(),
+        parts.offsets[targets].tolist(),
+        parts.offsets[targets + 1].tolist(),
+        strict=True,
+    ):
+        if spec.level == "document":
+            yield [(low, high)]
+        else:
+            yield _clipped(list(sentence_runs(examples, start, end)), low, high)
 
 
 def sentence_runs(examples: FlatExamples, start: int, end: int) -> Iterator[Run]:
@@ -144,33 +171,14 @@ def _slide(run: Run, room: int, stride: int | None, from_front: bool) -> Iterato
 
 
 def _max_context(
-    parts: Parts, sequence: int, spec: AssemblySpec, runs: list[Run]
+    parts: Parts,
+    targets: NDArray[np.int64],
+    first: NDArray[np.int64],
+    runs: Spans,
+    sequence: NDArray[np.int64],
 ) -> NDArray[np.bool_]:
-    """Whether pieces have their maximum context; for every window all pieces of the sequence."""
-    first, end = parts.example_offsets[sequence : sequence + 2].tolist()
-    target = first + _target(spec, end - first, parts.name(sequence))
-    start = parts.offsets[first]
-    pieces = int(parts.offsets[end] - start)
-    best = np.zeros((len(runs), pieces), np.bool_)
-    # What every window shows has the same context in all of them: the first one it is.
-    best[0] = True
-    begin, stop = (parts.offsets[target : target + 2] - start).tolist()
-    winner = widest_context(runs, stop - begin)
-    best[:, begin:stop] = winner == np.arange(len(runs))[:, None]
-    return best.reshape(-1)
-
-
-def widest_context(runs: list[Run], size: int) -> NDArray[np.int64]:
-    """The run in which each piece has most context, the first of several; -1 for none.
-
-    As BERT's code for SQuAD: the lesser of the pieces before and after it in the run, and a
-    hundredth of the run's length. *Shape:* (size,).
-    """
-    score, winner = np.full((2, size), -1, np.int64)
-    for number, (start, end) in enumerate(runs):
-        place = np.arange(end - start)
-        context = 100 * np.minimum(place, place[::-1]) + (end - start)
-        better = start + np.flatnonzero(context > score[start:end])
-        score[better] = context[better - start]
-        winner[better] = number
-    return winner
+    """Whether pieces have their maximum context; for every window all pieces of its sequence."""
+    bounds = parts.offsets[parts.example_offsets]
+    out = np.zeros(int(sizes(bounds)[sequence].sum()), np.bool_)
+    kernels.widest(bounds, parts.offsets[targets], parts.offsets[targets + 1], first, runs, out)
+    return out

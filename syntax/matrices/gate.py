@@ -39,8 +39,8 @@ def pruned_distance(
         keep: Edges off the paths, GATE's ``prune_k``; negative for the whole tree.
 
     Returns:
-        The dtype's maximum where no path is left; 0 from oneself, cut off or not. *Shape:* (L, L), the
-        dtype of `tree_distance`.
+        The dtype's maximum where no path is left; 0 from oneself, cut off or not.
+        *Shape:* (L, L), the dtype of `tree_distance`.
 
     Raises:
         HeadOutOfRangeError, CycleError, InputError: As `syntax.matrices.tree_matrices`; marks of

@@ -199,3 +199,18 @@ class TestWords:
     def test_an_example_may_have_too_few_segments(self) -> None:
         with pytest.raises(SpecError, match=r"example 1 of the batch has 1 segments.*needs 2"):
             assemble([QUESTION, PASSAGE], [QUESTION], template=Template.of("ab", "b"))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"template": Template.of("ab", "b a", "b")},
+        {"max_length": 9, "stride": 2, "truncation": "only_second"},
+        {"level": "sentence", "truncation": "only_first"},
+    ],
+)
+def test_an_empty_batch_is_empty(options: dict[str, Any]) -> None:
+    batch = assemble(**options, offsets=True, first_pieces=True)
+    assert batch["input_ids"].shape == batch["piece_ids"].shape == (0, 0)
+    assert batch["example_index"].shape == (0,)
+    assert batch["offset_mapping"].shape == (0, 0, 2)

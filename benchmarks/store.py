@@ -130,8 +130,8 @@ def store_growth(folder: Path, base: pa.Table, count: int, rounds: int) -> dict[
     """One size of a store, cold of cache: no record is asked for twice."""
     fill_store(folder, base, count)
     with open_store(folder, cache_items=0) as store:
-        keys = random.Random(count).sample(stored_keys(store), min(count, 2 * BATCH))
         opened = cpu(lambda: store.parses.contains(["0" * 32]))
+        keys = random.Random(count).sample(stored_keys(store), min(count, 2 * BATCH))
         new = commit(folder, base)
         refresh = cpu(lambda: store.parses.contains(new))
         batch = cpu(lambda: store.parses.contains(keys[:BATCH]), rounds)

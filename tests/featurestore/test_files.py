@@ -33,14 +33,10 @@ def reader_of(folder: Path, keep_open: int = 0) -> FileReader:
 
 def open_files(folder: Path) -> set[str]:
     """Names of the files below a folder that this process has open."""
-    targets = {str(link.readlink()) for link in Path("/proc/self/fd").iterdir() if is_open(link)}
-    below = {target.removesuffix(" (deleted)") for target in targets if str(folder) in target}
-    return {Path(target).name for target in below}
-
-
-def is_open(link: Path) -> bool:
-    """Whether it is more than the handle with which it was listed."""
-    return link.is_symlink()
+    # The handle that lists the others is gone when its turn comes.
+    links = [link for link in Path("/proc/self/fd").iterdir() if link.is_symlink()]
+    targets = {str(link.readlink()).removesuffix(" (deleted)") for link in links}
+    return {Path(target).name for target in targets if target.startswith(str(folder))}
 
 
 def numbers(reader: FileReader, path: str, *rows: int) -> list[int]:

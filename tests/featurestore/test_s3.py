@@ -45,6 +45,7 @@ def test_four_processes_append_without_losing_a_row(s3, writers, remote) -> None
     assert raw_parses(remote) == len(acknowledged)
 
 
+@pytest.mark.slow
 def test_racing_processes_land_a_transaction_once(s3, writers, remote) -> None:
     acknowledged = race(s3, writers, remote.uri, "same", 3, 5)
     assert sorted(acknowledged) == sorted(

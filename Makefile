@@ -16,7 +16,7 @@ demo: $(VENV)/.train  ## The whole journey on the bundled sample: parse, backfil
 	$(BIN)/parsebank demo
 
 test: $(VENV)/.dev  ## The tests (minutes); set PARSEBANK_DATA to include those on real data
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n logical --dist loadfile
 
 slow: $(VENV)/.dev  ## The tests that take long
 	$(BIN)/python -m pytest -m slow

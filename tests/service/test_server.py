@@ -188,9 +188,9 @@ def test_a_chunked_body_is_read(service: Service) -> None:
 
 def test_a_chunked_body_over_the_limit_is_refused_by_name(service: Service) -> None:
     body = [chunk(b'{"text": "'), *[chunk(b"x" * 5000)] * 5, chunk(b'"}'), chunk(b"")]
-    answer = exchange(
-        service, head(service, "Transfer-Encoding: chunked", "Connection: close"), *body
-    )
+    # At one go: who still sends when the connection is closed may lose the answer.
+    whole = head(service, "Transfer-Encoding: chunked", "Connection: close") + b"".join(body)
+    answer = exchange(service, whole)
     assert answer.startswith(b"HTTP/1.1 413")
     assert json.loads(answer.partition(b"\r\n\r\n")[2])["error_type"] == "request_entity_too_large"
 

@@ -212,7 +212,7 @@ async def test_a_worker_killed_over_a_bulk_batch_costs_no_text(data_dir: Path) -
         (await busy_worker()).kill()
         outcomes = await parsing
         assert [outcome.text for outcome in outcomes if isinstance(outcome, Parse)] == texts
-        assert pool.stats.replaced == {"died": 1}
+        await until(lambda: pool.stats.replaced == {"died": 1})
         # A batch whose workers all die is failed by name, text by text.
         async with Killer(workers, seconds=0.02).at_work():
             outcomes = await parse(texts[:2])

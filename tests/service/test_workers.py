@@ -48,6 +48,7 @@ async def test_a_worker_past_the_deadline_is_killed_and_only_its_text_fails() ->
         slow = running.parse([HUGE, SHORT, SHORT], later(0.2))
         quick = running.parse([SHORT] * 30, later(30))
         slow_outcomes, quick_outcomes = await asyncio.gather(slow, quick)
+        await until(lambda: len(before - {process.pid for process in workers()}) == 1)
         await until(lambda: len(workers()) == 2)
         after = {process.pid for process in workers()}
         again = await running.parse([SHORT], later(30))

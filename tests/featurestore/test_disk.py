@@ -134,7 +134,7 @@ def test_a_store_cannot_begin_on_a_full_disk(small_disk) -> None:
 def test_a_limit_on_files_is_named(tmp_path, writers) -> None:
     first = writers.start("append", tmp_path, "first", 1, 20)
     kept = first.finish()
-    cramped = writers.start("append", tmp_path, "second", 2, 20, largest_file=1000)
+    cramped = writers.start("append", tmp_path, "second", 2, 20, largest_file=3000)
     assert cramped.finish() == []
     assert "File too large" in cramped.errors
     kept += writers.start("append", tmp_path, "second", 2, 20).finish()

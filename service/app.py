@@ -11,13 +11,15 @@ import structlog
 from fastapi import FastAPI
 from fastapi.middleware.cors import CORSMiddleware
 
-from service.compression import add_compression
 from service.errors import install_error_handlers
-from service.limits import BodyLimit
 from service.logs import configure_logging
 from service.metrics import Metrics, RequestCounts
+from service.middleware.compression import add_compression
+from service.middleware.limits import BodyLimit
+from service.middleware.requests import Observer
+from service.middleware.shortcut import Shortcut
+from service.middleware.turnstile import Turnstile
 from service.readiness import Readiness
-from service.requests import Observer
 from service.routes import (
     datasets,
     features,
@@ -35,8 +37,6 @@ from service.security.middleware import Gate, Gatekeeper
 from service.security.rates import RATE_HEADERS
 from service.services import running_services
 from service.settings import Settings
-from service.shortcut import Shortcut
-from service.turnstile import Turnstile
 
 _DESCRIPTION: Final = """Texts in, Universal Dependencies out: aligned to wordpieces, with
 distances, depths and ancestors, and kept. Parse once, train many."""

@@ -11,7 +11,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from service import limits
+from service.middleware import limits
 
 Serve = Callable[..., Any]
 

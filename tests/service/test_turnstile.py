@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from service.turnstile import Turnstile
+from service.middleware.turnstile import Turnstile
 
 
 class Turns:

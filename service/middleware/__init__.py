@@ -1,0 +1,1 @@
+"""What stands between the socket and the routes, as pure ASGI middleware."""

@@ -100,7 +100,7 @@ class Toolbox:
 
     def _describe(self, identity: ParserIdentity, tokenizer: LoadedTokenizer) -> None:
         contents = {
-            identity.fingerprint: ("parser", {"name": identity.name, **identity.content}),
+            identity.fingerprint: ("parser", identity.description),
             tokenizer.fingerprint: ("tokenizer", {"name": tokenizer.name, **tokenizer.content}),
         }
         for key, (kind, content) in contents.items():

@@ -92,11 +92,18 @@ class ParserIdentity:
         name: Backend and model, such as ``udpipe/english-ewt``.
         langs: ISO codes that it serves; empty when nobody knows.
         content: Backend, its version, model name, SHA-256 of the model's file, options.
+        origin: What is known of the model that decides nothing: treebank, licence.
     """
 
     name: str
     langs: tuple[str, ...]
     content: dict[str, Any] = field(hash=False)
+    origin: dict[str, str] = field(default_factory=dict, compare=False)
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """What the store records about the fingerprint."""
+        return {"name": self.name, **self.origin, **self.content}
 
     @cached_property
     def fingerprint(self) -> Fingerprint:

@@ -106,7 +106,10 @@ def identify(model: ModelFile) -> ParserIdentity:
         "sha256": found,
         "options": dict(backend.options),
     }
-    return ParserIdentity(model.name, model.langs, content)
+    origin = {
+        fact: str(model.card[fact]) for fact in ("treebank", "licence") if model.card.get(fact)
+    }
+    return ParserIdentity(model.name, model.langs, content, origin)
 
 
 def checksum(model: ModelFile) -> str:

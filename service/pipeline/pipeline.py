@@ -279,8 +279,7 @@ class FeaturePipeline:
         """Record once what the parser's fingerprint stands for."""
         parser = plan.parser
         if parser.fingerprint not in self._described:
-            content = {"name": parser.name, **parser.content}
-            self._store.describe(parser.fingerprint, "parser", content)
+            self._store.describe(parser.fingerprint, "parser", parser.description)
             self._described.add(parser.fingerprint)
 
 

@@ -18,6 +18,7 @@ from typing import Any
 import httpx
 import psutil
 import pytest
+from fastapi import FastAPI
 from typer.testing import CliRunner
 
 from clients.cli import build_app
@@ -209,3 +210,14 @@ def test_an_interrupted_service_stops_cleanly(tmp_path: Path) -> None:
         os.kill(process.pid, signal.SIGINT)
         assert _all_gone([process, *family])
     assert "Traceback" not in (tmp_path / "log").read_text()
+
+
+@asyncio_module
+async def test_the_store_tells_treebank_and_licence_of_a_parser(
+    app: FastAPI, client: httpx.AsyncClient
+) -> None:
+    answer = (await client.post("/parse", json={"text": "Whose tree is this?"})).json()
+    described = app.state.services.store.resolve(answer["parser"]["fingerprint"])
+    assert described["name"] == "udpipe/english-ewt"
+    assert "English-EWT" in described["treebank"]
+    assert described["licence"] == "CC BY-SA 4.0"

@@ -75,9 +75,7 @@ def read_row_index(reader: FileReader, files: Sequence[DataFile]) -> RowIndex:
     index = RowIndex(
         paths=tuple(file.path for file in files),
         file=np.repeat(np.arange(len(files), dtype=np.int32), counts),
-        row=np.concatenate(
-            [np.empty(0, np.int32), *(np.arange(n, dtype=np.int32) for n in counts)]
-        ),
+        row=_row_numbers(counts),
         pieces=_pieces(rows["segment_lengths"]),
         part=np.repeat(np.asarray([parts.index(_part(file)) for file in files], np.int32), counts),
         parts=tuple(parts),

@@ -9,7 +9,7 @@ from typing import Final
 import duckdb
 import pyarrow as pa
 
-from featurestore.tables.delta import Table
+from featurestore.tables.delta import Table, quoted
 from featurestore.tables.schema import EXAMPLE_COLUMNS
 
 SENTENCES: Final = """
@@ -88,7 +88,7 @@ def _local_files(connection: duckdb.DuckDBPyConnection, table: Table) -> duckdb.
     files = table.snapshot().files
     if not files:
         return connection.from_arrow(table.layout.schema.empty_table())
-    paths = ", ".join(_quoted(_literal(f"{table.location.uri}/{file.path}")) for file in files)
+    paths = ", ".join(quoted(_literal(f"{table.location.uri}/{file.path}")) for file in files)
     # A language may be called "no" and a split "2020": partitions are strings.
     return connection.sql(
         f"from read_parquet([{paths}], union_by_name = true, hive_types_autocast = false, "
@@ -116,7 +116,7 @@ def create_examples_view(
     empty = pa.schema([("dataset", pa.string()), ("tokenizer", pa.string()), *EXAMPLE_COLUMNS])
     connection.from_arrow(empty.empty_table()).create_view("no_examples")
     selects = [
-        f"select {_quoted(name)} as dataset, {_quoted(tokenizer)} as tokenizer, * from {view}"
+        f"select {quoted(name)} as dataset, {quoted(tokenizer)} as tokenizer, * from {view}"
         for view, name, tokenizer in datasets
     ]
     union = " union all by name ".join(["from no_examples", *selects])
@@ -126,8 +126,3 @@ def create_examples_view(
 def _literal(path: str) -> str:
     """A path as DuckDB's pattern that matches nothing else."""
     return re.sub(r"[\[*?]", r"[\g<0>]", path)
-
-
-def _quoted(text: str) -> str:
-    escaped = text.replace("'", "''")
-    return f"'{escaped}'"

@@ -12,7 +12,6 @@ from syntax.contrast import Sampler
 from syntax.errors import SpecError
 
 STORED: Final = "stored"
-ALL_MATRICES: Final = ("distance", "depth", "ancestor")
 
 
 @dataclass(frozen=True)

@@ -192,8 +192,8 @@ class Table:
             StoreBusyError: Other writers kept winning; nothing was changed.
             StoreError: The files cannot be read or written.
         """
-        keys = ", ".join(map(_quoted, rows[column].to_pylist()))
-        where = [f"{name} = {_quoted(value)}" for name, value in (partition or {}).items()]
+        keys = ", ".join(map(quoted, rows[column].to_pylist()))
+        where = [f"{name} = {quoted(value)}" for name, value in (partition or {}).items()]
         predicate = " and ".join([f"{column} in ({keys})", *where])
         self._rewrite(
             lambda handle: write_deltalake(
@@ -353,7 +353,7 @@ def _check_version(location: Location, version: int, newest: int) -> None:
         )
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
     """A string as an SQL literal."""
     escaped = text.replace("'", "''")
     return f"'{escaped}'"

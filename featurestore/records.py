@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from syntax.errors import SpecError
-from syntax.examples import DatasetSpec
+from syntax.examples import DatasetSpec, LabelValue
 from syntax.parse import Parse
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class ExampleRow:
     texts: tuple[str, ...]
     parse_keys: tuple[str, ...]
     segments: tuple[SegmentFeatures, ...]
-    labels: Mapping[str, str | float | None] = field(default_factory=dict)
+    labels: Mapping[str, LabelValue | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

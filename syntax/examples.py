@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from syntax.errors import SpecError
 
@@ -16,7 +16,13 @@ words; ``pretokenized``: the given tokens are the words; ``retokenize``: the giv
 sentence, in which the parser finds words of its own; ``gold``: the CoNLL-U carries its trees.
 """
 
-LabelKind = Literal["class", "float", "string"]
+LabelKind = Literal["class", "float", "string", "tags", "spans"]
+"""What a label column holds.
+
+``class``: one of a closed list of names; ``float``, ``string``: a number, a text; ``tags``: a name
+for each token of a segment, such as ``B-PER``; ``spans``: named spans of characters of a segment,
+such as answers or entity mentions.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +55,29 @@ class Segment:
         return len(self.text if self.text is not None else self.conllu or "")
 
 
+class SpanLabel(NamedTuple):
+    """A span of characters of a segment's text, half-open, in code points, and its name.
+
+    The text of given tokens is the tokens joined by single spaces. The name is empty where there
+    is nothing to tell.
+    """
+
+    start_char: int
+    end_char: int
+    label: str = ""
+
+
+LabelValue = str | float | tuple[str, ...] | tuple[SpanLabel, ...]
+"""The value of a label column: ``tags`` are a tuple of names, ``spans`` one of `SpanLabel`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Example:
     """One training or test item: its segments in order, and its labels by name."""
 
     example_id: str
     segments: tuple[Segment, ...]
-    labels: Mapping[str, str | float] = field(default_factory=dict)
+    labels: Mapping[str, LabelValue] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +91,20 @@ class Rejection:
 
 @dataclass(frozen=True, slots=True)
 class LabelSpec:
-    """A label column: its name, kind and, for classes, the closed list of names in id order."""
+    """A label column.
+
+    Attributes:
+        name: Name of the column.
+        kind: What it holds.
+        names: For classes and tags the closed list of names, in id order; for spans too, where
+            they are named.
+        field: For tags and spans the segment that they are about; the first when left out.
+    """
 
     name: str
     kind: LabelKind
     names: tuple[str, ...] = ()
+    field: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

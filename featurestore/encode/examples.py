@@ -15,7 +15,7 @@ from featurestore.records import ExampleRow
 from featurestore.tables.card import DatasetCard
 from featurestore.tables.schema import LABEL_TYPES, MATRIX_BLOBS, VECTORS
 from syntax.errors import InvalidCharacterError, SpecError
-from syntax.examples import LabelSpec
+from syntax.examples import LabelSpec, LabelValue
 
 if TYPE_CHECKING:
     from syntax.assembly import SegmentFeatures
@@ -124,7 +124,7 @@ def _label_column(label: LabelSpec, rows: Sequence[ExampleRow]) -> pa.Array:
     return pa.array(values, LABEL_TYPES[label.kind])
 
 
-def _check_label(label: LabelSpec, row: ExampleRow, value: str | float | None) -> None:
+def _check_label(label: LabelSpec, row: ExampleRow, value: LabelValue | None) -> None:
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     fits = number if label.kind == "float" else isinstance(value, str)
     known = label.kind != "class" or value in label.names

@@ -6,7 +6,7 @@ Letters in shapes: ``B`` examples, ``L`` wordpieces of the longest example.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -51,8 +51,10 @@ class SyntaxBatch:
         depth_BL: uint8 or int32, edges from the root; 0 on padding.
         distance_BLL: uint8 or int32, edges on the path; `unreachable` without one.
         ancestor_BLL: bool, ``[i, j]``: j is i or an ancestor of i.
-        labels: Label columns by name; int64 class ids or float32 values, one per example.
+        labels: What the task's head learns from, by name, a row per sequence: such as int64 class
+            ids, *shape* (B,), or the labels of pieces, (B, L).
         example_ids: Names of the examples.
+        arrays: What the stream gave; it stays on the host, for those who score predictions.
 
     Raises:
         SpecError: A tensor's shape contradicts ``input_ids_BL``.
@@ -71,6 +73,7 @@ class SyntaxBatch:
     ancestor_BLL: Tensor | None
     labels: Mapping[str, Tensor]
     example_ids: tuple[str, ...]
+    arrays: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         B, L = self.input_ids_BL.shape
@@ -83,21 +86,26 @@ class SyntaxBatch:
                 )
 
     @classmethod
-    def from_numpy(cls, arrays: Mapping[str, Any], labels: Sequence[str] = ()) -> SyntaxBatch:
+    def from_numpy(
+        cls, arrays: Mapping[str, Any], labels: Mapping[str, Any] | Sequence[str] = ()
+    ) -> SyntaxBatch:
         """Wrap what a `featurestore` stream yields; arrays are shared, not copied, where possible.
 
         Args:
             arrays: The stream's mapping (`syntax.assembly.assemble_batch` gives its keys).
-            labels: Names of the label columns to carry.
+            labels: What to learn from, arrays by name; or names of arrays of the stream.
         """
+        if not isinstance(labels, Mapping):
+            labels = {name: arrays[name] for name in labels}
         tensors: dict[str, Any] = {
             name: None if key not in arrays and name in _OPTIONAL else _tensor(arrays[key])
             for name, key in _FROM_STREAM.items()
         }
         return cls(
             **tensors,
-            labels={name: _tensor(arrays[name]) for name in labels},
+            labels={name: _tensor(array) for name, array in labels.items()},
             example_ids=tuple(arrays.get("example_id", ())),
+            arrays=arrays,
         )
 
     def __len__(self) -> int:

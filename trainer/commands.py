@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from trainer.recipes.base import Recipe
+    from trainer.options import Recipe
 
 Store = Annotated[
     str, typer.Option("--store", envvar="PARSEBANK_STORE", help="Folder or URL of the store.")
@@ -103,8 +103,8 @@ def _chosen(
     name: str | None, settings: list[str], seed: int | None, max_steps: int | None
 ) -> Recipe:
     from syntax.errors import SpecError
+    from trainer.options.settings import with_settings
     from trainer.recipes import RECIPES
-    from trainer.recipes.options import with_settings
     from trainer.results import recipe_of
 
     if name is None:
@@ -119,9 +119,14 @@ def _describe(recipe: Recipe) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from trainer.recipes.options import described
+    from trainer.options.settings import described
 
-    table = Table("option", "value", "may be", title=f"{recipe.name} ({recipe.task})")
+    table = Table(
+        "option",
+        "value",
+        "may be",
+        title=f"{recipe.name} ({recipe.model.name}, {recipe.task.name})",
+    )
     for key, kind, value in described(recipe):
         table.add_row(key, json.dumps(value), kind)
     Console().print(table)
@@ -140,7 +145,6 @@ def _train(recipe: Recipe, store: str, output: Path, resume: bool) -> None:
     from trainer.observers import TensorBoard, progress_bar
     from trainer.report import result_of
     from trainer.results import write_result
-    from trainer.tasks import TASKS
 
     _check_free(output, resume)
     disable_progress_bar()
@@ -148,7 +152,7 @@ def _train(recipe: Recipe, store: str, output: Path, resume: bool) -> None:
     with (
         open_store(store) as opened,
         TensorBoard(output / "tensorboard") as board,
-        progress_bar(console, TASKS[recipe.task]().metric) as bar,
+        progress_bar(console) as bar,
     ):
         run = run_recipe(recipe, opened, output, resume=resume, observers=(board, bar))
     if run.accelerator.is_main_process:

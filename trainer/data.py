@@ -17,8 +17,9 @@ from syntax.registry import unknown_name
 from trainer.batch import SyntaxBatch
 from trainer.derive import check_whole, with_matrices
 from trainer.models.build import DataProfile
-from trainer.recipes.base import DataOptions, Recipe, SeparatorEdge
+from trainer.options import DataOptions, Recipe, SeparatorEdge, TaskOptions
 from trainer.requirements import Requirements
+from trainer.tasks import TASKS, Task
 
 if TYPE_CHECKING:
     from featurestore import FeatureDataset, FeatureStore, FeatureStream
@@ -35,17 +36,24 @@ SEPARATOR_EDGE: Final[Mapping[SeparatorEdge, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One split in one language, and the label that a recipe predicts.
+    """One split in one language, and what a recipe predicts of it.
 
     Attributes:
         dataset: The stored examples, at a pinned version.
-        label: The label column.
+        task: What is predicted.
+        labels: The label columns that the task reads, by name.
         lang: Language of the examples.
     """
 
     dataset: FeatureDataset
-    label: LabelSpec
+    task: Task
+    labels: Mapping[str, LabelSpec]
     lang: str
+
+    @property
+    def classes(self) -> dict[str, tuple[str, ...]]:
+        """Names of the classes of each label column that has some, in id order."""
+        return {name: label.names for name, label in self.labels.items() if label.names}
 
     def training_stream(
         self, recipe: Recipe, device: torch.device, *, epoch: int, rank: int, world_size: int
@@ -58,24 +66,27 @@ class Source:
             rank=rank,
             world_size=world_size,
             bucket=recipe.data.bucket,
-            **_stream_options(recipe, device),
+            # Pinning copies at once, so the stream may then write over its buffers.
+            buffers="ring" if device.type == "cuda" else "fresh",
+            **_stream_options(recipe),
         )
 
-    def evaluation_stream(self, recipe: Recipe, device: torch.device) -> FeatureStream:
+    def evaluation_stream(self, recipe: Recipe) -> FeatureStream:
         """Every example once, those of like length together, to save padding."""
-        return self.dataset.stream(
-            batch_size=recipe.training.evaluation_batch_size, **_stream_options(recipe, device)
-        )
+        batch_size = recipe.training.evaluation_batch_size
+        return self.dataset.stream(batch_size=batch_size, **_stream_options(recipe))
 
 
-def open_source(store: FeatureStore, data: DataOptions, split: str, lang: str) -> Source:
-    """One split in one language, of the tokenizer, parser and version that the options name.
+def open_source(store: FeatureStore, recipe: Recipe, split: str, lang: str) -> Source:
+    """One split in one language, of the tokenizer, parser and version that the recipe names.
 
     Raises:
         UnknownDatasetError, UnknownTokenizerError, UnknownParserError: The store has no such data.
-        UnknownNameError: The dataset has no such label.
-        SpecError: The part is empty, or several fit and the options do not choose.
+        UnknownNameError: The dataset has no such label, or there is no such task.
+        SpecError: The part is empty, or several fit and the options do not choose; or a label is
+            of another kind than the task needs.
     """
+    data = recipe.data
     dataset = store.dataset(
         data.dataset,
         tokenizer=data.tokenizer,
@@ -86,10 +97,16 @@ def open_source(store: FeatureStore, data: DataOptions, split: str, lang: str) -
     )
     if not len(dataset):
         raise SpecError(f"{data.dataset} has no examples in {split}/{lang}; its drops say why")
-    labels = {label.name: label for label in dataset.labels}
-    if data.label not in labels:
-        raise unknown_name(f"label of {data.dataset}", data.label, labels)
-    return Source(dataset, labels[data.label], lang)
+    labels = _task_labels(dataset, recipe.task)
+    return Source(dataset, TASKS[recipe.task.name](recipe.task, labels), labels, lang)
+
+
+def _task_labels(dataset: FeatureDataset, task: TaskOptions) -> dict[str, LabelSpec]:
+    found = {label.name: label for label in dataset.labels}
+    for name in task.columns():
+        if name not in found:
+            raise unknown_name(f"label of {dataset.name}", name, found)
+    return {name: found[name] for name in task.columns()}
 
 
 def pin_version(source: Source, output: Path) -> None:
@@ -109,7 +126,7 @@ def pin_version(source: Source, output: Path) -> None:
         )
 
 
-def profile_data(source: Source, data: DataOptions) -> DataProfile:
+def profile_data(source: Source, recipe: Recipe) -> DataProfile:
     """What the training data asks of a model, and what the model will ask for from then on."""
     names = parser_names(source)
     requirements = Requirements(
@@ -117,10 +134,10 @@ def profile_data(source: Source, data: DataOptions) -> DataProfile:
         tokenizer_name=source.dataset.card.tokenizer,
         parsers={source.lang: tuple(names)},
         parser_names=names,
-        classes=source.label.names,
-        features=features_of(data),
+        classes=source.classes,
+        features=features_of(recipe.data),
     )
-    return DataProfile(source.label.names, source.dataset.special_tokens, requirements)
+    return DataProfile(source.classes, source.dataset.special_tokens, requirements)
 
 
 def parser_names(source: Source) -> dict[str, str]:
@@ -141,7 +158,7 @@ def features_of(data: DataOptions) -> dict[str, Any]:
 
 
 def device_batches(
-    stream: FeatureStream, recipe: Recipe, device: torch.device
+    stream: FeatureStream, recipe: Recipe, task: Task, device: torch.device
 ) -> Iterator[SyntaxBatch]:
     """The batches of a stream where the model is, each made only when it is asked for.
 
@@ -150,7 +167,7 @@ def device_batches(
     """
     derive = _derives(recipe)
     for arrays in stream:
-        batch = SyntaxBatch.from_numpy(arrays, labels=(recipe.data.label,))
+        batch = SyntaxBatch.from_numpy(arrays, labels=task.targets(arrays))
         if derive:
             check_whole(batch, recipe.data.max_length)
         if device.type == "cuda":
@@ -160,14 +177,12 @@ def device_batches(
 
 
 def _derives(recipe: Recipe) -> bool:
-    return recipe.model.use_syntax and recipe.data.matrices == "device"
+    return bool(recipe.model.matrices()) and recipe.data.matrices == "device"
 
 
-def _stream_options(recipe: Recipe, device: torch.device) -> dict[str, Any]:
-    streams_matrices = recipe.model.use_syntax and not _derives(recipe)
+def _stream_options(recipe: Recipe) -> dict[str, Any]:
     return {
         **features_of(recipe.data),
-        "matrices": ("distance", "depth") if streams_matrices else (),
-        # Pinning copies at once, so the stream may then write over its buffers.
-        "buffers": "ring" if device.type == "cuda" else "fresh",
+        **TASKS[recipe.task.name].stream_options,
+        "matrices": () if _derives(recipe) else recipe.model.matrices(),
     }

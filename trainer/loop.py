@@ -29,10 +29,9 @@ from trainer.checkpoint import (
 from trainer.data import device_batches, open_source, pin_version, profile_data
 from trainer.evaluate import evaluate
 from trainer.models.build import build_model
+from trainer.options import Recipe, TrainingOptions
+from trainer.options.settings import described, recipe_from_json
 from trainer.progress import Evaluation, Losses, Observer, Progress, Report
-from trainer.recipes.base import Recipe, TrainingOptions
-from trainer.recipes.options import described, recipe_from_json
-from trainer.tasks import TASKS
 
 if TYPE_CHECKING:
     from featurestore import FeatureStore, FeatureStream
@@ -115,14 +114,13 @@ class Run:
         self.output, self.observers, self.training = output, observers, recipe.training
         if self.training.threads:
             torch.set_num_threads(self.training.threads)
-        self.task = TASKS[recipe.task]()
-        self.data = open_source(store, recipe.data, recipe.data.train_split, recipe.data.lang)
+        self.data = open_source(store, recipe, recipe.data.train_split, recipe.data.lang)
+        self.task = self.data.task
         if self.accelerator.is_main_process:
             pin_version(self.data, output)
-        self.task.check(self.data.label)
         pinned = replace(recipe.data, version=self.data.dataset.version)
         self.recipe = replace(recipe, data=pinned)
-        self.dev = open_source(store, pinned, pinned.dev_split, pinned.lang)
+        self.dev = open_source(store, self.recipe, pinned.dev_split, pinned.lang)
         self.model, self.optimizer = self._prepared()
         self.progress, self._losses, self._examples = Progress(), Losses(), 0
         self._stream = self._training_stream(0)
@@ -148,7 +146,7 @@ class Run:
         self._stream = self._training_stream(self.progress.epoch)
         if self._resumed:
             self._stream.load_state_dict(self._resumed["stream"])
-        batches = iter(device_batches(self._stream, self.recipe, self.accelerator.device))
+        batches = iter(self._device_batches(self._stream))
         # Only now: whatever the iterator draws at its start, the saved run had drawn before.
         if random := self._resumed.get("random"):
             set_random_state(random)
@@ -197,11 +195,11 @@ class Run:
 
         Every process scores all of dev: waiting for one of them would take as long.
         """
-        scorer = self.task.scorer(self.dev.label.name, self.dev.label.names)
-        stream = self.dev.evaluation_stream(self.recipe, self.accelerator.device)
-        batches = device_batches(stream, self.recipe, self.accelerator.device)
-        scores = evaluate(self.model, batches, scorer)
-        evaluation = Evaluation(self.progress.step, scores.headline, scores.to_json())
+        batches = self._device_batches(self.dev.evaluation_stream(self.recipe))
+        scores = evaluate(self.model, batches, self.task.scorer())
+        evaluation = Evaluation(
+            self.progress.step, self.task.metric, scores.headline, scores.to_json()
+        )
         self.progress.evaluations.append(evaluation)
         if self.progress.best is evaluation:
             self._save_model()
@@ -243,7 +241,7 @@ class Run:
     def _prepared(self) -> tuple[Any, Any]:
         """Model and optimizer, with weights from the seed, on their device."""
         set_seed(self.training.seed)
-        model = build_model(self.recipe, profile_data(self.data, self.recipe.data))
+        model = build_model(self.recipe, profile_data(self.data, self.recipe))
         if self.training.compile:
             model.compile(dynamic=True)
         optimizer = torch.optim.AdamW(
@@ -264,6 +262,9 @@ class Run:
             rank=self.accelerator.process_index,
             world_size=self.accelerator.num_processes,
         )
+
+    def _device_batches(self, stream: FeatureStream) -> Iterator[SyntaxBatch]:
+        return device_batches(stream, self.recipe, self.task, self.accelerator.device)
 
     def _next(self, batches: Iterator[SyntaxBatch]) -> list[SyntaxBatch]:
         before = self.progress.seconds
@@ -315,9 +316,9 @@ def continued(recipe: Recipe, saved: Mapping[str, Any]) -> Recipe:
         recipe = replace(recipe, data=replace(recipe.data, version=before.data.version))
     ours = {key: value for key, _, value in described(recipe)}
     for key, _, value in described(before):
-        if not key.startswith("training.") and ours[key] != value:
+        if not key.startswith("training.") and ours.get(key) != value:
             raise SpecError(
-                f"the checkpoint was made with {key}={value}, and the recipe says {ours[key]}; "
+                f"the checkpoint was made with {key}={value}, and the recipe says {ours.get(key)}; "
                 "resume with the same, or train into another folder"
             )
     return recipe

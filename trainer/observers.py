@@ -38,7 +38,7 @@ class TensorBoard:
 
 
 @contextmanager
-def progress_bar(console: Console, metric: str) -> Iterator[Bar]:
+def progress_bar(console: Console) -> Iterator[Bar]:
     """A bar with loss, examples a second and the share of time spent waiting for data."""
     columns = (
         TextColumn("training"),
@@ -48,21 +48,21 @@ def progress_bar(console: Console, metric: str) -> Iterator[Bar]:
         TextColumn("{task.description}"),
     )
     with Progress(*columns, console=console) as progress:
-        yield Bar(progress, metric)
+        yield Bar(progress)
 
 
 class Bar:
     """Shows events on a rich progress bar; evaluations stay above it, one line each."""
 
-    def __init__(self, progress: Progress, metric: str) -> None:
-        self._progress, self._metric = progress, metric
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
         self._task = progress.add_task("", total=None)
 
     def __call__(self, event: Report | Evaluation) -> None:
         """Take one event."""
         if isinstance(event, Evaluation):
             self._progress.console.print(
-                f"step {event.step}: dev {self._metric} {event.headline:.4f}", highlight=False
+                f"step {event.step}: dev {event.metric} {event.headline:.4f}", highlight=False
             )
             return
         self._progress.update(

@@ -45,9 +45,10 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """Scores on the dev set after some step, as plain JSON."""
+    """Scores on the dev set after some step, as plain JSON; the headline is that of ``metric``."""
 
     step: int
+    metric: str
     headline: float
     scores: dict[str, Any]
 
@@ -100,7 +101,7 @@ class Losses:
         self._rows: list[Tensor] = []
 
     def add(self, outputs: Sequence[Any]) -> None:
-        """Take the outputs of one step's batches (`trainer.models.syntax_bert`)."""
+        """Take the outputs of one step's batches (`trainer.models.outputs`)."""
         each = [
             {"loss": output.loss, "task": output.task_loss, **(output.objectives or {})}
             for output in outputs

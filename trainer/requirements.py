@@ -19,7 +19,7 @@ class Requirements:
         parsers: Fingerprint of the parsers by language, of the languages trained on. Other
             languages need other parsers, so those are free.
         parser_names: Name of each fingerprint, for messages.
-        classes: Names of the classes, in id order.
+        classes: Names of the classes of each label column that has some, in id order.
         features: How examples became batches: length, truncation, policy, special tokens.
     """
 
@@ -27,7 +27,7 @@ class Requirements:
     tokenizer_name: str
     parsers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     parser_names: Mapping[str, str] = field(default_factory=dict)
-    classes: tuple[str, ...] = ()
+    classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     features: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
@@ -44,7 +44,8 @@ class Requirements:
         if "tokenizer" not in content:
             raise SpecError("the model does not say which tokenizer it needs; train it again")
         parsers = {lang: tuple(names) for lang, names in content["parsers"].items()}
-        return cls(**{**content, "parsers": parsers, "classes": tuple(content["classes"])})
+        classes = {label: tuple(names) for label, names in content["classes"].items()}
+        return cls(**{**content, "parsers": parsers, "classes": classes})
 
     def check_tokenizer(self, fingerprint: str, name: str) -> None:
         """Refuse another tokenizer.
@@ -85,14 +86,19 @@ class Requirements:
                     found=fingerprint,
                 )
 
-    def check_classes(self, label: str, names: tuple[str, ...]) -> None:
+    def check_classes(self, found: Mapping[str, tuple[str, ...]]) -> None:
         """Refuse labels that mean something else.
 
+        Args:
+            found: Names of the classes of each label column, in id order.
+
         Raises:
-            SpecError: The classes or their order differ.
+            SpecError: The classes of a column, or their order, differ.
         """
-        if names != self.classes:
-            raise SpecError(
-                f"the model predicts {', '.join(self.classes)}, and the label {label!r} is one of "
-                f"{', '.join(names)}, in this order; class ids would be mixed up"
-            )
+        for label, known in self.classes.items():
+            names = found.get(label, ())
+            if names != known:
+                raise SpecError(
+                    f"the model predicts {', '.join(known)}, and the label {label!r} is one of "
+                    f"{', '.join(names)}, in this order; class ids would be mixed up"
+                )

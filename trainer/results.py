@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from syntax.errors import SpecError
-from trainer.recipes.base import Recipe
-from trainer.recipes.options import recipe_from_json
+from trainer.options import Recipe
+from trainer.options.settings import recipe_from_json
 
 RESULT: Final = "result.json"
 _CLASS_METRICS = ("precision", "recall", "f1")

@@ -54,6 +54,10 @@ SYNTAX_MBERT: Final = (
 """The switches of Syntax-MBERT (Ahmad et al. 2021, https://aclanthology.org/2021.acl-long.350)."""
 
 
+SWITCHES: Final = {"syntax_bert.v1": SYNTAX_MBERT}
+"""The switches of each model that has some, by the model's name."""
+
+
 def check_variant(option: str, value: str) -> None:
     """Refuse a setting that a switch does not have.
 

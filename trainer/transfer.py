@@ -9,17 +9,16 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 import torch
-import transformers
-from transformers import PreTrainedModel
 
 from syntax.errors import ModelLoadError, UnknownDatasetError, UnknownParserError
 from trainer.data import Source, device_batches, open_source, parser_names
 from trainer.evaluate import evaluate
 from trainer.loop import MODEL
-from trainer.recipes.base import DataOptions, Recipe
+from trainer.models.model import MODEL_CLASSES, SyntaxModel
+from trainer.options import Recipe
 from trainer.requirements import Requirements
 from trainer.results import recipe_of
-from trainer.tasks import TASKS, Scores, Task
+from trainer.tasks import Scores
 
 if TYPE_CHECKING:
     from featurestore import FeatureStore
@@ -117,31 +116,31 @@ def evaluate_run(
     recipe, model = recipe_of(folder), load_model(folder)
     requirements = Requirements.from_json(model.config.requires)
     data = replace(recipe.data, version=None, tokenizer=_tokenizer(store, recipe, requirements))
-    recipe, task = replace(recipe, data=data), TASKS[recipe.task]()
+    recipe = replace(recipe, data=data)
     sources = {
-        lang: _open(store, data, split, lang, requirements, any_parser)
-        for lang in langs or _languages(store, data, split)
+        lang: _open(store, recipe, split, lang, requirements, any_parser)
+        for lang in langs or _languages(store, recipe, split)
     }
     return TransferTable(
         dataset=data.dataset,
         split=split,
         source=data.lang,
-        metric=task.metric,
-        scores={lang: _score(model, source, recipe, task) for lang, source in sources.items()},
+        metric=next(iter(sources.values())).task.metric,
+        scores={lang: _score(model, source, recipe) for lang, source in sources.items()},
         data={lang: _described(source) for lang, source in sources.items()},
     )
 
 
-def load_model(folder: Path) -> PreTrainedModel:
+def load_model(folder: Path) -> SyntaxModel:
     """The model that a run kept, on the first GPU if there is one.
 
     Raises:
         ModelLoadError: There is none, or it cannot be read.
         SpecError: As `recipe_of`.
     """
-    auto_class = getattr(transformers, TASKS[recipe_of(folder).task]().auto_class)
+    model_class = MODEL_CLASSES.get(recipe_of(folder).task.name, SyntaxModel)
     try:
-        model: PreTrainedModel = auto_class.from_pretrained(folder / MODEL)
+        model = model_class.from_pretrained(folder / MODEL)
     except (OSError, ValueError) as error:
         raise ModelLoadError(f"cannot load the model in {folder / MODEL}: {error}") from error
     model.to("cuda" if torch.cuda.is_available() else "cpu")  # type: ignore[arg-type]
@@ -162,7 +161,8 @@ def _tokenizer(store: FeatureStore, recipe: Recipe, requirements: Requirements) 
     return requirements.tokenizer
 
 
-def _languages(store: FeatureStore, data: DataOptions, split: str) -> list[str]:
+def _languages(store: FeatureStore, recipe: Recipe, split: str) -> list[str]:
+    data = recipe.data
     parts = {
         (part.split, part.lang)
         for info in store.datasets()
@@ -178,35 +178,39 @@ def _languages(store: FeatureStore, data: DataOptions, split: str) -> list[str]:
 
 def _open(
     store: FeatureStore,
-    data: DataOptions,
+    recipe: Recipe,
     split: str,
     lang: str,
     requirements: Requirements,
     any_parser: bool,
 ) -> Source:
-    source = _of_known_parser(store, data, split, lang, requirements)
+    source = _of_known_parser(store, recipe, split, lang, requirements)
     if not any_parser:
         requirements.check_parsers(lang, parser_names(source))
-    requirements.check_classes(source.label.name, source.label.names)
+    requirements.check_classes(source.classes)
     return source
 
 
 def _of_known_parser(
-    store: FeatureStore, data: DataOptions, split: str, lang: str, requirements: Requirements
+    store: FeatureStore, recipe: Recipe, split: str, lang: str, requirements: Requirements
 ) -> Source:
     """The examples parsed by the model's own parser, if there are any; else whatever there is."""
     for parser in requirements.parsers.get(lang, ()):
         try:
-            return open_source(store, replace(data, parser=parser), split, lang)
+            return open_source(store, _parsed_by(recipe, parser), split, lang)
         except UnknownParserError:
             continue
-    return open_source(store, replace(data, parser=None), split, lang)
+    return open_source(store, _parsed_by(recipe, None), split, lang)
 
 
-def _score(model: PreTrainedModel, source: Source, recipe: Recipe, task: Task) -> Scores:
-    stream = source.evaluation_stream(recipe, model.device)
-    batches = device_batches(stream, recipe, model.device)
-    return evaluate(model, batches, task.scorer(source.label.name, source.label.names))
+def _parsed_by(recipe: Recipe, parser: str | None) -> Recipe:
+    return replace(recipe, data=replace(recipe.data, parser=parser))
+
+
+def _score(model: SyntaxModel, source: Source, recipe: Recipe) -> Scores:
+    stream = source.evaluation_stream(recipe)
+    batches = device_batches(stream, recipe, source.task, model.device)
+    return evaluate(model, batches, source.task.scorer())
 
 
 def _described(source: Source) -> dict[str, Any]:

@@ -21,8 +21,9 @@ from syntax.alignment import segment_features
 from syntax.examples import Example
 from syntax.fingerprint import fingerprint
 from trainer.batch import SyntaxBatch
-from trainer.recipes import RECIPES, Recipe
-from trainer.recipes.options import with_settings
+from trainer.options import Recipe
+from trainer.options.settings import with_settings
+from trainer.recipes import RECIPES
 
 UNREACHABLE8 = 255
 

@@ -1,4 +1,4 @@
-"""The guide names everything that can be chosen."""
+"""The guides name everything that can be chosen."""
 
 from __future__ import annotations
 
@@ -6,25 +6,33 @@ from pathlib import Path
 
 import pytest
 
-from trainer.models.build import BUNDLED, MODELS
+from trainer.models.stock import BUNDLED
 from trainer.objectives import OBJECTIVES
+from trainer.options import MODEL_OPTIONS, TASK_OPTIONS, DataOptions, TrainingOptions
 from trainer.recipes import RECIPES
-from trainer.recipes.base import DataOptions, ModelOptions, TrainingOptions
-from trainer.switches import SYNTAX_MBERT
-from trainer.tasks import TASKS
+from trainer.switches import SWITCHES
 
-GUIDE = (Path(__file__).parents[2] / "docs" / "trainer.md").read_text("utf-8")
+DOCS = Path(__file__).parents[2] / "docs"
+SYSTEMS = {path.name: path.read_text("utf-8") for path in (DOCS / "systems").glob("*.md")}
+GUIDE = (DOCS / "trainer.md").read_text("utf-8") + "".join(SYSTEMS.values())
+OPTIONS = [DataOptions, TrainingOptions, *MODEL_OPTIONS.values(), *TASK_OPTIONS.values()]
 
 
-@pytest.mark.parametrize("registry", [RECIPES, MODELS, OBJECTIVES, TASKS, BUNDLED])
-def test_every_registered_name_is_in_the_guide(registry) -> None:
+@pytest.mark.parametrize("registry", [RECIPES, MODEL_OPTIONS, OBJECTIVES, TASK_OPTIONS, BUNDLED])
+def test_every_registered_name_is_in_a_guide(registry) -> None:
     assert [name for name in registry if f"`{name}`" not in GUIDE] == []
 
 
-@pytest.mark.parametrize("options", [DataOptions, ModelOptions, TrainingOptions])
-def test_every_option_is_in_the_guide(options) -> None:
+@pytest.mark.parametrize("options", OPTIONS)
+def test_every_option_is_in_a_guide(options) -> None:
     assert [name for name in options.__dataclass_fields__ if f"`{name}`" not in GUIDE] == []
 
 
-def test_every_switch_is_in_the_guide() -> None:
-    assert [one.option for one in SYNTAX_MBERT if f"| `{one.option}` |" not in GUIDE] == []
+@pytest.mark.parametrize("model", list(SWITCHES))
+def test_every_switch_is_in_the_guide_of_its_system(model) -> None:
+    assert [one.option for one in SWITCHES[model] if f"| `{one.option}` |" not in GUIDE] == []
+
+
+def test_every_guide_of_a_system_is_linked() -> None:
+    guide = (DOCS / "trainer.md").read_text("utf-8")
+    assert [name for name in SYSTEMS if f"(systems/{name})" not in guide] == []

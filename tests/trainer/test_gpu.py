@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from trainer.loop import train
-from trainer.models.config import SyntaxBertConfig
-from trainer.models.syntax_bert import SyntaxBertForSequenceClassification
+from trainer.models.config import SyntaxConfig
+from trainer.models.model import SyntaxForSequenceClassification
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
@@ -15,13 +15,16 @@ pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a G
 @pytest.mark.parametrize("variant", ["as_published", "as_released"])
 @torch.no_grad()
 def test_the_gpu_gives_the_cpus_logits(bert_config, batch, variant) -> None:
-    config = SyntaxBertConfig(
-        encoder=bert_config.to_dict(), gat=variant, attention_bias=variant, structure_weight=0.5
+    options = {"gat": variant, "attention_bias": variant, "structure_weight": 0.5}
+    config = SyntaxConfig(
+        encoder=bert_config.to_dict(),
+        model={"name": "syntax_bert.v1", **options},
+        classes={"label": ["a", "b", "c"]},
     )
-    model = SyntaxBertForSequenceClassification(config).eval()
+    model = SyntaxForSequenceClassification(config).eval()
     expected = model(batch)
     found = model.cuda()(batch.pin_memory().to("cuda", non_blocking=True))
-    assert (found.logits.cpu() - expected.logits).abs().max() < 1e-3
+    assert (found.logits["label"].cpu() - expected.logits["label"]).abs().max() < 1e-3
     for name, loss in expected.objectives.items():
         assert float(found.objectives[name]) == pytest.approx(float(loss), rel=1e-3)
 

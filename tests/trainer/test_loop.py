@@ -17,9 +17,10 @@ from featurestore import open_store
 from syntax.errors import ModelLoadError, SpecError, UnknownDatasetError, UnknownNameError
 from trainer.data import device_batches
 from trainer.loop import Run, learning_rate, train
+from trainer.options import Recipe, TrainingOptions
+from trainer.options.settings import recipe_from_json, with_settings
 from trainer.progress import Evaluation, Report
-from trainer.recipes import RECIPES, Recipe, TrainingOptions
-from trainer.recipes.options import recipe_from_json, with_settings
+from trainer.recipes import RECIPES
 from trainer.report import result_of
 from trainer.results import read_result
 
@@ -177,14 +178,18 @@ def test_the_plain_encoder_trains_without_matrices(store, small_recipe, tmp_path
     stream = run.data.training_stream(
         run.recipe, run.accelerator.device, epoch=0, rank=0, world_size=1
     )
-    batch = next(device_batches(stream, run.recipe, run.accelerator.device))
+    batch = next(device_batches(stream, run.recipe, run.task, run.accelerator.device))
     assert batch.distance_BLL is batch.depth_BL is batch.ancestor_BLL is None
 
 
-@pytest.mark.parametrize("name", list(RECIPES))
-def test_every_recipe_trains(name, store, tmp_path) -> None:
+def recipes_of(task: str) -> list[str]:
+    return [name for name, make in RECIPES.items() if make().task.name == task]
+
+
+@pytest.mark.parametrize("name", recipes_of("sequence_classification.v1"))
+def test_every_recipe_of_the_task_trains(name, store, tmp_path) -> None:
     tiny = [
-        *("data.dataset=sample", "data.tokenizer=parsebank-wordpiece-en"),
+        *("data.dataset=sample", "data.tokenizer=parsebank-wordpiece-en", "label=label"),
         *("encoder=parsebank-tiny", "weights=random", "max_steps=1", "batch_size=4"),
     ]
     run = train(with_settings(RECIPES[name](), tiny), store, tmp_path)
@@ -196,7 +201,7 @@ def test_every_recipe_trains(name, store, tmp_path) -> None:
     ("setting", "error", "message"),
     [
         ("data.dataset=nothing", UnknownDatasetError, "nothing"),
-        ("data.label=stance", UnknownNameError, "label of sample 'stance'"),
+        ("task.label=stance", UnknownNameError, "label of sample 'stance'"),
         ("data.dev_split=test", UnknownDatasetError, "test"),
         ("model.name=syntax_bert.v9", UnknownNameError, "syntax_bert.v9"),
         ("model.encoder=/nowhere", ModelLoadError, "cannot load the encoder '/nowhere'"),

@@ -16,8 +16,8 @@ from syntax.alignment import segment_features
 from syntax.examples import Example
 from syntax.fingerprint import fingerprint
 from trainer.loop import train
+from trainer.options.settings import with_settings
 from trainer.recipes import RECIPES
-from trainer.recipes.options import with_settings
 
 COUNT = 40
 

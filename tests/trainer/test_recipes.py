@@ -5,9 +5,10 @@ import json
 import pytest
 
 from syntax.errors import SpecError, UnknownNameError
-from trainer.recipes import RECIPES, ModelOptions, TrainingOptions
-from trainer.recipes.options import described, options, recipe_from_json, with_settings
-from trainer.switches import SYNTAX_MBERT, check_variant
+from trainer.options import MODEL_OPTIONS, TASK_OPTIONS, DataOptions, Recipe, TrainingOptions
+from trainer.options.settings import described, options, recipe_from_json, with_settings
+from trainer.recipes import RECIPES
+from trainer.switches import SWITCHES, SYNTAX_MBERT, check_variant
 
 
 @pytest.mark.parametrize("name", list(RECIPES))
@@ -42,9 +43,22 @@ def test_every_switch_is_published_by_default_and_released_on_demand(switch) -> 
         assert released.model.structure_weight == 1.0
 
 
-def test_every_option_of_a_variant_is_a_listed_switch() -> None:
-    variants = {key for key, kind in options().items() if "as_published" in str(kind)}
-    assert variants == {switch.option for switch in SYNTAX_MBERT}
+@pytest.mark.parametrize("name", list(MODEL_OPTIONS))
+def test_every_option_of_a_variant_is_a_listed_switch(name) -> None:
+    recipe = Recipe("any", DataOptions("any"), MODEL_OPTIONS[name]())
+    variants = {key for key, kind in options(recipe).items() if "as_published" in str(kind)}
+    listed = {switch.option for switch in SWITCHES.get(name, ())}
+    assert {key for key in variants if key.startswith("model.")} <= listed <= variants
+
+
+@pytest.mark.parametrize("registry", [MODEL_OPTIONS, TASK_OPTIONS])
+def test_options_know_the_name_that_they_are_registered_under(registry) -> None:
+    assert all(kind().name == name for name, kind in registry.items())
+
+
+def test_another_model_keeps_the_options_that_both_have() -> None:
+    recipe = with_settings(RECIPES["xnli"](), ["dropout=0.3", "model.name=syntax_bert.v1"])
+    assert recipe.model.dropout == 0.3
 
 
 def test_settings_are_dotted_or_bare_and_typed() -> None:
@@ -110,13 +124,16 @@ def test_every_option_is_described() -> None:
     rows = {key: (kind, value) for key, kind, value in described(RECIPES["xnli"]())}
     assert rows["model.structure_weight"] == ("float", 0.0)
     assert rows["training.precision"] == ("one of 'fp32', 'bf16', 'fp16'", "fp32")
-    assert len(rows) == len(options())
+    assert len(rows) == len(options(RECIPES["xnli"]()))
 
 
-@pytest.mark.parametrize("kind", [ModelOptions, TrainingOptions])
+@pytest.mark.parametrize(
+    "kind", [DataOptions, TrainingOptions, *MODEL_OPTIONS.values(), *TASK_OPTIONS.values()]
+)
 def test_every_option_is_documented_where_it_is_defined(kind) -> None:
+    documented = " ".join(base.__doc__ or "" for base in kind.__mro__)
     for name in kind.__dataclass_fields__:
-        assert name in (kind.__doc__ or ""), name
+        assert name in documented, name
 
 
 def test_a_variant_has_two_settings() -> None:

@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from trainer.models.config import SyntaxBertConfig
 from trainer.objectives import OBJECTIVES
 from trainer.objectives.structure import DepthProbe, DistanceProbe
+from trainer.options import SyntaxBertOptions
 
 WIDTH, RANK = 6, 3
 
@@ -65,14 +65,14 @@ def test_the_depth_loss_equals_its_slow_twin(forest, states) -> None:
     assert float(probe(states, forest)) == pytest.approx(expected, rel=1e-4)
 
 
-def config() -> SyntaxBertConfig:
-    return SyntaxBertConfig(gat_heads=1, gat_head_size=WIDTH, probe_rank=RANK)
+def options() -> SyntaxBertOptions:
+    return SyntaxBertOptions(gat_heads=1, gat_head_size=WIDTH, probe_rank=RANK)
 
 
 @pytest.mark.parametrize("name", list(OBJECTIVES))
 @torch.no_grad()
 def test_every_objective_is_blind_to_padding(name, forest, states) -> None:
-    objective = OBJECTIVES[name](config())
+    objective = OBJECTIVES[name](options())
     before = objective(states, forest)
     noise = states.masked_fill(~forest.attention_mask_BL[..., None], 1e3)
     assert torch.equal(objective(noise, forest), before)
@@ -81,7 +81,7 @@ def test_every_objective_is_blind_to_padding(name, forest, states) -> None:
 @pytest.mark.parametrize("name", list(OBJECTIVES))
 @torch.no_grad()
 def test_every_objective_is_the_mean_over_examples(name, forest, states, take_row) -> None:
-    objective = OBJECTIVES[name](config())
+    objective = OBJECTIVES[name](options())
     alone = [take_row(forest, row) for row in range(len(forest))]
     each = [
         objective(states[row : row + 1, : example.input_ids_BL.shape[1]], example)
@@ -92,7 +92,7 @@ def test_every_objective_is_the_mean_over_examples(name, forest, states, take_ro
 
 @pytest.mark.parametrize("name", list(OBJECTIVES))
 def test_every_objective_teaches_the_states(name, forest, states) -> None:
-    objective = OBJECTIVES[name](config())
+    objective = OBJECTIVES[name](options())
     states.requires_grad_()
     objective(states, forest).backward()
     assert states.grad is not None

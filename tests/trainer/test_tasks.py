@@ -8,11 +8,13 @@ from hypothesis import strategies as st
 
 from syntax.errors import SpecError
 from syntax.examples import LabelSpec
-from trainer.models.syntax_bert import SyntaxClassification
-from trainer.tasks import TASKS
+from trainer.models.outputs import SyntaxOutput
+from trainer.options import SequenceClassificationOptions
+from trainer.tasks import SequenceClassification
 from trainer.tasks.sequence_classification import ClassificationScorer, classification_scores
 
 NAMES = ("entailment", "neutral", "contradiction")
+LABEL = LabelSpec("label", "class", NAMES)
 
 
 def slow_f1(gold: list[int], predicted: list[int], index: int) -> float:
@@ -44,31 +46,42 @@ def test_examples_without_a_label_are_not_scored() -> None:
 
 
 def test_the_scorer_weighs_batches_by_their_labelled_examples(make_batch) -> None:
-    scorer = ClassificationScorer("label", NAMES)
+    scorer = ClassificationScorer(LABEL)
     logits = torch.eye(3)
     for loss, labels in ((1.0, [0, 1, 2]), (4.0, [0, -1, -1]), (float("nan"), [-1, -1, -1])):
         batch = make_batch()
         batch.labels["label"][:] = torch.tensor(labels)
-        scorer.add(SyntaxClassification(task_loss=torch.tensor(loss), logits=logits), batch)
+        scorer.add(SyntaxOutput(task_loss=torch.tensor(loss), logits={"label": logits}), batch)
     scores = scorer.scores()
     assert scores.loss == pytest.approx((3 * 1.0 + 1 * 4.0) / 4)
     assert scores.headline == scores.accuracy == 1.0
     assert scores.examples == 4
 
 
-@pytest.mark.parametrize("name", list(TASKS))
-def test_every_task_names_its_metric_and_reports_it(name, make_batch) -> None:
-    task = TASKS[name]()
-    scorer = task.scorer("label", NAMES)
-    batch = make_batch()
-    output = SyntaxClassification(task_loss=torch.tensor(1.0), logits=torch.eye(3))
-    scorer.add(output, batch)
+@pytest.mark.parametrize("metric", ["accuracy", "macro_f1", "mcc"])
+def test_models_are_selected_on_the_metric_that_the_options_name(metric, make_batch) -> None:
+    options = SequenceClassificationOptions(metric=metric)
+    task = SequenceClassification(options, {"label": LABEL})
+    scorer, batch = task.scorer(), make_batch()
+    scorer.add(SyntaxOutput(task_loss=torch.tensor(1.0), logits={"label": torch.eye(3)}), batch)
     content = scorer.scores().to_json()
     assert content[task.metric] == scorer.scores().headline
     assert content["loss"] == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("name", list(TASKS))
-def test_every_task_refuses_a_label_of_another_kind(name) -> None:
+@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=30))
+def test_matthews_of_two_classes_equals_the_textbook(pairs) -> None:
+    gold, predicted = (np.array(side, int) for side in zip(*pairs, strict=True))
+    (tn, fp), (fn, tp) = (
+        [int(((gold == g) & (predicted == p)).sum()) for p in (0, 1)] for g in (0, 1)
+    )
+    spread = (tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)
+    expected = (tp * tn - fp * fn) / spread**0.5 if spread else 0.0
+    scores = classification_scores(gold, predicted, 0.0, ("no", "yes"))
+    assert scores.mcc == pytest.approx(expected)
+
+
+def test_a_label_of_another_kind_is_refused() -> None:
+    score = {"label": LabelSpec("score", "float")}
     with pytest.raises(SpecError, match="'score' is of kind 'float'"):
-        TASKS[name]().check(LabelSpec("score", "float"))
+        SequenceClassification(SequenceClassificationOptions(), score)

@@ -20,8 +20,8 @@ OTHER_PARSER = "ab" * 16
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory, store_uri) -> Path:
     """The output of a finished run."""
+    from trainer.options.settings import with_settings
     from trainer.recipes import RECIPES
-    from trainer.recipes.options import with_settings
 
     output = tmp_path_factory.mktemp("run")
     recipe = with_settings(RECIPES["sample"](), ["max_steps=20", "evaluate_every=10"])
@@ -104,7 +104,7 @@ NEEDS = Requirements(
     tokenizer_name="ours",
     parsers={"en": ("c" * 32,)},
     parser_names={"c" * 32: "udpipe/ours"},
-    classes=("no", "yes"),
+    classes={"label": ("no", "yes")},
 )
 
 
@@ -121,9 +121,9 @@ def test_another_tokenizer_is_refused_by_name() -> None:
 
 
 def test_other_classes_or_another_order_are_refused() -> None:
-    NEEDS.check_classes("label", ("no", "yes"))
+    NEEDS.check_classes({"label": ("no", "yes")})
     with pytest.raises(SpecError, match="mixed up"):
-        NEEDS.check_classes("label", ("yes", "no"))
+        NEEDS.check_classes({"label": ("yes", "no")})
 
 
 def test_parsers_are_checked_only_for_languages_trained_on() -> None:

@@ -30,6 +30,8 @@ _EXTRA_TAGS = 3
 class DotProductGraphAttention(nn.Module):
     """Published: softmax((T T^T + M) / sqrt(D)) V, queries and keys sharing T."""
 
+    own_initial_weights = True
+
     def __init__(self, width: int, heads: int, head_size: int, dropout: float) -> None:
         super().__init__()
         self.heads, self.dropout = heads, dropout
@@ -54,6 +56,8 @@ class DotProductGraphAttention(nn.Module):
 
 class AdditiveGraphAttention(nn.Module):
     """Released: e_ij = LeakyReLU(a1 . W h_i + a2 . W h_j), weights over the same W h."""
+
+    own_initial_weights = True
 
     def __init__(self, width: int, heads: int, head_size: int, dropout: float) -> None:
         super().__init__()

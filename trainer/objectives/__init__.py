@@ -14,8 +14,8 @@ from torch import Tensor, nn
 
 from syntax.registry import Registry
 from trainer.batch import SyntaxBatch
-from trainer.models.config import SyntaxBertConfig
 from trainer.objectives.structure import DepthProbe, DistanceProbe
+from trainer.options import SyntaxBertOptions
 
 
 class Objective(Protocol):
@@ -26,9 +26,9 @@ class Objective(Protocol):
         ...
 
 
-OBJECTIVES: Registry[Callable[[SyntaxBertConfig], nn.Module]] = Registry("objective")
+OBJECTIVES: Registry[Callable[[SyntaxBertOptions], nn.Module]] = Registry("objective")
 OBJECTIVES.add(
     "tree_distance.v1",
-    lambda config: DistanceProbe(config.syntax_size, config.probe_rank, config.probe_target),
+    lambda options: DistanceProbe(options.syntax_size, options.probe_rank, options.probe_target),
 )
-OBJECTIVES.add("tree_depth.v1", lambda config: DepthProbe(config.syntax_size, config.probe_rank))
+OBJECTIVES.add("tree_depth.v1", lambda options: DepthProbe(options.syntax_size, options.probe_rank))

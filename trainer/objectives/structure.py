@@ -27,6 +27,8 @@ class DistanceProbe(nn.Module):
             tree distance itself.
     """
 
+    own_initial_weights = True
+
     def __init__(self, width: int, rank: int = 64, target: Variant = "as_published") -> None:
         super().__init__()
         self.squared = target == "as_published"
@@ -62,6 +64,8 @@ class DepthProbe(nn.Module):
         width: Of the states.
         rank: Rows of B.
     """
+
+    own_initial_weights = True
 
     def __init__(self, width: int, rank: int = 64) -> None:
         super().__init__()

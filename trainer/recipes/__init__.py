@@ -1,17 +1,9 @@
-"""Runs by name: each recipe is a function that returns a `trainer.recipes.base.Recipe`.
+"""Runs by name: each recipe is a function that returns a `trainer.options.Recipe`.
 
 To add one, write the function in a module here, add it to `RECIPES`, and import the module below.
 """
 
 from trainer.recipes import sample, syntax_mbert
-from trainer.recipes.base import RECIPES, DataOptions, ModelOptions, Recipe, TrainingOptions
+from trainer.recipes.base import RECIPES
 
-__all__ = [
-    "RECIPES",
-    "DataOptions",
-    "ModelOptions",
-    "Recipe",
-    "TrainingOptions",
-    "sample",
-    "syntax_mbert",
-]
+__all__ = ["RECIPES", "sample", "syntax_mbert"]

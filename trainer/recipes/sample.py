@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from trainer.recipes.base import RECIPES, DataOptions, ModelOptions, Recipe, TrainingOptions
+from trainer.options import DataOptions, Recipe, SyntaxBertOptions, TrainingOptions
+from trainer.recipes.base import RECIPES
 
 
 def sample() -> Recipe:
@@ -10,7 +11,7 @@ def sample() -> Recipe:
     return Recipe(
         name="sample",
         data=DataOptions(dataset="sample", tokenizer="parsebank-wordpiece-en", max_length=64),
-        model=ModelOptions(
+        model=SyntaxBertOptions(
             encoder="parsebank-tiny",
             weights="random",
             gat_layers=2,

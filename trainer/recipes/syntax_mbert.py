@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from trainer.recipes.base import RECIPES, DataOptions, ModelOptions, Recipe, TrainingOptions
+from trainer.options import DataOptions, Recipe, SyntaxBertOptions, TrainingOptions
+from trainer.options.settings import with_settings
+from trainer.recipes.base import RECIPES
+from trainer.switches import SYNTAX_MBERT
 
 
 def xnli() -> Recipe:
@@ -17,7 +20,7 @@ def xnli() -> Recipe:
     return Recipe(
         name="xnli",
         data=DataOptions(dataset="xnli"),
-        model=ModelOptions(max_distance=4, structure_weight=0.0),
+        model=SyntaxBertOptions(max_distance=4, structure_weight=0.0),
         training=TrainingOptions(epochs=5, evaluate_every=2000),
     )
 
@@ -27,25 +30,16 @@ def pawsx() -> Recipe:
     return Recipe(
         name="pawsx",
         data=DataOptions(dataset="pawsx"),
-        model=ModelOptions(max_distance=4, structure_weight=0.5),
+        model=SyntaxBertOptions(max_distance=4, structure_weight=0.5),
         training=TrainingOptions(epochs=5, evaluate_every=2000),
     )
 
 
 def as_released(recipe: Recipe) -> Recipe:
     """The run that the shipped script starts: every switch as released, and alpha 1."""
-    return replace(
-        recipe,
-        name=f"{recipe.name}-as-released",
-        data=replace(recipe.data, separator_edge="as_released"),
-        model=replace(
-            recipe.model,
-            gat="as_released",
-            attention_bias="as_released",
-            probe_target="as_released",
-            structure_weight=1.0,
-        ),
-    )
+    settings = [f"{switch.option}=as_released" for switch in SYNTAX_MBERT]
+    changed = with_settings(recipe, [*settings, "model.structure_weight=1"])
+    return replace(changed, name=f"{recipe.name}-as-released")
 
 
 def xnli_as_released() -> Recipe:

@@ -1,8 +1,8 @@
 """What models predict, by name."""
 
-from trainer.tasks.base import TASKS, Scorer, Scores, Task
+from trainer.tasks.base import TASKS, Arrays, Scorer, Scores, Task
 from trainer.tasks.sequence_classification import SequenceClassification
 
 TASKS.add("sequence_classification.v1", SequenceClassification)
 
-__all__ = ["TASKS", "Scorer", "Scores", "SequenceClassification", "Task"]
+__all__ = ["TASKS", "Arrays", "Scorer", "Scores", "SequenceClassification", "Task"]

@@ -1,13 +1,20 @@
-"""What a task is: the label it reads, and how predictions are scored."""
+"""What a task is: the labels it reads, what models learn from them, how predictions are scored."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from collections.abc import Mapping
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from syntax.examples import LabelSpec
 from syntax.registry import Registry
 from trainer.batch import SyntaxBatch
+from trainer.options import TaskOptions
+
+Arrays = Mapping[str, Any]
+"""A batch as a stream gives it: NumPy arrays and lists by name."""
 
 
 class Scores(Protocol):
@@ -24,7 +31,7 @@ class Scores(Protocol):
         ...
 
     def to_json(self) -> dict[str, Any]:
-        """Every number by name, as plain JSON."""
+        """Every number by name, as plain JSON; ``loss`` among them."""
         ...
 
 
@@ -32,7 +39,12 @@ class Scorer(Protocol):
     """Collects predictions, batch by batch."""
 
     def add(self, output: Any, batch: SyntaxBatch) -> None:
-        """Take a model's output on one batch."""
+        """Take a model's output on one batch (`trainer.models.outputs.SyntaxOutput`).
+
+        Args:
+            output: What the model gave.
+            batch: What it was given; ``batch.arrays`` has offsets, labels and the like.
+        """
         ...
 
     def scores(self) -> Scores:
@@ -43,25 +55,32 @@ class Scorer(Protocol):
 class Task(Protocol):
     """What a model is to predict.
 
-    An implementation names its headline metric and transformers' auto class for its models, checks
-    the label column that it reads, and makes scorers.
+    An implementation is built from its options and the label columns that they name.
+
+    Args:
+        options: Of the task's own class.
+        labels: The label columns by name, in the order of ``options.columns()``.
+
+    Raises:
+        SpecError: A label column is not of the kind that the task needs.
     """
 
     metric: str
-    auto_class: str
+    """Name of the headline metric, a key of the scores."""
 
-    def check(self, label: LabelSpec) -> None:
-        """Refuse a label column that is not of this task's kind.
+    stream_options: ClassVar[Mapping[str, Any]]
+    """What streams must give beside the usual, as options of `StreamedDataset.stream`."""
 
-        Raises:
-            SpecError: It is not.
-        """
+    def __init__(self, options: TaskOptions, labels: Mapping[str, LabelSpec]) -> None: ...
+
+    def targets(self, arrays: Arrays) -> dict[str, NDArray[np.generic]]:
+        """What the head learns from, by name, one row per sequence of the batch."""
         ...
 
-    def scorer(self, label: str, names: Sequence[str]) -> Scorer:
-        """A new scorer for the label column ``label`` with classes ``names``."""
+    def scorer(self) -> Scorer:
+        """A new scorer."""
         ...
 
 
-TASKS: Registry[Callable[[], Task]] = Registry("task")
+TASKS: Registry[type[Task]] = Registry("task")
 """Every task by name. To add one, write its module, and register it in `trainer.tasks`."""

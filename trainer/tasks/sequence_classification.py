@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from syntax.errors import SpecError
 from syntax.examples import LabelSpec
 from trainer.batch import SyntaxBatch
+from trainer.options import SequenceClassificationOptions, TaskOptions
+from trainer.tasks.base import Arrays
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,21 +35,26 @@ class ClassificationScores:
         accuracy: Share of them predicted right.
         loss: Mean cross-entropy, without auxiliary losses.
         macro_f1: Mean of the classes' F1.
+        mcc: Matthews' correlation coefficient.
         per_class: Scores by class name.
         confusion: Counts, rows gold and columns predicted, in the order of ``per_class``.
+        metric: Name of the headline.
     """
 
     examples: int
     accuracy: float
     loss: float
     macro_f1: float
+    mcc: float
     per_class: dict[str, ClassScores]
     confusion: list[list[int]]
+    metric: str = "accuracy"
 
     @property
     def headline(self) -> float:
-        """The accuracy."""
-        return self.accuracy
+        """The metric that models are selected on."""
+        value: float = getattr(self, self.metric)
+        return value
 
     def to_json(self) -> dict[str, Any]:
         """Every number by name."""
@@ -55,7 +62,11 @@ class ClassificationScores:
 
 
 def classification_scores(
-    gold: NDArray[np.int64], predicted: NDArray[np.int64], loss: float, names: Sequence[str]
+    gold: NDArray[np.int64],
+    predicted: NDArray[np.int64],
+    loss: float,
+    names: Sequence[str],
+    metric: str = "accuracy",
 ) -> ClassificationScores:
     """Score predicted class ids against gold ones; negative gold ids are left out.
 
@@ -73,25 +84,32 @@ def classification_scores(
         accuracy=_ratio(int(np.trace(confusion)), len(gold)),
         loss=loss,
         macro_f1=float(np.mean([scores.f1 for scores in per_class.values()])),
+        mcc=matthews(confusion),
         per_class=per_class,
         confusion=confusion.tolist(),
+        metric=metric,
     )
 
 
 class ClassificationScorer:
-    """Collects predictions on the device they were made on; reads them once, at the end."""
+    """Collects predictions on the device they were made on; reads them once, at the end.
 
-    def __init__(self, label: str, names: Sequence[str]) -> None:
-        self._label, self._names = label, names
+    Args:
+        label: The label column.
+        metric: What is to be the headline.
+    """
+
+    def __init__(self, label: LabelSpec, metric: str = "accuracy") -> None:
+        self._label, self._metric = label, metric
         self._gold: list[Any] = []
         self._predicted: list[Any] = []
         self._losses: list[Any] = []
 
     def add(self, output: Any, batch: SyntaxBatch) -> None:
-        """Take a `trainer.models.syntax_bert.SyntaxClassification`."""
-        gold_B = batch.labels[self._label]
+        """Take a model's output on one batch."""
+        gold_B = batch.labels[self._label.name]
         self._gold.append(gold_B)
-        self._predicted.append(output.logits.argmax(-1))
+        self._predicted.append(output.logits[self._label.name].argmax(-1))
         labelled = (gold_B >= 0).sum()
         # Without any label the mean is 0/0; such a batch weighs nothing.
         self._losses.append(output.task_loss.nan_to_num() * labelled)
@@ -101,30 +119,62 @@ class ClassificationScorer:
         gold, predicted = _together(self._gold), _together(self._predicted)
         labelled = max(int((gold >= 0).sum()), 1)
         loss = float(sum(float(loss) for loss in self._losses)) / labelled
-        return classification_scores(gold, predicted, loss, self._names)
+        return classification_scores(gold, predicted, loss, self._label.names, self._metric)
 
 
 class SequenceClassification:
-    """Single-label classification of whole examples."""
+    """Single-label classification of whole examples.
 
-    metric = "accuracy"
-    auto_class = "AutoModelForSequenceClassification"
+    Args:
+        options: The label column and the headline metric.
+        labels: That column.
 
-    def check(self, label: LabelSpec) -> None:
-        """Refuse a label that is not a class.
+    Raises:
+        SpecError: The label is a number or free text, or has fewer than two classes.
+    """
 
-        Raises:
-            SpecError: It is a number or free text, or has fewer than two classes.
-        """
-        if label.kind != "class" or len(label.names) < 2:
-            raise SpecError(
-                f"the label {label.name!r} is of kind {label.kind!r} with {len(label.names)} "
-                "classes; sequence classification needs a class label of at least two"
-            )
+    stream_options: ClassVar[Mapping[str, Any]] = {}
 
-    def scorer(self, label: str, names: Sequence[str]) -> ClassificationScorer:
+    def __init__(self, options: TaskOptions, labels: Mapping[str, LabelSpec]) -> None:
+        assert isinstance(options, SequenceClassificationOptions)
+        self.metric: str = options.metric
+        self._label = labels[options.label]
+        check_classes(self._label, "sequence classification")
+
+    def targets(self, arrays: Arrays) -> dict[str, NDArray[np.generic]]:
+        """The class ids. *Shape:* (B,), int64; -1 without a label."""
+        return {self._label.name: arrays[self._label.name]}
+
+    def scorer(self) -> ClassificationScorer:
         """A new scorer."""
-        return ClassificationScorer(label, names)
+        return ClassificationScorer(self._label, self.metric)
+
+
+def check_classes(label: LabelSpec, task: str) -> None:
+    """Refuse a label column that is not one of classes.
+
+    Raises:
+        SpecError: It is a number or free text, or has fewer than two classes.
+    """
+    if label.kind != "class" or len(label.names) < 2:
+        raise SpecError(
+            f"the label {label.name!r} is of kind {label.kind!r} with {len(label.names)} "
+            f"classes; {task} needs a class label of at least two"
+        )
+
+
+def matthews(confusion: NDArray[np.int64]) -> float:
+    """Matthews' correlation coefficient for any number of classes; 0 where undefined.
+
+    Gorodkin 2004, "Comparing two K-category assignments by a K-category correlation coefficient".
+
+    >>> round(matthews(np.array([[3, 1], [1, 3]])), 3)
+    0.5
+    """
+    gold, predicted = confusion.sum(1).astype(float), confusion.sum(0).astype(float)
+    total, right = float(confusion.sum()), float(np.trace(confusion))
+    spread = (total**2 - predicted @ predicted) * (total**2 - gold @ gold)
+    return _ratio(right * total - float(gold @ predicted), float(np.sqrt(spread)))
 
 
 def _class_scores(confusion: NDArray[np.int64], index: int) -> ClassScores:

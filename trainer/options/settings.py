@@ -5,26 +5,32 @@ from __future__ import annotations
 import json
 import types
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from dataclasses import fields, replace
+from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
 from syntax.errors import SpecError
-from syntax.registry import unknown_name
-from trainer.recipes.base import DataOptions, ModelOptions, Recipe, TrainingOptions
+from syntax.registry import Registry, unknown_name
+from trainer.options.data import DataOptions
+from trainer.options.models import MODEL_OPTIONS
+from trainer.options.recipe import Recipe
+from trainer.options.tasks import TASK_OPTIONS
+from trainer.options.training import TrainingOptions
 
-SECTIONS: Mapping[str, type[Any]] = {
-    "data": DataOptions,
-    "model": ModelOptions,
-    "training": TrainingOptions,
-}
+FIXED: Final[Mapping[str, type[Any]]] = {"data": DataOptions, "training": TrainingOptions}
+"""Sections whose options are the same in every recipe."""
+
+NAMED: Final[Mapping[str, Registry[type[Any]]]] = {"model": MODEL_OPTIONS, "task": TASK_OPTIONS}
+"""Sections whose ``name`` says which options they have."""
+
+SECTIONS: Final = ("data", "model", "task", "training")
 
 
-def options() -> dict[str, Any]:
+def options(recipe: Recipe) -> dict[str, Any]:
     """Every option of a recipe by its dotted name, with its type."""
     return {
         f"{section}.{name}": kind
-        for section, options_type in SECTIONS.items()
-        for name, kind in get_type_hints(options_type).items()
+        for section in SECTIONS
+        for name, kind in get_type_hints(type(getattr(recipe, section))).items()
     }
 
 
@@ -32,7 +38,8 @@ def with_settings(recipe: Recipe, settings: Iterable[str]) -> Recipe:
     """The recipe with ``key=value`` settings applied, in order.
 
     A key is dotted (``model.max_distance``), or bare where only one section has it. A value is
-    JSON (``4``, ``true``, ``null``, ``[0, 1]``) or plain text.
+    JSON (``4``, ``true``, ``null``, ``[0, 1]``) or plain text. ``model.name`` and ``task.name``
+    change the options that there are: those of the same name keep their values.
 
     Raises:
         SpecError: A setting has no ``=``, or its value does not fit the option.
@@ -42,7 +49,7 @@ def with_settings(recipe: Recipe, settings: Iterable[str]) -> Recipe:
         key, equals, text = setting.partition("=")
         if not equals:
             raise SpecError(f"the setting {setting!r} has no '='; give key=value")
-        recipe = _with_option(recipe, _dotted(key.strip()), text.strip())
+        recipe = _with_option(recipe, _dotted(recipe, key.strip()), text.strip())
     return recipe
 
 
@@ -54,30 +61,54 @@ def recipe_from_json(content: Mapping[str, Any]) -> Recipe:
         UnknownNameError: The content has an option that this release does not know.
     """
     try:
-        sections = {name: _section(kind, name, content[name]) for name, kind in SECTIONS.items()}
-        return Recipe(name=content["name"], task=content["task"], **sections)
+        sections = {name: section_from_json(name, content[name]) for name in SECTIONS}
+        return Recipe(name=content["name"], **sections)
     except (KeyError, TypeError) as error:
         raise SpecError(f"this is no recipe: {error} is missing or malformed") from error
 
 
-def _section(kind: type[Any], section: str, content: Mapping[str, Any]) -> Any:
+def section_from_json(section: str, content: Mapping[str, Any]) -> Any:
+    """The options of one section, as `dataclasses.asdict` wrote them.
+
+    Raises:
+        SpecError: A value does not fit its option.
+        UnknownNameError: No such option, or no such model or task.
+    """
+    kind = NAMED[section][content["name"]] if section in NAMED else FIXED[section]
     hints = get_type_hints(kind)
     for name in content:
         if name not in hints:
-            raise unknown_name("recipe option", f"{section}.{name}", options())
-    values = {name: _fit(f"{section}.{name}", hints[name], content[name]) for name in content}
-    return kind(**values)
+            raise unknown_name("recipe option", f"{section}.{name}", _dotted_names(section, hints))
+    return kind(**{name: _fit(f"{section}.{name}", hints[name], content[name]) for name in content})
+
+
+def described(recipe: Recipe) -> list[tuple[str, str, Any]]:
+    """Every option of a recipe: dotted name, what it may be, its value."""
+    return [
+        (key, _described(kind), getattr(getattr(recipe, section), name))
+        for key, kind in options(recipe).items()
+        for section, _, name in [key.partition(".")]
+    ]
 
 
 def _with_option(recipe: Recipe, key: str, text: str) -> Recipe:
     section, _, name = key.partition(".")
-    value = _fit(key, options()[key], _parsed(text))
-    changed = replace(getattr(recipe, section), **{name: value})
-    return replace(recipe, **{section: changed})
+    value = _fit(key, options(recipe)[key], _parsed(text))
+    before = getattr(recipe, section)
+    if name == "name" and section in NAMED:
+        return replace(recipe, **{section: _renamed(NAMED[section][value], before, value)})
+    return replace(recipe, **{section: replace(before, **{name: value})})
 
 
-def _dotted(key: str) -> str:
-    known = options()
+def _renamed(kind: type[Any], before: Any, name: str) -> Any:
+    """The options of another model or task; what both have keeps its value."""
+    shared = {field.name for field in fields(kind)} & {field.name for field in fields(before)}
+    kept = {field: getattr(before, field) for field in shared - {"name"}}
+    return kind(name=name, **kept)
+
+
+def _dotted(recipe: Recipe, key: str) -> str:
+    known = options(recipe)
     matches = [name for name in known if key == name or key == name.partition(".")[2]]
     if len(matches) > 1:
         raise SpecError(f"the option {key!r} is ambiguous: {', '.join(matches)}")
@@ -85,6 +116,10 @@ def _dotted(key: str) -> str:
         bare = (name.partition(".")[2] for name in known)
         raise unknown_name("recipe option", key, known if "." in key else bare)
     return matches[0]
+
+
+def _dotted_names(section: str, names: Iterable[str]) -> list[str]:
+    return [f"{section}.{name}" for name in names]
 
 
 def _parsed(text: str) -> Any:
@@ -123,12 +158,3 @@ def _described(kind: Any) -> str:
     if kind is type(None):
         return "null"
     return kind.__name__ if isinstance(kind, type) and not get_args(kind) else str(kind)
-
-
-def described(recipe: Recipe) -> list[tuple[str, str, Any]]:
-    """Every option of a recipe: dotted name, what it may be, its value."""
-    rows = []
-    for key, kind in options().items():
-        section, _, name = key.partition(".")
-        rows.append((key, _described(kind), getattr(getattr(recipe, section), name)))
-    return rows

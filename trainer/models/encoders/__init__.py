@@ -1,0 +1,12 @@
+"""Encoders by name: what each published system makes of a stock encoder and a tree.
+
+To add one, write its module beside these and its options in `trainer.options.models`, under the
+same versioned name; docs/extend/model.md walks through it.
+"""
+
+from trainer.models.encoders.base import ENCODERS, Encoder
+from trainer.models.encoders.syntax_bert import SyntaxBertEncoder
+
+ENCODERS.add("syntax_bert.v1", SyntaxBertEncoder)
+
+__all__ = ["ENCODERS", "Encoder", "SyntaxBertEncoder"]

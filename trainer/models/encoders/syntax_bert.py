@@ -1,0 +1,122 @@
+"""A stock encoder whose attention reads a dependency tree: Syntax-MBERT, for BERT and XLM-R.
+
+Ahmad et al. 2021, "Syntax-augmented Multilingual BERT for Cross-lingual Transfer"
+(https://aclanthology.org/2021.acl-long.350). A graph encoder over the tree gives each piece a
+state g; g biases the attention of the first heads in chosen layers; probes on g may add
+auxiliary losses. Paper and release differ in places: `trainer.switches.SYNTAX_MBERT`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import PretrainedConfig, PreTrainedModel
+
+from trainer.batch import SyntaxBatch
+from trainer.models.attention import check_reads_syntax
+from trainer.models.bias import AttentionBias
+from trainer.models.config import SyntaxConfig
+from trainer.models.gat import GraphEncoder
+from trainer.models.outputs import SyntaxEncoding
+from trainer.models.stock import new_encoder
+from trainer.objectives import OBJECTIVES
+from trainer.options import SyntaxBertOptions
+from trainer.options.checks import check_range
+
+
+class SyntaxBertEncoder(nn.Module):
+    """States of the pieces, with syntax in the attention.
+
+    Args:
+        config: What to build.
+        pretrained: A pretrained encoder to take instead of a new one; it must read syntax
+            (`trainer.models.attention`).
+
+    Raises:
+        SpecError: The encoder's attention would ignore syntax, or has fewer heads or layers than
+            the options name.
+    """
+
+    def __init__(self, config: SyntaxConfig, pretrained: PreTrainedModel | None = None) -> None:
+        super().__init__()
+        options, stock = config.model_options(), config.encoder_config()
+        assert isinstance(options, SyntaxBertOptions)
+        _check_sizes(options, stock)
+        self.width = int(stock.hidden_size)
+        self.weight = options.structure_weight
+        self.encoder = pretrained if pretrained is not None else new_encoder(config)
+        self.gat = self.bias = None
+        if options.use_syntax:
+            self.gat = _graph_encoder(options, stock)
+            self.bias = _attention_bias(options, stock)
+        weighted = options.use_syntax and options.structure_weight > 0
+        self.objective_names = options.objectives if weighted else ()
+        self.objectives = nn.ModuleList(OBJECTIVES[name](options) for name in self.objective_names)
+
+    def forward(self, batch: SyntaxBatch, **options: Any) -> SyntaxEncoding:
+        """Encode a batch; ``options`` go to the encoder (such as ``output_attentions``)."""
+        states_BLG = None
+        if self.gat is not None and self.bias is not None:
+            check_reads_syntax(self.encoder.config._attn_implementation)
+            words_BLD = self.encoder.get_input_embeddings()(batch.input_ids_BL)
+            states_BLG = self.gat(words_BLD, batch)
+            options["syntax"] = self.bias(states_BLG)
+        output = self.encoder(
+            input_ids=batch.input_ids_BL,
+            attention_mask=batch.attention_mask_BL.long(),
+            token_type_ids=batch.token_type_ids_BL,
+            **options,
+        )
+        objectives = self._objectives(states_BLG, batch)
+        return SyntaxEncoding(
+            last_hidden_state=output.last_hidden_state,
+            objectives=objectives,
+            auxiliary_loss=_weighted_sum(self.weight, objectives),
+            syntax_states=states_BLG,
+            attentions=output.get("attentions"),
+        )
+
+    def _objectives(self, states_BLG: Tensor | None, batch: SyntaxBatch) -> dict[str, Tensor]:
+        return {
+            name: objective(states_BLG, batch)
+            for name, objective in zip(self.objective_names, self.objectives, strict=True)
+        }
+
+
+def _weighted_sum(weight: float, objectives: dict[str, Tensor]) -> Tensor | None:
+    return weight * torch.stack(list(objectives.values())).sum() if objectives else None
+
+
+def _check_sizes(options: SyntaxBertOptions, stock: PretrainedConfig) -> None:
+    check_range("model.syntax_heads", options.syntax_heads, 1, stock.num_attention_heads)
+    for layer in options.syntax_layers or ():
+        check_range("model.syntax_layers", layer, 0, stock.num_hidden_layers - 1)
+
+
+def _graph_encoder(options: SyntaxBertOptions, stock: PretrainedConfig) -> GraphEncoder:
+    return GraphEncoder(
+        stock.hidden_size,
+        variant=options.gat,
+        layers=options.gat_layers,
+        heads=options.gat_heads,
+        head_size=options.gat_head_size,
+        dropout=options.gat_dropout,
+        max_distance=options.max_distance,
+        use_upos=options.use_upos,
+        use_deprel=options.use_deprel,
+        eps=stock.layer_norm_eps,
+    )
+
+
+def _attention_bias(options: SyntaxBertOptions, stock: PretrainedConfig) -> AttentionBias:
+    layers = range(stock.num_hidden_layers)
+    return AttentionBias(
+        options.syntax_size,
+        options.syntax_heads,
+        stock.hidden_size // stock.num_attention_heads,
+        layers if options.syntax_layers is None else options.syntax_layers,
+        stock.num_hidden_layers,
+        options.attention_bias,
+    )

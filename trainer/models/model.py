@@ -1,0 +1,74 @@
+"""Whole models: an encoder and a task's head, saved and loaded as transformers does.
+
+The classes differ in name only, so that each is found through the auto class of its task.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    AutoModelForSequenceClassification,
+    PreTrainedModel,
+)
+
+from trainer.batch import SyntaxBatch
+from trainer.models.config import SyntaxConfig
+from trainer.models.encoders import ENCODERS
+from trainer.models.heads import HEADS
+from trainer.models.outputs import SyntaxOutput
+
+
+class SyntaxModel(PreTrainedModel):
+    """An encoder with the head of a task; a batch in, predictions and losses out.
+
+    Args:
+        config: What to build.
+        pretrained: A stock encoder to take instead of a new one.
+
+    Raises:
+        SpecError: The options do not fit the stock encoder.
+    """
+
+    config_class = SyntaxConfig
+    base_model_prefix = "encoder"
+    main_input_name = "batch"
+    _supports_sdpa = True
+
+    def __init__(self, config: SyntaxConfig, pretrained: PreTrainedModel | None = None) -> None:
+        super().__init__(config)
+        self.encoder = ENCODERS[config.model["name"]](config, pretrained)
+        self.head = HEADS[config.task["name"]](config, self.encoder.width)
+        self.post_init()  # type: ignore[no-untyped-call]
+
+    def forward(self, batch: SyntaxBatch) -> SyntaxOutput:
+        """Predictions, and the losses when the batch carries the task's targets."""
+        encoding = self.encoder(batch)
+        logits, task_loss = self.head(encoding, batch)
+        loss = task_loss
+        if self.training and loss is not None and encoding.auxiliary_loss is not None:
+            loss = loss + encoding.auxiliary_loss
+        return SyntaxOutput(loss, task_loss, encoding.objectives, logits)
+
+    @torch.no_grad()
+    def _init_weights(self, module: nn.Module) -> None:
+        if getattr(module, "own_initial_weights", False):
+            module.reset_parameters()  # type: ignore[operator]
+        else:
+            super()._init_weights(module)  # type: ignore[no-untyped-call]
+
+
+class SyntaxForSequenceClassification(SyntaxModel):
+    """A model of the task ``sequence_classification.v1``."""
+
+
+AutoConfig.register(SyntaxConfig.model_type, SyntaxConfig)
+AutoModel.register(SyntaxConfig, SyntaxModel)
+AutoModelForSequenceClassification.register(SyntaxConfig, SyntaxForSequenceClassification)
+
+MODEL_CLASSES: dict[str, type[SyntaxModel]] = {
+    "sequence_classification.v1": SyntaxForSequenceClassification,
+}
+"""The class of each task's models; a task that is not here has plain `SyntaxModel`."""

@@ -1,0 +1,61 @@
+"""What encoders, heads and whole models give.
+
+Letters in shapes: ``B`` examples, ``N`` heads, ``L`` wordpieces, ``D`` width of the states.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from torch import Tensor
+from transformers.utils.generic import ModelOutput
+
+
+@dataclass
+class SyntaxEncoding(ModelOutput):
+    """What an encoder gives.
+
+    Attributes:
+        last_hidden_state: States of the positions. *Shape:* (B, L, D).
+        objectives: Each auxiliary loss by name, unweighted; scalars.
+        auxiliary_loss: Their weighted sum, to add to the task's loss in training.
+        syntax_states: States of the graph encoder, where there is one. *Shape:* (B, L, G).
+        attentions: One (B, N, L, L) per layer, when asked for with the eager implementation.
+    """
+
+    last_hidden_state: Tensor | None = None
+    objectives: dict[str, Tensor] | None = None
+    auxiliary_loss: Tensor | None = None
+    syntax_states: Tensor | None = None
+    attentions: tuple[Tensor, ...] | None = None
+
+
+class HeadOutput(NamedTuple):
+    """What a task's head gives.
+
+    Attributes:
+        logits: By what they predict, such as a label column; float32.
+        loss: The task's loss, a scalar; absent when the batch has no labels.
+    """
+
+    logits: dict[str, Tensor]
+    loss: Tensor | None
+
+
+@dataclass
+class SyntaxOutput(ModelOutput):
+    """What a whole model gives.
+
+    Attributes:
+        loss: What training minimises: ``task_loss`` plus, in training mode only, the weighted
+            objectives. (The release of Syntax-MBERT also adds them when it evaluates.)
+        task_loss: Of the head; absent when the batch has no labels.
+        objectives: Each auxiliary loss by name, unweighted.
+        logits: By what they predict.
+    """
+
+    loss: Tensor | None = None
+    task_loss: Tensor | None = None
+    objectives: dict[str, Tensor] | None = None
+    logits: dict[str, Tensor] | None = None

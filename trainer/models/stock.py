@@ -1,0 +1,114 @@
+"""Stock encoders of transformers, new or pretrained, whose attention can read syntax."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from transformers import AutoConfig, AutoModel, PretrainedConfig, PreTrainedModel
+
+from syntax.errors import ModelLoadError, SpecError
+from trainer.models.attention import EAGER, SDPA
+from trainer.models.config import SyntaxConfig
+from trainer.options import DataOptions, ModelOptions
+
+if TYPE_CHECKING:
+    from syntax.assembly import SpecialTokens
+
+BUNDLED: Final = {"parsebank-tiny": Path(__file__).parents[1] / "resources" / "tiny-encoder"}
+"""Encoders that come with the package: a configuration without weights."""
+
+ATTENTION: Final = {"sdpa": SDPA, "eager": EAGER}
+"""Our implementations, by transformers' name of what they extend."""
+
+
+def new_encoder(config: SyntaxConfig) -> PreTrainedModel:
+    """A stock encoder with random weights, whose attention is ours.
+
+    Raises:
+        SpecError: Its family is not one that the interface was tried with.
+    """
+    encoder_config = config.encoder_config()
+    check_family(encoder_config.model_type)
+    encoder: PreTrainedModel = AutoModel.from_config(
+        encoder_config, attn_implementation=config.attention, add_pooling_layer=False
+    )
+    return encoder
+
+
+def load_encoder(name: str, attention: str) -> PreTrainedModel:
+    """A pretrained encoder whose attention reads syntax.
+
+    Raises:
+        ModelLoadError: It has no weights, or cannot be had.
+    """
+    try:
+        encoder: PreTrainedModel = AutoModel.from_pretrained(
+            name, attn_implementation=attention, add_pooling_layer=False
+        )
+    except (OSError, ValueError) as error:
+        raise _cannot_load(name, error) from error
+    return encoder
+
+
+def load_encoder_config(options: ModelOptions, special: SpecialTokens) -> PretrainedConfig:
+    """The encoder's configuration; a random encoder takes the tokenizer's vocabulary.
+
+    Raises:
+        ModelLoadError: It is neither a folder with a configuration, nor on the hub, nor bundled.
+        SpecError: The encoder is of another family, or a bundled one was asked for weights.
+    """
+    name = options.encoder
+    if name in BUNDLED and options.weights == "pretrained":
+        raise SpecError(f"{name} has no weights; set model.weights=random")
+    try:
+        config: PretrainedConfig = AutoConfig.from_pretrained(BUNDLED.get(name, name))
+    except (OSError, ValueError) as error:
+        raise _cannot_load(name, error) from error
+    check_family(config.model_type)
+    if options.weights == "random":
+        config.vocab_size, config.pad_token_id = special.vocab_size, special.pad_id
+    return config
+
+
+def check_family(model_type: str) -> None:
+    """Refuse an encoder that may not hand ``syntax`` down to its attention.
+
+    Raises:
+        SpecError: The family is neither BERT nor XLM-R (or RoBERTa, which shares its code).
+    """
+    if model_type not in ("bert", "roberta", "xlm-roberta"):
+        raise SpecError(
+            f"the encoder is of type {model_type!r}; syntax reaches the attention of bert, "
+            "roberta and xlm-roberta encoders"
+        )
+
+
+def check_fits(encoder: PretrainedConfig, data: DataOptions, special: SpecialTokens) -> None:
+    """Refuse an encoder that cannot read the data.
+
+    Raises:
+        SpecError: Its vocabulary is smaller than the tokenizer's, or its positions are fewer than
+            ``max_length``.
+    """
+    if special.vocab_size > encoder.vocab_size:
+        raise SpecError(
+            f"the tokenizer has {special.vocab_size} pieces and the encoder embeds "
+            f"{encoder.vocab_size}; backfill with the encoder's own tokenizer"
+        )
+    # RoBERTa's positions start after the padding id.
+    offset = 0 if encoder.model_type == "bert" else encoder.pad_token_id + 1
+    positions = encoder.max_position_embeddings - offset
+    if data.max_length > positions:
+        raise SpecError(
+            f"data.max_length is {data.max_length}, and the encoder has {positions} positions; "
+            f"set data.max_length to {positions} at most"
+        )
+
+
+def _cannot_load(name: str, error: Exception) -> ModelLoadError:
+    first = str(error).strip().partition("\n")[0]
+    return ModelLoadError(
+        f"cannot load the encoder {name!r}: {first} Give a folder with config.json and weights, a "
+        f"name on the model hub, or one of {', '.join(BUNDLED)}"
+    )

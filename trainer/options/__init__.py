@@ -1,0 +1,24 @@
+"""What a run is told: its sections, each a frozen dataclass that serialises.
+
+Nothing here imports torch, so that recipes can be listed and described at once. Models and tasks
+have options of their own; the name in their section says whose.
+"""
+
+from trainer.options.data import DataOptions, SeparatorEdge
+from trainer.options.models import MODEL_OPTIONS, ModelOptions, SyntaxBertOptions
+from trainer.options.recipe import Recipe
+from trainer.options.tasks import TASK_OPTIONS, SequenceClassificationOptions, TaskOptions
+from trainer.options.training import TrainingOptions
+
+__all__ = [
+    "MODEL_OPTIONS",
+    "TASK_OPTIONS",
+    "DataOptions",
+    "ModelOptions",
+    "Recipe",
+    "SeparatorEdge",
+    "SequenceClassificationOptions",
+    "SyntaxBertOptions",
+    "TaskOptions",
+    "TrainingOptions",
+]

@@ -1,0 +1,45 @@
+"""Which stored examples a run reads, and how they become batches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+SeparatorEdge: TypeAlias = Literal["as_published", "as_released", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class DataOptions:
+    """Which stored examples a run reads, and how they become batches.
+
+    Attributes:
+        dataset: Name in the store.
+        train_split, lang: What is trained on, in which language.
+        dev_split: What models are selected on, in the same language.
+        tokenizer: Its name or fingerprint; may be left out when the store holds one.
+        parser: Its fingerprint; may be left out when the store holds one.
+        version: The dataset's version, pinned; the newest when left out. A result records it.
+        max_length: Wordpieces of an example, specials included.
+        truncation: How a longer example is shortened.
+        policy: How the pieces of a word hang in the tree.
+        joint_root: Whether [CLS] is the root of all trees.
+        separator_edge: What [SEP] hangs from (a switch), or ``none``.
+        bucket: Whether batches gather examples of similar length.
+        matrices: ``host`` streams them; ``device`` derives them there from the parents, for
+            data that ``max_length`` never cuts.
+    """
+
+    dataset: str
+    train_split: str = "train"
+    lang: str = "en"
+    dev_split: str = "dev"
+    tokenizer: str | None = None
+    parser: str | None = None
+    version: int | None = None
+    max_length: int = 128
+    truncation: Literal["longest_first", "only_first", "only_second", "none"] = "longest_first"
+    policy: str = "attach"
+    joint_root: bool = True
+    separator_edge: SeparatorEdge = "as_published"
+    bucket: bool = True
+    matrices: Literal["host", "device"] = "host"

@@ -1,0 +1,6 @@
+"""Options of each model, by the model's name; importing this registers all of them."""
+
+from trainer.options.models.base import MODEL_OPTIONS, ModelOptions
+from trainer.options.models.syntax_bert import SyntaxBertOptions
+
+__all__ = ["MODEL_OPTIONS", "ModelOptions", "SyntaxBertOptions"]

@@ -1,0 +1,37 @@
+"""What every model is told, whichever system it is of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from syntax.registry import Registry
+
+
+@dataclass(frozen=True, slots=True)
+class ModelOptions:
+    """Options that all models share; a model's own are in a dataclass that adds to these.
+
+    Attributes:
+        name: Name of the model, in `MODEL_OPTIONS` and in `trainer.models.encoders.ENCODERS`.
+        encoder: A folder, a name on the model hub, or ``parsebank-tiny``, the bundled one.
+        weights: ``pretrained``, or ``random`` for an encoder built new for the data's tokenizer.
+        attention: ``sdpa``, or ``eager`` to see attention weights.
+        use_syntax: False trains the same model without its trees: the baseline.
+        dropout: Of the task's head.
+    """
+
+    name: str
+    encoder: str = "bert-base-multilingual-cased"
+    weights: Literal["pretrained", "random"] = "pretrained"
+    attention: Literal["sdpa", "eager"] = "sdpa"
+    use_syntax: bool = True
+    dropout: float = 0.1
+
+    def matrices(self) -> tuple[str, ...]:
+        """Names of `syntax.matrices.MATRICES` that a batch must carry for this model."""
+        return ()
+
+
+MODEL_OPTIONS: Registry[type[ModelOptions]] = Registry("model")
+"""The options of each model; their ``name`` is the key."""

@@ -1,0 +1,26 @@
+"""What every task is told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from syntax.registry import Registry
+
+
+@dataclass(frozen=True, slots=True)
+class TaskOptions:
+    """What a model is to predict; a task's own options are in a dataclass that adds to this.
+
+    Attributes:
+        name: Name of the task, in `TASK_OPTIONS` and in `trainer.tasks.TASKS`.
+    """
+
+    name: str
+
+    def columns(self) -> tuple[str, ...]:
+        """The label columns that the task reads."""
+        return ()
+
+
+TASK_OPTIONS: Registry[type[TaskOptions]] = Registry("task")
+"""The options of each task; their ``name`` is the key."""

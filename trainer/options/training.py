@@ -1,0 +1,56 @@
+"""How a run trains."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from trainer.options.checks import check_positive
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingOptions:
+    """How a run trains.
+
+    Attributes:
+        seed: Of initial weights, dropout and the order of examples.
+        batch_size: Examples of a batch on one device.
+        accumulation: Batches of one optimizer step.
+        epochs: Passes over the training data, when ``max_steps`` is left out.
+        max_steps: Optimizer steps, however many passes they take.
+        learning_rate, epsilon, weight_decay: Of AdamW.
+        warmup_steps: Steps over which the learning rate rises, before it falls linearly to 0.
+        clip_norm: Largest norm of the gradient; 0 leaves it alone.
+        precision: ``fp32``, or mixed with ``bf16`` or ``fp16``.
+        compile: Whether to compile the model (worth it on a GPU and in long runs).
+        evaluate_every: Steps between evaluations on dev; the last step is always evaluated.
+        checkpoint_every: Steps between checkpoints to resume from; none when left out.
+        log_every: Steps that one logged loss averages.
+        evaluation_batch_size: Examples of a batch in evaluation.
+        threads: CPU threads of torch; its own choice when left out.
+    """
+
+    seed: int = 0
+    batch_size: int = 32
+    accumulation: int = 1
+    epochs: int = 5
+    max_steps: int | None = None
+    learning_rate: float = 2e-5
+    epsilon: float = 1e-8
+    weight_decay: float = 0.0
+    warmup_steps: int = 0
+    clip_norm: float = 1.0
+    precision: Literal["fp32", "bf16", "fp16"] = "fp32"
+    compile: bool = False
+    evaluate_every: int | None = 2000
+    checkpoint_every: int | None = 2000
+    log_every: int = 10
+    evaluation_batch_size: int = 64
+    threads: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("batch_size", "accumulation", "epochs", "log_every", "evaluation_batch_size"):
+            check_positive(f"training.{name}", getattr(self, name))
+        for name in ("max_steps", "evaluate_every", "checkpoint_every", "threads"):
+            if getattr(self, name) is not None:
+                check_positive(f"training.{name}", getattr(self, name))

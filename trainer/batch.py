@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from syntax.errors import SpecError
+from syntax.matrices import MATRICES
 
 UNREACHABLE = {torch.uint8: 255, torch.int32: 65535}
 """The distance that means "no path", by dtype; padding carries it too."""
@@ -54,6 +55,8 @@ class SyntaxBatch:
         labels: What the task's head learns from, by name, a row per sequence: such as int64 class
             ids, *shape* (B,), or the labels of pieces, (B, L).
         example_ids: Names of the examples.
+        extras: Further arrays by the name that the stream gave them: matrices such as
+            ``sla_mask(threshold=4)``, a row per sequence, and contrastive samples.
         arrays: What the stream gave; it stays on the host, for those who score predictions.
 
     Raises:
@@ -73,6 +76,7 @@ class SyntaxBatch:
     ancestor_BLL: Tensor | None
     labels: Mapping[str, Tensor]
     example_ids: tuple[str, ...]
+    extras: Mapping[str, Tensor] = field(default_factory=dict)
     arrays: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -84,16 +88,22 @@ class SyntaxBatch:
                 raise SpecError(
                     f"{name} has shape {tuple(tensor.shape)}, but {B} examples of {L} pieces came"
                 )
+        for name, tensor in self.extras.items():
+            _check_extra(name, tensor, B, L)
 
     @classmethod
     def from_numpy(
-        cls, arrays: Mapping[str, Any], labels: Mapping[str, Any] | Sequence[str] = ()
+        cls,
+        arrays: Mapping[str, Any],
+        labels: Mapping[str, Any] | Sequence[str] = (),
+        extras: Sequence[str] = (),
     ) -> SyntaxBatch:
         """Wrap what a `featurestore` stream yields; arrays are shared, not copied, where possible.
 
         Args:
             arrays: The stream's mapping (`syntax.assembly.assemble_batch` gives its keys).
             labels: What to learn from, arrays by name; or names of arrays of the stream.
+            extras: Names of further arrays of the stream to carry.
         """
         if not isinstance(labels, Mapping):
             labels = {name: arrays[name] for name in labels}
@@ -105,6 +115,7 @@ class SyntaxBatch:
             **tensors,
             labels={name: _tensor(array) for name, array in labels.items()},
             example_ids=tuple(arrays.get("example_id", ())),
+            extras={name: _tensor(arrays[name]) for name in extras},
             arrays=arrays,
         )
 
@@ -137,21 +148,42 @@ class SyntaxBatch:
         """
         return _required("depth", self.depth_BL)
 
+    def extra(self, name: str) -> Tensor:
+        """One of ``extras``, for a model that cannot do without.
+
+        Raises:
+            SpecError: The batch was streamed without.
+        """
+        return _required(name, self.extras.get(name))
+
     def pin_memory(self) -> SyntaxBatch:
-        """A copy in page-locked memory, from which copies to a GPU need not wait."""
-        return self._map(Tensor.pin_memory)
+        """A copy in page-locked memory, from which copies to a GPU need not wait.
+
+        For many batches `trainer.ring` is cheaper, which locks its memory once.
+        """
+        return self.map(Tensor.pin_memory)
 
     def to(self, device: torch.device | str, non_blocking: bool = False) -> SyntaxBatch:
         """The same batch on ``device``."""
-        return self._map(lambda tensor: tensor.to(device, non_blocking=non_blocking))
+        return self.map(lambda tensor: tensor.to(device, non_blocking=non_blocking))
 
-    def _map(self, change: Callable[[Tensor], Tensor]) -> SyntaxBatch:
+    def map(self, change: Callable[[Tensor], Tensor]) -> SyntaxBatch:
+        """The same batch with every tensor changed, always in the same order."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         changed: dict[str, Any] = {
             name: change(value) for name, value in values.items() if isinstance(value, Tensor)
         }
         labels = {name: change(value) for name, value in self.labels.items()}
-        return replace(self, **changed, labels=labels)
+        extras = {name: change(value) for name, value in self.extras.items()}
+        return replace(self, **changed, labels=labels, extras=extras)
+
+
+def _check_extra(name: str, tensor: Tensor, B: int, L: int) -> None:
+    """Matrices have a row per sequence; what else is carried may be of any shape."""
+    if name in MATRICES and tuple(tensor.shape) not in ((B, L), (B, L, L)):
+        raise SpecError(
+            f"{name} has shape {tuple(tensor.shape)}, but {B} examples of {L} pieces came"
+        )
 
 
 def _required(matrix: str, tensor: Tensor | None) -> Tensor:

@@ -15,10 +15,11 @@ from syntax.errors import SpecError, StoreError
 from syntax.examples import LabelSpec
 from syntax.registry import unknown_name
 from trainer.batch import SyntaxBatch
-from trainer.derive import check_whole, with_matrices
+from trainer.derive import node_arrays, with_matrices
 from trainer.models.build import DataProfile
 from trainer.options import DataOptions, Recipe, SeparatorEdge, TaskOptions
 from trainer.requirements import Requirements
+from trainer.ring import sender
 from trainer.tasks import TASKS, Task
 
 if TYPE_CHECKING:
@@ -32,6 +33,10 @@ SEPARATOR_EDGE: Final[Mapping[SeparatorEdge, str]] = {
     "none": "none",
 }
 """The switch ``data.separator_edge`` in the words of `syntax.assembly.AssemblySpec`."""
+
+
+MATRICES_OF_A_BATCH: Final = ("distance", "depth", "ancestor")
+"""Matrices that a `SyntaxBatch` has a field for; others are among its extras."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,17 +168,14 @@ def device_batches(
     """The batches of a stream where the model is, each made only when it is asked for.
 
     Raises:
-        SpecError: Matrices are to be derived on the device, and an example may be truncated.
+        SpecError: A matrix that is to be derived on the device has no form there.
     """
-    derive = _derives(recipe)
+    derive, send = _derives(recipe), sender(device)
+    extras = [name for name in recipe.model.matrices() if name not in MATRICES_OF_A_BATCH]
     for arrays in stream:
-        batch = SyntaxBatch.from_numpy(arrays, labels=task.targets(arrays))
-        if derive:
-            check_whole(batch, recipe.data.max_length)
-        if device.type == "cuda":
-            batch = batch.pin_memory()
-        batch = batch.to(device, non_blocking=True)
-        yield with_matrices(batch) if derive else batch
+        carried = node_arrays(arrays) if derive else extras
+        batch = send(SyntaxBatch.from_numpy(arrays, task.targets(arrays), carried))
+        yield with_matrices(batch, extras) if derive else batch
 
 
 def _derives(recipe: Recipe) -> bool:
@@ -185,4 +187,5 @@ def _stream_options(recipe: Recipe) -> dict[str, Any]:
         **features_of(recipe.data),
         **TASKS[recipe.task.name].stream_options,
         "matrices": () if _derives(recipe) else recipe.model.matrices(),
+        "nodes": _derives(recipe),
     }

@@ -1,29 +1,87 @@
 """Tree matrices from parent vectors, on the device that trains.
 
 A parent vector is 128 times smaller than the two matrices it spells at 128 pieces, so a GPU may
-better derive them than receive them. The form is pointer doubling, then one batched product of
-the ancestor relation with itself: the number of common ancestors of a pair gives its distance.
-
-Only for whole examples under one-to-one subword policies. A truncated example keeps the
-distances of its full tree, of which the shortened parent vector knows nothing, and ``broadcast``
-shows one node at several positions; `check_whole` refuses the first by length.
+better derive them than receive them. A stream with ``nodes=True`` gives the nodes of the whole
+sequences; the matrices are derived for these and then lose the rows and columns that truncation
+deleted, as on the host (`trainer.relations`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Any, Final
 
-import torch
 from torch import Tensor
 
 from syntax.errors import SpecError
-from trainer.batch import UNREACHABLE, SyntaxBatch
+from trainer.batch import SyntaxBatch
+from trainer.forest import DeviceForest
+from trainer.relations import derive
 
-_EXACT_IN_BFLOAT16 = 256
+_NO_NODES: Final = (
+    "this batch carries no nodes to derive matrices from: stream it with nodes=True, and carry "
+    "them (SyntaxBatch.from_numpy(..., extras=node_arrays(arrays)))"
+)
+
+NODES: Final = (
+    "node_parents",
+    "node_source",
+    "node_column",
+    "node_special",
+    "node_upos",
+    "node_marks",
+)
+"""What a stream tells of nodes; the last of marked examples only."""
+
+
+def node_arrays(arrays: Mapping[str, Any]) -> list[str]:
+    """Names of the arrays that must reach the device (``extras`` of `SyntaxBatch.from_numpy`).
+
+    Raises:
+        SpecError: The stream was not asked for nodes.
+    """
+    there = [name for name in NODES if name in arrays]
+    if not there:
+        raise SpecError(_NO_NODES)
+    return there
+
+
+def with_matrices(batch: SyntaxBatch, matrices: Iterable[str] = ()) -> SyntaxBatch:
+    """The batch with its matrices derived where it lies; it then carries no nodes any more.
+
+    Args:
+        batch: With the nodes of its sequences among its ``extras`` (`node_arrays`).
+        matrices: Further matrices to have among the ``extras``, by their names in
+            `syntax.matrices.MATRICES`: ``["sla_mask(threshold=4)"]``.
+
+    Returns:
+        With ``distance_BLL``, ``depth_BL`` and ``ancestor_BLL`` as the host would make them, but
+        int32 as soon as a whole sequence has more than 255 nodes.
+
+    Raises:
+        SpecError: The batch carries no nodes; a matrix has no form for devices.
+        UnknownNameError: No such matrix.
+    """
+    forest, width = _forest(batch), batch.input_ids_BL.shape[1]
+    others = {name: value for name, value in batch.extras.items() if name not in NODES}
+    return replace(
+        batch,
+        distance_BLL=derive("distance", forest, width),
+        depth_BL=derive("depth", forest, width),
+        ancestor_BLL=derive("ancestor", forest, width),
+        extras={**others, **{name: derive(name, forest, width) for name in matrices}},
+    )
+
+
+def _forest(batch: SyntaxBatch) -> DeviceForest:
+    if NODES[0] not in batch.extras:
+        raise SpecError(_NO_NODES)
+    return DeviceForest.of(*(batch.extras.get(name) for name in NODES))  # type: ignore[arg-type]
 
 
 def derive_matrices(parents_BL: Tensor, lengths_B: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Distance, depth and ancestor matrices of a padded batch of forests.
+    """Distance, depth and ancestor matrices of a padded batch of forests, none of them truncated.
 
     Equal to the kernel's (`syntax.matrices.batch_matrices`) on every device, whether the product
     runs in float32, TF32 or bfloat16: its terms are 0 and 1 and its sums are exact.
@@ -36,61 +94,10 @@ def derive_matrices(parents_BL: Tensor, lengths_B: Tensor) -> tuple[Tensor, Tens
         ``distance_BLL`` (uint8 up to 255 pieces, int32 beyond; `trainer.batch.UNREACHABLE` where
         there is no path), ``depth_BL`` (the same dtype) and ``ancestor_BLL`` (bool).
 
+    >>> import torch
     >>> distance, depth, ancestor = derive_matrices(torch.tensor([[-1, 0, 1]]), torch.tensor([3]))
     >>> distance.tolist(), depth.tolist()
     ([[[0, 1, 2], [1, 0, 1], [2, 1, 0]]], [[0, 1, 2]])
     """
-    length = parents_BL.shape[1]
-    dtype = torch.uint8 if length <= UNREACHABLE[torch.uint8] else torch.int32
-    real_BL = torch.arange(length, device=parents_BL.device) < lengths_B[:, None]
-    ancestor_BLL = _ancestors(parents_BL, real_BL)
-    depth_BL = (ancestor_BLL.sum(-1, dtype=torch.int32) - 1).clamp(min=0)
-    shared_BLL = _shared_ancestors(ancestor_BLL)
-    path_BLL = depth_BL[:, :, None] + depth_BL[:, None, :] - 2 * (shared_BLL - 1)
-    distance_BLL = path_BLL.masked_fill(shared_BLL == 0, UNREACHABLE[dtype])
-    return distance_BLL.to(dtype), depth_BL.to(dtype), ancestor_BLL
-
-
-def check_whole(batch: SyntaxBatch, max_length: int) -> None:
-    """Refuse a batch that the stream may have truncated; call it before the batch leaves the host.
-
-    Args:
-        batch: A batch streamed without matrices.
-        max_length: Length at which the stream truncates.
-
-    Raises:
-        SpecError: An example fills ``max_length``.
-    """
-    if int(batch.lengths_B.max()) >= max_length:
-        raise SpecError(
-            f"an example of this batch fills max_length={max_length}: it may have been truncated, "
-            "and then its parents no longer give the distances of its full tree; stream the "
-            "matrices from the host (data.matrices=host), or raise max_length"
-        )
-
-
-def with_matrices(batch: SyntaxBatch) -> SyntaxBatch:
-    """The batch with its matrices derived where it lies; `check_whole` first."""
-    distance_BLL, depth_BL, ancestor_BLL = derive_matrices(batch.parents_BL, batch.lengths_B)
-    return replace(batch, distance_BLL=distance_BLL, depth_BL=depth_BL, ancestor_BLL=ancestor_BLL)
-
-
-def _ancestors(parents_BL: Tensor, real_BL: Tensor) -> Tensor:
-    """Reflexive ancestor relation by pointer doubling; false on padding. *Shape:* (B, L, L)."""
-    B, L = parents_BL.shape
-    self_L = torch.arange(L, device=parents_BL.device)
-    pointer_BL = torch.where(parents_BL < 0, self_L, parents_BL.long())
-    ancestor_BLL = torch.diag_embed(real_BL)
-    for _ in range((L - 1).bit_length()):
-        rows_BLL = pointer_BL[:, :, None].expand(B, L, L)
-        ancestor_BLL = ancestor_BLL | ancestor_BLL.gather(1, rows_BLL)
-        pointer_BL = pointer_BL.gather(1, pointer_BL)
-    return ancestor_BLL
-
-
-def _shared_ancestors(ancestor_BLL: Tensor) -> Tensor:
-    """Number of ancestors, selves included, that each pair shares. *Shape:* (B, L, L), int32."""
-    half = ancestor_BLL.is_cuda and ancestor_BLL.shape[1] <= _EXACT_IN_BFLOAT16
-    relation_BLL = ancestor_BLL.to(torch.bfloat16 if half else torch.float32)
-    with torch.autocast(ancestor_BLL.device.type, enabled=False):
-        return torch.bmm(relation_BLL, relation_BLL.transpose(1, 2)).to(torch.int32)
+    forest = DeviceForest.whole(parents_BL, lengths_B)
+    return forest.distance_BNN, forest.depth_BN.to(forest.dtype), forest.ancestor_BNN

@@ -331,7 +331,7 @@ def learning_rate(step: int, total_steps: int, training: TrainingOptions) -> flo
     >>> [learning_rate(step, 6, options) for step in range(6)]
     [0.0, 0.5, 1.0, 0.75, 0.5, 0.25]
     """
-    warmup = training.warmup_steps
+    warmup = max(training.warmup_steps, int(training.warmup_share * total_steps))
     if step < warmup:
         return training.learning_rate * step / warmup
     return training.learning_rate * max(0.0, (total_steps - step) / max(1, total_steps - warmup))

@@ -54,7 +54,38 @@ SYNTAX_MBERT: Final = (
 """The switches of Syntax-MBERT (Ahmad et al. 2021, https://aclanthology.org/2021.acl-long.350)."""
 
 
-SWITCHES: Final = {"syntax_bert.v1": SYNTAX_MBERT}
+SGNET: Final = (
+    Switch(
+        "model.mask",
+        "a word attends to itself and its ancestors, a special token to itself",
+        "a word attends to each word between the first and the last of whose subtree it lies, if "
+        "these are two; leaves of one piece and later pieces do not attend to themselves; special "
+        "tokens attend to everything",
+    ),
+    Switch(
+        "model.aggregation",
+        "the states before and after the syntax-guided layer are mixed in fixed shares",
+        "their shares are learned, and so is a factor of the outcome",
+    ),
+)
+"""The switches of SG-Net (Zhang et al. 2020, https://arxiv.org/abs/1908.05147)."""
+
+SLA: Final = (
+    Switch(
+        "model.window",
+        "a piece sees what is near itself or one of its two neighbours",
+        "what is near itself or its left neighbour (lr-sib); special tokens but the first attend "
+        "to everything",
+    ),
+    Switch(
+        "model.gate",
+        "the gate weighs the global attention",
+        "the gate weighs the local attention (the authors' own code)",
+    ),
+)
+"""The switches of syntax-aware local attention (Li et al. 2021, Findings of ACL)."""
+
+SWITCHES: Final = {"sgnet.v1": SGNET, "sla.v1": SLA, "syntax_bert.v1": SYNTAX_MBERT}
 """The switches of each model that has some, by the model's name."""
 
 

@@ -143,6 +143,22 @@ def batch(make_batch: Callable[..., SyntaxBatch]) -> SyntaxBatch:
 
 
 @pytest.fixture
+def with_extra() -> Callable[..., SyntaxBatch]:
+    """A batch with one more matrix, made for each example by the plain function for one tree."""
+
+    def add(batch: SyntaxBatch, name: str, matrix: Callable[..., np.ndarray]) -> SyntaxBatch:
+        B, L = batch.input_ids_BL.shape
+        found = torch.zeros(B, L, L, dtype=torch.bool)
+        for row, size in enumerate(batch.lengths_B.tolist()):
+            columns = (batch.parents_BL, batch.special_tokens_mask_BL, batch.upos_BL)
+            parents, special, upos = (column[row, :size].numpy() for column in columns)
+            found[row, :size, :size] = torch.from_numpy(matrix(parents, special, upos))
+        return replace(batch, extras={**batch.extras, name: found})
+
+    return add
+
+
+@pytest.fixture
 def take_row() -> Callable[[SyntaxBatch, int], SyntaxBatch]:
     """One example of a batch, cut to its own length."""
 
@@ -158,7 +174,12 @@ def take_row() -> Callable[[SyntaxBatch, int], SyntaxBatch]:
             for name, tensor in tensors.items()
         }
         labels = {name: values[row : row + 1] for name, values in batch.labels.items()}
-        return replace(batch, **cut, labels=labels, example_ids=batch.example_ids[row : row + 1])
+        extras = {
+            name: tensor[(slice(row, row + 1), *[slice(size)] * (tensor.dim() - 1))]
+            for name, tensor in batch.extras.items()
+        }
+        ids = batch.example_ids[row : row + 1]
+        return replace(batch, **cut, labels=labels, extras=extras, example_ids=ids)
 
     return take
 

@@ -6,9 +6,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from syntax.errors import SpecError
 from trainer.batch import UNREACHABLE
-from trainer.derive import check_whole, derive_matrices, with_matrices
+from trainer.derive import derive_matrices
 
 
 @st.composite
@@ -76,21 +75,6 @@ def test_a_chain_keeps_its_longest_path(size: int) -> None:
     assert distance.dtype == (torch.uint8 if size < 256 else torch.int32)
     assert int(distance[0, 0, -1]) == int(depth[0, -1]) == size - 1
     assert int(ancestor.sum()) == size * (size + 1) // 2
-
-
-def test_derived_matrices_equal_the_streams_own(make_batch) -> None:
-    batch = make_batch(sizes=(9, 1 + 2, 30), roots=0.2, pad=3)
-    derived = with_matrices(batch)
-    assert torch.equal(derived.distances(), batch.distances())
-    assert torch.equal(derived.depths(), batch.depths())
-    assert torch.equal(derived.ancestor_BLL, batch.ancestor_BLL)
-
-
-def test_a_batch_that_may_be_truncated_is_refused(make_batch) -> None:
-    batch = make_batch(sizes=(9, 16))
-    check_whole(batch, 17)
-    with pytest.raises(SpecError, match="fills max_length=16"):
-        check_whole(batch, 16)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")

@@ -4,6 +4,9 @@ No modelling code is forked: an encoder built with one of our two implementation
 keyword ``syntax`` down to its attention function, which adds a layer's biases before the stock
 computation. Without that keyword an encoder computes exactly what the stock one does.
 
+A layer may also attend twice, to everything and to what is near in the tree, and weigh the two for
+each position (`LocalAttention`).
+
 Letters in shapes: ``B`` examples, ``N`` heads, ``K`` syntactic heads (the first of the N), ``L``
 wordpieces, ``D`` head size.
 """
@@ -26,6 +29,19 @@ from syntax.errors import SpecError
 SDPA: Final = "parsebank_sdpa"
 EAGER: Final = "parsebank_eager"
 """Slower, but gives the attention weights; what tests compare `SDPA` with."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalAttention:
+    """A second attention of the same heads, to near positions only, mixed with the first.
+
+    Attributes:
+        mask_BLL: bool, what each position may attend to; every real row has an entry.
+        weight_BL: Share of this attention in the outcome, from 0 to 1.
+    """
+
+    mask_BLL: Tensor
+    weight_BL: Tensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +76,7 @@ def with_syntax(attention: Attention) -> Attention:
         attention_mask: Tensor | None,
         *,
         syntax: EncoderSyntax | None = None,
+        local: LocalAttention | None = None,
         **options: Any,
     ) -> tuple[Tensor, Tensor | None]:
         layer = None if syntax is None else syntax[int(module.layer_idx)]  # type: ignore[arg-type]
@@ -68,7 +85,11 @@ def with_syntax(attention: Attention) -> Attention:
             key = _add_to_first_heads(key, layer.key_BKLD)
             value = _add_to_first_heads(value, layer.value_BKLD)
             attention_mask = _add_to_mask(attention_mask, layer.score_BNLL, query.dtype)
-        return attention(module, query, key, value, attention_mask, **options)
+        found = attention(module, query, key, value, attention_mask, **options)
+        if local is None:
+            return found
+        mask = _only_near(attention_mask, local.mask_BLL)
+        return _mixed(found, attention(module, query, key, value, mask, **options), local.weight_BL)
 
     return forward
 
@@ -107,6 +128,26 @@ def check_reads_syntax(implementation: str | None) -> None:
             f"the encoder's attention implementation is {implementation!r}, which ignores syntax; "
             f"build it with attn_implementation={SDPA!r} or {EAGER!r}, or set use_syntax=False"
         )
+
+
+def _only_near(mask: Tensor | None, near_BLL: Tensor) -> Tensor:
+    near_B1LL = near_BLL[:, None]
+    if mask is None:
+        return near_B1LL
+    if mask.dtype == torch.bool:
+        return mask & near_B1LL
+    return mask.masked_fill(~near_B1LL, torch.finfo(mask.dtype).min)
+
+
+def _mixed(
+    one: tuple[Tensor, Tensor | None], other: tuple[Tensor, Tensor | None], weight_BL: Tensor
+) -> tuple[Tensor, Tensor | None]:
+    """Outputs (B, L, N, D) and weights (B, N, L, L), the second in the share of ``weight_BL``."""
+    share_BL = weight_BL.to(one[0].dtype)
+    outputs = torch.lerp(one[0], other[0], share_BL[:, :, None, None])
+    if one[1] is None or other[1] is None:
+        return outputs, None
+    return outputs, torch.lerp(one[1], other[1], share_BL[:, None, :, None])
 
 
 def _add_to_first_heads(states_BNLD: Tensor, bias_BKLD: Tensor | None) -> Tensor:

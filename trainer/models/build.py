@@ -40,6 +40,7 @@ def build_model(recipe: Recipe, profile: DataProfile) -> SyntaxModel:
         SpecError: The encoder does not fit the data, or the options do not fit the encoder.
     """
     options = recipe.model
+    options.check_data(recipe.data)
     stock = load_encoder_config(options, profile.special_tokens)
     check_fits(stock, recipe.data, profile.special_tokens)
     config = SyntaxConfig(

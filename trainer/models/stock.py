@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
+from torch import nn
 from transformers import AutoConfig, AutoModel, PretrainedConfig, PreTrainedModel
 
 from syntax.errors import ModelLoadError, SpecError
@@ -69,6 +71,22 @@ def load_encoder_config(options: ModelOptions, special: SpecialTokens) -> Pretra
     if options.weights == "random":
         config.vocab_size, config.pad_token_id = special.vocab_size, special.pad_id
     return config
+
+
+def layers_of(encoder: PreTrainedModel) -> list[nn.Module]:
+    """The layers of an encoder, from the first to the last."""
+    stack = cast(nn.Module, encoder.encoder)
+    return list(cast(nn.ModuleList, stack.layer))
+
+
+def further_layer(encoder: PreTrainedModel) -> nn.Module:
+    """A new layer of the encoder's own kind, to go on top of it.
+
+    Like its own it is called with states, *shape* (B, L, D), and an attention mask.
+    """
+    layers = layers_of(encoder)
+    kind: Callable[..., nn.Module] = type(layers[0])
+    return kind(encoder.config, layer_idx=len(layers))
 
 
 def check_family(model_type: str) -> None:

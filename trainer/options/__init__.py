@@ -5,7 +5,13 @@ have options of their own; the name in their section says whose.
 """
 
 from trainer.options.data import DataOptions, SeparatorEdge
-from trainer.options.models import MODEL_OPTIONS, ModelOptions, SyntaxBertOptions
+from trainer.options.models import (
+    MODEL_OPTIONS,
+    ModelOptions,
+    SgNetOptions,
+    SlaOptions,
+    SyntaxBertOptions,
+)
 from trainer.options.recipe import Recipe
 from trainer.options.tasks import TASK_OPTIONS, SequenceClassificationOptions, TaskOptions
 from trainer.options.training import TrainingOptions
@@ -18,6 +24,8 @@ __all__ = [
     "Recipe",
     "SeparatorEdge",
     "SequenceClassificationOptions",
+    "SgNetOptions",
+    "SlaOptions",
     "SyntaxBertOptions",
     "TaskOptions",
     "TrainingOptions",

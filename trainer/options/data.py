@@ -25,8 +25,8 @@ class DataOptions:
         joint_root: Whether [CLS] is the root of all trees.
         separator_edge: What [SEP] hangs from (a switch), or ``none``.
         bucket: Whether batches gather examples of similar length.
-        matrices: ``host`` streams them; ``device`` derives them there from the parents, for
-            data that ``max_length`` never cuts.
+        matrices: ``host`` streams them; ``device`` derives them there, from the trees of whole
+            examples.
     """
 
     dataset: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from trainer.options.checks import check_positive
+from trainer.options.checks import check_positive, check_range
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +20,7 @@ class TrainingOptions:
         max_steps: Optimizer steps, however many passes they take.
         learning_rate, epsilon, weight_decay: Of AdamW.
         warmup_steps: Steps over which the learning rate rises, before it falls linearly to 0.
+        warmup_share: The same as a share of all steps; the larger of the two holds.
         clip_norm: Largest norm of the gradient; 0 leaves it alone.
         precision: ``fp32``, or mixed with ``bf16`` or ``fp16``.
         compile: Whether to compile the model (worth it on a GPU and in long runs).
@@ -39,6 +40,7 @@ class TrainingOptions:
     epsilon: float = 1e-8
     weight_decay: float = 0.0
     warmup_steps: int = 0
+    warmup_share: float = 0.0
     clip_norm: float = 1.0
     precision: Literal["fp32", "bf16", "fp16"] = "fp32"
     compile: bool = False
@@ -54,3 +56,4 @@ class TrainingOptions:
         for name in ("max_steps", "evaluate_every", "checkpoint_every", "threads"):
             if getattr(self, name) is not None:
                 check_positive(f"training.{name}", getattr(self, name))
+        check_range("training.warmup_share", self.warmup_share, 0, 1)

@@ -5,8 +5,12 @@ same versioned name; docs/extend/model.md walks through it.
 """
 
 from trainer.models.encoders.base import ENCODERS, Encoder
+from trainer.models.encoders.sgnet import SgNetEncoder
+from trainer.models.encoders.sla import SlaEncoder
 from trainer.models.encoders.syntax_bert import SyntaxBertEncoder
 
+ENCODERS.add("sgnet.v1", SgNetEncoder)
+ENCODERS.add("sla.v1", SlaEncoder)
 ENCODERS.add("syntax_bert.v1", SyntaxBertEncoder)
 
-__all__ = ["ENCODERS", "Encoder", "SyntaxBertEncoder"]
+__all__ = ["ENCODERS", "Encoder", "SgNetEncoder", "SlaEncoder", "SyntaxBertEncoder"]

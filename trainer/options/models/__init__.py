@@ -1,6 +1,8 @@
 """Options of each model, by the model's name; importing this registers all of them."""
 
 from trainer.options.models.base import MODEL_OPTIONS, ModelOptions
+from trainer.options.models.sgnet import SgNetOptions
+from trainer.options.models.sla import SlaOptions
 from trainer.options.models.syntax_bert import SyntaxBertOptions
 
-__all__ = ["MODEL_OPTIONS", "ModelOptions", "SyntaxBertOptions"]
+__all__ = ["MODEL_OPTIONS", "ModelOptions", "SgNetOptions", "SlaOptions", "SyntaxBertOptions"]

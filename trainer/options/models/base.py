@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from syntax.errors import SpecError
 from syntax.registry import Registry
+from trainer.options.data import DataOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +30,29 @@ class ModelOptions:
     use_syntax: bool = True
     dropout: float = 0.1
 
+    def check_data(self, data: DataOptions) -> None:
+        """Refuse data that the model cannot mean.
+
+        Raises:
+            SpecError: With the option of the data that has to change.
+        """
+
     def matrices(self) -> tuple[str, ...]:
         """Names of `syntax.matrices.MATRICES` that a batch must carry for this model."""
         return ()
+
+
+def check_separate_trees(model: str, data: DataOptions) -> None:
+    """Refuse a root above all sentences, for a model that knows none.
+
+    Raises:
+        SpecError: ``data.joint_root`` is set.
+    """
+    if data.joint_root:
+        raise SpecError(
+            f"{model} knows no root above the sentences, and data.joint_root is true; set "
+            "data.joint_root=false"
+        )
 
 
 MODEL_OPTIONS: Registry[type[ModelOptions]] = Registry("model")

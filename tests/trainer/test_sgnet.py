@@ -1,0 +1,164 @@
+"""SG-Net's layer and aggregation against their equations, spelt out."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from transformers import AutoModel
+
+from syntax.errors import SpecError
+from syntax.matrices import sgnet_mask
+from trainer.models.attention import EAGER, SDPA
+from trainer.models.config import SyntaxConfig
+from trainer.models.encoders import SgNetEncoder
+from trainer.models.encoders.sgnet import DualAggregation
+from trainer.models.model import SyntaxForSequenceClassification
+from trainer.options import DataOptions, SgNetOptions
+
+
+def model_of(encoder, attention=SDPA, **options) -> SyntaxForSequenceClassification:
+    torch.manual_seed(3)
+    config = SyntaxConfig(
+        encoder=encoder.to_dict(),
+        attention=attention,
+        model={"name": "sgnet.v1", **options},
+        classes={"label": ["no", "yes", "maybe"]},
+    )
+    return SyntaxForSequenceClassification(config).eval()
+
+
+@pytest.fixture
+def guided_batch(make_batch, with_extra):
+    """A batch that carries the mask of a variant."""
+
+    def make(variant="as_published", **arguments):
+        def mask(parents, special, upos):
+            return sgnet_mask(parents, special=special, variant=variant)
+
+        name = SgNetOptions(mask=variant).mask_name
+        return with_extra(make_batch(**arguments), name, mask)
+
+    return make
+
+
+def stock_states(encoder_config, encoder, batch):
+    stock = AutoModel.from_config(encoder_config, add_pooling_layer=False).eval()
+    stock.load_state_dict(encoder.encoder.state_dict())
+    return stock(batch.input_ids_BL, attention_mask=batch.attention_mask_BL.long())[0]
+
+
+def slow_attention(layer, states, mask):
+    """Of one example, by equation 7: a softmax over what the mask lets through."""
+    attention = layer.attention.self
+    heads, size = attention.num_attention_heads, attention.attention_head_size
+    out = torch.zeros_like(states)
+    for head in range(heads):
+        part = slice(head * size, (head + 1) * size)
+        q, k, v = (
+            linear(states)[:, part] for linear in (attention.query, attention.key, attention.value)
+        )
+        for i in range(len(states)):
+            seen = [j for j in range(len(states)) if mask[i, j]] or list(range(len(states)))
+            weights = torch.stack([q[i] @ k[j] / size**0.5 for j in seen]).softmax(0)
+            out[i, part] = sum(weight * v[j] for weight, j in zip(weights, seen, strict=True))
+    return out
+
+
+@pytest.mark.parametrize("attention", [SDPA, EAGER])
+@pytest.mark.parametrize("variant", ["as_published", "as_released"])
+@torch.no_grad()
+def test_the_guided_attention_equals_its_slow_twin(
+    bert_config, guided_batch, attention, variant
+) -> None:
+    batch = guided_batch(variant, pad=2)
+    encoder, seen = model_of(bert_config, attention, mask=variant).encoder, {}
+    encoder.guided.attention.self.register_forward_hook(
+        lambda _, args, output: seen.update(states=args[0], output=output[0])
+    )
+    encoder(batch)
+    mask = batch.extras[SgNetOptions(mask=variant).mask_name]
+    for row, size in enumerate(batch.lengths_B.tolist()):
+        states = seen["states"][row, :size]
+        expected = slow_attention(encoder.guided, states, mask[row])
+        assert (seen["output"][row, :size] - expected).abs().max() < 1e-5
+
+
+@torch.no_grad()
+def test_the_states_are_mixed_as_published(bert_config, guided_batch) -> None:
+    """Equation 9. Fails on the release, whose shares and factor are learned."""
+    batch = guided_batch()
+    encoder = model_of(bert_config, alpha=0.3).encoder
+    own = stock_states(bert_config, encoder, batch)
+    guided = encoder.guided(own, encoder._attention_mask(batch, own))
+    found, real = encoder(batch).last_hidden_state, batch.attention_mask_BL
+    assert (found - (0.3 * own + 0.7 * guided))[real].abs().max() < 1e-5
+    assert list(encoder.aggregation.parameters()) == []
+
+
+@torch.no_grad()
+def test_the_released_shares_are_learned_and_start_equal() -> None:
+    mix = DualAggregation(SgNetOptions(aggregation="as_released"))
+    own, guided = torch.randn(2, 3, 4), torch.randn(2, 3, 4)
+    assert torch.allclose(mix(own, guided), (own + guided) / 2)
+    mix.weights_2.copy_(torch.tensor([1.0, 0.0]))
+    mix.gamma.fill_(2.0)
+    share = torch.e / (torch.e + 1)
+    assert torch.allclose(mix(own, guided), 2 * (share * own + (1 - share) * guided))
+
+
+@torch.no_grad()
+def test_without_syntax_it_is_the_stock_encoder(encoder_config, batch) -> None:
+    encoder = model_of(encoder_config, use_syntax=False).encoder
+    real = batch.attention_mask_BL
+    expected = stock_states(encoder_config, encoder, batch)[real]
+    assert torch.equal(encoder(batch).last_hidden_state[real], expected)
+    assert encoder.guided is None
+
+
+@pytest.mark.parametrize("variant", ["as_published", "as_released"])
+@torch.no_grad()
+def test_padding_and_company_never_change_an_examples_logits(
+    encoder_config, guided_batch, take_row, variant
+) -> None:
+    """Fails on the release, where rows of special tokens attend to padding."""
+    batch = guided_batch(variant, roots=0.2, pad=3)
+    model = model_of(encoder_config, mask=variant)
+    together = model(batch).logits["label"]
+    for row in range(len(batch)):
+        alone = model(take_row(batch, row)).logits["label"][0]
+        assert (alone - together[row]).abs().max() < 1e-5
+
+
+@pytest.mark.parametrize("aggregation", ["as_published", "as_released"])
+def test_a_saved_model_comes_back_the_same(
+    tmp_path, bert_config, guided_batch, aggregation
+) -> None:
+    model = model_of(bert_config, aggregation=aggregation)
+    model.save_pretrained(tmp_path)
+    loaded = SyntaxForSequenceClassification.from_pretrained(tmp_path).eval()
+    assert isinstance(loaded.encoder, SgNetEncoder)
+    batch = guided_batch()
+    with torch.no_grad():
+        assert torch.equal(loaded(batch).logits["label"], model(batch).logits["label"])
+
+
+def test_a_common_root_is_refused() -> None:
+    with pytest.raises(SpecError, match=r"data\.joint_root=false"):
+        SgNetOptions().check_data(DataOptions("any"))
+
+
+def test_shares_outside_their_range_are_refused() -> None:
+    with pytest.raises(SpecError, match=r"model\.alpha is 1\.5"):
+        SgNetOptions(alpha=1.5)
+
+
+def test_it_learns_sixteen_examples_by_heart(bert_config, guided_batch) -> None:
+    batch = guided_batch(sizes=(8,) * 16)
+    model = model_of(bert_config).train()
+    optimizer = torch.optim.AdamW(model.parameters(), 3e-3, weight_decay=0.0)
+    for _ in range(80):
+        optimizer.zero_grad()
+        model(batch).loss.backward()
+        optimizer.step()
+    predicted = model.eval()(batch).logits["label"].argmax(1)
+    assert torch.equal(predicted, batch.labels["label"])

@@ -1,0 +1,169 @@
+"""Syntax-aware local attention against its equations, spelt out."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from transformers import AutoModel
+
+from syntax.errors import SpecError
+from syntax.matrices import sla_mask
+from trainer.models.attention import EAGER, SDPA
+from trainer.models.config import SyntaxConfig
+from trainer.models.encoders import SlaEncoder
+from trainer.models.encoders.sla import LocalGate
+from trainer.models.model import SyntaxForSequenceClassification
+from trainer.options import DataOptions, SlaOptions
+
+
+def model_of(encoder, attention=SDPA, **options) -> SyntaxForSequenceClassification:
+    torch.manual_seed(3)
+    config = SyntaxConfig(
+        encoder=encoder.to_dict(),
+        attention=attention,
+        model={"name": "sla.v1", **options},
+        classes={"label": ["no", "yes", "maybe"]},
+    )
+    return SyntaxForSequenceClassification(config).eval()
+
+
+@pytest.fixture
+def near_batch(make_batch, with_extra):
+    """A batch that carries the mask of a model's options."""
+
+    def make(options: SlaOptions, **arguments):
+        def mask(parents, special, upos):
+            return sla_mask(
+                parents,
+                special=special,
+                upos=upos,
+                threshold=options.threshold,
+                variant=options.window,
+                punctuation=options.punctuation,
+            )
+
+        return with_extra(make_batch(**arguments), options.mask, mask)
+
+    return make
+
+
+def slow_layer(encoder, states, near, shares):
+    """One attention of one example by the equations: two softmaxes, mixed row by row."""
+    attention = encoder.attention.self
+    heads, size = attention.num_attention_heads, attention.attention_head_size
+    out = torch.zeros_like(states)
+    for head in range(heads):
+        part = slice(head * size, (head + 1) * size)
+        q, k, v = (
+            linear(states)[:, part] for linear in (attention.query, attention.key, attention.value)
+        )
+        for i in range(len(states)):
+            scores = torch.stack([q[i] @ k[j] / size**0.5 for j in range(len(states))])
+            everything = scores.softmax(0)
+            local = scores.masked_fill(~near[i], float("-inf")).softmax(0)
+            weights = (1 - shares[i]) * everything + shares[i] * local
+            out[i, part] = weights @ v
+    return out
+
+
+@pytest.mark.parametrize("attention", [SDPA, EAGER])
+@pytest.mark.parametrize("gate", ["as_published", "as_released"])
+@torch.no_grad()
+def test_a_layer_equals_its_slow_twin(bert_config, near_batch, take_row, attention, gate) -> None:
+    """Fails if the gate weighs the other of the two attentions."""
+    options = SlaOptions(threshold=1, gate=gate)
+    batch = near_batch(options)
+    encoder = model_of(bert_config, attention, threshold=1, gate=gate).encoder
+    layer, seen = encoder.encoder.encoder.layer[1], {}
+    layer.attention.self.register_forward_hook(
+        lambda _, args, output: seen.update(states=args[0], output=output[0])
+    )
+    encoder(batch)
+    linear = encoder.gates["1"].linear
+    for row, size in enumerate(batch.lengths_B.tolist()):
+        states, near = seen["states"][row, :size], batch.extras[options.mask][row, :size, :size]
+        g = torch.sigmoid(linear(states)).squeeze(-1)
+        shares = 1 - g if gate == "as_published" else g
+        expected = slow_layer(layer, states, near, shares)
+        assert (seen["output"][row, :size] - expected).abs().max() < 1e-5
+
+
+@torch.no_grad()
+def test_where_everything_is_near_it_equals_the_stock_encoder(encoder_config, near_batch) -> None:
+    batch = near_batch(SlaOptions(threshold=50))
+    encoder = model_of(encoder_config, threshold=50).encoder
+    stock = AutoModel.from_config(encoder_config, add_pooling_layer=False).eval()
+    stock.load_state_dict(encoder.encoder.state_dict())
+    expected = stock(batch.input_ids_BL, attention_mask=batch.attention_mask_BL.long())
+    real = batch.attention_mask_BL
+    found = encoder(batch).last_hidden_state
+    assert (found[real] - expected.last_hidden_state[real]).abs().max() < 1e-5
+
+
+@torch.no_grad()
+def test_without_syntax_it_is_the_stock_encoder(encoder_config, batch) -> None:
+    encoder = model_of(encoder_config, use_syntax=False).encoder
+    stock = AutoModel.from_config(encoder_config, add_pooling_layer=False).eval()
+    stock.load_state_dict(encoder.encoder.state_dict())
+    expected = stock(batch.input_ids_BL, attention_mask=batch.attention_mask_BL.long())
+    real = batch.attention_mask_BL
+    assert torch.equal(encoder(batch).last_hidden_state[real], expected.last_hidden_state[real])
+    assert not encoder.gates
+
+
+@pytest.mark.parametrize("window", ["as_published", "as_released"])
+@torch.no_grad()
+def test_padding_and_company_never_change_an_examples_logits(
+    encoder_config, near_batch, take_row, window
+) -> None:
+    batch = near_batch(SlaOptions(threshold=1, window=window), roots=0.2, pad=3)
+    model = model_of(encoder_config, threshold=1, window=window)
+    together = model(batch).logits["label"]
+    for row in range(len(batch)):
+        alone = model(take_row(batch, row)).logits["label"][0]
+        assert (alone - together[row]).abs().max() < 1e-5
+
+
+def test_only_chosen_layers_have_a_gate(bert_config) -> None:
+    assert list(model_of(bert_config, local_layers=[2, 0]).encoder.gates) == ["0", "2"]
+    with pytest.raises(SpecError, match=r"local_layers is 3; .* at most 2"):
+        model_of(bert_config, local_layers=[3])
+
+
+def test_the_gate_starts_between_both() -> None:
+    shares = LocalGate(4)(torch.zeros(2, 3, 4))
+    assert shares.shape == (2, 3)
+    assert ((shares > 0.2) & (shares < 0.8)).all()
+
+
+def test_a_saved_model_comes_back_the_same(tmp_path, bert_config, near_batch) -> None:
+    model = model_of(bert_config, threshold=1, gate="as_released")
+    model.save_pretrained(tmp_path)
+    loaded = SyntaxForSequenceClassification.from_pretrained(tmp_path).eval()
+    assert isinstance(loaded.encoder, SlaEncoder)
+    batch = near_batch(SlaOptions(threshold=1))
+    with torch.no_grad():
+        assert torch.equal(loaded(batch).logits["label"], model(batch).logits["label"])
+
+
+def test_a_batch_without_the_mask_is_refused_by_name(bert_config, batch) -> None:
+    with pytest.raises(SpecError, match=r"carries no sla_mask\(threshold=3"):
+        model_of(bert_config)(batch)
+
+
+def test_a_common_root_is_refused() -> None:
+    with pytest.raises(SpecError, match=r"data\.joint_root=false"):
+        SlaOptions().check_data(DataOptions("any"))
+    SlaOptions().check_data(DataOptions("any", joint_root=False))
+
+
+def test_it_learns_sixteen_examples_by_heart(bert_config, near_batch) -> None:
+    batch = near_batch(SlaOptions(), sizes=(8,) * 16)
+    model = model_of(bert_config).train()
+    optimizer = torch.optim.AdamW(model.parameters(), 3e-3, weight_decay=0.0)
+    for _ in range(80):
+        optimizer.zero_grad()
+        model(batch).loss.backward()
+        optimizer.step()
+    predicted = model.eval()(batch).logits["label"].argmax(1)
+    assert torch.equal(predicted, batch.labels["label"])

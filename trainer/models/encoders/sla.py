@@ -1,0 +1,110 @@
+"""Syntax-aware local attention: each layer also attends to what is near in the tree.
+
+Li et al. 2021 (Findings of ACL), "Improving BERT with Syntax-aware Local Attention", equations 3
+to 9. Local and global attention share queries, keys and values; a gate computed from a layer's
+input weighs the two for each position.
+
+Letters in shapes: ``B`` examples, ``L`` wordpieces, ``D`` width of the states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+from transformers import PretrainedConfig, PreTrainedModel
+
+from trainer.batch import SyntaxBatch
+from trainer.models.attention import LocalAttention, check_reads_syntax
+from trainer.models.config import SyntaxConfig
+from trainer.models.masks import never_empty
+from trainer.models.outputs import SyntaxEncoding
+from trainer.models.stock import layers_of, new_encoder
+from trainer.options import SlaOptions
+from trainer.options.checks import check_range
+from trainer.switches import Variant
+
+
+class LocalGate(nn.Module):
+    """Share of the local attention at each position of one layer.
+
+    Published: ``g = sigmoid(W h + b)`` weighs the global attention, ``1 - g`` the local one
+    (equations 7 to 9). The authors' own code lets ``g`` weigh the local one.
+
+    Args:
+        width: Of the states.
+        variant: Which of the two.
+    """
+
+    def __init__(self, width: int, variant: Variant = "as_published") -> None:
+        super().__init__()
+        self.linear = nn.Linear(width, 1)
+        self.sign = 1.0 if variant == "as_released" else -1.0
+
+    def forward(self, states_BLD: Tensor) -> Tensor:
+        """The shares, from 0 to 1. *Shape:* (B, L)."""
+        # 1 - sigmoid(x) = sigmoid(-x).
+        return torch.sigmoid(self.sign * self.linear(states_BLD)).squeeze(-1)
+
+
+class SlaEncoder(nn.Module):
+    """States of the pieces, with local attention in chosen layers.
+
+    Args:
+        config: What to build.
+        pretrained: A pretrained encoder to take instead of a new one; its attention must read
+            syntax (`trainer.models.attention`).
+
+    Raises:
+        SpecError: The encoder's attention would ignore syntax, or has fewer layers than the
+            options name.
+    """
+
+    def __init__(self, config: SyntaxConfig, pretrained: PreTrainedModel | None = None) -> None:
+        super().__init__()
+        options, stock = config.model_options(), config.encoder_config()
+        assert isinstance(options, SlaOptions)
+        self.width = int(stock.hidden_size)
+        self.mask = options.mask
+        self.encoder = pretrained if pretrained is not None else new_encoder(config)
+        layers = _local_layers(options, stock) if options.use_syntax else ()
+        self.gates = nn.ModuleDict({str(n): LocalGate(self.width, options.gate) for n in layers})
+        for name, gate in self.gates.items():
+            _let_attend_locally(layers_of(self.encoder)[int(name)], gate)
+
+    def forward(self, batch: SyntaxBatch, **options: Any) -> SyntaxEncoding:
+        """Encode a batch; ``options`` go to the encoder (such as ``output_attentions``)."""
+        if self.gates:
+            check_reads_syntax(self.encoder.config._attn_implementation)
+            options["near"] = never_empty(batch.extra(self.mask), batch)
+        output = self.encoder(
+            input_ids=batch.input_ids_BL,
+            attention_mask=batch.attention_mask_BL.long(),
+            token_type_ids=batch.token_type_ids_BL,
+            **options,
+        )
+        return SyntaxEncoding(
+            last_hidden_state=output.last_hidden_state, attentions=output.get("attentions")
+        )
+
+
+def _local_layers(options: SlaOptions, stock: PretrainedConfig) -> Iterable[int]:
+    for layer in options.local_layers or ():
+        check_range("model.local_layers", layer, 0, stock.num_hidden_layers - 1)
+    every = range(stock.num_hidden_layers)
+    return every if options.local_layers is None else sorted(set(options.local_layers))
+
+
+def _let_attend_locally(layer: nn.Module, gate: nn.Module) -> None:
+    """Give a stock layer's self-attention its gate, which reads what the layer reads.
+
+    A hook can, and the attention function cannot: it sees queries, keys and values, no states.
+    """
+
+    def hook(_: nn.Module, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        return args, {**options, "local": LocalAttention(options["near"], gate(args[0]))}
+
+    attention = cast(nn.Module, cast(nn.Module, layer.attention).self)
+    attention.register_forward_pre_hook(hook, with_kwargs=True)

@@ -1,0 +1,33 @@
+"""Attention masks that leave no row empty.
+
+A softmax over nothing is not defined; what a release computes there depends on how it masks, and
+on padding. The rule here: a real position that may attend to nothing attends to every real
+position, as it does in the releases, whose finite masks cancel out in such a row; padding
+attends to itself, and nobody reads it.
+
+Letters in shapes: ``B`` examples, ``L`` wordpieces.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from trainer.batch import SyntaxBatch
+
+
+def never_empty(mask_BLL: Tensor, batch: SyntaxBatch) -> Tensor:
+    """The mask with its empty rows filled, and padding attended to by nobody but itself.
+
+    Args:
+        mask_BLL: bool, ``[i, j]``: i may attend to j.
+        batch: Says which positions are real.
+
+    Returns:
+        bool, *shape* (B, L, L).
+    """
+    real_BL = batch.attention_mask_BL
+    mask_BLL = mask_BLL & real_BL[:, None, :]
+    empty_BL = ~mask_BLL.any(-1)
+    filled_BLL = mask_BLL | ((empty_BL & real_BL)[:, :, None] & real_BL[:, None, :])
+    return filled_BLL | torch.diag_embed(~real_BL)

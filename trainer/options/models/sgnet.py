@@ -1,0 +1,48 @@
+"""Options of SG-Net (Zhang et al. 2020, AAAI, https://arxiv.org/abs/1908.05147)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from syntax.variant import Variant
+from trainer.options.checks import check_range
+from trainer.options.data import DataOptions
+from trainer.options.models.base import MODEL_OPTIONS, ModelOptions, check_separate_trees
+from trainer.switches import check_variant
+
+
+@dataclass(frozen=True, slots=True)
+class SgNetOptions(ModelOptions):
+    """A stock encoder, and a layer in which each word attends to itself and its ancestors.
+
+    Attributes:
+        mask: A switch (`trainer.switches.SGNET`).
+        aggregation: A switch: how the states before and after the layer are mixed.
+        alpha: Share of the encoder's own states, where the mix is fixed (equation 9).
+    """
+
+    name: str = "sgnet.v1"
+    mask: Variant = "as_published"
+    aggregation: Variant = "as_published"
+    alpha: float = 0.5
+
+    def __post_init__(self) -> None:
+        check_variant("model.mask", self.mask)
+        check_variant("model.aggregation", self.aggregation)
+        check_range("model.alpha", self.alpha, 0, 1)
+
+    @property
+    def mask_name(self) -> str:
+        """Name of the matrix that says what each word attends to."""
+        return f"sgnet_mask(variant={self.mask})"
+
+    def matrices(self) -> tuple[str, ...]:
+        """The mask, unless the trees are left out."""
+        return (self.mask_name,) if self.use_syntax else ()
+
+    def check_data(self, data: DataOptions) -> None:
+        """Refuse a root above all sentences."""
+        check_separate_trees(self.name, data)
+
+
+MODEL_OPTIONS.add("sgnet.v1", SgNetOptions)

@@ -1,0 +1,67 @@
+"""The runs of syntax-aware local attention (Li et al. 2021), as the scripts have them.
+
+Common to all: learning rate 3e-5, batches of 16, seed 17, trees of whole words, near means three
+edges. The tasks' metrics are Matthews' correlation for CoLA and accuracy for SST-2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from trainer.options import (
+    DataOptions,
+    Recipe,
+    SequenceClassificationOptions,
+    SlaOptions,
+    TrainingOptions,
+)
+from trainer.options.settings import with_settings
+from trainer.recipes.base import RECIPES
+from trainer.switches import SLA
+
+_TRAINING = TrainingOptions(
+    seed=17, batch_size=16, epochs=2, learning_rate=3e-5, warmup_steps=0, evaluate_every=500
+)
+
+
+def cola() -> Recipe:
+    """CoLA, with local attention in every layer of BERT."""
+    return Recipe(
+        name="sla-cola",
+        data=_trees_of_words("cola"),
+        model=SlaOptions(encoder="bert-base-uncased"),
+        task=SequenceClassificationOptions(metric="mcc"),
+        training=_TRAINING,
+    )
+
+
+def sst2() -> Recipe:
+    """SST-2, with local attention in every layer of BERT."""
+    return replace(
+        cola(),
+        name="sla-sst2",
+        data=_trees_of_words("sst2"),
+        task=SequenceClassificationOptions(),
+    )
+
+
+def cola_as_released() -> Recipe:
+    """CoLA as the authors' own code trains it: their gate, and punctuation near to everything."""
+    settings = ["model.gate=as_released", "model.punctuation=true"]
+    return replace(with_settings(cola(), settings), name="sla-cola-as-released")
+
+
+def cola_as_in_lr_sib() -> Recipe:
+    """CoLA as lr-sib's code masks it: its window, four edges, trees of pieces."""
+    released = [f"{SLA[0].option}=as_released", "model.threshold=4", "data.policy=attach"]
+    return replace(with_settings(cola(), released), name="sla-cola-lr-sib")
+
+
+def _trees_of_words(dataset: str) -> DataOptions:
+    return DataOptions(dataset=dataset, policy="broadcast", joint_root=False, separator_edge="none")
+
+
+RECIPES.add("sla-cola", cola)
+RECIPES.add("sla-sst2", sst2)
+RECIPES.add("sla-cola-as-released", cola_as_released)
+RECIPES.add("sla-cola-lr-sib", cola_as_in_lr_sib)

@@ -1,0 +1,116 @@
+"""Batches on their way to a device, through page-locked host memory that they take turns at.
+
+To lock memory costs more than to copy a batch; so it is locked once, a slot for each batch on its
+way. A batch is packed into its slot and crosses as one copy, next to which the host goes on; a
+slot is written again only when the copy out of it is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import torch
+from torch import Tensor
+
+from trainer.batch import SyntaxBatch
+
+Copy = Callable[[Tensor], tuple[Tensor, Callable[[], None]]]
+"""Begins to copy bytes to a device: gives the bytes there, and a way to wait until it is done."""
+
+_ALIGNMENT: Final = 256
+"""Bytes; where CUDA's own allocations begin."""
+
+
+def sender(device: torch.device, slots: int = 2) -> Callable[[SyntaxBatch], SyntaxBatch]:
+    """What brings batches to a device: through a ring on CUDA, else one tensor after the other.
+
+    Args:
+        device: Where to.
+        slots: Batches that may be on their way.
+    """
+    if device.type == "cuda":
+        return BatchRing(_cuda_copy(device), slots, pinned=True).send
+    return lambda batch: batch.to(device)
+
+
+class BatchRing:
+    """Slots of host memory, each for a batch at a time.
+
+    Args:
+        copy: Begins a copy to the device; copies must be done in the order in which they began,
+            as far as the device's work is concerned.
+        slots: How many.
+        pinned: Whether to lock the memory, which needs CUDA.
+    """
+
+    def __init__(self, copy: Copy, slots: int = 2, pinned: bool = False) -> None:
+        self._copy = copy
+        self._slots = [_Slot(pinned) for _ in range(slots)]
+        self._turn = -1
+
+    def send(self, batch: SyntaxBatch) -> SyntaxBatch:
+        """The batch on the device; the one that came may be written over at once."""
+        self._turn = (self._turn + 1) % len(self._slots)
+        slot = self._slots[self._turn]
+        slot.wait()
+        there, slot.wait = self._copy(slot.pack(batch))
+        parts = iter(_parts(batch, there))
+        return batch.map(lambda _: next(parts))
+
+
+class _Slot:
+    """Host memory that grows with the batches; ``wait`` until nobody reads it any more."""
+
+    def __init__(self, pinned: bool) -> None:
+        self._pinned = pinned
+        self._bytes = torch.empty(0, dtype=torch.uint8)
+        self.wait: Callable[[], None] = lambda: None
+
+    def pack(self, batch: SyntaxBatch) -> Tensor:
+        """All tensors of a batch, one behind the other."""
+        size = sum(_padded(tensor) for tensor in _tensors(batch))
+        if size > len(self._bytes):
+            room = 1 << (size - 1).bit_length()
+            self._bytes = torch.empty(room, dtype=torch.uint8, pin_memory=self._pinned)
+        packed = self._bytes[:size]
+        for place, tensor in zip(_parts(batch, packed), _tensors(batch), strict=True):
+            place.copy_(tensor)
+        return packed
+
+
+def _tensors(batch: SyntaxBatch) -> list[Tensor]:
+    """The tensors of a batch, in the order of `SyntaxBatch.map`."""
+    tensors: list[Tensor] = []
+
+    def keep(tensor: Tensor) -> Tensor:
+        tensors.append(tensor)
+        return tensor
+
+    batch.map(keep)
+    return tensors
+
+
+def _parts(batch: SyntaxBatch, packed: Tensor) -> list[Tensor]:
+    """Where each tensor of a batch lies among its bytes."""
+    parts, start = [], 0
+    for tensor in _tensors(batch):
+        part = packed[start : start + tensor.nbytes]
+        parts.append(part.view(tensor.dtype).view(tensor.shape))
+        start += _padded(tensor)
+    return parts
+
+
+def _padded(tensor: Tensor) -> int:
+    """Bytes of a tensor, up to where the next one may begin."""
+    return -(-tensor.nbytes // _ALIGNMENT) * _ALIGNMENT
+
+
+def _cuda_copy(device: torch.device) -> Copy:
+    def copy(packed: Tensor) -> tuple[Tensor, Callable[[], None]]:
+        there = packed.to(device, non_blocking=True)
+        done = torch.cuda.Event()
+        done.record(torch.cuda.current_stream(device))
+        return there, done.synchronize
+
+    return copy

@@ -104,7 +104,12 @@ class SyntaxBatch:
             arrays: The stream's mapping (`syntax.assembly.assemble_batch` gives its keys).
             labels: What to learn from, arrays by name; or names of arrays of the stream.
             extras: Names of further arrays of the stream to carry.
+
+        Raises:
+            SpecError: The stream has no such array; as the class.
         """
+        for name in set(extras) - set(arrays):
+            raise SpecError(f"the stream gave no {name!r}, only {', '.join(arrays)}")
         if not isinstance(labels, Mapping):
             labels = {name: arrays[name] for name in labels}
         tensors: dict[str, Any] = {

@@ -69,6 +69,24 @@ def test_moving_a_batch_moves_every_tensor() -> None:
     assert moved.example_ids == ("dev-1",)
 
 
+def test_further_arrays_are_carried_by_name_and_moved() -> None:
+    mask, negatives = np.ones((1, 2, 2), bool), np.zeros((5, 10), np.int32)
+    stream = {**arrays(), "sla_mask(threshold=4)": mask, "phrase_negatives": negatives}
+    batch = SyntaxBatch.from_numpy(stream, extras=["sla_mask(threshold=4)", "phrase_negatives"])
+    assert batch.extra("sla_mask(threshold=4)").shape == (1, 2, 2)
+    assert batch.to("meta").extra("phrase_negatives").device.type == "meta"
+    with pytest.raises(SpecError, match="no lca"):
+        batch.extra("lca")
+
+
+def test_further_arrays_that_are_missing_or_of_another_batch_are_refused() -> None:
+    with pytest.raises(SpecError, match="gave no 'lca', only input_ids"):
+        SyntaxBatch.from_numpy(arrays(), extras=["lca"])
+    stream = {**arrays(), "sgnet_mask": np.ones((1, 3, 3), bool)}
+    with pytest.raises(SpecError, match=r"sgnet_mask has shape \(1, 3, 3\), but 1 examples of 2"):
+        SyntaxBatch.from_numpy(stream, extras=["sgnet_mask"])
+
+
 def test_memory_that_may_not_be_written_is_copied() -> None:
     stream = arrays()
     stream["input_ids"].flags.writeable = False

@@ -33,6 +33,23 @@ def test_published_hyper_parameters(name, delta, alpha) -> None:
     assert recipe.data.max_length == 128
 
 
+@pytest.mark.parametrize(
+    ("name", "heads", "alpha", "length"),
+    [
+        ("wikiann", 1, 0.5, 128),
+        ("conll", 1, 1.0, 128),
+        ("mtop", 2, 2.0, 96),
+        ("matis", 1, 0.2, 128),
+    ],
+)
+def test_published_hyper_parameters_of_the_taggers(name, heads, alpha, length) -> None:
+    """Ahmad et al. 2021, table 4."""
+    recipe = RECIPES[name]()
+    model = recipe.model
+    assert (model.max_distance, model.syntax_heads, model.structure_weight) == (1, heads, alpha)
+    assert (recipe.data.max_length, recipe.training.epochs) == (length, 10)
+
+
 @pytest.mark.parametrize("switch", SYNTAX_MBERT, ids=lambda switch: switch.option)
 def test_every_switch_is_published_by_default_and_released_on_demand(switch) -> None:
     section, name = switch.option.split(".")

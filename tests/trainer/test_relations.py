@@ -152,7 +152,7 @@ def check(flat: FlatExamples, device: str, **options: Any) -> None:
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(flat=examples(), spec=SPECS, cut=CUTS)
 def test_a_device_derives_what_the_host_does(
     device: str, flat: FlatExamples, spec: dict[str, Any], cut: dict[str, Any]
@@ -188,6 +188,17 @@ def test_distances_of_a_cut_example_run_through_what_was_cut() -> None:
     assert arrays["parents"][0].tolist() == [-1, -1, 1, 2, -1, -1]
     batch = on("cpu", arrays)
     assert batch.distances()[0, 3].tolist() == [255, 2, 1, 0, 4, 255]
+
+
+def test_a_mark_on_a_later_piece_stands_for_its_word() -> None:
+    flat = chain_of(4)
+    words = np.array([0, 0, 1, 2], np.int32)  # 0 has two pieces; 1 and 2 hang from it
+    flat = replace(flat, head=np.array([-1, 0, 0, 0], np.int32), word_ids=words)
+    flat = replace(flat, marks=np.array([0, 1, 0, 0], np.uint8))
+    check(flat, "cpu", policy="broadcast", joint_root=False)
+    spec = AssemblySpec(policy="broadcast", joint_root=False, matrices=(), nodes=True)
+    distance = on("cpu", assemble_batch(flat, BERT, spec)).extra("gate_distance.v1")
+    assert distance[0, 1, 1:5].tolist() == [0, 0, 1, 1]
 
 
 def test_every_matrix_has_a_form_for_devices() -> None:

@@ -11,6 +11,7 @@ from transformers import (
     AutoConfig,
     AutoModel,
     AutoModelForSequenceClassification,
+    AutoModelForTokenClassification,
     PreTrainedModel,
 )
 
@@ -64,11 +65,17 @@ class SyntaxForSequenceClassification(SyntaxModel):
     """A model of the task ``sequence_classification.v1``."""
 
 
+class SyntaxForTokenClassification(SyntaxModel):
+    """A model of the task ``token_classification.v1``."""
+
+
 AutoConfig.register(SyntaxConfig.model_type, SyntaxConfig)
 AutoModel.register(SyntaxConfig, SyntaxModel)
 AutoModelForSequenceClassification.register(SyntaxConfig, SyntaxForSequenceClassification)
+AutoModelForTokenClassification.register(SyntaxConfig, SyntaxForTokenClassification)
 
 MODEL_CLASSES: dict[str, type[SyntaxModel]] = {
     "sequence_classification.v1": SyntaxForSequenceClassification,
+    "token_classification.v1": SyntaxForTokenClassification,
 }
 """The class of each task's models; a task that is not here has plain `SyntaxModel`."""

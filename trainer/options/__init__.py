@@ -13,13 +13,20 @@ from trainer.options.models import (
     SyntaxBertOptions,
 )
 from trainer.options.recipe import Recipe
-from trainer.options.tasks import TASK_OPTIONS, SequenceClassificationOptions, TaskOptions
+from trainer.options.tasks import (
+    TASK_OPTIONS,
+    IntentSlotsOptions,
+    SequenceClassificationOptions,
+    TaskOptions,
+    TokenClassificationOptions,
+)
 from trainer.options.training import TrainingOptions
 
 __all__ = [
     "MODEL_OPTIONS",
     "TASK_OPTIONS",
     "DataOptions",
+    "IntentSlotsOptions",
     "ModelOptions",
     "Recipe",
     "SeparatorEdge",
@@ -28,5 +35,6 @@ __all__ = [
     "SlaOptions",
     "SyntaxBertOptions",
     "TaskOptions",
+    "TokenClassificationOptions",
     "TrainingOptions",
 ]

@@ -11,9 +11,9 @@ from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hi
 from syntax.errors import SpecError
 from syntax.registry import Registry, unknown_name
 from trainer.options.data import DataOptions
-from trainer.options.models import MODEL_OPTIONS
+from trainer.options.models import MODEL_OPTIONS, ModelOptions
 from trainer.options.recipe import Recipe
-from trainer.options.tasks import TASK_OPTIONS
+from trainer.options.tasks import TASK_OPTIONS, TaskOptions
 from trainer.options.training import TrainingOptions
 
 FIXED: Final[Mapping[str, type[Any]]] = {"data": DataOptions, "training": TrainingOptions}
@@ -21,6 +21,9 @@ FIXED: Final[Mapping[str, type[Any]]] = {"data": DataOptions, "training": Traini
 
 NAMED: Final[Mapping[str, Registry[type[Any]]]] = {"model": MODEL_OPTIONS, "task": TASK_OPTIONS}
 """Sections whose ``name`` says which options they have."""
+
+COMMON: Final[Mapping[str, type[Any]]] = {"model": ModelOptions, "task": TaskOptions}
+"""What all options of such a section have."""
 
 SECTIONS: Final = ("data", "model", "task", "training")
 
@@ -39,7 +42,7 @@ def with_settings(recipe: Recipe, settings: Iterable[str]) -> Recipe:
 
     A key is dotted (``model.max_distance``), or bare where only one section has it. A value is
     JSON (``4``, ``true``, ``null``, ``[0, 1]``) or plain text. ``model.name`` and ``task.name``
-    change the options that there are: those of the same name keep their values.
+    change the options that there are; those that all models have keep their values.
 
     Raises:
         SpecError: A setting has no ``=``, or its value does not fit the option.
@@ -96,15 +99,14 @@ def _with_option(recipe: Recipe, key: str, text: str) -> Recipe:
     value = _fit(key, options(recipe)[key], _parsed(text))
     before = getattr(recipe, section)
     if name == "name" and section in NAMED:
-        return replace(recipe, **{section: _renamed(NAMED[section][value], before, value)})
+        return replace(recipe, **{section: _renamed(section, before, value)})
     return replace(recipe, **{section: replace(before, **{name: value})})
 
 
-def _renamed(kind: type[Any], before: Any, name: str) -> Any:
-    """The options of another model or task; what both have keeps its value."""
-    shared = {field.name for field in fields(kind)} & {field.name for field in fields(before)}
-    kept = {field: getattr(before, field) for field in shared - {"name"}}
-    return kind(name=name, **kept)
+def _renamed(section: str, before: Any, name: str) -> Any:
+    """The options of another model or task; those that all of them have keep their values."""
+    shared = [field.name for field in fields(COMMON[section]) if field.name != "name"]
+    return NAMED[section][name](name=name, **{field: getattr(before, field) for field in shared})
 
 
 def _dotted(recipe: Recipe, key: str) -> str:

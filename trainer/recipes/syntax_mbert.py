@@ -1,4 +1,4 @@
-"""Syntax-MBERT's classification runs (Ahmad et al. 2021, table 4), and the shipped scripts'.
+"""Syntax-MBERT's runs (Ahmad et al. 2021, table 4), and those that the shipped scripts start.
 
 Hyper-parameters common to all: mBERT, learning rate 2e-5, AdamW with epsilon 1e-8 and no weight
 decay, no warm-up, linear decay, clipping at 1, batches of 32, 4 graph layers of 4 heads of 64,
@@ -9,7 +9,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from trainer.options import DataOptions, Recipe, SyntaxBertOptions, TrainingOptions
+from trainer.options import (
+    DataOptions,
+    Recipe,
+    SyntaxBertOptions,
+    TokenClassificationOptions,
+    TrainingOptions,
+)
 from trainer.options.settings import with_settings
 from trainer.recipes.base import RECIPES
 from trainer.switches import SYNTAX_MBERT
@@ -35,10 +41,48 @@ def pawsx() -> Recipe:
     )
 
 
-def as_released(recipe: Recipe) -> Recipe:
-    """The run that the shipped script starts: every switch as released, and alpha 1."""
+def wikiann() -> Recipe:
+    """WikiAnn from English: delta 1, alpha 0.5, 10 passes."""
+    return _tagging("wikiann", weight=0.5, evaluate_every=5000)
+
+
+def conll() -> Recipe:
+    """CoNLL-2002/2003 from English: delta 1, alpha 1, 10 passes."""
+    return _tagging("conll", weight=1.0, evaluate_every=1000)
+
+
+def mtop() -> Recipe:
+    """Utterances of mTOP from English: delta 1, two syntactic heads, alpha 2, 96 pieces, 10 passes."""
+    recipe = _tagging("mtop", weight=2.0, evaluate_every=200)
+    return with_settings(recipe, ["syntax_heads=2", "max_length=96", "task.name=intent_slots.v1"])
+
+
+def matis() -> Recipe:
+    """mATIS++ from English: delta 1, alpha 0.2, 10 passes."""
+    return with_settings(
+        _tagging("matis", weight=0.2, evaluate_every=200), ["task.name=intent_slots.v1"]
+    )
+
+
+def _tagging(dataset: str, *, weight: float, evaluate_every: int) -> Recipe:
+    return Recipe(
+        name=dataset,
+        data=DataOptions(dataset=dataset),
+        model=SyntaxBertOptions(max_distance=1, structure_weight=weight),
+        task=TokenClassificationOptions(),
+        training=TrainingOptions(epochs=10, evaluate_every=evaluate_every),
+    )
+
+
+def as_released(recipe: Recipe, *further: str) -> Recipe:
+    """The run that the shipped script starts: every switch as released, alpha 1.
+
+    Args:
+        recipe: As published.
+        further: What else the script has otherwise.
+    """
     settings = [f"{switch.option}=as_released" for switch in SYNTAX_MBERT]
-    changed = with_settings(recipe, [*settings, "model.structure_weight=1"])
+    changed = with_settings(recipe, [*settings, "model.structure_weight=1", *further])
     return replace(changed, name=f"{recipe.name}-as-released")
 
 
@@ -52,7 +96,25 @@ def pawsx_as_released() -> Recipe:
     return as_released(pawsx())
 
 
+def wikiann_as_released() -> Recipe:
+    """WikiAnn as released: 3 passes, alpha 0.5, a token's label repeated on each of its words."""
+    return as_released(wikiann(), *_WORDS, "model.structure_weight=0.5", "epochs=3")
+
+
+def mtop_as_released() -> Recipe:
+    """Utterances of mTOP as released: alpha 1, a token's label repeated on each of its words."""
+    return as_released(mtop(), *_WORDS)
+
+
+_WORDS = ("task.pieces=words", "task.word_labels=as_released")
+
 RECIPES.add("xnli", xnli)
 RECIPES.add("pawsx", pawsx)
+RECIPES.add("wikiann", wikiann)
+RECIPES.add("conll", conll)
+RECIPES.add("mtop", mtop)
+RECIPES.add("matis", matis)
 RECIPES.add("xnli-as-released", xnli_as_released)
 RECIPES.add("pawsx-as-released", pawsx_as_released)
+RECIPES.add("wikiann-as-released", wikiann_as_released)
+RECIPES.add("mtop-as-released", mtop_as_released)

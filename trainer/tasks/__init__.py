@@ -1,8 +1,21 @@
 """What models predict, by name."""
 
 from trainer.tasks.base import TASKS, Arrays, Scorer, Scores, Task
+from trainer.tasks.intent_slots import IntentSlots
 from trainer.tasks.sequence_classification import SequenceClassification
+from trainer.tasks.token_classification import TokenClassification
 
+TASKS.add("intent_slots.v1", IntentSlots)
 TASKS.add("sequence_classification.v1", SequenceClassification)
+TASKS.add("token_classification.v1", TokenClassification)
 
-__all__ = ["TASKS", "Arrays", "Scorer", "Scores", "SequenceClassification", "Task"]
+__all__ = [
+    "TASKS",
+    "Arrays",
+    "IntentSlots",
+    "Scorer",
+    "Scores",
+    "SequenceClassification",
+    "Task",
+    "TokenClassification",
+]

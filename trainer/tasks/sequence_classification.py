@@ -14,6 +14,7 @@ from syntax.examples import LabelSpec
 from trainer.batch import SyntaxBatch
 from trainer.options import SequenceClassificationOptions, TaskOptions
 from trainer.tasks.base import Arrays
+from trainer.tasks.losses import MeanLoss
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,23 +104,20 @@ class ClassificationScorer:
         self._label, self._metric = label, metric
         self._gold: list[Any] = []
         self._predicted: list[Any] = []
-        self._losses: list[Any] = []
+        self._loss = MeanLoss()
 
     def add(self, output: Any, batch: SyntaxBatch) -> None:
         """Take a model's output on one batch."""
         gold_B = batch.labels[self._label.name]
         self._gold.append(gold_B)
         self._predicted.append(output.logits[self._label.name].argmax(-1))
-        labelled = (gold_B >= 0).sum()
-        # Without any label the mean is 0/0; such a batch weighs nothing.
-        self._losses.append(output.task_loss.nan_to_num() * labelled)
+        self._loss.add(output.task_loss, (gold_B >= 0).sum())
 
     def scores(self) -> ClassificationScores:
         """The scores of everything taken."""
         gold, predicted = _together(self._gold), _together(self._predicted)
-        labelled = max(int((gold >= 0).sum()), 1)
-        loss = float(sum(float(loss) for loss in self._losses)) / labelled
-        return classification_scores(gold, predicted, loss, self._label.names, self._metric)
+        mean = self._loss.mean()
+        return classification_scores(gold, predicted, mean, self._label.names, self._metric)
 
 
 class SequenceClassification:

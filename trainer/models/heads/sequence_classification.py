@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from trainer.batch import SyntaxBatch
@@ -15,10 +15,32 @@ NO_LABEL = -1
 """The class id of an example without a label; such examples take no part in the loss."""
 
 
-class SequenceClassificationHead(nn.Module):
+class ClassifierOfFirst(nn.Module):
     """[CLS] state, dropout, linear, tanh, dropout, linear; not the pooler that came with BERT.
 
     Ahmad et al. (2021), as released; the paper does not say.
+
+    Args:
+        width: Of the encoder's states.
+        classes: Number of classes.
+        dropout: Probability.
+    """
+
+    def __init__(self, width: int, classes: int, dropout: float) -> None:
+        super().__init__()
+        self.dropout = nn.Dropout(dropout)
+        self.dense = nn.Linear(width, width)
+        self.output = nn.Linear(width, classes)
+
+    def forward(self, states_BLD: Tensor) -> Tensor:
+        """Logits, one row per sequence. *Shape:* (B, classes), float32."""
+        first_BD = torch.tanh(self.dense(self.dropout(states_BLD[:, 0])))
+        logits_BC: Tensor = self.output(self.dropout(first_BD)).float()
+        return logits_BC
+
+
+class SequenceClassificationHead(nn.Module):
+    """The classifier of [CLS], and cross-entropy.
 
     Args:
         config: Dropout, label column and its classes.
@@ -30,15 +52,13 @@ class SequenceClassificationHead(nn.Module):
         options = config.task_options()
         assert isinstance(options, SequenceClassificationOptions)
         self.label = options.label
-        self.dropout = nn.Dropout(config.model_options().dropout)
-        self.dense = nn.Linear(width, width)
-        self.output = nn.Linear(width, len(config.classes[self.label]))
+        classes, dropout = len(config.classes[self.label]), config.model_options().dropout
+        self.classifier = ClassifierOfFirst(width, classes, dropout)
 
     def forward(self, encoding: SyntaxEncoding, batch: SyntaxBatch) -> HeadOutput:
         """Logits by label column, *shape* (B, classes), and the mean cross-entropy."""
         assert encoding.last_hidden_state is not None
-        first_BD = self.dropout(encoding.last_hidden_state[:, 0])
-        logits_BC = self.output(self.dropout(torch.tanh(self.dense(first_BD)))).float()
+        logits_BC = self.classifier(encoding.last_hidden_state)
         gold_B = batch.labels.get(self.label)
         loss = None if gold_B is None else F.cross_entropy(logits_BC, gold_B, ignore_index=NO_LABEL)
         return HeadOutput({self.label: logits_BC}, loss)

@@ -1,6 +1,14 @@
 """Options of each task, by the task's name; importing this registers all of them."""
 
 from trainer.options.tasks.base import TASK_OPTIONS, TaskOptions
+from trainer.options.tasks.intent_slots import IntentSlotsOptions
 from trainer.options.tasks.sequence_classification import SequenceClassificationOptions
+from trainer.options.tasks.token_classification import TokenClassificationOptions
 
-__all__ = ["TASK_OPTIONS", "SequenceClassificationOptions", "TaskOptions"]
+__all__ = [
+    "TASK_OPTIONS",
+    "IntentSlotsOptions",
+    "SequenceClassificationOptions",
+    "TaskOptions",
+    "TokenClassificationOptions",
+]

@@ -1,0 +1,172 @@
+"""Tagging, and intents with slots: scores against definitions, runs on real parses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from seqeval.metrics import classification_report
+
+from featurestore import FeatureStore, open_store
+from syntax.errors import SpecError
+from syntax.examples import LabelSpec
+from tests.trainer.tagged import INTENT, NAME, TAGS, append_tagged
+from trainer.loop import train
+from trainer.metrics.entities import entities, entity_scores
+from trainer.models.heads.token_classification import piece_loss
+from trainer.options import IntentSlotsOptions, TokenClassificationOptions
+from trainer.options.settings import with_settings
+from trainer.recipes import RECIPES
+from trainer.tasks import TASKS
+from trainer.tasks.intent_slots import intent_slots_scores
+from trainer.transfer import evaluate_run
+
+TAG = st.sampled_from(["O", "B-A", "I-A", "B-B", "I-B", "E-A", "S-A", "S-B", "E-B"])
+SENTENCES = st.lists(st.lists(st.tuples(TAG, TAG), min_size=1, max_size=7), min_size=1, max_size=4)
+
+
+@pytest.fixture(scope="session")
+def tagged_uri(tmp_path_factory, english, tokenizer) -> str:
+    uri = str(tmp_path_factory.mktemp("tagged") / "store")
+    with open_store(uri) as store:
+        append_tagged(store, english, tokenizer, "train")
+        append_tagged(store, english, tokenizer, "dev")
+    return uri
+
+
+@pytest.fixture
+def tagged(tagged_uri) -> Iterator[FeatureStore]:
+    with open_store(tagged_uri) as store:
+        yield store
+
+
+@given(SENTENCES)
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_entity_scores_equal_seqeval(sentences) -> None:
+    gold = [[ours for ours, _ in sentence] for sentence in sentences]
+    predicted = [[theirs for _, theirs in sentence] for sentence in sentences]
+    if not any(map(entities, [*gold, *predicted])):
+        return
+    expected = classification_report(gold, predicted, output_dict=True, zero_division=0)
+    for name, scores in entity_scores(gold, predicted).items():
+        theirs = expected[name or "micro avg"]
+        assert scores.precision == pytest.approx(theirs["precision"])
+        assert scores.recall == pytest.approx(theirs["recall"])
+        assert scores.f1 == pytest.approx(theirs["f1-score"])
+        assert scores.support == theirs["support"]
+
+
+@given(st.lists(st.tuples(st.booleans(), st.lists(st.tuples(TAG, TAG), min_size=1)), min_size=1))
+def test_an_utterance_is_right_when_its_intent_and_every_tag_are(utterances) -> None:
+    intents = np.array([right for right, _ in utterances])
+    slots = [([ours for ours, _ in tags], [theirs for _, theirs in tags]) for _, tags in utterances]
+    expected = [
+        right and all(ours == theirs for ours, theirs in tags) for right, tags in utterances
+    ]
+    scores = intent_slots_scores(intents, slots, 0.0)
+    assert scores.exact_match == pytest.approx(sum(expected) / len(expected))
+    assert scores.intent_accuracy == pytest.approx(intents.mean())
+
+
+def test_the_loss_is_that_of_labelled_pieces_only(make_batch) -> None:
+    batch = make_batch(sizes=(4, 3))
+    logits = torch.randn(2, 4, 5)
+    batch.labels["tags"] = torch.tensor([[-100, 1, -100, 2], [-100, 4, -100, -100]])
+    expected = torch.stack(
+        [
+            torch.nn.functional.cross_entropy(logits[row, at], torch.tensor(tag))
+            for row, at, tag in ((0, 1, 1), (0, 3, 2), (1, 1, 4))
+        ]
+    ).mean()
+    assert float(piece_loss(logits, batch, "tags")) == pytest.approx(float(expected))
+    assert piece_loss(logits, make_batch(), "tags") is None
+
+
+@pytest.mark.parametrize("pieces", ["first", "words"])
+def test_right_pieces_give_right_tokens_and_back(tagged, pieces) -> None:
+    """What a perfect model predicts scores 1, however tokens were cut into pieces."""
+    options = TokenClassificationOptions(pieces=pieces)
+    task = TASKS["token_classification.v1"](options, {"tags": TAGS})
+    data = tagged.dataset(NAME, split="dev", lang="en")
+    for arrays in data.stream(batch_size=16, **task.stream_options):
+        gold_BL = task.targets(arrays)["tags"]
+        for ours, theirs in task._tags.pairs(arrays, np.where(gold_BL < 0, 3, gold_BL)):
+            assert ours == theirs
+            assert ours
+
+
+def test_tokens_that_truncation_cut_off_are_predicted_outside(tagged) -> None:
+    task = TASKS["token_classification.v1"](TokenClassificationOptions(), {"tags": TAGS})
+    data = tagged.dataset(NAME, split="dev", lang="en")
+    arrays = next(iter(data.stream(batch_size=16, max_length=6, **task.stream_options)))
+    pairs = task._tags.pairs(arrays, np.ones_like(arrays["input_ids"]))
+    for (ours, theirs), count in zip(pairs, arrays["token_counts"][:, 0], strict=True):
+        assert len(ours) == len(theirs) == count
+        assert theirs[-1] == "O" or count <= 4
+
+
+TINY = (
+    *("data.tokenizer=parsebank-wordpiece-en", f"data.dataset={NAME}", "max_length=64"),
+    *("encoder=parsebank-tiny", "weights=random", "learning_rate=0.003", "warmup_steps=0"),
+    *("batch_size=10", "epochs=1", "evaluate_every=null", "checkpoint_every=null", "threads=1"),
+)
+
+
+@pytest.mark.parametrize("task", ["token_classification.v1", "intent_slots.v1"])
+@pytest.mark.parametrize("model", ["syntax_bert.v1", "sla.v1"])
+def test_a_run_learns_to_tag(tagged, tmp_path, task, model) -> None:
+    root = "true" if model == "syntax_bert.v1" else "false"
+    named = [f"task.name={task}", f"model.name={model}", f"data.joint_root={root}"]
+    named += ["slots=tags"] if task == "intent_slots.v1" else []
+    run = train(with_settings(RECIPES["sample"](), [*named, *TINY, "epochs=12"]), tagged, tmp_path)
+    best = run.progress.best
+    assert best is not None
+    key = "f1" if task == "token_classification.v1" else "slot_f1"
+    assert best.scores[key] > 0.6
+    assert best.scores[run.task.metric] == best.headline
+
+
+def recipes_of(*tasks: str) -> list[str]:
+    return [name for name, make in RECIPES.items() if make().task.name in tasks]
+
+
+@pytest.mark.parametrize("name", recipes_of("token_classification.v1", "intent_slots.v1"))
+def test_every_recipe_of_these_tasks_trains(name, tagged, tmp_path) -> None:
+    recipe = RECIPES[name]()
+    columns = {"token_classification.v1": ["label=tags"], "intent_slots.v1": ["slots=tags"]}
+    settings = [*TINY, *columns[recipe.task.name], "max_steps=1"]
+    run = train(with_settings(recipe, settings), tagged, tmp_path)
+    assert run.finished
+
+
+def test_a_trained_tagger_is_evaluated_from_its_folder(tagged, tmp_path) -> None:
+    from trainer.report import result_of
+    from trainer.results import write_result
+
+    settings = ("task.name=token_classification.v1", *TINY)
+    run = train(with_settings(RECIPES["sample"](), settings), tagged, tmp_path)
+    write_result(result_of(run), tmp_path)
+    table = evaluate_run(tmp_path, tagged, "dev")
+    assert table.metric == "f1"
+    assert table.scores["en"].examples == 50
+
+
+@pytest.mark.parametrize(
+    ("options", "labels", "message"),
+    [
+        (TokenClassificationOptions(), {"tags": INTENT}, "is of kind 'class'"),
+        (
+            TokenClassificationOptions(),
+            {"tags": LabelSpec("tags", "tags", ("O",))},
+            "with 1 names",
+        ),
+        (IntentSlotsOptions(), {"intent": TAGS, "slots": TAGS}, "is of kind 'tags'"),
+    ],
+)
+def test_labels_of_another_kind_are_refused(options, labels, message) -> None:
+    with pytest.raises(SpecError, match=message):
+        TASKS[options.name](options, labels)

@@ -1,0 +1,135 @@
+"""One class for each token, such as named entities."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syntax.assembly import IGNORE
+from syntax.examples import LabelSpec
+from trainer.batch import SyntaxBatch
+from trainer.metrics.entities import SpanScores, entity_scores
+from trainer.options import TaskOptions, TokenClassificationOptions
+from trainer.tasks.base import Arrays
+from trainer.tasks.losses import MeanLoss
+from trainer.tasks.tokens import STREAM_OPTIONS, TokenTags
+
+Pairs = Sequence[tuple[Sequence[str], Sequence[str]]]
+"""Gold and predicted tags of each example."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaggingScores:
+    """Scores of tagged tokens.
+
+    Attributes:
+        examples: Examples with tags; the others are not scored.
+        precision, recall, f1: Of entities, over all types.
+        accuracy: Share of tokens with the right tag.
+        loss: Mean cross-entropy of labelled pieces, without auxiliary losses.
+        per_type: Scores by type of entity.
+        metric: Name of the headline.
+    """
+
+    examples: int
+    precision: float
+    recall: float
+    f1: float
+    accuracy: float
+    loss: float
+    per_type: dict[str, SpanScores]
+    metric: str = "f1"
+
+    @property
+    def headline(self) -> float:
+        """The metric that models are selected on."""
+        value: float = getattr(self, self.metric)
+        return value
+
+    def to_json(self) -> dict[str, Any]:
+        """Every number by name."""
+        return asdict(self)
+
+
+def tagging_scores(pairs: Pairs, loss: float, metric: str = "f1") -> TaggingScores:
+    """Score predicted tags against gold ones.
+
+    >>> scores = tagging_scores([(["B-PER", "O"], ["B-PER", "B-LOC"])], 0.5)
+    >>> round(scores.f1, 2), scores.accuracy
+    (0.67, 0.5)
+    """
+    per_type = entity_scores((gold for gold, _ in pairs), (predicted for _, predicted in pairs))
+    every = per_type.pop("")
+    return TaggingScores(
+        examples=len(pairs),
+        precision=every.precision,
+        recall=every.recall,
+        f1=every.f1,
+        accuracy=_accuracy(pairs),
+        loss=loss,
+        per_type=per_type,
+        metric=metric,
+    )
+
+
+class TaggingScorer:
+    """Collects tags of tokens, batch by batch.
+
+    Args:
+        tags: The label column.
+        metric: What is to be the headline.
+    """
+
+    def __init__(self, tags: TokenTags, metric: str = "f1") -> None:
+        self._tags, self._metric = tags, metric
+        self._pairs: list[tuple[list[str], list[str]]] = []
+        self._loss = MeanLoss()
+
+    def add(self, output: Any, batch: SyntaxBatch) -> None:
+        """Take a model's output on one batch."""
+        name = self._tags.label.name
+        predicted_BL = output.logits[name].argmax(-1).cpu().numpy()
+        self._pairs += [pair for pair in self._tags.pairs(batch.arrays, predicted_BL) if pair[0]]
+        self._loss.add(output.task_loss, (batch.labels[name] != IGNORE).sum())
+
+    def scores(self) -> TaggingScores:
+        """The scores of everything taken."""
+        return tagging_scores(self._pairs, self._loss.mean(), self._metric)
+
+
+class TokenClassification:
+    """Tagging of the tokens of the first segment.
+
+    Args:
+        options: The label column, where the model predicts, and the headline metric.
+        labels: That column.
+
+    Raises:
+        SpecError: The label is not of kind ``tags``, or has fewer than two names.
+    """
+
+    stream_options: ClassVar[Mapping[str, Any]] = STREAM_OPTIONS
+
+    def __init__(self, options: TaskOptions, labels: Mapping[str, LabelSpec]) -> None:
+        assert isinstance(options, TokenClassificationOptions)
+        self.metric: str = options.metric
+        self._tags = TokenTags(labels[options.label], options.pieces, options.word_labels)
+
+    def targets(self, arrays: Arrays) -> dict[str, NDArray[np.generic]]:
+        """The labels of pieces. *Shape:* (B, L), int64."""
+        return {self._tags.label.name: self._tags.targets(arrays)}
+
+    def scorer(self) -> TaggingScorer:
+        """A new scorer."""
+        return TaggingScorer(self._tags, self.metric)
+
+
+def _accuracy(pairs: Pairs) -> float:
+    tokens = [
+        (one, other) for ours, theirs in pairs for one, other in zip(ours, theirs, strict=True)
+    ]
+    return sum(one == other for one, other in tokens) / len(tokens) if tokens else 0.0

@@ -156,6 +156,11 @@ def features_of(data: DataOptions) -> dict[str, Any]:
     return {
         "max_length": data.max_length,
         "truncation": data.truncation,
+        "truncation_side": data.truncation_side,
+        "segment_limits": data.segment_limits,
+        "template": data.template,
+        "stride": data.stride,
+        "level": data.level,
         "policy": data.policy,
         "joint_root": data.joint_root,
         "separator_edge": SEPARATOR_EDGE[data.separator_edge],
@@ -173,7 +178,7 @@ def device_batches(
     derive, send = _derives(recipe), sender(device)
     extras = [name for name in recipe.model.matrices() if name not in MATRICES_OF_A_BATCH]
     for arrays in stream:
-        carried = node_arrays(arrays) if derive else extras
+        carried = (*task.extras, *(node_arrays(arrays) if derive else extras))
         batch = send(SyntaxBatch.from_numpy(arrays, task.targets(arrays), carried))
         yield with_matrices(batch, extras) if derive else batch
 

@@ -10,6 +10,7 @@ from torch import nn
 from transformers import (
     AutoConfig,
     AutoModel,
+    AutoModelForMultipleChoice,
     AutoModelForSequenceClassification,
     AutoModelForTokenClassification,
     PreTrainedModel,
@@ -61,6 +62,10 @@ class SyntaxModel(PreTrainedModel):
             super()._init_weights(module)  # type: ignore[no-untyped-call]
 
 
+class SyntaxForMultipleChoice(SyntaxModel):
+    """A model of the task ``multiple_choice.v1``."""
+
+
 class SyntaxForSequenceClassification(SyntaxModel):
     """A model of the task ``sequence_classification.v1``."""
 
@@ -71,10 +76,12 @@ class SyntaxForTokenClassification(SyntaxModel):
 
 AutoConfig.register(SyntaxConfig.model_type, SyntaxConfig)
 AutoModel.register(SyntaxConfig, SyntaxModel)
+AutoModelForMultipleChoice.register(SyntaxConfig, SyntaxForMultipleChoice)
 AutoModelForSequenceClassification.register(SyntaxConfig, SyntaxForSequenceClassification)
 AutoModelForTokenClassification.register(SyntaxConfig, SyntaxForTokenClassification)
 
 MODEL_CLASSES: dict[str, type[SyntaxModel]] = {
+    "multiple_choice.v1": SyntaxForMultipleChoice,
     "sequence_classification.v1": SyntaxForSequenceClassification,
     "token_classification.v1": SyntaxForTokenClassification,
 }

@@ -16,6 +16,7 @@ from trainer.options.recipe import Recipe
 from trainer.options.tasks import (
     TASK_OPTIONS,
     IntentSlotsOptions,
+    MultipleChoiceOptions,
     SequenceClassificationOptions,
     TaskOptions,
     TokenClassificationOptions,
@@ -28,6 +29,7 @@ __all__ = [
     "DataOptions",
     "IntentSlotsOptions",
     "ModelOptions",
+    "MultipleChoiceOptions",
     "Recipe",
     "SeparatorEdge",
     "SequenceClassificationOptions",

@@ -21,6 +21,14 @@ class DataOptions:
         version: The dataset's version, pinned; the newest when left out. A result records it.
         max_length: Wordpieces of an example, specials included.
         truncation: How a longer example is shortened.
+        truncation_side: Which end of a text is shortened.
+        segment_limits: Pieces that each segment keeps at most, before anything else is cut; none
+            when empty.
+        template: Which fields stand where, and in how many sequences, as in
+            ``("article+question option_*",)``; all fields in order when empty.
+        stride: Pieces from one window to the next of what is too long; truncated when left out.
+        level: ``sentence`` makes a sequence of every sentence of the segment that ``truncation``
+            names, with the others.
         policy: How the pieces of a word hang in the tree.
         joint_root: Whether [CLS] is the root of all trees.
         separator_edge: What [SEP] hangs from (a switch), or ``none``.
@@ -38,6 +46,11 @@ class DataOptions:
     version: int | None = None
     max_length: int = 128
     truncation: Literal["longest_first", "only_first", "only_second", "none"] = "longest_first"
+    truncation_side: Literal["right", "left"] = "right"
+    segment_limits: tuple[int | None, ...] = ()
+    template: tuple[str, ...] = ()
+    stride: int | None = None
+    level: Literal["document", "sentence"] = "document"
     policy: str = "attach"
     joint_root: bool = True
     separator_edge: SeparatorEdge = "as_published"

@@ -6,20 +6,55 @@ Common to all: whole-word-masked BERT large, warm-up over the first tenth of the
 
 from __future__ import annotations
 
-from trainer.options import DataOptions, Recipe, SgNetOptions, TrainingOptions
+from typing import Any
+
+from trainer.options import (
+    DataOptions,
+    MultipleChoiceOptions,
+    Recipe,
+    SgNetOptions,
+    TrainingOptions,
+)
 from trainer.recipes.base import RECIPES
+
+_ENCODER = "bert-large-uncased-whole-word-masking"
 
 
 def snli() -> Recipe:
     """SNLI, with the middle of the paper's ranges: learning rate 2e-5, batches of 32, 3 epochs."""
     return Recipe(
         name="sgnet-snli",
-        data=DataOptions(
-            dataset="snli", policy="broadcast", joint_root=False, separator_edge="none"
-        ),
-        model=SgNetOptions(encoder="bert-large-uncased-whole-word-masking"),
-        training=TrainingOptions(epochs=3, learning_rate=2e-5, weight_decay=0.01, warmup_share=0.1),
+        data=_trees_of_words("snli"),
+        model=SgNetOptions(encoder=_ENCODER),
+        training=_training(learning_rate=2e-5),
     )
 
 
+def race() -> Recipe:
+    """RACE: an article with a question before each of four options, 384 pieces."""
+    return Recipe(
+        name="sgnet-race",
+        data=_trees_of_words(
+            "race",
+            max_length=384,
+            truncation_side="left",
+            template=("article+question option_*",),
+        ),
+        model=SgNetOptions(encoder=_ENCODER),
+        task=MultipleChoiceOptions(),
+        training=_training(learning_rate=8e-6, batch_size=8, evaluation_batch_size=8),
+    )
+
+
+def _trees_of_words(dataset: str, **options: Any) -> DataOptions:
+    return DataOptions(
+        dataset=dataset, policy="broadcast", joint_root=False, separator_edge="none", **options
+    )
+
+
+def _training(**options: Any) -> TrainingOptions:
+    return TrainingOptions(epochs=3, weight_decay=0.01, warmup_share=0.1, **options)
+
+
 RECIPES.add("sgnet-snli", snli)
+RECIPES.add("sgnet-race", race)

@@ -52,7 +52,7 @@ def conll() -> Recipe:
 
 
 def mtop() -> Recipe:
-    """Utterances of mTOP from English: delta 1, two syntactic heads, alpha 2, 96 pieces, 10 passes."""
+    """Utterances of mTOP: delta 1, two syntactic heads, alpha 2, 96 pieces, 10 passes."""
     recipe = _tagging("mtop", weight=2.0, evaluate_every=200)
     return with_settings(recipe, ["syntax_heads=2", "max_length=96", "task.name=intent_slots.v1"])
 

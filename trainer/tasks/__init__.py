@@ -2,10 +2,12 @@
 
 from trainer.tasks.base import TASKS, Arrays, Scorer, Scores, Task
 from trainer.tasks.intent_slots import IntentSlots
+from trainer.tasks.multiple_choice import MultipleChoice
 from trainer.tasks.sequence_classification import SequenceClassification
 from trainer.tasks.token_classification import TokenClassification
 
 TASKS.add("intent_slots.v1", IntentSlots)
+TASKS.add("multiple_choice.v1", MultipleChoice)
 TASKS.add("sequence_classification.v1", SequenceClassification)
 TASKS.add("token_classification.v1", TokenClassification)
 
@@ -13,6 +15,7 @@ __all__ = [
     "TASKS",
     "Arrays",
     "IntentSlots",
+    "MultipleChoice",
     "Scorer",
     "Scores",
     "SequenceClassification",

@@ -71,6 +71,9 @@ class Task(Protocol):
     stream_options: ClassVar[Mapping[str, Any]]
     """What streams must give beside the usual, as options of `StreamedDataset.stream`."""
 
+    extras: ClassVar[tuple[str, ...]]
+    """Further arrays of the stream that the head reads (`SyntaxBatch.extras`)."""
+
     def __init__(self, options: TaskOptions, labels: Mapping[str, LabelSpec]) -> None: ...
 
     def targets(self, arrays: Arrays) -> dict[str, NDArray[np.generic]]:

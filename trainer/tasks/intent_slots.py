@@ -125,6 +125,7 @@ class IntentSlots:
     """
 
     stream_options: ClassVar[Mapping[str, Any]] = STREAM_OPTIONS
+    extras: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, options: TaskOptions, labels: Mapping[str, LabelSpec]) -> None:
         assert isinstance(options, IntentSlotsOptions)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 from syntax.errors import SpecError
 from syntax.examples import LabelSpec
@@ -108,7 +109,10 @@ class ClassificationScorer:
 
     def add(self, output: Any, batch: SyntaxBatch) -> None:
         """Take a model's output on one batch."""
-        gold_B = batch.labels[self._label.name]
+        self.take(output, batch.labels[self._label.name])
+
+    def take(self, output: Any, gold_B: Tensor) -> None:
+        """Take a model's output on examples of which these are the classes."""
         self._gold.append(gold_B)
         self._predicted.append(output.logits[self._label.name].argmax(-1))
         self._loss.add(output.task_loss, (gold_B >= 0).sum())
@@ -132,6 +136,7 @@ class SequenceClassification:
     """
 
     stream_options: ClassVar[Mapping[str, Any]] = {}
+    extras: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, options: TaskOptions, labels: Mapping[str, LabelSpec]) -> None:
         assert isinstance(options, SequenceClassificationOptions)

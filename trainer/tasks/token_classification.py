@@ -113,6 +113,7 @@ class TokenClassification:
     """
 
     stream_options: ClassVar[Mapping[str, Any]] = STREAM_OPTIONS
+    extras: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, options: TaskOptions, labels: Mapping[str, LabelSpec]) -> None:
         assert isinstance(options, TokenClassificationOptions)

@@ -2,12 +2,14 @@
 
 from trainer.options.tasks.base import TASK_OPTIONS, TaskOptions
 from trainer.options.tasks.intent_slots import IntentSlotsOptions
+from trainer.options.tasks.multiple_choice import MultipleChoiceOptions
 from trainer.options.tasks.sequence_classification import SequenceClassificationOptions
 from trainer.options.tasks.token_classification import TokenClassificationOptions
 
 __all__ = [
     "TASK_OPTIONS",
     "IntentSlotsOptions",
+    "MultipleChoiceOptions",
     "SequenceClassificationOptions",
     "TaskOptions",
     "TokenClassificationOptions",

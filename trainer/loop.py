@@ -130,8 +130,10 @@ class Run:
 
     @property
     def finished(self) -> bool:
-        """Whether every planned step is done."""
-        return self.progress.step >= self.total_steps
+        """Whether every planned step is done, or the scores have not risen for long enough."""
+        patience = self.training.patience
+        stalled = patience is not None and self.progress.evaluations_since_best >= patience
+        return stalled or self.progress.step >= self.total_steps
 
     def due(self, every: int | None) -> bool:
         """Whether what happens every so many steps happens now; at the end everything does.

@@ -92,6 +92,12 @@ class Progress:
         """The evaluation with the highest headline metric, the earliest of equals."""
         return max(self.evaluations, key=lambda evaluation: evaluation.headline, default=None)
 
+    @property
+    def evaluations_since_best(self) -> int:
+        """How many evaluations in a row were no better than the best one."""
+        best = self.best
+        return 0 if best is None else len(self.evaluations) - 1 - self.evaluations.index(best)
+
 
 class Losses:
     """Losses that stay on the device until somebody asks: reading one makes the host wait."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -54,6 +55,17 @@ def recipe_of(path: Path) -> Recipe:
     return recipe_from_json(read_result(path)["recipe"])
 
 
+def is_result_of(path: Path, recipe: Recipe) -> bool:
+    """Whether a finished run was of this recipe, on whatever version of the dataset it found.
+
+    Raises:
+        SpecError, UnknownNameError: As `recipe_of`.
+    """
+    done = recipe_of(path)
+    version = recipe.data.version or done.data.version
+    return done == replace(recipe, data=replace(recipe.data, version=version))
+
+
 def markdown(result: dict[str, Any]) -> str:
     """The result for people."""
     dataset, training = result["dataset"], result["recipe"]["training"]
@@ -70,7 +82,7 @@ def markdown(result: dict[str, Any]) -> str:
         f"dev {result['metric']}": f"{result[result['metric']]:.4f} at step {result['best_step']}",
         "dev loss": f"{result['scores']['loss']:.4f}",
     }
-    parts = [f"# {result['recipe']['name']}\n", _table(("", ""), list(rows.items()))]
+    parts = [f"# {result['recipe']['name']}\n", table(("", ""), list(rows.items()))]
     if "per_class" in result["scores"]:
         parts += ["\n## Classes\n", _classes(result["scores"])]
         parts += ["\n## Confusion (rows gold, columns predicted)\n", _confusion(result["scores"])]
@@ -90,15 +102,16 @@ def _classes(scores: dict[str, Any]) -> str:
         (name, *(f"{of_class[key]:.4f}" for key in _CLASS_METRICS), of_class["support"])
         for name, of_class in scores["per_class"].items()
     ]
-    return _table(("class", "precision", "recall", "F1", "examples"), rows)
+    return table(("class", "precision", "recall", "F1", "examples"), rows)
 
 
 def _confusion(scores: dict[str, Any]) -> str:
     names = list(scores["per_class"])
     rows = [(name, *counts) for name, counts in zip(names, scores["confusion"], strict=True)]
-    return _table(("", *names), rows)
+    return table(("", *names), rows)
 
 
-def _table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+def table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """A table in Markdown."""
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)

@@ -290,3 +290,10 @@ def test_a_store_that_cannot_be_written_is_no_reason_not_to_train(
     finally:
         folder.unlink()
     assert "is not pinned and may be vacuumed" in caplog.text
+
+
+def test_a_run_ends_when_the_scores_stop_rising(store, small_recipe, tmp_path) -> None:
+    settings = ("max_steps=40", "evaluate_every=1", "patience=2", "learning_rate=0")
+    run = train(small_recipe(*settings), store, tmp_path)
+    assert run.progress.step == 3
+    assert run.progress.best.step == 1

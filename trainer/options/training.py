@@ -25,6 +25,8 @@ class TrainingOptions:
         precision: ``fp32``, or mixed with ``bf16`` or ``fp16``.
         compile: Whether to compile the model (worth it on a GPU and in long runs).
         evaluate_every: Steps between evaluations on dev; the last step is always evaluated.
+        patience: Evaluations in a row without a better one, after which a run ends; none when left
+            out.
         checkpoint_every: Steps between checkpoints to resume from; none when left out.
         log_every: Steps that one logged loss averages.
         evaluation_batch_size: Examples of a batch in evaluation.
@@ -45,6 +47,7 @@ class TrainingOptions:
     precision: Literal["fp32", "bf16", "fp16"] = "fp32"
     compile: bool = False
     evaluate_every: int | None = 2000
+    patience: int | None = None
     checkpoint_every: int | None = 2000
     log_every: int = 10
     evaluation_batch_size: int = 64
@@ -53,7 +56,7 @@ class TrainingOptions:
     def __post_init__(self) -> None:
         for name in ("batch_size", "accumulation", "epochs", "log_every", "evaluation_batch_size"):
             check_positive(f"training.{name}", getattr(self, name))
-        for name in ("max_steps", "evaluate_every", "checkpoint_every", "threads"):
+        for name in ("max_steps", "evaluate_every", "patience", "checkpoint_every", "threads"):
             if getattr(self, name) is not None:
                 check_positive(f"training.{name}", getattr(self, name))
         check_range("training.warmup_share", self.warmup_share, 0, 1)

@@ -1,20 +1,17 @@
-"""``parsebank train`` and ``parsebank evaluate``."""
+"""``parsebank train``."""
 
 from __future__ import annotations
 
 import json
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from trainer.commands.shared import Store, require_training
+
 if TYPE_CHECKING:
     from trainer.options import Recipe
-
-Store = Annotated[
-    str, typer.Option("--store", envvar="PARSEBANK_STORE", help="Folder or URL of the store.")
-]
 
 
 def train(
@@ -28,9 +25,19 @@ def train(
         typer.Option("--set", metavar="KEY=VALUE", help="Change an option; may be repeated."),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option(help="Folder for the result; runs/RECIPE-seedN by default.")
+        Path | None,
+        typer.Option(
+            help="Folder for the result, runs/RECIPE-seedN by default; of several seeds, for "
+            "one folder of each, runs/RECIPE by default."
+        ),
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="Short for --set training.seed=N.")] = None,
+    seed: Annotated[
+        list[int] | None,
+        typer.Option(
+            help="Short for --set training.seed=N. Repeated, it trains once for each, and "
+            "sums up mean and deviation; seeds that are done already are not trained again."
+        ),
+    ] = None,
     max_steps: Annotated[
         int | None, typer.Option(help="Short for --set training.max_steps=N.")
     ] = None,
@@ -45,50 +52,14 @@ def train(
     """Train a recipe's model on stored features, and write result.json and result.md."""
     if show_list:
         return _list_recipes()
-    chosen = _chosen(recipe, settings or [], seed, max_steps)
+    seeds = seed or []
+    chosen = _chosen(recipe, settings or [], seeds[0] if seeds else None, max_steps)
     if describe:
         return _describe(chosen)
-    _require_training()
+    require_training()
+    if len(seeds) > 1:
+        return _train_seeds(chosen, seeds, store, output or Path("runs") / chosen.name, resume)
     return _train(chosen, store, output or _default_output(chosen), resume)
-
-
-def evaluate(
-    run: Annotated[Path, typer.Argument(help="Output folder of a run.")],
-    store: Store = "./parsebank-data",
-    split: Annotated[str, typer.Option(help="Split to score on.")] = "test",
-    lang: Annotated[
-        list[str] | None,
-        typer.Option(help="Language to score on; may be repeated. All of the split by default."),
-    ] = None,
-    any_parser: Annotated[
-        bool, typer.Option("--any-parser", help="Accept trees of other parsers than in training.")
-    ] = False,
-) -> None:
-    """Score a trained model on stored languages: accuracy by language, and the transfer gap."""
-    _require_training()
-    from rich.console import Console
-    from rich.table import Table
-    from transformers.utils.logging import disable_progress_bar
-
-    from featurestore import open_store
-    from trainer.transfer import evaluate_run
-
-    disable_progress_bar()
-    with open_store(store) as opened:
-        scored = evaluate_run(run, opened, split, lang or [], any_parser=any_parser)
-    table = Table("language", "examples", scored.metric, title=f"{scored.dataset}, {split}")
-    for row in scored.rows():
-        table.add_row(*row)
-    Console().print(table)
-    path = run / f"evaluation-{split}.json"
-    path.write_text(json.dumps(scored.to_json(), indent=2, ensure_ascii=False) + "\n", "utf-8")
-    typer.echo(f"Every number is in {path}")
-
-
-def register(app: typer.Typer) -> None:
-    """Add this package's commands."""
-    app.command()(train)
-    app.command()(evaluate)
 
 
 def _list_recipes() -> None:
@@ -161,6 +132,26 @@ def _train(recipe: Recipe, store: str, output: Path, resume: bool) -> None:
         _summarise(console, result, output)
 
 
+def _train_seeds(recipe: Recipe, seeds: list[int], store: str, output: Path, resume: bool) -> None:
+    from trainer.options.settings import with_settings
+    from trainer.results import RESULT, is_result_of
+    from trainer.seeds import summarise_seeds, write_summary
+
+    runs = {seed: output / f"seed{seed}" for seed in dict.fromkeys(seeds)}
+    for seed, folder in runs.items():
+        one = with_settings(recipe, [f"training.seed={seed}"])
+        if (folder / RESULT).exists() and is_result_of(folder, one):
+            typer.echo(f"seed {seed} is done: {folder}")
+        else:
+            _train(one, store, folder, resume)
+    summary = summarise_seeds(runs)
+    write_summary(summary, output)
+    typer.echo(
+        f"dev {summary.metric} over {len(runs)} seeds: {summary.mean:.4f} +/- "
+        f"{summary.deviation:.4f}; {output / 'seeds.md'} has each"
+    )
+
+
 def _check_free(output: Path, resume: bool) -> None:
     from syntax.errors import SpecError
     from trainer.results import RESULT
@@ -179,14 +170,3 @@ def _summarise(console: Any, result: dict[str, Any], output: Path) -> None:
         f"dev {metric} {result[metric]:.4f}; {output / 'result.md'} has the rest",
         soft_wrap=True,
     )
-
-
-def _require_training() -> None:
-    from syntax.errors import MissingExtraError
-
-    missing = [name for name in ("torch", "accelerate") if find_spec(name) is None]
-    if missing:
-        raise MissingExtraError(
-            f'training needs {" and ".join(missing)}; run: pip install "parsebank[train]"',
-            missing=missing,
-        )

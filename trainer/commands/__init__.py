@@ -1,0 +1,14 @@
+"""The commands of this package; importing them is quick, running them imports torch."""
+
+from __future__ import annotations
+
+import typer
+
+from trainer.commands.evaluate import evaluate
+from trainer.commands.train import train
+
+
+def register(app: typer.Typer) -> None:
+    """Add this package's commands."""
+    app.command()(train)
+    app.command()(evaluate)

@@ -1,0 +1,61 @@
+"""Several runs of one recipe that differ in their seed: mean and deviation of their scores."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import fmean, stdev
+
+from trainer.results import read_result, table
+
+
+@dataclass(frozen=True, slots=True)
+class SeedSummary:
+    """Headline scores on dev of the runs of one recipe.
+
+    Attributes:
+        recipe: Name of the recipe.
+        metric: Name of the headline metric.
+        scores: Of each seed.
+        mean: Of the scores.
+        deviation: Their sample standard deviation; 0 of one.
+        runs: Folder of each seed's run.
+    """
+
+    recipe: str
+    metric: str
+    scores: Mapping[int, float]
+    mean: float
+    deviation: float
+    runs: Mapping[int, str]
+
+
+def summarise_seeds(runs: Mapping[int, Path]) -> SeedSummary:
+    """The summary of finished runs, by seed.
+
+    Raises:
+        SpecError: A folder holds no result.
+    """
+    results = {seed: read_result(folder) for seed, folder in runs.items()}
+    first = next(iter(results.values()))
+    scores = {seed: float(result[result["metric"]]) for seed, result in results.items()}
+    return SeedSummary(
+        recipe=first["recipe"]["name"],
+        metric=first["metric"],
+        scores=scores,
+        mean=fmean(scores.values()),
+        deviation=stdev(scores.values()) if len(scores) > 1 else 0.0,
+        runs={seed: str(folder) for seed, folder in runs.items()},
+    )
+
+
+def write_summary(summary: SeedSummary, output: Path) -> None:
+    """Write ``seeds.json`` and ``seeds.md``."""
+    content = json.dumps(asdict(summary), indent=2, ensure_ascii=False)
+    (output / "seeds.json").write_text(content + "\n", "utf-8")
+    rows = [(str(seed), f"{score:.4f}") for seed, score in summary.scores.items()]
+    rows.append(("mean", f"{summary.mean:.4f} ± {summary.deviation:.4f}"))
+    shown = table(("seed", f"dev {summary.metric}"), rows)
+    (output / "seeds.md").write_text(f"# {summary.recipe}\n\n{shown}\n", "utf-8")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -47,10 +48,14 @@ class FileReader:
     Args:
         location: The folder.
         keep_open: Files that stay open for the next read; opening one costs more than a row.
+        schema: Columns that read as null from files written before there were such columns.
     """
 
-    def __init__(self, location: Location, keep_open: int = 0) -> None:
+    def __init__(
+        self, location: Location, keep_open: int = 0, schema: pa.Schema | None = None
+    ) -> None:
         self.location = location
+        self._schema = schema or pa.schema([])
         self._keep_open = keep_open
         self._idle: OrderedDict[str, _OpenFile] = OrderedDict()
         self._footers: OrderedDict[str, pq.FileMetaData] = OrderedDict()
@@ -65,16 +70,23 @@ class FileReader:
     def columns(self, path: str, columns: Sequence[str]) -> pa.Table:
         """Whole columns of one file."""
         with self._opened(path, keep=False) as opened:
-            return _plain(opened.file.read(columns=list(columns), use_threads=False))
+            table = opened.file.read(columns=list(columns), use_threads=False)
+            return self._filled(_plain(table), columns)
 
     def row_group(self, path: str, group: int, columns: Sequence[str]) -> pa.Table:
         """Columns of one row group."""
         with self._opened(path) as opened:
-            file = opened.file
-            return _plain(file.read_row_group(group, columns=list(columns), use_threads=False))
+            table = opened.file.read_row_group(group, columns=list(columns), use_threads=False)
+            return self._filled(_plain(table), columns)
 
     def rows(self, path: str, rows: NDArray[np.integer], columns: Sequence[str]) -> pa.Table:
         """Chosen rows of one file, in the order asked, reading only their row groups."""
+        return _at(*self.holding(path, rows, columns))
+
+    def holding(
+        self, path: str, rows: NDArray[np.integer], columns: Sequence[str]
+    ) -> tuple[pa.Table, NDArray[np.integer]]:
+        """The row groups that hold chosen rows of one file, and where the rows are among theirs."""
         with self._opened(path) as opened:
             starts = opened.starts
             group_of_row = np.searchsorted(starts, rows, side="right") - 1
@@ -87,7 +99,36 @@ class FileReader:
         sizes = np.diff(starts)[groups]
         read_starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
         position = rows - starts[group_of_row] + read_starts[np.searchsorted(groups, group_of_row)]
-        return _at(table, position)
+        return self._filled(table, columns), position
+
+    def row(self, path: str, row: int, columns: Sequence[str]) -> dict[str, Any]:
+        """One row of one file as Python values; a column that the file lacks is missing."""
+        with self._opened(path) as opened:
+            group = int(opened.starts.searchsorted(row, side="right")) - 1
+            table = opened.file.read_row_group(group, columns=list(columns), use_threads=False)
+            at = row - int(opened.starts[group])
+        return {name: table[name][at].as_py() for name in table.column_names}
+
+    def fetch(self, paths: Iterable[str], is_wanted: Callable[[], bool] = lambda: True) -> None:
+        """Copy whole files to this machine, if the location keeps copies; they are read there.
+
+        Files without a copy are read where they are, by ranges.
+
+        Args:
+            paths: The files.
+            is_wanted: Asked again and again; once it is not, no more is copied.
+
+        Raises:
+            FileGoneError: One was vacuumed.
+            StoreError: One cannot be read.
+        """
+        shards = self.location.shards
+        if shards is None:
+            return
+        for path in paths:
+            with self._named_faults(path):
+                opened = partial(self.location.files.open_input_file, path)
+                shards.fetch(self._url(path), opened, is_wanted)
 
     def forget(self, paths: Iterable[str]) -> None:
         """Close files that went out of use, so that a vacuum gives their disk back."""
@@ -100,6 +141,16 @@ class FileReader:
         """Close the files; the next read opens them again."""
         with self._lock:
             self._idle.clear()
+
+    def _filled(self, table: pa.Table, columns: Sequence[str]) -> pa.Table:
+        """The columns in the order asked, if this reader knows what a file may lack."""
+        if not self._schema.names:
+            return table
+        for name in columns:
+            if name not in table.column_names and name in self._schema.names:
+                nulls = pa.nulls(table.num_rows, self._schema.field(name).type)
+                table = table.append_column(name, nulls)
+        return table.select(list(columns))
 
     @contextmanager
     def _opened(self, path: str, keep: bool = True) -> Iterator[_OpenFile]:
@@ -118,11 +169,23 @@ class FileReader:
     def _open(self, path: str) -> pq.ParquetFile:
         with self._lock:
             footer = self._footers.get(path)
-        try:
-            source = self.location.files.open_input_file(path)
+        with self._named_faults(path):
+            copy = self.location.shards and self.location.shards.open(self._url(path))
             # Many small requests at once are for object stores; a disk answers the next one.
-            ahead = not self.location.is_local
+            ahead = copy is None and not self.location.is_local
+            source = copy or self.location.files.open_input_file(path)
             file = pq.ParquetFile(source, metadata=footer, pre_buffer=ahead)
+        if footer is None:
+            self._remember(path, file.metadata)
+        return file
+
+    def _url(self, path: str) -> str:
+        return f"{self.location.uri}/{path}"
+
+    @contextmanager
+    def _named_faults(self, path: str) -> Iterator[None]:
+        try:
+            yield
         except FileNotFoundError as error:
             raise FileGoneError(
                 f"cannot read {path} in {self.location.uri}: it is gone. If you asked for an older "
@@ -130,9 +193,6 @@ class FileReader:
             ) from error
         except (OSError, pa.ArrowInvalid) as error:
             raise StoreError(f"cannot read {path} in {self.location.uri}: {error}") from error
-        if footer is None:
-            self._remember(path, file.metadata)
-        return file
 
     def _remember(self, path: str, footer: pq.FileMetaData) -> None:
         with self._lock:

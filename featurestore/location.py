@@ -13,6 +13,7 @@ from uuid import uuid4
 import pyarrow.fs as pa_fs
 from deltalake.fs import DeltaStorageHandler
 
+from featurestore.shards import ShardCache
 from syntax.errors import StoreError
 
 _UNUSABLE: Final = re.compile(r"[\[\]|^\\\x00-\x1f]")
@@ -26,23 +27,30 @@ class Location:
     Attributes:
         uri: Absolute path, or a URL such as ``s3://bucket/prefix``.
         options: Storage options of the object store, as ``deltalake`` takes them.
+        shards: Copies of remote files on this machine, if there are to be any.
     """
 
     uri: str
     options: Mapping[str, str] = field(default_factory=dict)
+    shards: ShardCache | None = field(default=None, compare=False)
 
     @classmethod
-    def of(cls, uri: str | Path, options: Mapping[str, str] | None = None) -> Location:
-        """The location that a user's path or URL names.
+    def of(
+        cls,
+        uri: str | Path,
+        options: Mapping[str, str] | None = None,
+        shards: ShardCache | None = None,
+    ) -> Location:
+        """The location that a user's path or URL names; a local one has no copies.
 
         Raises:
             StoreError: The path has a character that the table library cannot handle.
         """
         text = str(uri)
         if "://" not in text:
-            text = str(Path(text).expanduser().absolute())
+            text, shards = str(Path(text).expanduser().absolute()), None
             _check_path(text)
-        return cls(text.rstrip("/"), dict(options or {}))
+        return cls(text.rstrip("/"), dict(options or {}), shards)
 
     @property
     def is_local(self) -> bool:
@@ -51,7 +59,7 @@ class Location:
 
     def child(self, *names: str) -> Location:
         """A folder below this one."""
-        return Location("/".join((self.uri, *names)), self.options)
+        return Location("/".join((self.uri, *names)), self.options, self.shards)
 
     @cached_property
     def files(self) -> pa_fs.FileSystem:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from featurestore.stream.options import STORED, StreamOptions
 from featurestore.stream.order import EpochOrder, epoch_order
-from featurestore.stream.prefetch import Prefetched
+from featurestore.stream.prefetch import Prefetched, windows_ahead
 from featurestore.stream.reader import Window
 from featurestore.stream.samples import draw_samples, marked_examples
 from featurestore.stream.stored import check_stored, stored_matrices
@@ -27,8 +27,10 @@ class FeatureStream(Iterator[Batch]):
     """Batches of one epoch; an iterator that holds a position.
 
     Each batch has the arrays of `syntax.assembly.assemble_batch`, ``example_id`` (a list), and
-    each label column by its name. Where examples become several sequences, all those of an
-    example are in one batch, each with the example's id and labels.
+    each label column by its name, as `featurestore.stream.labels.decode_label` gives it; with
+    ``token_ids`` also ``token_counts``, int32 (B, fields), the tokens of each text of the example,
+    0 where running text was given or nobody recorded them. Where examples become several
+    sequences, all those of an example are in one batch, each with the example's id and labels.
 
     Args:
         data: The dataset.
@@ -125,16 +127,24 @@ class FeatureStream(Iterator[Batch]):
     def _batches(self, consumed: int) -> Iterator[tuple[int, Batch]]:
         """Each batch from a position on, with the position after it."""
         order = self._epoch_order()
-        reader = self.data.open_reader(self.options.matrices == STORED, self.options.reads_offsets)
+        reader = self.data.open_reader(
+            self.options.matrices == STORED, self.options.reads_offsets, self.options.token_ids
+        )
         ring = _Ring(self.options)
-        for _, group in groupby(self._turns(consumed), key=lambda turn: order.pool_of(turn.start)):
-            turns = list(group)
-            window = reader.read(np.concatenate([order.examples[t.start : t.end] for t in turns]))
+        for turns, window in windows_ahead(self._pools(order, consumed), reader):
             start = 0
             for turn in turns:
                 end = start + turn.end - turn.start
                 yield turn.after, self._assemble(window.batch(start, end), ring.next())
                 start = end
+
+    def _pools(
+        self, order: EpochOrder, consumed: int
+    ) -> Iterator[tuple[list[Turn], NDArray[np.int64]]]:
+        """Turns that are read together, with their examples."""
+        groups = groupby(self._turns(consumed), key=lambda turn: order.pool_of(turn.start))
+        for turns in (list(group) for _, group in groups):
+            yield turns, np.concatenate([order.examples[t.start : t.end] for t in turns])
 
     def _turns(self, consumed: int) -> Iterator[Turn]:
         rounds = self._rounds()
@@ -161,7 +171,7 @@ class FeatureStream(Iterator[Batch]):
         if self.options.matrices == STORED:
             kept = (batch["segment_ids"], batch["lengths"])
             batch.update(stored_matrices(window, special, self.options, *kept))
-        named = {"example_id": window.example_ids, **window.labels}
+        named = window.named
         rows = batch.get("example_index")
         whole: Batch = {**batch, **(named if rows is None else _repeated(named, rows))}
         return {**whole, **draw_samples(whole, self.options)}

@@ -48,6 +48,8 @@ class StreamOptions:
     level: Literal["document", "sentence"] = "document"
     offsets: bool = False
     first_pieces: bool = False
+    token_ids: bool = False
+    nodes: bool = False
     spans: Mapping[str, Sequence[Span]] | None = None
     samplers: tuple[Sampler, ...] = ()
 
@@ -67,7 +69,7 @@ class StreamOptions:
     @property
     def reads_offsets(self) -> bool:
         """Whether the characters of pieces are needed."""
-        return self.offsets or self.spans is not None
+        return self.offsets or self.token_ids or self.spans is not None
 
     @property
     def rearranges(self) -> bool:
@@ -108,6 +110,8 @@ class StreamOptions:
             level=self.level,
             offsets=self.offsets,
             first_pieces=self.first_pieces,
+            token_ids=self.token_ids,
+            nodes=self.nodes,
         )
 
     def identity(self) -> dict[str, Any]:

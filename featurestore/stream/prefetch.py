@@ -5,7 +5,16 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Iterator
-from typing import Final, Generic, TypeVar
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syntax.errors import StoreError
+
+if TYPE_CHECKING:
+    from featurestore.stream.reader import Window, WindowReader
 
 T = TypeVar("T")
 
@@ -61,6 +70,38 @@ class Prefetched(Generic[T]):
     def _drain(self) -> None:
         while not self._queue.empty():
             self._queue.get_nowait()
+
+
+def windows_ahead(
+    pools: Iterator[tuple[T, NDArray[np.int64]]], reader: WindowReader
+) -> Iterator[tuple[T, Window]]:
+    """The examples of each pool, while a thread fetches the files of the next one.
+
+    An error of the store is left to the reading of that pool.
+
+    Args:
+        pools: Examples to read together, and what to give with them.
+        reader: Reads them.
+    """
+    ended = threading.Event()
+    upcoming = next(pools, None)
+    try:
+        while upcoming is not None:
+            (item, examples), upcoming = upcoming, next(pools, None)
+            window = reader.read(examples)
+            if upcoming is not None:
+                ahead = (reader, upcoming[1], ended)
+                # No daemon: one that is in a library's code when the program ends takes it down.
+                threading.Thread(target=_fetch, args=ahead, name="fetch ahead").start()
+            yield item, window
+    finally:
+        ended.set()
+
+
+def _fetch(reader: WindowReader, examples: NDArray[np.int64], ended: threading.Event) -> None:
+    main = threading.main_thread()
+    with suppress(StoreError):
+        reader.fetch(examples, lambda: main.is_alive() and not ended.is_set())
 
 
 class _Failure:

@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from featurestore.dataset import FeatureDataset
-from featurestore.encode.columns import binary_numbers, list_parts, one_array
-from featurestore.tables.schema import MATRIX_BLOBS, VECTORS
+from featurestore.encode.columns import binary_numbers, list_parts
+from featurestore.stream.labels import (
+    Labels,
+    decode_label,
+    decode_token_counts,
+    decode_token_ids,
+)
+from featurestore.tables.schema import MATRIX_BLOBS, TOKENS, VECTORS
 from syntax.assembly import FlatExamples
 from syntax.examples import LabelSpec
+from syntax.matrices.offsets import offsets_of
 
 _VECTORS: Final = tuple(name for name in VECTORS if name != "offsets")
-NO_LABEL: Final = -1
-"""Id of a missing class label."""
-
-Labels = NDArray[np.int64] | NDArray[np.float32] | list[Any]
 
 
 class WindowReader(Protocol):
     """Reads examples by their positions in sequence order."""
+
+    def fetch(self, examples: NDArray[np.int64], is_wanted: Callable[[], bool]) -> None:
+        """Bring the files of examples to this machine, where copies are kept, while wanted."""
+        ...
 
     def read(self, examples: NDArray[np.int64]) -> Window:
         """The examples, in the order asked."""
@@ -39,18 +45,34 @@ class ExampleReader:
         data: The dataset.
         stored: Read the stored matrices too.
         offsets: Read the characters that pieces cover, too.
+        tokens: Read the dataset's own tokens, too; with ``offsets``, which tell their pieces.
     """
 
-    def __init__(self, data: FeatureDataset, stored: bool = False, offsets: bool = False) -> None:
+    def __init__(
+        self,
+        data: FeatureDataset,
+        stored: bool = False,
+        offsets: bool = False,
+        tokens: bool = False,
+    ) -> None:
         self._data = data
         labels = [label.name for label in data.labels]
-        further = (*(MATRIX_BLOBS if stored else ()), *(("offsets",) if offsets else ()))
+        further = (
+            *(MATRIX_BLOBS if stored else ()),
+            *(("offsets",) if offsets else ()),
+            *(TOKENS if tokens else ()),
+        )
         self._columns = ["example_id", "segment_lengths", *_VECTORS, *further, *labels]
+
+    def fetch(self, examples: NDArray[np.int64], is_wanted: Callable[[], bool]) -> None:
+        """Bring the files of examples to this machine, where copies are kept, while wanted."""
+        self._data.fetch(examples, is_wanted)
 
     def read(self, examples: NDArray[np.int64]) -> Window:
         """The examples, in the order asked."""
-        table = self._data.columns(self._columns, examples)
-        return Window.of(table, self._data.labels)
+        self._data.fetch(examples)
+        table, position = self._data.stored(self._columns, examples)
+        return Window.of(table, position, self._data.labels)
 
 
 @dataclass(frozen=True)
@@ -62,63 +84,63 @@ class Window:
         examples: Their vectors.
         labels: Their labels by column.
         blobs: Their stored matrices, by column, one list of blobs per example; empty unless read.
+        token_counts: Tokens of their segments, where they were read. *Shape:* (B, fields), int32.
     """
 
     example_ids: list[str]
     examples: FlatExamples
     labels: dict[str, Labels]
     blobs: dict[str, list[list[bytes] | None]]
+    token_counts: NDArray[np.int32] | None = None
 
     @classmethod
-    def of(cls, table: pa.Table, labels: Sequence[LabelSpec]) -> Window:
-        """Decode table rows."""
-        example_offsets, lengths = list_parts(table["segment_lengths"])
-        sizes = lengths.to_numpy()
-        segment_offsets = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
-        names = [name for name in VECTORS if name in table.schema.names]
-        vectors = {name: binary_numbers(table[name], VECTORS[name]) for name in names}
+    def of(
+        cls, table: pa.Table, position: NDArray[np.int64], labels: Sequence[LabelSpec]
+    ) -> Window:
+        """Decode table rows.
+
+        Args:
+            table: The rows.
+            position: The row of each example. *Shape:* (B,).
+            labels: The label columns.
+        """
+        others = [name for name in table.schema.names if name not in VECTORS]
+        rows = table.select(others).combine_chunks().take(pa.array(position))
+        tokens = None
+        if "token_counts" in others:
+            tokens = decode_token_counts(rows)
+            tokens = tokens.reshape(rows.num_rows, len(tokens) // max(1, rows.num_rows))
         return cls(
-            example_ids=table["example_id"].to_pylist(),
-            examples=FlatExamples(
-                **vectors, segment_offsets=segment_offsets, example_offsets=example_offsets
-            ),
-            labels={label.name: decode_label(table[label.name], label) for label in labels},
-            blobs={
-                name: table[name].to_pylist() for name in MATRIX_BLOBS if name in table.schema.names
-            },
+            example_ids=rows["example_id"].to_pylist(),
+            examples=_decode_vectors(table).take(position),
+            labels={label.name: decode_label(rows[label.name], label) for label in labels},
+            blobs={name: rows[name].to_pylist() for name in MATRIX_BLOBS if name in others},
+            token_counts=tokens,
         )
 
     def batch(self, start: int, end: int) -> Window:
         """Examples ``start`` to ``end``; their arrays are views."""
         return Window(
             example_ids=self.example_ids[start:end],
-            examples=slice_examples(self.examples, start, end),
+            examples=self.examples.slice(start, end),
             labels={name: values[start:end] for name, values in self.labels.items()},
             blobs={name: values[start:end] for name, values in self.blobs.items()},
+            token_counts=None if self.token_counts is None else self.token_counts[start:end],
         )
 
-
-def slice_examples(flat: FlatExamples, start: int, end: int) -> FlatExamples:
-    """Some consecutive examples, as views."""
-    first, last = flat.example_offsets[start], flat.example_offsets[end]
-    a, z = flat.segment_offsets[first], flat.segment_offsets[last]
-    return FlatExamples(
-        **{name: column[a:z] for name, column in flat.columns.items()},
-        segment_offsets=flat.segment_offsets[first : last + 1] - a,
-        example_offsets=flat.example_offsets[start : end + 1] - first,
-    )
+    @property
+    def named(self) -> dict[str, Any]:
+        """What batches say of examples, each by the name that it has there."""
+        counts = {} if self.token_counts is None else {"token_counts": self.token_counts}
+        return {"example_id": self.example_ids, **counts, **self.labels}
 
 
-def decode_label(column: pa.ChunkedArray, label: LabelSpec) -> Labels:
-    """A label column as arrays.
-
-    Classes become ids (int64) in the order of ``label.names``, `NO_LABEL` where there is none;
-    floats float32 with NaN where there is none; strings a list.
-    """
-    array = one_array(column)
-    if label.kind == "class":
-        ids = pc.index_in(array, value_set=pa.array(label.names, pa.string()))
-        return np.asarray(ids.fill_null(NO_LABEL)).astype(np.int64)
-    if label.kind == "float":
-        return np.asarray(array.fill_null(float("nan"))).astype(np.float32)
-    return list(array.to_pylist())
+def _decode_vectors(table: pa.Table) -> FlatExamples:
+    """The vectors of all rows, in their order."""
+    example_offsets, lengths = list_parts(table["segment_lengths"])
+    segment_offsets = offsets_of(lengths.to_numpy())
+    names = [name for name in VECTORS if name in table.schema.names]
+    vectors = {name: binary_numbers(table[name], VECTORS[name]) for name in names}
+    if "token_counts" in table.schema.names:
+        vectors["token_ids"] = decode_token_ids(table, vectors["offsets"], segment_offsets)
+    return FlatExamples(**vectors, segment_offsets=segment_offsets, example_offsets=example_offsets)

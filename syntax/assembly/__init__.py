@@ -13,7 +13,8 @@ from syntax.assembly.answers import (
     spans_of_text,
 )
 from syntax.assembly.batch import BatchBuffers, assemble_batch
-from syntax.assembly.labels import IGNORE, label_pieces
+from syntax.assembly.labels import IGNORE, label_pieces, label_tokens, labels_of_tokens
+from syntax.assembly.located import LocatedSpans, locate_spans
 from syntax.assembly.marks import Span, mark_spans
 from syntax.assembly.segments import FlatExamples, SegmentFeatures
 from syntax.assembly.spec import (
@@ -25,6 +26,7 @@ from syntax.assembly.spec import (
 )
 from syntax.assembly.special import SpecialTokens
 from syntax.assembly.template import Template
+from syntax.assembly.tokens import token_ids_of
 
 __all__ = [
     "CUT",
@@ -38,6 +40,7 @@ __all__ = [
     "FlatExamples",
     "Level",
     "Located",
+    "LocatedSpans",
     "SegmentFeatures",
     "SeparatorEdge",
     "Span",
@@ -48,8 +51,12 @@ __all__ = [
     "assemble_batch",
     "characters_of",
     "label_pieces",
+    "label_tokens",
+    "labels_of_tokens",
     "locate",
+    "locate_spans",
     "mark_spans",
     "pieces_of",
     "spans_of_text",
+    "token_ids_of",
 ]

@@ -15,10 +15,11 @@ from syntax.assembly.segments import FlatExamples
 from syntax.assembly.sequences import Sequences, plan_sequences
 from syntax.assembly.spec import AssemblySpec
 from syntax.assembly.special import SpecialTokens
-from syntax.errors import SpecError
+from syntax.errors import SpecError, TreeError
 from syntax.matrices import FUSED, MATRICES, MatrixBuffers
 from syntax.matrices.forest import Forest, grow, lay_out
-from syntax.matrices.heads import order
+from syntax.matrices.heads import link, order
+from syntax.matrices.kernels import Order
 from syntax.matrices.offsets import round_up
 from syntax.subwords import POLICIES, PieceTree
 
@@ -70,6 +71,16 @@ def assemble_batch(
           the part of each text that no removed piece covers
         * with ``spec.first_pieces``: ``first_pieces`` bool (B, L), true at the first piece of a
           word
+        * with ``spec.token_ids``: ``token_ids`` int32 (B, L), which of its segment's tokens, as the
+          dataset has them, a piece shows, of several the first, -1 for none; ``token_starts`` bool
+          (B, L), true at the first piece of a token; ``token_words`` int32 (B, L, 2), at the first
+          piece of a word its number among the words that begin in its token and how many these
+          are, 0 and 0 elsewhere
+        * with ``spec.nodes``: of all N nodes of the longest whole sequence, before truncation,
+          ``node_parents``, ``node_source`` (the node whose row and column each shows),
+          ``node_column`` (its position in the batch, -1 if it was deleted): int16 or int32 (B, N),
+          padded with -1; ``node_special`` bool, ``node_upos`` and, of marked examples,
+          ``node_marks`` uint8 (B, N)
         * with a template, windows or sentences: ``example_index``, ``choice_index`` and
           ``window_index`` int32 (B,), where each sequence comes from: the example's position in
           ``examples``, the sequence's in the template, the window's among those of both
@@ -82,15 +93,15 @@ def assemble_batch(
 
     Raises:
         SpecError: An example has no segment, does not fit the template or cannot be made to fit
-            ``max_length``; ``joint_root`` is asked of a tokenizer without prefix, or offsets of
-            examples without.
+            ``max_length``; ``joint_root`` is asked of a tokenizer without prefix, or offsets or
+            tokens of examples without.
         HeadOutOfRangeError, CycleError: A segment's heads are no forest.
     """
     buffers = BatchBuffers() if out is None else out
     frame = _frame(special, spec)
     sequences = plan_sequences(examples, frame, spec)
     nodes, node_offsets, lengths = _place(sequences, _piece_tree(sequences, spec.policy), frame)
-    found = order(nodes.heads, node_offsets, lambda at: f"sequence {at} of the batch")
+    found = _order(sequences, nodes, node_offsets)
     forest = grow(found, node_offsets, nodes.source, nodes.column)
     width = round_up(int(lengths.max(initial=0)), spec.pad_to_multiple_of)
     batch = _gather(sequences.examples, special, nodes, forest, width, buffers)
@@ -150,8 +161,21 @@ def _frame(special: SpecialTokens, spec: AssemblySpec) -> kernels.Frame:
 def _piece_tree(sequences: Sequences, policy: str) -> PieceTree:
     """The trees of all segments under a policy, checked before it may hide a fault."""
     examples = sequences.examples
-    attached = order(examples.head, examples.segment_offsets, sequences.name)
-    return POLICIES[policy](attached.parents, examples.word_ids)
+    if policy.removesuffix(".v1") == "attach":  # hides none: `_order` finds it
+        parents = link(examples.head, examples.segment_offsets, sequences.name)
+    else:
+        parents = order(examples.head, examples.segment_offsets, sequences.name).parents
+    return POLICIES[policy](parents, examples.word_ids)
+
+
+def _order(sequences: Sequences, nodes: kernels.Nodes, node_offsets: NDArray[np.int64]) -> Order:
+    """The order of whole sequences; a fault is said of the segment that has it."""
+    try:
+        return order(nodes.heads, node_offsets, lambda at: f"sequence {at} of the batch")
+    except TreeError:
+        examples = sequences.examples
+        order(examples.head, examples.segment_offsets, sequences.name)
+        raise
 
 
 def _place(
@@ -186,38 +210,32 @@ def _gather(
     buffers: BatchBuffers,
 ) -> dict[str, NDArray[Any]]:
     """The vectors of the batch."""
-    rows = _empty_rows((len(examples), width), special.pad_id, buffers)
+    shape = (len(examples), width)
+    rows = kernels.Rows(
+        **{name: buffers.take(name, shape, dtype) for name, dtype in _VECTORS.items()}
+    )
     kernels.gather(
         nodes,
         forest.trees,
         kernels.Pieces(*(getattr(examples, name) for name in kernels.Pieces._fields)),
         np.array(special.prefix + special.separator + special.suffix, np.int64),
         np.array(special.segment_type_ids, np.int64),
+        special.pad_id,
         rows,
     )
     return rows._asdict()
 
 
-_PADDING: Final[dict[str, tuple[type[np.generic], int]]] = {
-    "input_ids": (np.int64, 0),
-    "token_type_ids": (np.int64, 0),
-    "attention_mask": (np.bool_, False),
-    "special_tokens_mask": (np.bool_, True),
-    "word_ids": (np.int32, -1),
-    "segment_ids": (np.int32, -1),
-    "sentence_ids": (np.int32, -1),
-    "parents": (np.int32, -1),
-    "upos": (np.uint8, 0),
-    "deprel": (np.uint8, 0),
+_VECTORS: Final[dict[str, type[np.generic]]] = {
+    "input_ids": np.int64,
+    "token_type_ids": np.int64,
+    "attention_mask": np.bool_,
+    "special_tokens_mask": np.bool_,
+    "word_ids": np.int32,
+    "segment_ids": np.int32,
+    "sentence_ids": np.int32,
+    "parents": np.int32,
+    "upos": np.uint8,
+    "deprel": np.uint8,
 }
-"""Dtype and padding of each vector; `SpecialTokens.pad_id` pads the first."""
-
-
-def _empty_rows(shape: tuple[int, int], pad_id: int, buffers: BatchBuffers) -> kernels.Rows:
-    arrays: dict[str, Any] = {
-        name: buffers.take(name, shape, dtype) for name, (dtype, _) in _PADDING.items()
-    }
-    for name, array in arrays.items():
-        array.fill(_PADDING[name][1])
-    arrays["input_ids"].fill(pad_id)
-    return kernels.Rows(**arrays)
+"""Dtype of each vector."""

@@ -8,9 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syntax.assembly import kernels
+from syntax.assembly.nodes import padded_nodes
 from syntax.assembly.segments import FlatExamples
 from syntax.assembly.sequences import Sequences
 from syntax.assembly.spec import AssemblySpec
+from syntax.assembly.tokens import first_of_tokens, words_of_tokens
 from syntax.errors import SpecError
 from syntax.matrices.offsets import sizes
 
@@ -38,6 +40,8 @@ def extra_columns(
         columns.update({name: _laid(at, *column) for name, column in of_pieces.items()})
     if spec.offsets:
         columns["shown_characters"] = _shown_characters(sequences)
+    if spec.nodes:
+        columns.update(padded_nodes(sequences.examples, nodes, node_offsets))
     return columns
 
 
@@ -52,6 +56,8 @@ def _of_pieces(
         columns["piece_ids"] = (_numbers(examples), -1)
     if spec.first_pieces:
         columns["first_pieces"] = (first_of_words(examples), False)
+    if spec.token_ids:
+        columns.update(_tokens(examples))
     if origin is not None and origin.max_context is not None:
         columns["is_max_context"] = (origin.max_context, False)
     return columns
@@ -70,15 +76,26 @@ def _positions(
 
 def _laid(at: NDArray[np.int64], column: NDArray[Any], padding: NDArray[Any] | int) -> NDArray[Any]:
     """A flat column in the shape of the batch."""
-    laid = np.full((*at.shape, *column.shape[1:]), padding, column.dtype)
-    laid[at >= 0] = column[at[at >= 0]]
-    return laid
+    nothing = np.full((1, *column.shape[1:]), padding, column.dtype)
+    # The number -1 is that of the last.
+    return np.concatenate([column, nothing])[at]
 
 
 def _offsets(examples: FlatExamples) -> NDArray[np.int32]:
     if examples.offsets is None:
         raise SpecError("offsets are asked for, but the examples came without; read them, too")
     return examples.offsets
+
+
+def _tokens(examples: FlatExamples) -> dict[str, tuple[NDArray[Any], NDArray[Any] | int]]:
+    ids, bounds = examples.token_ids, examples.segment_offsets
+    if ids is None:
+        raise SpecError("token_ids are asked for, but the examples came without; read them, too")
+    return {
+        "token_ids": (ids, -1),
+        "token_starts": (first_of_tokens(ids, bounds), False),
+        "token_words": (words_of_tokens(ids, bounds, first_of_words(examples)), 0),
+    }
 
 
 def _numbers(examples: FlatExamples) -> NDArray[np.int32]:

@@ -279,6 +279,18 @@ def widest(
                 best[place[piece]] = True
 
 
+@njit(cache=True, nogil=True)
+def copy_runs(column: IntArray, starts: Offsets, ends: Offsets, taken: IntArray) -> None:
+    """Copy the runs from ``starts`` to ``ends`` of a column, end to end."""
+    at = 0
+    for run in range(len(starts)):
+        size = ends[run] - starts[run]
+        source, target = column[starts[run] : ends[run]], taken[at : at + size]
+        for index in range(size):
+            target[index] = source[index]
+        at += size
+
+
 class Pieces(NamedTuple):
     """Columns of the flat pieces. *Shape:* (N,) each."""
 
@@ -290,7 +302,7 @@ class Pieces(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Columns of a padded batch, filled with their padding. *Shape:* (B, L) each."""
+    """Columns of a padded batch. *Shape:* (B, L) each."""
 
     input_ids: NDArray[np.int64]
     token_type_ids: NDArray[np.int64]
@@ -311,15 +323,17 @@ def gather(
     pieces: Pieces,
     special_ids: NDArray[np.int64],
     type_ids: NDArray[np.int64],
+    pad_id: int,
     rows: Rows,
 ) -> None:
-    """Copy what is kept of every example into its row.
+    """Copy what is kept of every example into its row, and pad.
 
     A parent that was deleted is replaced by its nearest kept ancestor.
     """
     offsets, parents, order, _, _, _ = trees
     kept_above = np.empty(len(order), np.int32)
     for example in range(len(offsets) - 1):
+        _pad(rows, example, pad_id)
         for index in range(offsets[example], offsets[example + 1]):
             node = order[index]
             above = parents[node]
@@ -343,3 +357,18 @@ def gather(
             rows.sentence_ids[example, column] = pieces.sentence_ids[piece]
             rows.upos[example, column] = pieces.upos[piece]
             rows.deprel[example, column] = pieces.deprel[piece]
+
+
+@njit(cache=True, nogil=True)
+def _pad(rows: Rows, example: int, pad_id: int) -> None:
+    """Fill a row of each column with its padding."""
+    rows.input_ids[example] = pad_id
+    rows.token_type_ids[example] = 0
+    rows.attention_mask[example] = False
+    rows.special_tokens_mask[example] = True
+    rows.word_ids[example] = NOTHING
+    rows.segment_ids[example] = NOTHING
+    rows.sentence_ids[example] = NOTHING
+    rows.parents[example] = NOTHING
+    rows.upos[example] = 0
+    rows.deprel[example] = 0

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from syntax.assembly import kernels
 from syntax.errors import InputError
 from syntax.matrices.offsets import as_offsets, for_numba, offsets_of, sizes
 
@@ -72,6 +74,8 @@ class FlatExamples:
         offsets: As in `SegmentFeatures`, where somebody needs them. *Shape:* (N, 2).
         marks: Non-zero in the spans that matrices such as ``gate_distance`` go by, where somebody
             needs them (`syntax.assembly.mark_spans`). *Shape:* (N,), uint8.
+        token_ids: The dataset's token that each piece shows, where somebody needs them
+            (`syntax.assembly.token_ids_of`). *Shape:* (N,), int32.
 
     Other dtypes and layouts are converted, read-only arrays copied.
 
@@ -89,6 +93,7 @@ class FlatExamples:
     example_offsets: NDArray[np.int64]
     offsets: IntArray | None = None
     marks: ByteArray | None = None
+    token_ids: IntArray | None = None
 
     def __post_init__(self) -> None:
         for name, dtype in COLUMNS.items():
@@ -97,6 +102,8 @@ class FlatExamples:
             self._set("offsets", np.asarray(self.offsets, np.int32).reshape(-1, 2))
         if self.marks is not None:
             self._set("marks", for_numba(self.marks, np.uint8))
+        if self.token_ids is not None:
+            self._set("token_ids", np.asarray(self.token_ids, np.int32))
         _check_lengths("batch", self, self.columns)
         self._set("segment_offsets", as_offsets(self.segment_offsets, len(self.input_ids)))
         segments = len(self.segment_offsets) - 1
@@ -110,8 +117,8 @@ class FlatExamples:
 
     @property
     def columns(self) -> dict[str, NDArray[Any]]:
-        """The columns of pieces that are there; ``offsets`` and ``marks`` may be."""
-        further = {"offsets": self.offsets, "marks": self.marks}
+        """The columns of pieces that are there; those that may be left out come last."""
+        further = {"offsets": self.offsets, "marks": self.marks, "token_ids": self.token_ids}
         return {
             **{name: getattr(self, name) for name in COLUMNS},
             **{name: column for name, column in further.items() if column is not None},
@@ -154,12 +161,25 @@ class FlatExamples:
             segments: Numbers of the segments of all new examples, end to end.
             counts: How many of them each new example has.
         """
-        pieces, piece_counts = spread(self.segment_offsets, segments)
+        starts, ends = self.segment_offsets[segments], self.segment_offsets[segments + 1]
+        columns = self.columns.items()
         return FlatExamples(
-            **{name: column[pieces] for name, column in self.columns.items()},
-            segment_offsets=offsets_of(piece_counts),
+            **{name: take_runs(column, starts, ends) for name, column in columns},
+            segment_offsets=offsets_of(ends - starts),
             example_offsets=offsets_of(counts),
         )
+
+    def slice(self, start: int, end: int) -> FlatExamples:
+        """Consecutive examples, as views."""
+        first, last = self.example_offsets[start], self.example_offsets[end]
+        a, z = self.segment_offsets[first], self.segment_offsets[last]
+        part = object.__new__(FlatExamples)  # a part of what was checked needs no check
+        for name in self.__slots__:
+            column = getattr(self, name)
+            part._set(name, column if column is None else column[a:z])
+        part._set("segment_offsets", self.segment_offsets[first : last + 1] - a)
+        part._set("example_offsets", self.example_offsets[start : end + 1] - first)
+        return part
 
     @classmethod
     def joined(cls, parts: Sequence[FlatExamples]) -> FlatExamples:
@@ -187,6 +207,16 @@ def _check_lengths(kind: str, item: object, names: Iterable[str]) -> None:
     lengths = {name: len(getattr(item, name)) for name in names}
     if len(set(lengths.values())) > 1:
         raise InputError(f"the columns of a {kind} differ in length: {lengths}")
+
+
+def take_runs(
+    column: NDArray[Any], starts: NDArray[np.int64], ends: NDArray[np.int64]
+) -> NDArray[Any]:
+    """Runs of a column, from ``starts`` (R,) to ``ends`` (R,), end to end."""
+    width = prod(column.shape[1:])
+    taken = np.empty((int((ends - starts).sum()), *column.shape[1:]), column.dtype)
+    kernels.copy_runs(column.reshape(-1), starts * width, ends * width, taken.reshape(-1))
+    return taken
 
 
 def spread(

@@ -50,6 +50,9 @@ class AssemblySpec:
         level: ``sentence`` makes a sequence of every sentence of that segment, with the others.
         offsets: Whether batches tell which characters and pieces of a text are where.
         first_pieces: Whether batches tell which pieces are the first of their words.
+        token_ids: Whether batches tell which of the dataset's own tokens pieces show.
+        nodes: Whether batches tell the nodes of the whole sequences, before truncation, from
+            which a device can derive the matrices.
 
     Raises:
         SpecError: A limit is not positive, or an option is none of those above, or windows are
@@ -71,6 +74,8 @@ class AssemblySpec:
     level: Level = "document"
     offsets: bool = False
     first_pieces: bool = False
+    token_ids: bool = False
+    nodes: bool = False
 
     def __post_init__(self) -> None:
         _check_positive("max_length", self.max_length)

@@ -1,0 +1,299 @@
+"""Whole files of remote stores, copied to this machine: a folder that is bounded in bytes.
+
+Files of a store never change once written, so a copy stays true. A copy is made under another name
+and renamed when it is whole; readers and writers, of however many processes, meet in file locks,
+which end with the process that holds them.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import logging
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Final, NamedTuple
+
+import pyarrow as pa
+
+from syntax.errors import SpecError
+
+CACHE_DIR: Final = "PARSEBANK_CACHE_DIR"
+CACHE_BYTES: Final = "PARSEBANK_CACHE_BYTES"
+DEFAULT_BYTES: Final = 10_000_000_000
+
+_CHUNK: Final = 16 << 20
+"""Bytes of one request."""
+
+_LOOK_AGAIN: Final = 0.02
+"""Seconds until somebody who waits for another's fetch looks again."""
+
+_PART: Final = ".part"
+_LOG: Final = logging.getLogger(__name__)
+
+
+class _Kept(NamedTuple):
+    """A copy, whole or not, that counts as whole against the bound."""
+
+    used: float
+    path: Path
+    size: int
+
+
+class _LocalFaultError(Exception):
+    """This machine's disk, not the store, is at fault: the file can still be read directly."""
+
+
+class ShardCache:
+    """Copies of files by their URLs; those used longest ago go first. Safe for processes.
+
+    A file lies in ``<hash of its URL>/<its bytes>``, so that one of another size is not taken for
+    whole; while it is fetched, ``.part`` follows the name. A fetch that was killed is continued by
+    the next one. A copy that somebody reads is never removed.
+
+    Args:
+        folder: Where; made when the first file is fetched.
+        max_bytes: Bytes of all copies.
+        chunk: Bytes of one request.
+    """
+
+    def __init__(self, folder: Path, max_bytes: int, chunk: int = _CHUNK) -> None:
+        self.folder = folder
+        self.max_bytes = max_bytes
+        self._chunk = chunk
+        self._has_warned = False
+
+    def open(self, url: str) -> pa.OSFile | None:
+        """The copy of a file, which stays as long as it is open; ``None`` if there is none."""
+        path = self._whole(url)
+        if path is None:
+            return None
+        try:
+            file = pa.OSFile(str(path))
+        except OSError:
+            return None
+        fcntl.flock(file.fileno(), fcntl.LOCK_SH)
+        if not _is_at(file.fileno(), path):
+            file.close()
+            return None
+        with suppress(OSError):  # the folder may be another user's
+            os.utime(path)
+        return file
+
+    def fetch(
+        self,
+        url: str,
+        opened: Callable[[], pa.NativeFile],
+        is_wanted: Callable[[], bool] = lambda: True,
+    ) -> bool:
+        """Copy a file, unless there is a copy; whether there is one now.
+
+        There is none, which is logged once, where it finds no room beside copies in use, or the
+        folder cannot be written.
+
+        Args:
+            url: What it is called.
+            opened: Opens the file in the store.
+            is_wanted: Asked again and again; once it is not, the next fetch continues this one.
+
+        Raises:
+            OSError: The store cannot be read.
+        """
+        if self._whole(url) is not None:
+            return True
+        with opened() as source:
+            try:
+                return self._copy(url, source, source.size(), is_wanted)
+            except _LocalFaultError as fault:
+                self._warn(url, str(fault))
+                return False
+
+    def _copy(
+        self, url: str, source: pa.NativeFile, size: int, is_wanted: Callable[[], bool]
+    ) -> bool:
+        while is_wanted():
+            part = self._reserve(url, size)
+            if part is None:
+                room = f"its {size} bytes find no room in {self.max_bytes} ({CACHE_BYTES})"
+                self._warn(url, room)
+                return False
+            with _locked(part, is_wanted) as draft:
+                if draft is not None and self._whole(url) is not None:
+                    part.unlink()  # somebody finished between the two looks
+                elif draft is not None and self._fill(draft, source, size, is_wanted):
+                    part.rename(part.with_suffix(""))
+            if self._whole(url) is not None:
+                return True
+        return False
+
+    def _reserve(self, url: str, size: int) -> Path | None:
+        """The draft of a copy, which counts from now on; ``None`` without room for it."""
+        part = self._place(url) / f"{size}{_PART}"
+        try:
+            with self._alone():
+                if not part.exists():
+                    if not self._make_room(size):
+                        return None
+                    part.parent.mkdir(exist_ok=True)
+                    part.touch()
+        except OSError as error:
+            raise _LocalFaultError(str(error)) from error
+        return part
+
+    def _fill(
+        self, draft: IO[bytes], source: pa.NativeFile, size: int, is_wanted: Callable[[], bool]
+    ) -> bool:
+        """Copy what is missing; whether all is there now."""
+        # A chunk is on the disk before the next one begins; nothing is known of the last.
+        done = max(0, os.fstat(draft.fileno()).st_size - 1) // self._chunk * self._chunk
+        source.seek(done)
+        while done < size and is_wanted():
+            chunk = source.read(min(self._chunk, size - done))
+            if not chunk:
+                raise OSError(f"it ended after {done} of {size} bytes")
+            _write(draft, done, chunk)
+            done += len(chunk)
+        return done == size
+
+    def _make_room(self, size: int) -> bool:
+        """Remove what was used longest ago, and is not in use, until ``size`` more fit."""
+        if size > self.max_bytes:
+            return False
+        kept = sorted(self._kept())
+        total = sum(copy.size for copy in kept)
+        for copy in kept:
+            if total + size <= self.max_bytes:
+                break
+            total -= copy.size if _remove_unused(copy.path) else 0
+        return total + size <= self.max_bytes
+
+    def _kept(self) -> Iterator[_Kept]:
+        for folder in self.folder.iterdir():
+            for path in folder.iterdir() if folder.is_dir() else ():
+                size = path.name.removesuffix(_PART)
+                with suppress(FileNotFoundError):
+                    if size.isdecimal():
+                        yield _Kept(path.stat().st_mtime, path, int(size))
+
+    def _whole(self, url: str) -> Path | None:
+        """The copy of a file; one that is not as long as it should be is removed."""
+        try:
+            names = os.listdir(self._place(url))  # noqa: PTH208 - names alone
+        except OSError:
+            return None
+        for name in names:
+            path = self._place(url) / name
+            if name.isdecimal() and _size(path) == int(name):
+                return path
+            if name.isdecimal():
+                path.unlink(missing_ok=True)
+        return None
+
+    def _place(self, url: str) -> Path:
+        return self.folder / hashlib.blake2b(url.encode(), digest_size=16).hexdigest()
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """No other process makes room meanwhile."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with (self.folder / "lock").open("a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    def _warn(self, url: str, reason: str) -> None:
+        if not self._has_warned:
+            _LOG.warning("%s is not copied to %s but read directly: %s", url, self.folder, reason)
+        self._has_warned = True
+
+
+def shard_cache(folder: str | Path | None, max_bytes: int | None) -> ShardCache | None:
+    """The cache that a user asks for, by arguments or else by the environment; ``None`` for none.
+
+    Raises:
+        SpecError: The bound is negative or no number.
+    """
+    bound = _bound(max_bytes)
+    chosen = folder or os.environ.get(CACHE_DIR) or _default_folder()
+    return ShardCache(Path(chosen).expanduser().absolute(), bound) if bound else None
+
+
+def _bound(max_bytes: int | None) -> int:
+    given = os.environ.get(CACHE_BYTES) if max_bytes is None else str(max_bytes)
+    if not given:
+        return DEFAULT_BYTES
+    if not given.isdecimal():
+        name = CACHE_BYTES if max_bytes is None else "cache_bytes"
+        raise SpecError(f"{name} is {given}; give a number of bytes, or 0 for no local copies")
+    return int(given)
+
+
+def _default_folder() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(base) / "parsebank" / "shards"
+
+
+@contextmanager
+def _locked(part: Path, is_wanted: Callable[[], bool]) -> Iterator[IO[bytes] | None]:
+    """A draft for this process alone, or ``None`` if it was finished or removed meanwhile."""
+    try:
+        draft = part.open("r+b")
+    except FileNotFoundError:
+        yield None
+        return
+    with draft:
+        is_ours = _lock(draft, is_wanted) and _is_at(draft.fileno(), part)
+        yield draft if is_ours else None
+
+
+def _lock(draft: IO[bytes], is_wanted: Callable[[], bool]) -> bool:
+    while is_wanted():
+        with suppress(BlockingIOError):
+            fcntl.flock(draft, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        time.sleep(_LOOK_AGAIN)
+    return False
+
+
+def _write(draft: IO[bytes], start: int, chunk: bytes) -> None:
+    try:
+        draft.truncate(start)
+        draft.seek(start)
+        draft.write(chunk)
+        draft.flush()
+        os.fsync(draft.fileno())
+    except OSError as error:
+        Path(draft.name).unlink(missing_ok=True)
+        raise _LocalFaultError(str(error)) from error
+
+
+def _remove_unused(path: Path) -> bool:
+    """Remove a copy that nobody reads or writes; whether it is gone."""
+    try:
+        with path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            path.unlink()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    with suppress(OSError):
+        path.parent.rmdir()
+    return True
+
+
+def _is_at(descriptor: int, path: Path) -> bool:
+    """Whether an open file is still that of a path."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return -1

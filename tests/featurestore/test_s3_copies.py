@@ -1,0 +1,144 @@
+"""Streams over an object store read copies of its files on this machine."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from featurestore import FeatureDataset, FeatureStore, open_store
+from featurestore.files import FileGoneError
+from featurestore.vacuum import vacuum_store
+
+from .s3 import S3
+from .writers import wait_for
+
+Open = Callable[..., FeatureStore]
+
+
+@pytest.fixture
+def uri(s3: S3, handle, rows) -> str:
+    """A store with two files of the dataset ``pairs``."""
+    uri = s3.location()
+    with open_store(uri, storage_options=s3.options) as store:
+        for start in (0, 50):
+            store.features.append(handle, rows[start : start + 50])
+    return uri
+
+
+@pytest.fixture
+def reopen(s3: S3, uri: str, tmp_path: Path) -> Iterator[Open]:
+    """Opens the store anew, with an empty folder for copies."""
+    opened: list[FeatureStore] = []
+
+    def reopen(**options: object) -> FeatureStore:
+        settings = {"cache_dir": tmp_path / "copies", **options}
+        opened.append(open_store(uri, storage_options=s3.options, **settings))  # type: ignore[arg-type]
+        return opened[-1]
+
+    yield reopen
+    for store in opened:
+        store.close()
+
+
+def epoch(data: FeatureDataset, number: int, **options: object) -> list[str]:
+    stream = data.stream(seed=1, epoch=number, matrices=(), **options)
+    return sorted(name for batch in stream for name in batch["example_id"])
+
+
+def copies(folder: Path) -> list[Path]:
+    return sorted(folder.glob("copies/*/*"))
+
+
+NAMES = sorted(f"ex-{number}" for number in range(100))
+
+
+@pytest.mark.parametrize("prefetch", [0, 2])
+def test_two_epochs_fetch_every_file_once(s3, uri, reopen, tmp_path, prefetch) -> None:
+    data = reopen().dataset("pairs")
+    opened = s3.sent(uri)
+    assert not copies(tmp_path)
+    assert epoch(data, 0, prefetch=prefetch) == NAMES
+    once = s3.sent(uri)
+    fetched = sorted(size - opened[path] for path, size in once.items() if size > opened[path])
+    assert fetched == sorted(path.stat().st_size for path in copies(tmp_path))
+    assert len(fetched) == 2
+    assert epoch(data, 1, prefetch=prefetch) == NAMES
+    assert s3.sent(uri) == once
+
+
+def test_the_next_pool_is_fetched_while_this_one_is_used(reopen, tmp_path) -> None:
+    stream = reopen().dataset("pairs").stream(batch_size=50, bucket=False, pool=1, matrices=())
+    assert len(stream) == 2
+    next(stream)
+    wait_for(lambda: len(copies(tmp_path)) == 2 and not list(tmp_path.glob("copies/*/*.part")))
+    next(stream)
+
+
+def test_the_bound_holds_and_files_come_back(s3, uri, reopen, tmp_path) -> None:
+    largest = max(size for size in _file_sizes(reopen()))
+    store = reopen(cache_bytes=largest)
+    for number in range(3):
+        assert epoch(store.dataset("pairs"), number) == NAMES
+        assert sum(path.stat().st_size for path in copies(tmp_path)) <= largest
+    sent = s3.sent(uri)
+    assert all(sent[path] > 2 * largest for path in sent if "/datasets/" in path)
+
+
+def test_a_bound_below_every_file_reads_them_where_they_are(reopen, tmp_path, caplog) -> None:
+    store = reopen(cache_bytes=10)
+    assert epoch(store.dataset("pairs"), 0) == NAMES
+    assert not copies(tmp_path)
+    assert "read directly" in caplog.text
+
+
+def test_no_copies_are_made_if_none_are_wanted(reopen, tmp_path) -> None:
+    assert epoch(reopen(cache_bytes=0).dataset("pairs"), 0) == NAMES
+    assert not (tmp_path / "copies").exists()
+
+
+def test_look_ups_fetch_no_whole_files(reopen, records, tmp_path) -> None:
+    store = reopen()
+    store.parses.append(records)
+    assert len(reopen().parses.get_many([record.key for record in records])) == len(records)
+    assert store.sql("select count(*) from examples").fetchall() == [(100,)]
+    assert len(store.dataset("pairs").where(shortest=3)) > 0
+    assert not copies(tmp_path)
+
+
+def test_a_copy_that_was_cut_is_fetched_again(reopen, tmp_path) -> None:
+    assert epoch(reopen().dataset("pairs"), 0) == NAMES
+    for path in copies(tmp_path):
+        path.write_bytes(path.read_bytes()[:-100])
+    assert epoch(reopen().dataset("pairs"), 1) == NAMES
+    assert all(path.stat().st_size == int(path.name) for path in copies(tmp_path))
+
+
+def test_a_vacuumed_file_is_named_and_a_copy_outlives_it(reopen) -> None:
+    store = reopen()
+    copied, not_copied = store.dataset("pairs"), reopen(cache_bytes=0).dataset("pairs")
+    assert epoch(copied, 0) == NAMES
+    store.compact()
+    time.sleep(0.01)
+    vacuum_store(store, older_than_hours=0)
+    assert len(list(copied.stream())) == 4
+    with pytest.raises(FileGoneError, match="it was vacuumed"):
+        next(not_copied.stream())
+
+
+def test_a_vacuumed_file_without_a_copy_is_named(reopen) -> None:
+    store = reopen()
+    old = store.dataset("pairs")
+    store.compact()
+    time.sleep(0.01)
+    vacuum_store(store, older_than_hours=0)
+    with pytest.raises(FileGoneError, match="it was vacuumed"):
+        next(old.stream())
+
+
+def _file_sizes(store: FeatureStore) -> list[int]:
+    files = store.dataset("pairs")
+    infos = files.reader.location.files.get_file_info(list(files.rows.paths))
+    return [info.size for info in infos]

@@ -178,7 +178,8 @@ def device_batches(
     derive, send = _derives(recipe), sender(device)
     extras = [name for name in recipe.model.matrices() if name not in MATRICES_OF_A_BATCH]
     for arrays in stream:
-        carried = (*task.extras, *(node_arrays(arrays) if derive else extras))
+        further = [name for name in task.extras if name in arrays]
+        carried = (*further, *(node_arrays(arrays) if derive else extras))
         batch = send(SyntaxBatch.from_numpy(arrays, task.targets(arrays), carried))
         yield with_matrices(batch, extras) if derive else batch
 

@@ -198,7 +198,7 @@ class Run:
         Every process scores all of dev: waiting for one of them would take as long.
         """
         batches = self._device_batches(self.dev.evaluation_stream(self.recipe))
-        scores = evaluate(self.model, batches, self.task.scorer())
+        scores = evaluate(self.model, batches, self.task.scorer(self.dev.dataset))
         evaluation = Evaluation(
             self.progress.step, self.task.metric, scores.headline, scores.to_json()
         )

@@ -17,7 +17,7 @@ from trainer.loop import MODEL
 from trainer.models.model import MODEL_CLASSES, SyntaxModel
 from trainer.options import Recipe
 from trainer.requirements import Requirements
-from trainer.results import recipe_of
+from trainer.results import read_result, recipe_of
 from trainer.tasks import Scores
 
 if TYPE_CHECKING:
@@ -116,7 +116,8 @@ def evaluate_run(
     recipe, model = recipe_of(folder), load_model(folder)
     requirements = Requirements.from_json(model.config.requires)
     data = replace(recipe.data, version=None, tokenizer=_tokenizer(store, recipe, requirements))
-    recipe = replace(recipe, data=data)
+    task = recipe.task.tuned(read_result(folder)["scores"])
+    recipe = replace(recipe, data=data, task=task)
     sources = {
         lang: _open(store, recipe, split, lang, requirements, any_parser)
         for lang in langs or _languages(store, recipe, split)
@@ -210,7 +211,7 @@ def _parsed_by(recipe: Recipe, parser: str | None) -> Recipe:
 def _score(model: SyntaxModel, source: Source, recipe: Recipe) -> Scores:
     stream = source.evaluation_stream(recipe)
     batches = device_batches(stream, recipe, source.task, model.device)
-    return evaluate(model, batches, source.task.scorer())
+    return evaluate(model, batches, source.task.scorer(source.dataset))
 
 
 def _described(source: Source) -> dict[str, Any]:

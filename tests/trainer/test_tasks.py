@@ -62,7 +62,7 @@ def test_the_scorer_weighs_batches_by_their_labelled_examples(make_batch) -> Non
 def test_models_are_selected_on_the_metric_that_the_options_name(metric, make_batch) -> None:
     options = SequenceClassificationOptions(metric=metric)
     task = SequenceClassification(options, {"label": LABEL})
-    scorer, batch = task.scorer(), make_batch()
+    scorer, batch = task.scorer(None), make_batch()
     scorer.add(SyntaxOutput(task_loss=torch.tensor(1.0), logits={"label": torch.eye(3)}), batch)
     content = scorer.scores().to_json()
     assert content[task.metric] == scorer.scores().headline

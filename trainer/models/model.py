@@ -11,6 +11,7 @@ from transformers import (
     AutoConfig,
     AutoModel,
     AutoModelForMultipleChoice,
+    AutoModelForQuestionAnswering,
     AutoModelForSequenceClassification,
     AutoModelForTokenClassification,
     PreTrainedModel,
@@ -62,6 +63,10 @@ class SyntaxModel(PreTrainedModel):
             super()._init_weights(module)  # type: ignore[no-untyped-call]
 
 
+class SyntaxForQuestionAnswering(SyntaxModel):
+    """A model of the task ``extractive_qa.v1``."""
+
+
 class SyntaxForMultipleChoice(SyntaxModel):
     """A model of the task ``multiple_choice.v1``."""
 
@@ -76,11 +81,13 @@ class SyntaxForTokenClassification(SyntaxModel):
 
 AutoConfig.register(SyntaxConfig.model_type, SyntaxConfig)
 AutoModel.register(SyntaxConfig, SyntaxModel)
+AutoModelForQuestionAnswering.register(SyntaxConfig, SyntaxForQuestionAnswering)
 AutoModelForMultipleChoice.register(SyntaxConfig, SyntaxForMultipleChoice)
 AutoModelForSequenceClassification.register(SyntaxConfig, SyntaxForSequenceClassification)
 AutoModelForTokenClassification.register(SyntaxConfig, SyntaxForTokenClassification)
 
 MODEL_CLASSES: dict[str, type[SyntaxModel]] = {
+    "extractive_qa.v1": SyntaxForQuestionAnswering,
     "multiple_choice.v1": SyntaxForMultipleChoice,
     "sequence_classification.v1": SyntaxForSequenceClassification,
     "token_classification.v1": SyntaxForTokenClassification,

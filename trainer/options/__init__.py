@@ -15,6 +15,7 @@ from trainer.options.models import (
 from trainer.options.recipe import Recipe
 from trainer.options.tasks import (
     TASK_OPTIONS,
+    ExtractiveQaOptions,
     IntentSlotsOptions,
     MultipleChoiceOptions,
     SequenceClassificationOptions,
@@ -27,6 +28,7 @@ __all__ = [
     "MODEL_OPTIONS",
     "TASK_OPTIONS",
     "DataOptions",
+    "ExtractiveQaOptions",
     "IntentSlotsOptions",
     "ModelOptions",
     "MultipleChoiceOptions",

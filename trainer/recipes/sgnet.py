@@ -10,6 +10,7 @@ from typing import Any
 
 from trainer.options import (
     DataOptions,
+    ExtractiveQaOptions,
     MultipleChoiceOptions,
     Recipe,
     SgNetOptions,
@@ -46,6 +47,24 @@ def race() -> Recipe:
     )
 
 
+def squad2() -> Recipe:
+    """SQuAD 2.0: the passage in windows of 384 pieces before at most 64 of the question."""
+    return Recipe(
+        name="sgnet-squad2",
+        data=_trees_of_words(
+            "squad",
+            max_length=384,
+            template=("passage question",),
+            truncation="only_first",
+            segment_limits=(None, 64),
+            stride=128,
+        ),
+        model=SgNetOptions(encoder=_ENCODER),
+        task=ExtractiveQaOptions(segment=0, no_answer=True, tune_threshold=True),
+        training=_training(learning_rate=3e-5, batch_size=8, evaluation_batch_size=8),
+    )
+
+
 def _trees_of_words(dataset: str, **options: Any) -> DataOptions:
     return DataOptions(
         dataset=dataset, policy="broadcast", joint_root=False, separator_edge="none", **options
@@ -58,3 +77,4 @@ def _training(**options: Any) -> TrainingOptions:
 
 RECIPES.add("sgnet-snli", snli)
 RECIPES.add("sgnet-race", race)
+RECIPES.add("sgnet-squad2", squad2)

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from trainer.options import (
     DataOptions,
+    ExtractiveQaOptions,
     Recipe,
     SyntaxBertOptions,
     TokenClassificationOptions,
@@ -64,6 +65,17 @@ def matis() -> Recipe:
     )
 
 
+def squad() -> Recipe:
+    """SQuAD 1.1, for MLQA and XQuAD: a question with one sentence of the passage; two heads."""
+    return Recipe(
+        name="squad",
+        data=DataOptions(dataset="squad", truncation="only_second", level="sentence"),
+        model=SyntaxBertOptions(max_distance=4, syntax_heads=2, structure_weight=0.5),
+        task=ExtractiveQaOptions(normalisation="passage", rules="mlqa"),
+        training=TrainingOptions(epochs=3, batch_size=8, evaluation_batch_size=8),
+    )
+
+
 def _tagging(dataset: str, *, weight: float, evaluate_every: int) -> Recipe:
     return Recipe(
         name=dataset,
@@ -114,6 +126,7 @@ RECIPES.add("wikiann", wikiann)
 RECIPES.add("conll", conll)
 RECIPES.add("mtop", mtop)
 RECIPES.add("matis", matis)
+RECIPES.add("squad", squad)
 RECIPES.add("xnli-as-released", xnli_as_released)
 RECIPES.add("pawsx-as-released", pawsx_as_released)
 RECIPES.add("wikiann-as-released", wikiann_as_released)

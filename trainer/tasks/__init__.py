@@ -1,11 +1,13 @@
 """What models predict, by name."""
 
 from trainer.tasks.base import TASKS, Arrays, Scorer, Scores, Task
+from trainer.tasks.extractive_qa import ExtractiveQa
 from trainer.tasks.intent_slots import IntentSlots
 from trainer.tasks.multiple_choice import MultipleChoice
 from trainer.tasks.sequence_classification import SequenceClassification
 from trainer.tasks.token_classification import TokenClassification
 
+TASKS.add("extractive_qa.v1", ExtractiveQa)
 TASKS.add("intent_slots.v1", IntentSlots)
 TASKS.add("multiple_choice.v1", MultipleChoice)
 TASKS.add("sequence_classification.v1", SequenceClassification)
@@ -14,6 +16,7 @@ TASKS.add("token_classification.v1", TokenClassification)
 __all__ = [
     "TASKS",
     "Arrays",
+    "ExtractiveQa",
     "IntentSlots",
     "MultipleChoice",
     "Scorer",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,9 @@ from syntax.examples import LabelSpec
 from syntax.registry import Registry
 from trainer.batch import SyntaxBatch
 from trainer.options import TaskOptions
+
+if TYPE_CHECKING:
+    from featurestore import FeatureDataset
 
 Arrays = Mapping[str, Any]
 """A batch as a stream gives it: NumPy arrays and lists by name."""
@@ -80,8 +83,8 @@ class Task(Protocol):
         """What the head learns from, by name, one row per sequence of the batch."""
         ...
 
-    def scorer(self) -> Scorer:
-        """A new scorer."""
+    def scorer(self, data: FeatureDataset) -> Scorer:
+        """A new scorer of predictions on this dataset."""
         ...
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,9 @@ from trainer.tasks.losses import MeanLoss
 from trainer.tasks.sequence_classification import check_classes
 from trainer.tasks.token_classification import Pairs, tagging_scores
 from trainer.tasks.tokens import STREAM_OPTIONS, TokenTags
+
+if TYPE_CHECKING:
+    from featurestore import FeatureDataset
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +144,6 @@ class IntentSlots:
             self._slots.label.name: self._slots.targets(arrays),
         }
 
-    def scorer(self) -> IntentSlotsScorer:
+    def scorer(self, data: FeatureDataset) -> IntentSlotsScorer:  # noqa: ARG002
         """A new scorer."""
         return IntentSlotsScorer(self._intent, self._slots, self.metric)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,9 @@ from trainer.tasks.sequence_classification import (
     ClassificationScores,
     check_classes,
 )
+
+if TYPE_CHECKING:
+    from featurestore import FeatureDataset
 
 
 class MultipleChoice:
@@ -56,7 +59,7 @@ class MultipleChoice:
             )
         return {self._label.name: arrays[self._label.name]}
 
-    def scorer(self) -> ChoiceScorer:
+    def scorer(self, data: FeatureDataset) -> ChoiceScorer:  # noqa: ARG002
         """A new scorer."""
         return ChoiceScorer(self._label)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,9 @@ from trainer.batch import SyntaxBatch
 from trainer.options import SequenceClassificationOptions, TaskOptions
 from trainer.tasks.base import Arrays
 from trainer.tasks.losses import MeanLoss
+
+if TYPE_CHECKING:
+    from featurestore import FeatureDataset
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +151,7 @@ class SequenceClassification:
         """The class ids. *Shape:* (B,), int64; -1 without a label."""
         return {self._label.name: arrays[self._label.name]}
 
-    def scorer(self) -> ClassificationScorer:
+    def scorer(self, data: FeatureDataset) -> ClassificationScorer:  # noqa: ARG002
         """A new scorer."""
         return ClassificationScorer(self._label, self.metric)
 

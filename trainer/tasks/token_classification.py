@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,9 @@ from trainer.tasks.tokens import STREAM_OPTIONS, TokenTags
 
 Pairs = Sequence[tuple[Sequence[str], Sequence[str]]]
 """Gold and predicted tags of each example."""
+
+if TYPE_CHECKING:
+    from featurestore import FeatureDataset
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +127,7 @@ class TokenClassification:
         """The labels of pieces. *Shape:* (B, L), int64."""
         return {self._tags.label.name: self._tags.targets(arrays)}
 
-    def scorer(self) -> TaggingScorer:
+    def scorer(self, data: FeatureDataset) -> TaggingScorer:  # noqa: ARG002
         """A new scorer."""
         return TaggingScorer(self._tags, self.metric)
 

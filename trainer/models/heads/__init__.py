@@ -4,11 +4,13 @@ To add one, write its module beside these, under the name of its task (`trainer.
 """
 
 from trainer.models.heads.base import HEADS, Head
+from trainer.models.heads.extractive_qa import ExtractiveQaHead
 from trainer.models.heads.intent_slots import IntentSlotsHead
 from trainer.models.heads.multiple_choice import MultipleChoiceHead
 from trainer.models.heads.sequence_classification import SequenceClassificationHead
 from trainer.models.heads.token_classification import TokenClassificationHead
 
+HEADS.add("extractive_qa.v1", ExtractiveQaHead)
 HEADS.add("intent_slots.v1", IntentSlotsHead)
 HEADS.add("multiple_choice.v1", MultipleChoiceHead)
 HEADS.add("sequence_classification.v1", SequenceClassificationHead)
@@ -16,6 +18,7 @@ HEADS.add("token_classification.v1", TokenClassificationHead)
 
 __all__ = [
     "HEADS",
+    "ExtractiveQaHead",
     "Head",
     "IntentSlotsHead",
     "MultipleChoiceHead",

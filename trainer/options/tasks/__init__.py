@@ -1,6 +1,7 @@
 """Options of each task, by the task's name; importing this registers all of them."""
 
 from trainer.options.tasks.base import TASK_OPTIONS, TaskOptions
+from trainer.options.tasks.extractive_qa import ExtractiveQaOptions
 from trainer.options.tasks.intent_slots import IntentSlotsOptions
 from trainer.options.tasks.multiple_choice import MultipleChoiceOptions
 from trainer.options.tasks.sequence_classification import SequenceClassificationOptions
@@ -8,6 +9,7 @@ from trainer.options.tasks.token_classification import TokenClassificationOption
 
 __all__ = [
     "TASK_OPTIONS",
+    "ExtractiveQaOptions",
     "IntentSlotsOptions",
     "MultipleChoiceOptions",
     "SequenceClassificationOptions",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from syntax.registry import Registry
 
@@ -20,6 +22,10 @@ class TaskOptions:
     def columns(self) -> tuple[str, ...]:
         """The label columns that the task reads."""
         return ()
+
+    def tuned(self, scores: Mapping[str, Any]) -> TaskOptions:  # noqa: ARG002
+        """The options to score other data with, after these scores on dev."""
+        return self
 
 
 TASK_OPTIONS: Registry[type[TaskOptions]] = Registry("task")

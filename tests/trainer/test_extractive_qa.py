@@ -1,0 +1,281 @@
+"""Extracted answers: scores against public scorers, losses against definitions, real passages."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import product
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torchmetrics.functional.text import squad
+
+from featurestore import DatasetHandle, ExampleRow, FeatureStore, open_store
+from service.parsers import Limits, ParseInput
+from syntax.alignment import segment_features
+from syntax.errors import SpecError
+from syntax.examples import DatasetSpec, LabelSpec, SpanLabel
+from syntax.fingerprint import fingerprint
+from tests.trainer.tagged import sentences
+from trainer.loop import train
+from trainer.metrics.answers import answer_scores, best_threshold, normalised
+from trainer.models.heads.extractive_qa import LOWEST, shared_loss
+from trainer.options import ExtractiveQaOptions
+from trainer.options.settings import with_settings
+from trainer.recipes import RECIPES
+from trainer.report import result_of
+from trainer.results import write_result
+from trainer.tasks import ExtractiveQa
+from trainer.tasks.extractive_qa import best_spans
+from trainer.transfer import evaluate_run
+
+ANSWERS = LabelSpec("answers", "spans", field="passage")
+WORD = st.sampled_from(["the", "a", "Elbe", "elbe,", "river", "--", "1,000", "an"])
+ANSWER = st.lists(WORD, max_size=4).map(" ".join)
+
+
+@given(st.lists(st.tuples(ANSWER, st.lists(ANSWER, min_size=1, max_size=3)), min_size=1))
+def test_scores_equal_the_public_scorer(questions) -> None:
+    kept = [(said, golds) for said, golds in questions if all(map(normalised, golds))]
+    if not kept:
+        return
+    said = [{"prediction_text": said, "id": str(n)} for n, (said, _) in enumerate(kept)]
+    gold = [
+        {"answers": {"answer_start": [0] * len(golds), "text": golds}, "id": str(n)}
+        for n, (_, golds) in enumerate(kept)
+    ]
+    expected = squad(said, gold)
+    found = [answer_scores(said, golds) for said, golds in kept]
+    assert 100 * np.mean([em for em, _ in found]) == pytest.approx(
+        float(expected["exact_match"]), abs=1e-3
+    )
+    assert 100 * np.mean([f1 for _, f1 in found]) == pytest.approx(float(expected["f1"]), abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("said", "golds", "scores"),
+    [
+        ("", [], (1.0, 1.0)),
+        ("Elbe", [], (0.0, 0.0)),
+        ("", ["Elbe"], (0.0, 0.0)),
+        ("the", ["Elbe"], (0.0, 0.0)),
+        ("Elbe", ["the", "the Elbe"], (1.0, 1.0)),
+    ],
+)
+def test_no_answer_is_an_answer(said, golds, scores) -> None:
+    """SQuAD 2.0's rules."""
+    assert answer_scores(said, golds) == scores
+
+
+@pytest.mark.parametrize(
+    ("text", "lang", "words"),
+    [
+        ("Die Elbe, in der Schweiz", "de", ["elbe", "in", "schweiz"]),
+        ("El río «Ebro»", "es", ["río", "ebro"]),
+        ("长江在中国", "zh", ["长", "江", "在", "中", "国"]),
+        ("Windows 95系统", "zh", ["windows", "95", "系", "统"]),
+        ("the Elbe", "hi", ["the", "elbe"]),
+    ],
+)
+def test_mlqa_compares_each_language_by_its_own_rules(text, lang, words) -> None:
+    assert normalised(text, lang, "mlqa") == words
+
+
+@given(
+    st.lists(st.tuples(st.floats(0, 1), st.integers(-3, 3), st.booleans()), min_size=1, max_size=8)
+)
+def test_the_best_threshold_is_the_best_of_all(questions) -> None:
+    scores = [0.0 if none else score for score, _, none in questions]
+    differences = [float(difference) for _, difference, _ in questions]
+    silent = [float(none) for _, _, none in questions]
+
+    def mean(threshold: float) -> float:
+        rows = zip(scores, differences, silent, strict=True)
+        return sum(none if diff > threshold else said for said, diff, none in rows) / len(scores)
+
+    threshold, best = best_threshold(scores, differences, silent)
+    assert best == pytest.approx(mean(threshold))
+    assert best == pytest.approx(max(mean(value) for value in [-9.0, *differences]))
+
+
+@given(st.data())
+def test_the_shared_loss_runs_over_all_sequences_of_an_example(data) -> None:
+    """Fails where each sequence has a softmax of its own."""
+    B, L = 5, 4
+    seed = data.draw(st.integers(0, 99))
+    logits = torch.randn(B, L, generator=torch.Generator().manual_seed(seed))
+    example = torch.tensor([0, 0, 1, 1, 2])
+    gold = torch.tensor(data.draw(st.lists(st.integers(-1, L - 1), min_size=B, max_size=B)))
+    losses = []
+    for index in range(3):
+        rows = [row for row in range(B) if example[row] == index]
+        hits = [math.exp(logits[row, gold[row]]) for row in rows if gold[row] >= 0]
+        every = [math.exp(logits[row, at]) for row in rows for at in range(L)]
+        if hits:
+            losses.append(-math.log(sum(hits) / sum(every)))
+    expected = sum(losses) / len(losses) if losses else 0.0
+    assert float(shared_loss(logits, gold, example)) == pytest.approx(expected, abs=1e-4)
+
+
+def test_a_passage_without_any_position_gives_no_nan() -> None:
+    logits = torch.full((2, 3), LOWEST).requires_grad_()
+    shared_loss(logits, torch.tensor([-1, -1]), torch.tensor([0, 1])).backward()
+    assert logits.grad is not None
+    assert torch.isfinite(logits.grad).all()
+
+
+@given(st.integers(0, 50), st.integers(1, 4))
+def test_the_best_span_is_the_best_of_all(seed, longest) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    start, end = torch.randn(2, 2, 6, generator=generator)
+    ours = torch.rand(2, 6, generator=generator) < 0.7
+    score, first, last = best_spans(start, end, ours, longest)
+    for row in range(2):
+        allowed = [
+            (float(start[row, i] + end[row, j]), i, j)
+            for i, j in product(range(6), repeat=2)
+            if ours[row, i] and ours[row, j] and i <= j < i + longest
+        ]
+        best = max(allowed, default=(-math.inf, 0, 0))
+        assert float(score[row]) == pytest.approx(best[0])
+        if allowed:
+            assert (int(first[row]), int(last[row])) == best[1:]
+
+
+PASSAGES = 16
+
+
+@pytest.fixture(scope="session")
+def qa_uri(tmp_path_factory, english, tokenizer) -> str:
+    """What is the last word of a passage of three sentences? Every fourth question has none."""
+    uri = str(tmp_path_factory.mktemp("qa") / "store")
+    identity, rows = english.identity.fingerprint, []
+    lines = sentences()
+    for seq in range(PASSAGES):
+        passage = " ".join(lines[seq : seq + 3])
+        start = passage.rindex(" ") + 1
+        texts = ("Which word comes last?" if seq % 4 else "What is not said?", passage)
+        spans = (SpanLabel(start, len(passage) - 1),) if seq % 4 else ()
+        parses = [english.parse(ParseInput("raw", text), Limits()) for text in texts]
+        features = tuple(segment_features(one, *tokenizer.encode(one.text)) for one in parses)
+        keys = tuple(fingerprint([identity, text]) for text in texts)
+        rows.append(
+            ExampleRow(
+                seq,
+                f"qa-{seq}",
+                fingerprint([seq, "qa"]),
+                identity,
+                texts,
+                keys,
+                features,
+                {"answers": spans},
+            )
+        )
+    with open_store(uri) as store:
+        store.describe(identity, "parser", {"name": english.identity.name})
+        for split in ("train", "dev"):
+            spec = DatasetSpec("squad", split, "en", ("question", "passage"), (ANSWERS,))
+            tokens = (tokenizer.name, tokenizer.fingerprint, tokenizer.special_tokens)
+            store.features.append(DatasetHandle(spec, *tokens, matrices=False), rows)
+    return uri
+
+
+@pytest.fixture
+def qa(qa_uri) -> Iterator[FeatureStore]:
+    with open_store(qa_uri) as store:
+        yield store
+
+
+TINY = (
+    *("data.dataset=squad", "data.tokenizer=parsebank-wordpiece-en", "encoder=parsebank-tiny"),
+    *("weights=random", "threads=1", "batch_size=8", "max_length=48", "evaluate_every=null"),
+    *("checkpoint_every=null", "segment_limits=[]"),
+)
+
+
+def recipes_of(task: str) -> list[str]:
+    return [name for name, make in RECIPES.items() if make().task.name == task]
+
+
+@pytest.mark.parametrize("name", recipes_of("extractive_qa.v1"))
+def test_every_recipe_of_the_task_trains(name, qa, tmp_path) -> None:
+    stride = ["stride=20"] if RECIPES[name]().data.stride else []
+    run = train(with_settings(RECIPES[name](), [*TINY, *stride, "max_steps=2"]), qa, tmp_path)
+    scores = run.progress.best.scores
+    assert scores["examples"] == PASSAGES
+    assert scores["unreachable"] == 0
+    assert all(map(math.isfinite, run.progress.losses))
+
+
+def test_gold_positions_give_back_the_gold_answers(qa) -> None:
+    """Windows and all: what a perfect model says scores 1."""
+    options = ExtractiveQaOptions(no_answer=True)
+    task = ExtractiveQa(options, {"answers": ANSWERS})
+    data = qa.dataset("squad", split="dev", lang="en")
+    stream = data.stream(
+        batch_size=4,
+        max_length=24,
+        truncation="only_second",
+        stride=6,
+        matrices=(),
+        **task.stream_options,
+    )
+    scorer = task.scorer(data)
+    for arrays in stream:
+        scorer.add(*perfect(arrays, task))
+    scores = scorer.scores()
+    assert (scores.f1, scores.exact_match, scores.unreachable) == (1.0, 1.0, 0)
+    assert scores.examples == PASSAGES
+
+
+def perfect(arrays, task):
+    """The output of a model that knows, and its batch."""
+    from trainer.batch import SyntaxBatch
+    from trainer.models.outputs import SyntaxOutput
+
+    targets = task.targets(arrays)
+    batch = SyntaxBatch.from_numpy(arrays, targets, ["segment_ids", "example_index"])
+    logits = {}
+    for end in ("start", "end"):
+        hot = torch.nn.functional.one_hot(batch.labels[end], batch.input_ids_BL.shape[1])
+        logits[end] = 10.0 * hot
+        # A window without the answer must not outdo [CLS] of the others.
+        logits[end][:, 0] += 0.5 * (batch.labels[end] == 0)
+    return SyntaxOutput(logits=logits), batch
+
+
+def test_the_threshold_of_dev_scores_other_data(qa, tmp_path) -> None:
+    settings = [*TINY, "stride=20", "max_steps=3"]
+    run = train(with_settings(RECIPES["sgnet-squad2"](), settings), qa, tmp_path)
+    write_result(result_of(run), tmp_path)
+    tuned = run.progress.best.scores
+    again = evaluate_run(tmp_path, qa, "dev").scores["en"]
+    assert again.threshold == tuned["threshold"]
+    assert again.f1 == pytest.approx(tuned["f1"])
+
+
+def test_it_learns_by_heart(qa, tmp_path) -> None:
+    settings = [*TINY, "stride=20", "max_steps=120", "learning_rate=0.002", "warmup_share=0"]
+    run = train(with_settings(RECIPES["sgnet-squad2"](), settings), qa, tmp_path)
+    assert run.progress.best.headline > 0.8
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"no_answer": True, "normalisation": "passage"}, "no_answer goes with"),
+        ({"tune_threshold": True}, "tune_threshold is about"),
+        ({"max_answer": 0}, r"task\.max_answer is 0"),
+    ],
+)
+def test_options_that_contradict_each_other_are_refused(options, message) -> None:
+    with pytest.raises(SpecError, match=message):
+        ExtractiveQaOptions(**options)
+
+
+def test_a_label_of_another_kind_is_refused() -> None:
+    with pytest.raises(SpecError, match="needs one of kind 'spans'"):
+        ExtractiveQa(ExtractiveQaOptions(), {"answers": LabelSpec("answers", "string")})

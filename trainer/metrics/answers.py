@@ -1,0 +1,121 @@
+"""F1 and exact match of extracted answers, as SQuAD and MLQA score them.
+
+Rajpurkar et al. 2016 and 2018 (SQuAD 1.1 and 2.0): answers are lower-cased, and lose punctuation
+and articles. Lewis et al. 2020 (MLQA): likewise with the articles of each language, Unicode's
+punctuation, and characters for words in Chinese.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Final, Literal
+
+Rules = Literal["squad", "mlqa"]
+
+_ARTICLES: Final = {
+    "en": r"\b(a|an|the)\b",
+    "es": r"\b(un|una|unos|unas|el|la|los|las)\b",
+    "de": r"\b(ein|eine|einen|einem|eines|einer|der|die|das|den|dem|des)\b",
+    "vi": r"\b(của|là|cái|chiếc|những)\b",
+    "ar": r"\sال^|ال",
+}
+"""What MLQA's scorer takes for articles, by language; the other languages have none."""
+
+_UNSPACED: Final = frozenset({"zh"})
+
+
+def normalised(text: str, lang: str = "en", rules: Rules = "squad") -> list[str]:
+    """The words of an answer that count.
+
+    Args:
+        text: The answer.
+        lang: Its language; SQuAD's rules know English only.
+        rules: Whose.
+
+    >>> normalised("The  Denver Broncos."), normalised("Die Elbe", "de", "mlqa")
+    (['denver', 'broncos'], ['elbe'])
+    """
+    kept = "".join(char for char in text.lower() if not _is_punctuation(char, rules))
+    articles = _ARTICLES.get("en" if rules == "squad" else lang)
+    if articles is not None:
+        kept = re.sub(articles, " ", kept)
+    return _characters(kept) if rules == "mlqa" and lang in _UNSPACED else kept.split()
+
+
+def answer_f1(predicted: Sequence[str], gold: Sequence[str]) -> float:
+    """F1 of the words of a predicted and a gold answer.
+
+    Two answers of no words agree; one of no words and another do not.
+
+    >>> answer_f1(["denver", "broncos"], ["broncos"])
+    0.6666666666666666
+    """
+    if not predicted or not gold:
+        return float(list(predicted) == list(gold))
+    shared = sum((Counter(predicted) & Counter(gold)).values())
+    return 2 * shared / (len(predicted) + len(gold))
+
+
+def answer_scores(
+    predicted: str, golds: Iterable[str], lang: str = "en", rules: Rules = "squad"
+) -> tuple[float, float]:
+    """Exact match and F1 of one question, against the gold answer that fits best.
+
+    Args:
+        predicted: The answer; empty for none.
+        golds: The gold answers; none for an unanswerable question. Those of which nothing is left
+            do not count, unless nothing is left of all.
+        lang: Language of the answers.
+        rules: Whose.
+
+    >>> answer_scores("the Elbe", ["Elbe", "river Elbe"]), answer_scores("", [])
+    ((1.0, 1.0), (1.0, 1.0))
+    """
+    ours = normalised(predicted, lang, rules)
+    words = [normalised(gold, lang, rules) for gold in golds]
+    wanted = [gold for gold in words if gold] or [[]]
+    return (
+        max(float(ours == gold) for gold in wanted),
+        max(answer_f1(ours, gold) for gold in wanted),
+    )
+
+
+def best_threshold(
+    scores: Sequence[float], differences: Sequence[float], of_no_answer: Sequence[float]
+) -> tuple[float, float]:
+    """The threshold with the best mean score, and that score (SQuAD 2.0's evaluation on dev).
+
+    A question is answered when its difference, null score minus score of the best answer, is not
+    above the threshold.
+
+    Args:
+        scores: Score of the best answer of each question.
+        differences: Its difference.
+        of_no_answer: Score of giving no answer: 1 for unanswerable questions, else 0.
+
+    >>> best_threshold([1.0, 0.0], [-2.0, 3.0], [0.0, 1.0])
+    (-2.0, 1.0)
+    """
+    total = sum(of_no_answer)
+    best, threshold = total, min(differences, default=0.0) - 1.0
+    order = sorted(range(len(scores)), key=differences.__getitem__)
+    for place, at in enumerate(order):
+        total += scores[at] - of_no_answer[at]
+        is_last = place + 1 == len(order) or differences[order[place + 1]] > differences[at]
+        if is_last and total > best:
+            best, threshold = total, differences[at]
+    return threshold, best / max(len(scores), 1)
+
+
+def _is_punctuation(char: str, rules: Rules) -> bool:
+    known = char in string.punctuation
+    return known or (rules == "mlqa" and unicodedata.category(char).startswith("P"))
+
+
+def _characters(text: str) -> list[str]:
+    """Chinese characters one by one, runs of others as words."""
+    return re.findall(r"[一-龥]|[^\s一-龥]+", text)

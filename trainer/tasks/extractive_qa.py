@@ -1,0 +1,254 @@
+"""Answering questions with spans of a passage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from syntax.assembly import INSIDE, locate_spans, spans_of_text
+from syntax.errors import SpecError
+from syntax.examples import LabelSpec
+from trainer.batch import SyntaxBatch
+from trainer.metrics.answers import answer_scores, best_threshold
+from trainer.models.heads.extractive_qa import END, START
+from trainer.options import ExtractiveQaOptions, TaskOptions
+from trainer.tasks.base import Arrays
+from trainer.tasks.losses import MeanLoss
+
+if TYPE_CHECKING:
+    from featurestore import FeatureDataset
+
+NOT_HERE: Final = -100
+"""The target of a sequence in which no answer is, and of which nothing is to be learned."""
+
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class QaScores:
+    """Scores of extracted answers.
+
+    Attributes:
+        examples: Questions scored.
+        exact_match, f1: Means over all questions, against the gold answer that fits best.
+        answerable, unanswerable: Mean F1 of those with and without gold answers; 0 of none.
+        unreachable: Questions none of whose answers is whole in any sequence that the model saw.
+        threshold: With which no answer was given.
+        loss: Mean of the task's loss over questions.
+        metric: Name of the headline.
+    """
+
+    examples: int
+    exact_match: float
+    f1: float
+    answerable: float
+    unanswerable: float
+    unreachable: int
+    threshold: float
+    loss: float
+    metric: str = "f1"
+
+    @property
+    def headline(self) -> float:
+        """The metric that models are selected on."""
+        value: float = getattr(self, self.metric)
+        return value
+
+    def to_json(self) -> dict[str, Any]:
+        """Every number by name."""
+        return asdict(self)
+
+
+class ExtractiveQa:
+    """A span of the passage for each question.
+
+    Args:
+        options: The label column, and how spans are normalised and scored.
+        labels: That column.
+
+    Raises:
+        SpecError: The label is not of kind ``spans``.
+    """
+
+    stream_options: ClassVar[Mapping[str, Any]] = {"offsets": True}
+    extras: ClassVar[tuple[str, ...]] = ("segment_ids", "example_index")
+
+    def __init__(self, options: TaskOptions, labels: Mapping[str, LabelSpec]) -> None:
+        assert isinstance(options, ExtractiveQaOptions)
+        self.metric: str = options.metric
+        self._options, self._label = options, labels[options.answers]
+        if self._label.kind != "spans":
+            raise SpecError(
+                f"the label {self._label.name!r} is of kind {self._label.kind!r}; extractive "
+                "question answering needs one of kind 'spans'"
+            )
+
+    def targets(self, arrays: Arrays) -> dict[str, NDArray[np.generic]]:
+        """First and last position of the first answer that is whole in a sequence.
+
+        *Shape:* (B,) each, int64. Without one they are 0, that is [CLS], if questions may have no
+        answer, and `NOT_HERE` otherwise.
+        """
+        nowhere = 0 if self._options.no_answer else NOT_HERE
+        first, last = np.full((2, len(arrays["segment_ids"])), nowhere, np.int64)
+        found = locate_spans(arrays, arrays[self._label.name], self._options.segment)
+        # Backwards, so that the first of several answers is written last.
+        for at in np.flatnonzero(found.state == INSIDE)[::-1].tolist():
+            first[found.row[at]], last[found.row[at]] = found.start[at], found.end[at] - 1
+        return {START: first, END: last}
+
+    def scorer(self, data: FeatureDataset) -> QaScorer:
+        """A new scorer of questions of this dataset."""
+        return QaScorer(self._options, self._label, data)
+
+
+@dataclass(slots=True)
+class Question:
+    """The best answer so far, and what it is compared with.
+
+    Attributes:
+        score: Of the best span: its two logits.
+        null: The lowest score of [CLS] in any sequence.
+        span: Its characters in the passage.
+        golds: Characters of the gold answers.
+        reachable: Whether a gold answer was whole in a sequence.
+    """
+
+    score: float = float("-inf")
+    null: float = float("inf")
+    span: Span = (0, 0)
+    golds: list[Span] = field(default_factory=list)
+    reachable: bool = False
+
+    @property
+    def difference(self) -> float:
+        """By how much [CLS] scores above the best answer."""
+        return self.null - self.score
+
+
+class QaScorer:
+    """Collects the best span of each question over its sequences, batch by batch.
+
+    Args:
+        options: Of the task.
+        label: The label column.
+        data: Where the passages are read from, at the end.
+    """
+
+    def __init__(
+        self, options: ExtractiveQaOptions, label: LabelSpec, data: FeatureDataset
+    ) -> None:
+        self._options, self._label, self._data = options, label, data
+        self._questions: dict[str, Question] = {}
+        self._loss = MeanLoss()
+
+    def add(self, output: Any, batch: SyntaxBatch) -> None:
+        """Take a model's output on one batch."""
+        options, arrays = self._options, batch.arrays
+        start_BL, end_BL = output.logits[START], output.logits[END]
+        ours_BL = batch.extra("segment_ids") == options.segment
+        score_B, first_B, last_B = best_spans(start_BL, end_BL, ours_BL, options.max_answer)
+        null_B = start_BL[:, 0] + end_BL[:, 0]
+        spans = spans_of_text(arrays, first_B.cpu().numpy(), last_B.cpu().numpy() + 1)
+        columns = (arrays["example_id"], score_B.tolist(), null_B.tolist(), spans.tolist())
+        for name, score, null, span in zip(*columns, strict=True):
+            self._take(name, score, null, (span[0], span[1]))
+        self._note_golds(arrays)
+        if output.task_loss is not None:
+            self._loss.add(output.task_loss, score_B.new_tensor(len(set(arrays["example_id"]))))
+
+    def scores(self) -> QaScores:
+        """The scores of everything taken."""
+        passages, options = self._passages(), self._options
+        questions = list(self._questions.items())
+        answered = [self._compare(passages[name], one, said=True) for name, one in questions]
+        silent = [self._compare(passages[name], one, said=False) for name, one in questions]
+        differences = [one.difference for _, one in questions]
+        threshold = options.threshold
+        if options.tune_threshold:
+            f1 = ([pair[1] for pair in answered], [pair[1] for pair in silent])
+            threshold, _ = best_threshold(f1[0], differences, f1[1])
+        chosen = [
+            without if options.no_answer and difference > threshold else given
+            for given, without, difference in zip(answered, silent, differences, strict=True)
+        ]
+        return self._summary(chosen, threshold)
+
+    def _take(self, name: str, score: float, null: float, span: Span) -> None:
+        question = self._questions.setdefault(name, Question())
+        question.null = min(question.null, null)
+        if score > question.score:
+            question.score, question.span = score, span
+
+    def _note_golds(self, arrays: Arrays) -> None:
+        golds = arrays[self._label.name]
+        for name, spans in zip(arrays["example_id"], golds, strict=True):
+            self._questions[name].golds = [(int(one[0]), int(one[1])) for one in spans]
+        found = locate_spans(arrays, golds, self._options.segment)
+        for row in np.unique(found.row[found.state == INSIDE]).tolist():
+            self._questions[arrays["example_id"][row]].reachable = True
+
+    def _compare(self, passage: str, question: Question, *, said: bool) -> tuple[float, float]:
+        golds = [passage[start:end] for start, end in question.golds]
+        answer = passage[slice(*question.span)] if said else ""
+        return answer_scores(answer, golds, self._data.spec.lang, self._options.rules)
+
+    def _summary(self, pairs: Sequence[tuple[float, float]], threshold: float) -> QaScores:
+        questions = list(self._questions.values())
+        f1 = [pair[1] for pair in pairs]
+        with_answer = [score for score, one in zip(f1, questions, strict=True) if one.golds]
+        without = [score for score, one in zip(f1, questions, strict=True) if not one.golds]
+        return QaScores(
+            examples=len(questions),
+            exact_match=_mean([pair[0] for pair in pairs]),
+            f1=_mean(f1),
+            answerable=_mean(with_answer),
+            unanswerable=_mean(without),
+            unreachable=sum(bool(one.golds) and not one.reachable for one in questions),
+            threshold=threshold,
+            loss=self._loss.mean(),
+            metric=self._options.metric,
+        )
+
+    def _passages(self) -> dict[str, str]:
+        fields = self._data.card.fields
+        passage = fields.index(self._label.field or fields[0])
+        return dict(_texts(self._data, passage))
+
+
+def best_spans(
+    start_BL: Tensor, end_BL: Tensor, ours_BL: Tensor, longest: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The span with the highest sum of its two logits in each sequence.
+
+    Args:
+        start_BL: Logits of the first position.
+        end_BL: Logits of the last position.
+        ours_BL: Positions of the passage, between which a span may be.
+        longest: Positions of a span at most.
+
+    Returns:
+        Score (``-inf`` where there is no such position), first and last position. *Shape:* (B,).
+    """
+    L = start_BL.shape[1]
+    near_LL = torch.ones(L, L, dtype=torch.bool, device=start_BL.device).triu().tril(longest - 1)
+    allowed_BLL = ours_BL[:, :, None] & ours_BL[:, None, :] & near_LL
+    total_BLL = (start_BL[:, :, None] + end_BL[:, None, :]).masked_fill(~allowed_BLL, -torch.inf)
+    score_B, at_B = total_BLL.flatten(1).max(1)
+    return score_B, at_B // L, at_B % L
+
+
+def _texts(data: FeatureDataset, field: int) -> Iterator[tuple[str, str]]:
+    rows = data.columns(["example_id", "texts"])
+    for name, texts in zip(rows["example_id"], rows["texts"], strict=True):
+        yield name.as_py(), texts[field].as_py()
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values) if values else 0.0

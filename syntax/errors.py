@@ -12,6 +12,8 @@
     |   |   |-- CycleError, HeadOutOfRangeError, MissingHeadError
     |   |-- ConlluError                    a malformed CoNLL-U file, with its line
     |   |-- ExampleError                   a benchmark example that its reader rejects
+    |   |-- LabelError                     a label that does not fit its text or tokens
+    |   |   |-- NoLabelError               a record without a gold label
     |   |-- SpecError                      a request, dataset or recipe that contradicts itself
     |   |-- RequestEntityTooLargeError     a request body over the limit
     |-- UnknownNameError (LookupError)     a name that no registry, folder or table holds
@@ -143,6 +145,14 @@ class ConlluError(InputError):
 
 class ExampleError(InputError):
     """A benchmark line or record that its reader rejects."""
+
+
+class LabelError(InputError):
+    """A label that does not fit the text or the tokens that it is about."""
+
+
+class NoLabelError(LabelError):
+    """A benchmark record without a gold label."""
 
 
 class SpecError(InputError):

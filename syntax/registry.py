@@ -33,6 +33,7 @@ class Registry(Mapping[str, T]):
         self.kind = kind
         self._error = error
         self._items: dict[str, T] = {}
+        self._aliases: dict[str, str] = {}
 
     def add(self, name: str, item: T) -> T:
         """Register ``item`` and return it.
@@ -45,14 +46,27 @@ class Registry(Mapping[str, T]):
         self._items[name] = item
         return item
 
+    def alias(self, alias: str, name: str) -> None:
+        """Let ``alias`` stand for a registered name; it is not listed.
+
+        Raises:
+            SpecError: The alias is taken.
+            UnknownNameError: Nothing is registered under ``name``.
+        """
+        if alias in self:
+            raise SpecError(f"the {self.kind} {alias!r} is registered twice", name=alias)
+        self._aliases[alias] = self.resolve(name)
+
     def resolve(self, name: str) -> str:
-        """The registered name that ``name`` stands for: itself, or its newest version.
+        """The registered name that ``name`` stands for: itself, its newest version, or an alias's.
 
         Raises:
             UnknownNameError: Nothing is registered under it.
         """
         if name in self._items:
             return name
+        if name in self._aliases:
+            return self._aliases[name]
         versions = [found for found in self._items if _without_version(found) == name]
         if not versions:
             raise unknown_name(self.kind, name, self._items, self._error)
@@ -69,7 +83,8 @@ class Registry(Mapping[str, T]):
 
     def __contains__(self, name: object) -> bool:
         # Mapping's own version waits for a KeyError, which ours is not.
-        return name in self._items or name in {_without_version(item) for item in self._items}
+        known = (*self._items, *self._aliases, *map(_without_version, self._items))
+        return name in known
 
 
 _VERSION: Final = re.compile(r"\.v([0-9]+)$")

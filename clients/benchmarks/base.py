@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +18,22 @@ ANY: Final = "*"
 Item = Example | Rejection
 """What a reader yields: every line or record of its files is one or the other."""
 
+_SPLITS: Final = {
+    **dict.fromkeys(("training",), "train"),
+    **dict.fromkeys(("valid", "validation", "val", "development", "testa"), "dev"),
+    **dict.fromkeys(("testb",), "test"),
+}
+
+
+def canonical_split(name: str) -> str:
+    """The one name of a split that benchmarks call differently; other names stay.
+
+    >>> canonical_split("testa"), canonical_split("validation_matched"), canonical_split("train")
+    ('dev', 'dev_matched', 'train')
+    """
+    head, mark, tail = name.partition("_")
+    return _SPLITS.get(head, head) + mark + tail
+
 
 @dataclass(frozen=True, slots=True)
 class Part:
@@ -25,6 +42,10 @@ class Part:
     split: str
     lang: str
     files: tuple[Path, ...]
+
+
+Names = Mapping[str, tuple[str, ...]]
+"""Names in id order, by label column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +58,7 @@ class Benchmark:
     Attributes:
         name: Name in the registry, and of the dataset unless the user gives another.
         fields: Name of each segment of an example, in order.
-        labels: Label columns.
+        labels: Label columns; one whose names ``names_in`` finds has none here.
         modes: How the segments can be read; the first is the usual one.
         layout: How the files must be named, in words, for messages.
         source, licence: Where the data comes from and under which terms.
@@ -45,6 +66,16 @@ class Benchmark:
         read_part: The examples of one part, in file order, in one of ``modes``. Raises nothing
             for a bad record: it becomes a `Rejection` (see `attempt`).
         bundled: The folder that is read when the user gives none.
+        ids: How an example's id is made, in words, and what it joins.
+        rejects: What becomes a rejection, in words, by its reason.
+        langs: The languages it is published in; none where anyone may add one.
+        quirks: What a user of its files should know, a line each.
+        encodings: Encodings of the files; more than one where copies differ (`lines.encoding_of`).
+        names_in: The names of those labels that only the files know, from all parts of a folder,
+            so that every split and language has the same list. It must not depend on the order
+            of the parts.
+        general: Reads files that other readers may know better (any text, any table), so it is
+            not guessed from a path that one of those fits.
     """
 
     name: str
@@ -57,16 +88,26 @@ class Benchmark:
     find: Callable[[Path], Sequence[Part]]
     read_part: Callable[[Part, Mode], Iterator[Item]]
     bundled: Path | None = None
+    ids: str = ""
+    rejects: Mapping[str, str] = field(default_factory=dict)
+    langs: tuple[str, ...] = ()
+    quirks: tuple[str, ...] = ()
+    encodings: tuple[str, ...] = ("utf-8",)
+    names_in: Callable[[Sequence[Part]], Names] | None = None
+    general: bool = False
 
     def parts(self, path: Path | None = None) -> list[Part]:
-        """The splits and languages under ``path``, sorted.
+        """The splits and languages under ``path``, sorted; a file is one part, whatever it is.
 
         Raises:
             SpecError: No path was given and nothing is bundled.
             UnknownNameError: There is no such folder, or nothing in it is this benchmark's.
         """
         folder = self._existing(path)
-        found = sorted(self.find(folder), key=lambda part: (part.split, part.lang))
+        if folder.is_file():
+            return [Part(ANY, ANY, (folder,))]
+        named = [replace(part, split=canonical_split(part.split)) for part in self.find(folder)]
+        found = sorted(named, key=lambda part: (part.split, part.lang))
         if not found:
             raise UnknownNameError(
                 f"{folder} holds no {self.name} files: expected {self.layout}; "
@@ -82,10 +123,32 @@ class Benchmark:
             SpecError: No path was given, or two sets of files claim the part.
             UnknownNameError: No such file, split or language; the message lists those found.
         """
-        place = self._existing(path)
-        if place.is_file():
-            return Part(split, lang, (place,))
-        return _chosen(self.parts(place), split, lang)
+        chosen = self.chosen(path, split, lang)
+        if len(chosen) > 1:
+            claims = ", ".join(str(part.files[0]) for part in chosen)
+            raise SpecError(
+                f"several files hold {split} in {lang!r}: {claims}; give the path of one of them"
+            )
+        return chosen[0]
+
+    def chosen(
+        self, path: Path | None = None, split: str | None = None, lang: str | None = None
+    ) -> list[Part]:
+        """The parts of a split and a language, or of all where none is given.
+
+        Raises:
+            SpecError, UnknownNameError: As `parts`; no such split or language, with those found.
+        """
+        parts = self.parts(path)
+        if split is not None:
+            name = canonical_split(split)
+            _check(name, "split", {part.split for part in parts})
+            parts = [replace(x, split=name) for x in parts if x.split in (name, ANY)]
+        if lang is not None:
+            kind = f"language of the {split} split" if split else "language"
+            _check(lang, kind, {part.lang for part in parts})
+            parts = [replace(x, lang=lang) for x in parts if x.lang in (lang, ANY)]
+        return parts
 
     def mode(self, asked: str | None = None) -> Mode:
         """The mode asked for, or the usual one.
@@ -112,16 +175,43 @@ class Benchmark:
         """
         return self.read_part(self.part(path, split, lang), self.mode(mode))
 
+    def labels_of(self, path: Path | None = None) -> tuple[LabelSpec, ...]:
+        """The label columns with all their names.
+
+        Where only the files know the names, all splits and languages under ``path`` are read for
+        them, once as long as no file changes. A single file knows only its own.
+
+        Raises:
+            SpecError, UnknownNameError: As `parts`, where files must be read.
+        """
+        if self.names_in is None:
+            return self.labels
+        parts = tuple(self.parts(path))
+        names = _names(self.names_in, parts, _state(parts))
+        return tuple(replace(x, names=names.get(x.name, x.names)) for x in self.labels)
+
     def spec(
-        self, split: str, lang: str, *, name: str | None = None, mode: str | None = None
+        self,
+        split: str,
+        lang: str,
+        *,
+        path: Path | None = None,
+        name: str | None = None,
+        mode: str | None = None,
     ) -> DatasetSpec:
-        """The dataset that a part becomes in the store."""
+        """The dataset that a part becomes in the store.
+
+        It needs the path to the files where only they know the names of a label.
+
+        Raises:
+            SpecError, UnknownNameError: As `mode` and `labels_of`.
+        """
         return DatasetSpec(
             name=name or self.name,
-            split=split,
+            split=canonical_split(split),
             lang=lang,
             fields=self.fields,
-            labels=self.labels,
+            labels=self.labels_of(path),
             mode=self.mode(mode),
             source=self.source,
             licence=self.licence,
@@ -150,20 +240,23 @@ def attempt(example_id: str, make: Callable[[], Example]) -> Item:
         return Rejection(example_id, error.error_type, error.message)
 
 
-def _chosen(parts: Sequence[Part], split: str, lang: str) -> Part:
-    of_split = [part for part in parts if part.split in (split, ANY)]
-    if not of_split:
-        raise unknown_name("split", split, {part.split for part in parts})
-    chosen = [part for part in of_split if part.lang in (lang, ANY)]
-    if not chosen:
-        langs = {part.lang for part in of_split}
-        raise unknown_name(f"language of the {split} split", lang, langs)
-    if len(chosen) > 1:
-        claims = ", ".join(str(part.files[0]) for part in chosen)
-        raise SpecError(
-            f"several files hold {split} in {lang!r}: {claims}; give the path of one of them"
-        )
-    return replace(chosen[0], split=split, lang=lang)
+@lru_cache(maxsize=32)
+def _names(
+    names_in: Callable[[Sequence[Part]], Names],
+    parts: tuple[Part, ...],
+    state: tuple[tuple[int, int], ...],  # noqa: ARG001
+) -> Names:
+    return names_in(parts)
+
+
+def _state(parts: Sequence[Part]) -> tuple[tuple[int, int], ...]:
+    stats = (file.stat() for part in parts for file in part.files)
+    return tuple((stat.st_size, stat.st_mtime_ns) for stat in stats)
+
+
+def _check(name: str, kind: str, known: set[str]) -> None:
+    if not known & {name, ANY}:
+        raise unknown_name(kind, name, known)
 
 
 def _listing(folder: Path, limit: int = 10) -> str:

@@ -7,10 +7,16 @@ and a byte order mark before the first line belong to the file, not to the text.
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterator
+import operator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Final
 
-from syntax.errors import InputError, InvalidCharacterError
+from syntax.errors import ExampleError, InputError, InvalidCharacterError
+
+MOST_LINES: Final = 100_000
+"""Lines of a block: what is longer is cut, lest a file of another kind fill the memory."""
 
 _WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
@@ -23,25 +29,103 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """
     with path.open("rb") as file:
         for number, raw in enumerate(file, 1):
-            if number == 1 and raw.startswith(_WIDE_MARKS):
-                raise InputError(f"{path} is UTF-16; convert it to UTF-8 first", path=str(path))
+            if number == 1:
+                refuse_wide(raw, path)
             line = raw.removeprefix(codecs.BOM_UTF8) if number == 1 else raw
             yield number, line.removesuffix(b"\n").removesuffix(b"\r")
 
 
-def decoded(raw: bytes, path: Path, number: int) -> str:
+def refuse_wide(start: bytes, path: Path) -> None:
+    """Refuse a file by its first bytes.
+
+    Raises:
+        InputError: It is UTF-16.
+    """
+    if start.startswith(_WIDE_MARKS):
+        raise InputError(f"{path} is UTF-16; convert it to UTF-8 first", path=str(path))
+
+
+def blocks(
+    path: Path, blank: Callable[[bytes], object] = operator.not_
+) -> Iterator[tuple[int, list[bytes]]]:
+    """Lines between blank lines, with the number of the first; the last block may lack its own.
+
+    Args:
+        path: The file.
+        blank: Whether a line is blank: by default, whether it is empty.
+
+    Raises:
+        InputError: As `numbered_lines`.
+    """
+    lines: list[bytes] = []
+    for number, raw in numbered_lines(path):
+        between = blank(raw)
+        if lines and (between or len(lines) == MOST_LINES):
+            yield number - len(lines), lines
+            lines = []
+        if not between:
+            lines.append(raw)
+    if lines:
+        yield number + 1 - len(lines), lines
+
+
+def decoded(raw: bytes, path: Path, number: int, encoding: str = "utf-8") -> str:
     """The text of one line.
 
     Raises:
-        InvalidCharacterError: The bytes are not UTF-8; ``detail`` has path, line and column.
+        InvalidCharacterError: The bytes are not in the encoding, which is UTF-8 unless the reader
+            states another; ``detail`` has path, line and position.
     """
     try:
-        return raw.decode("utf-8")
+        return raw.decode(encoding)
     except UnicodeDecodeError as error:
         raise InvalidCharacterError(
             f"{path.name}, line {number}: byte {raw[error.start]:#04x} at position {error.start} "
-            "is not UTF-8; repair or convert the line",
+            f"is not {encoding.upper()}; repair or convert the line",
             path=str(path),
             line=number,
             position=error.start,
         ) from None
+
+
+def encoding_of(path: Path, encodings: Sequence[str]) -> str:
+    """The first encoding in which at least half of the lines beyond ASCII are valid.
+
+    Copies of old benchmarks circulate in their first encoding and in UTF-8. Text in Latin-1 is
+    hardly ever valid UTF-8, so the lines tell; a few broken lines of a file in UTF-8 (which are
+    then rejected) do not turn it into Latin-1. The last encoding is taken on trust.
+    """
+    for encoding in encodings[:-1]:
+        lines = (raw for _, raw in numbered_lines(path) if not raw.isascii())
+        valid = Counter(_valid(raw, encoding) for raw in lines)
+        if valid[True] >= valid[False]:
+            return encoding
+    return encodings[-1]
+
+
+def _valid(raw: bytes, encoding: str) -> bool:
+    try:
+        raw.decode(encoding)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def tsv_fields(line: str, columns: Sequence[str], where: str) -> list[str]:
+    """The fields of a line; quotation marks are text, not CSV.
+
+    Args:
+        line: The line.
+        columns: What the fields are, in order, for the message.
+        where: File and line, for the message.
+
+    Raises:
+        ExampleError: There are more or fewer fields than columns.
+    """
+    values = line.split("\t")
+    if len(values) != len(columns):
+        raise ExampleError(
+            f"{where} has {len(values)} fields; "
+            f"expected {len(columns)} separated by TAB: {', '.join(columns)}"
+        )
+    return values

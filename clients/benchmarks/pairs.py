@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 from clients.benchmarks.base import Item, Part, attempt
+from clients.benchmarks.layout import named_parts
 from clients.benchmarks.lines import decoded, numbered_lines
-from syntax.errors import ExampleError
+from syntax.errors import ExampleError, LabelError
 from syntax.examples import Example, LabelSpec, Mode, Segment
 
 LAYOUT: Final = "a .tsv file, or a folder of files {split}-{lang}.tsv, such as dev-en.tsv"
 
-_FILE_NAME = re.compile(r"(?P<split>[^-]+)-(?P<lang>.+)\.tsv")
+REJECTS: Final = {
+    "example": "a line with another number of fields",
+    "label": "another label than those stated",
+    "invalid_character": "a line that is not UTF-8",
+}
+IDS: Final = "{split}-{line}; line n is the same item in every language"
+QUIRKS: Final = (
+    "no CSV: quotation marks are text",
+    "a field that a CSV writer has wrapped in quotation marks, doubling those inside, is undone",
+)
 
 
 def find_pairs(folder: Path) -> Sequence[Part]:
     """The parts of a folder whose files are named ``{split}-{lang}.tsv``."""
-    named = ((_FILE_NAME.fullmatch(path.name), path) for path in folder.iterdir())
-    return [Part(match["split"], match["lang"], (path,)) for match, path in named if match]
+    return named_parts(folder, patterns=(r"(?P<split>[^-]+)-(?P<lang>.+)\.tsv",))
 
 
 def read_pairs(part: Part, mode: Mode, *, label: LabelSpec) -> Iterator[Item]:  # noqa: ARG001
@@ -33,23 +41,61 @@ def read_pairs(part: Part, mode: Mode, *, label: LabelSpec) -> Iterator[Item]:  
     for path in part.files:
         for number, raw in numbered_lines(path):
             example_id = f"{part.split}-{number}"
-            yield attempt(example_id, partial(_pair, example_id, raw, path, number, label))
+            yield attempt(example_id, partial(_line, example_id, raw, path, number, label))
 
 
-def _pair(example_id: str, raw: bytes, path: Path, number: int, label: LabelSpec) -> Example:
+def read_numbered_pairs(
+    part: Part,
+    mode: Mode,
+    *,
+    label: LabelSpec,
+    header: bytes,
+) -> Iterator[Item]:
+    """The same of files that open with a header and number their pairs in the first column.
+
+    The number takes the place of the line's in the id. Files without the header are read as
+    `read_pairs` does.
+    """
+    (path,) = part.files
+    lines = numbered_lines(path)
+    if next(lines, (1, b""))[1] != header:
+        yield from read_pairs(part, mode, label=label)
+        return
+    for number, raw in lines:
+        own, _, pair = raw.partition(b"\t")
+        example_id = f"{part.split}-{own.decode('utf-8', 'backslashreplace') or f'line-{number}'}"
+        yield attempt(example_id, partial(_line, example_id, pair, path, number, label))
+
+
+def _line(example_id: str, raw: bytes, path: Path, number: int, label: LabelSpec) -> Example:
     values = decoded(raw, path, number).split("\t")
+    where = f"{path.name}, line {number}"
     if len(values) != 3:
         raise ExampleError(
-            f"{path.name}, line {number} has {len(values)} fields; "
+            f"{where} has {len(values)} fields; "
             "expected 3 separated by TAB: two sentences and a label"
         )
-    if values[2] not in label.names:
-        raise ExampleError(
-            f"{path.name}, line {number} has the label {values[2]!r}; "
-            f"expected one of {', '.join(label.names)}"
+    return pair(example_id, values, where, label)
+
+
+def pair(example_id: str, values: Sequence[str], where: str, label: LabelSpec) -> Example:
+    """An example of two sentences and a class.
+
+    Args:
+        example_id: Its id.
+        values: First sentence, second sentence, name of the class.
+        where: File and line, for the message.
+        label: The label column.
+
+    Raises:
+        LabelError: The class is none of the label's.
+    """
+    *texts, name = values
+    if name not in label.names:
+        raise LabelError(
+            f"{where} has the label {name!r}; expected one of {', '.join(label.names)}"
         )
-    texts = tuple(Segment(text=unquoted(value)) for value in values[:2])
-    return Example(example_id, texts, {label.name: values[2]})
+    return Example(example_id, tuple(Segment(text=unquoted(x)) for x in texts), {label.name: name})
 
 
 def unquoted(field: str) -> str:

@@ -44,5 +44,11 @@ TEXT: Final = BENCHMARKS.add(
         licence="as the text's",
         find=_find,
         read_part=_read,
+        ids="{file}-{line}",
+        rejects={
+            "empty_text": "an empty line",
+            "invalid_character": "a line that is not UTF-8",
+        },
+        general=True,
     ),
 )

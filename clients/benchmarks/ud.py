@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from clients.benchmarks.base import BENCHMARKS, Benchmark, Item, Part, attempt
-from clients.benchmarks.lines import decoded, numbered_lines
+from clients.benchmarks.lines import blocks, decoded
 from syntax.conllu import parse_conllu
 from syntax.errors import ConlluError
 from syntax.examples import Example, Mode, Segment
@@ -20,6 +20,15 @@ _SENT_ID = re.compile(rb"# *sent_id *= *(?P<id>.+)")
 
 Lines = list[bytes]
 
+REJECTS: Final = {
+    "conllu": "a sentence that breaks the format",
+    **dict.fromkeys(
+        ("no_root", "multiple_roots", "cycle", "head_out_of_range", "missing_head", "empty_tree"),
+        "a sentence whose heads form no tree",
+    ),
+    "invalid_character": "a sentence with a line that is not UTF-8",
+}
+
 
 def _find(folder: Path) -> Sequence[Part]:
     named = ((_FILE_NAME.fullmatch(path.name), path) for path in folder.iterdir())
@@ -28,22 +37,9 @@ def _find(folder: Path) -> Sequence[Part]:
 
 def _read(part: Part, mode: Mode) -> Iterator[Item]:
     for path in part.files:
-        for first, lines in _blocks(path):
+        for first, lines in blocks(path):
             example_id = _sent_id(lines) or f"{part.split}-{first}"
             yield attempt(example_id, partial(_example, example_id, lines, path, first, mode))
-
-
-def _blocks(path: Path) -> Iterator[tuple[int, Lines]]:
-    """The lines of each sentence, with the number of the first; blank lines divide sentences."""
-    lines: Lines = []
-    for number, raw in numbered_lines(path):
-        if raw:
-            lines.append(raw)
-        elif lines:
-            yield number - len(lines), lines
-            lines = []
-    if lines:
-        yield number + 1 - len(lines), lines
 
 
 def _sent_id(lines: Lines) -> str | None:
@@ -107,5 +103,8 @@ UD: Final = BENCHMARKS.add(
         licence="as the treebank's (see its README)",
         find=_find,
         read_part=_read,
+        ids="sent_id, or {split}-{line} of a sentence without one",
+        rejects=REJECTS,
+        quirks=("each sentence is an example; documents are not joined",),
     ),
 )

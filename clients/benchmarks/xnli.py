@@ -2,14 +2,66 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Final
 
-from clients.benchmarks.base import BENCHMARKS, Benchmark
-from clients.benchmarks.pairs import LAYOUT, find_pairs, read_pairs
-from syntax.examples import LabelSpec
+from clients.benchmarks.base import BENCHMARKS, Benchmark, Item, Part, attempt
+from clients.benchmarks.layout import named_parts
+from clients.benchmarks.lines import decoded, numbered_lines, tsv_fields
+from clients.benchmarks.pairs import IDS, LAYOUT, QUIRKS, REJECTS, find_pairs, pair, read_pairs
+from syntax.examples import Example, LabelSpec, Mode
 
 LABEL: Final = LabelSpec("label", "class", ("entailment", "neutral", "contradiction"))
+
+Columns = tuple[str, ...]
+
+_PAIR = ("sentence1", "sentence2", "gold_label")
+_TRANSLATED = ("premise", "hypo", "label")
+_OF_THEIRS = {"contradictory": "contradiction"}
+
+
+def _find(folder: Path) -> Sequence[Part]:
+    several = named_parts(folder, patterns=(r"xnli\.(?P<split>dev|test)\.tsv",))
+    translated = named_parts(folder, patterns=(r"multinli\.(?P<split>train)\.(?P<lang>.+)\.tsv",))
+    spread = [Part(x.split, lang, x.files) for x in several for lang in _langs(x.files[0])]
+    return [*find_pairs(folder), *translated, *spread]
+
+
+def _langs(path: Path) -> set[str]:
+    rows = (raw for number, raw in numbered_lines(path) if number > 1)
+    return {raw.partition(b"\t")[0].decode("utf-8", "backslashreplace") for raw in rows}
+
+
+def _read(part: Part, mode: Mode) -> Iterator[Item]:
+    (path,) = part.files
+    _, first = next(numbered_lines(path), (1, b""))
+    columns = tuple(first.decode("utf-8", "backslashreplace").split("\t"))
+    if columns != _TRANSLATED and not {"language", *_PAIR} <= set(columns):
+        yield from read_pairs(part, mode, label=LABEL)
+        return
+    for count, (number, raw) in enumerate(_rows(path, part.lang, columns), 1):
+        example_id = f"{part.split}-{count}"
+        yield attempt(example_id, partial(_example, example_id, raw, path, number, columns))
+
+
+def _rows(path: Path, lang: str, columns: Columns) -> Iterator[tuple[int, bytes]]:
+    """The lines of a language; all but the header, where the file is of one."""
+    own = lang.encode() + b"\t" if "language" in columns else b""
+    rows = numbered_lines(path)
+    next(rows)
+    return ((number, raw) for number, raw in rows if raw.startswith(own))
+
+
+def _example(example_id: str, raw: bytes, path: Path, number: int, columns: Columns) -> Example:
+    where = f"{path.name}, line {number}"
+    record = dict(zip(columns, tsv_fields(decoded(raw, path, number), columns, where), strict=True))
+    first, second, label = _TRANSLATED if columns == _TRANSLATED else _PAIR
+    theirs = record[label]
+    texts = record[first], record[second]
+    return pair(example_id, (*texts, _OF_THEIRS.get(theirs, theirs)), where, LABEL)
+
 
 XNLI: Final = BENCHMARKS.add(
     "xnli",
@@ -18,10 +70,17 @@ XNLI: Final = BENCHMARKS.add(
         fields=("premise", "hypothesis"),
         labels=(LABEL,),
         modes=("raw", "sentence"),
-        layout=LAYOUT,
+        layout=f"{LAYOUT}, or of the authors' xnli.dev.tsv and multinli.train.de.tsv",
         source="Conneau et al. 2018, XNLI: Evaluating Cross-lingual Sentence Representations",
         licence="CC BY-NC 4.0",
-        find=find_pairs,
-        read_part=partial(read_pairs, label=LABEL),
+        find=_find,
+        read_part=_read,
+        ids=f"{IDS}; lines of the authors' files are counted in each language",
+        rejects=REJECTS,
+        langs=(
+            *("ar", "bg", "de", "el", "en", "es", "fr", "hi"),
+            *("ru", "sw", "th", "tr", "ur", "vi", "zh"),
+        ),
+        quirks=(*QUIRKS, "contradictory, in the translated training files, is contradiction"),
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +10,7 @@ import typer
 
 if TYPE_CHECKING:
     from clients.benchmarks import Benchmark, Item
+    from syntax.examples import Example, LabelSpec
 
 benchmarks = typer.Typer(help="Which benchmarks can be read.", no_args_is_help=True)
 
@@ -44,6 +45,8 @@ def describe(name: NameArgument, path: PathOption = None) -> None:
     for title, value in _statements(reader):
         typer.echo(f"{title + ':':<9} {value}")
     if path is not None or reader.bundled is not None:
+        for label in reader.labels_of(path) if reader.names_in else ():
+            typer.echo(f"{'found:':<9} {_described(label)}")
         for part in reader.parts(path):
             files = ", ".join(file.name for file in part.files)
             typer.echo(f"{'found:':<9} {part.split} {part.lang} ({files})")
@@ -51,51 +54,100 @@ def describe(name: NameArgument, path: PathOption = None) -> None:
 
 @benchmarks.command()
 def check(
-    name: NameArgument,
-    split: Annotated[str, typer.Option(help="Split, such as train or dev.")],
-    lang: Annotated[str, typer.Option(help="Language code.")],
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[NAME | PATH]",
+            help="Name of the benchmark; without it, the reader that fits the path.",
+        ),
+    ] = None,
+    split: Annotated[str | None, typer.Option(help="Only this split.")] = None,
+    lang: Annotated[str | None, typer.Option(help="Only this language.")] = None,
     path: PathOption = None,
     mode: Annotated[str | None, typer.Option(help="As for `parsebank backfill`.")] = None,
 ) -> None:
-    """Read a split from end to end and count it, without a service.
+    """Read splits from end to end and count them, without a service.
 
     Exits with 1 when the reader rejects anything, and shows the first rejections.
     """
-    from clients.benchmarks import BENCHMARKS
-
-    rejected = _count(BENCHMARKS[name].read(path, split, lang, mode))
+    reader, path = _meant(name, path)
+    labels, asked = reader.labels_of(path), reader.mode(mode)
+    parts = reader.chosen(path, split, lang)
+    rejected = 0
+    for part in parts:
+        if len(parts) > 1 or name is None:
+            typer.echo(f"{reader.name} {part.split} {part.lang}")
+        rejected += _count(reader.read_part(part, asked), labels)
     raise typer.Exit(int(rejected > 0))
+
+
+def _meant(name: str | None, path: Path | None) -> tuple[Benchmark, Path | None]:
+    """The reader of a name, or the one that fits a path, which may come in the name's place."""
+    from clients.benchmarks import BENCHMARKS
+    from clients.benchmarks.recognise import recognised
+    from syntax.errors import SpecError
+
+    if name is not None and (name in BENCHMARKS or path is not None or not Path(name).exists()):
+        return BENCHMARKS[name], path
+    place = path if name is None else Path(name)
+    if place is None:
+        raise SpecError("check needs the name of a benchmark, a path, or both")
+    return BENCHMARKS[recognised(place)], place
 
 
 def _statements(reader: Benchmark) -> list[tuple[str, str]]:
     return [
         ("name", reader.name),
         ("fields", ", ".join(reader.fields)),
-        *(("label", f"{label.name}: {', '.join(label.names)}") for label in reader.labels),
+        *(("label", _described(label)) for label in reader.labels),
         ("modes", ", ".join(reader.modes)),
+        ("langs", ", ".join(reader.langs) or "any"),
         ("files", reader.layout),
+        ("encoding", ", else ".join(reader.encodings)),
+        ("ids", reader.ids),
+        *(("rejects", f"{reason}: {what}") for reason, what in reader.rejects.items()),
+        *(("quirk", quirk) for quirk in reader.quirks),
         ("source", reader.source),
         ("licence", reader.licence),
     ]
 
 
-def _count(items: Iterable[Item]) -> int:
+def _described(label: LabelSpec) -> str:
+    names = ", ".join(label.names)
+    if label.kind in ("class", "tags"):
+        names = names or "as the files have them (see with --path)"
+    return f"{label.name} ({label.kind})" + (f": {names}" if names else "")
+
+
+def _count(items: Iterable[Item], labels: Sequence[LabelSpec]) -> int:
     """Print the account of a split; the number of rejections."""
     from collections import Counter
 
     from syntax.examples import Rejection
 
-    counts: Counter[str] = Counter()
+    # Names are counted from nought, so that they are printed in the order of their ids.
+    counts = Counter({"examples": 0} | {f"{x.name} {y}": 0 for x in labels for y in x.names})
     rejected = 0
     for item in items:
-        if not isinstance(item, Rejection):
+        if isinstance(item, Rejection):
+            rejected += 1
+            counts[f"rejected: {item.reason}"] += 1
+            if rejected <= _SHOWN:
+                typer.echo(f"{item.example_id}: {item.reason}: {item.message}", err=True)
+        else:
             counts["examples"] += 1
-            counts.update(f"{label} {value}" for label, value in item.labels.items())
-            continue
-        rejected += 1
-        counts[f"rejected: {item.reason}"] += 1
-        if rejected <= _SHOWN:
-            typer.echo(f"{item.example_id}: {item.reason}: {item.message}", err=True)
+            counts.update(title for label in labels for title in _titles(label, item))
+            counts.update(f"repaired: {repair}" for repair in item.repairs)
     for title, count in counts.items():
-        typer.echo(f"{title}: {count:,}")
+        if count or title == "examples":
+            typer.echo(f"{title}: {count:,}")
     return rejected
+
+
+def _titles(label: LabelSpec, example: Example) -> list[str]:
+    """What a label of an example is counted as; numbers and texts are not told apart."""
+    value = example.labels[label.name]
+    if isinstance(value, tuple):
+        names = (x if isinstance(x, str) else x.label for x in value)
+        return [f"{label.name} {name}".rstrip() for name in names]
+    return [f"{label.name} {value}" if label.kind == "class" else label.name]

@@ -7,17 +7,16 @@ from pathlib import Path
 import pytest
 
 from clients.benchmarks import BENCHMARKS, Part
-from clients.benchmarks.base import _listing, attempt
-from syntax.errors import EmptyTextError, SpecError, UnknownNameError
-from syntax.examples import Example, Rejection, Segment
+from clients.benchmarks.base import _listing, attempt, canonical_split
+from syntax.conllu import parse_conllu
+from syntax.errors import EmptyTextError, InputError, SpecError, UnknownNameError
+from syntax.examples import Example, LabelSpec, Rejection, Segment
 
-PLACES = {
-    "xnli": ("pairs", "dev", "en"),
-    "pawsx": ("pawsx", "dev", "en"),
-    "ud": ("ud", "dev", "en"),
-    "text": ("text", "dev", "en"),
-    "sample": (None, "dev", "en"),
+FOLDERS = {
+    "xnli": "pairs",
+    **{name: "pronto" for name in BENCHMARKS if name.startswith("pronto_")},
 }
+"""Fixtures of a reader, where they are not in a folder of its name."""
 
 
 @pytest.fixture(params=list(BENCHMARKS))
@@ -27,8 +26,10 @@ def name(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def place(name: str, benchmark_files: Path) -> tuple[Path | None, str, str]:
-    folder, split, lang = PLACES[name]
-    return (None if folder is None else benchmark_files / folder), split, lang
+    reader = BENCHMARKS[name]
+    path = None if reader.bundled else benchmark_files / FOLDERS.get(name, name)
+    first = reader.parts(path)[0]
+    return path, first.split.replace("*", "dev"), first.lang.replace("*", "en")
 
 
 def test_reader_states_what_it_is(name):
@@ -39,15 +40,73 @@ def test_reader_states_what_it_is(name):
     assert reader.source
     assert reader.licence
     assert reader.layout
+    assert reader.ids
+    assert reader.rejects
+    assert sorted(set(reader.langs)) == list(reader.langs)
+    assert all(label.field in (None, *reader.fields) for label in reader.labels)
 
 
-def test_spec_repeats_the_statement_and_takes_a_name_and_mode(name):
-    reader = BENCHMARKS[name]
-    spec = reader.spec("dev", "en", name="mine", mode=reader.modes[-1])
+def test_reasons_are_names_of_errors(name):
+    assert set(BENCHMARKS[name].rejects) <= _error_types(InputError)
+
+
+def _error_types(error: type[InputError]) -> set[str]:
+    return {error.error_type}.union(*map(_error_types, error.__subclasses__()))
+
+
+def test_spec_repeats_the_statement_and_takes_a_name_and_mode(name, place):
+    reader, path = BENCHMARKS[name], place[0]
+    spec = reader.spec("dev", "en", path=path, name="mine", mode=reader.modes[-1])
     assert (spec.name, spec.split, spec.lang) == ("mine", "dev", "en")
-    assert (spec.fields, spec.labels, spec.mode) == (reader.fields, reader.labels, reader.modes[-1])
-    assert reader.spec("dev", "en").name == name
-    assert reader.spec("dev", "en").mode == reader.modes[0]
+    assert (spec.fields, spec.mode) == (reader.fields, reader.modes[-1])
+    assert spec.labels == reader.labels_of(path)
+    assert reader.spec("dev", "en", path=path).name == name
+    assert reader.spec("dev", "en", path=path).mode == reader.modes[0]
+    assert reader.spec("validation", "en", path=path).split == "dev"
+
+
+def test_every_label_fits_its_column(name, place):
+    reader = BENCHMARKS[name]
+    examples = [x for x in reader.read(*place) if isinstance(x, Example)]
+    for label in reader.labels_of(place[0]):
+        for example in examples:
+            _check_label(label, example, reader.fields)
+
+
+def _check_label(label: LabelSpec, example: Example, fields: tuple[str, ...]) -> None:
+    value = example.labels[label.name]
+    segment = example.segments[0 if label.field is None else fields.index(label.field)]
+    if label.kind == "class":
+        assert value in label.names
+    elif label.kind == "tags":
+        assert set(value) <= set(label.names)
+        assert len(value) == _tokens(segment)
+    elif label.kind == "spans":
+        assert all(0 <= start < end <= segment.characters for start, end, _ in value)
+        assert not label.names or {span.label for span in value} <= set(label.names)
+    else:
+        assert isinstance(value, float if label.kind == "float" else str)
+
+
+def _tokens(segment: Segment) -> int:
+    if segment.tokens is not None:
+        return len(segment.tokens)
+    return sum(len(sentence.tokens) for sentence in parse_conllu(segment.conllu, "gold"))
+
+
+def test_every_rejection_has_a_stated_reason(name, place):
+    reader, path = BENCHMARKS[name], place[0]
+    for part in reader.parts(path):
+        items = reader.read(path, part.split, part.lang)
+        assert {x.reason for x in items if isinstance(x, Rejection)} <= set(reader.rejects)
+
+
+def test_label_names_do_not_depend_on_the_order_of_the_files(name, place):
+    reader = BENCHMARKS[name]
+    if reader.names_in is not None:
+        parts = reader.parts(place[0])
+        assert reader.names_in(parts) == reader.names_in(parts[::-1])
+        assert all(label.names for label in reader.labels_of(place[0]))
 
 
 def test_every_item_is_an_example_of_the_stated_shape_or_a_rejection(name, place):
@@ -101,6 +160,41 @@ def test_only_a_bundled_benchmark_needs_no_path(name):
             reader.read(None, "dev", "en")
     else:
         assert list(reader.read(None, "dev", "en"))
+
+
+def test_paws_and_pawsx_are_one():
+    assert BENCHMARKS["paws"] is BENCHMARKS["pawsx"]
+
+
+@pytest.mark.parametrize(
+    ("name", "canonical"),
+    [
+        *[(x, "dev") for x in ("dev", "valid", "validation", "val", "testa")],
+        *[("testb", "test"), ("training", "train"), ("validation_matched", "dev_matched")],
+        *[("test", "test"), ("odd", "odd"), ("my_testa", "my_testa"), ("extra", "extra")],
+    ],
+)
+def test_a_split_has_one_name(name, canonical):
+    assert canonical_split(name) == canonical
+
+
+def test_parts_are_chosen_by_split_and_language(benchmark_files):
+    wikiann, folder = BENCHMARKS["wikiann"], benchmark_files / "wikiann"
+    assert [(x.split, x.lang) for x in wikiann.chosen(folder)] == [
+        ("dev", "de"),
+        ("dev", "en"),
+        ("test", "xx"),
+    ]
+    assert [x.lang for x in wikiann.chosen(folder, split="validation")] == ["de", "en"]
+    assert [x.split for x in wikiann.chosen(folder, lang="xx")] == ["test"]
+    with pytest.raises(UnknownNameError, match=r"unknown language 'yy'\. Known: de, en, xx"):
+        wikiann.chosen(folder, lang="yy")
+
+
+def test_a_file_is_one_part_of_any_name(benchmark_files):
+    file = benchmark_files / "wikiann" / "dev-en.tsv"
+    assert BENCHMARKS["wikiann"].parts(file) == [Part("*", "*", (file,))]
+    assert BENCHMARKS["wikiann"].chosen(file, "valid", "en") == [Part("dev", "en", (file,))]
 
 
 def test_unknown_benchmark_lists_the_known_ones():

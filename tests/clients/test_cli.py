@@ -168,8 +168,39 @@ def test_benchmarks_list_shows_every_reader(invoke):
 
 def test_benchmarks_describe_shows_statement_and_parts(invoke, benchmark_files):
     output = invoke("benchmarks", "describe", "xnli", "--path", benchmark_files / "pairs").output
-    assert "label:    label: entailment, neutral, contradiction" in output
+    assert "label:    label (class): entailment, neutral, contradiction" in output
     assert "found:    dev de (dev-de.tsv)" in output
+
+
+def test_benchmarks_describe_finds_the_names_that_only_files_know(invoke, benchmark_files):
+    output = invoke("benchmarks", "describe", "atis", "--path", benchmark_files / "atis").output
+    assert "label:    intent (class): as the files have them" in output
+    assert "found:    intent (class): flight, flight#time, meal" in output
+    assert "rejects:  no_label: an utterance without intent" in output
+
+
+def test_benchmarks_check_recognises_a_path_and_counts_all_its_parts(invoke, benchmark_files):
+    by_place = invoke("benchmarks", "check", benchmark_files / "wikiann")
+    by_path = invoke("benchmarks", "check", "--path", benchmark_files / "wikiann")
+    assert by_place.exit_code == by_path.exit_code == 0
+    assert by_place.output == by_path.output
+    assert "wikiann dev de\nexamples: 2\nner_tags O: 1\nner_tags B-LOC: 1\n" in by_place.output
+    assert "wikiann test xx\n" in by_place.output
+
+
+def test_benchmarks_check_takes_a_language_of_all_splits(invoke, benchmark_files):
+    place = ("--path", benchmark_files / "conll", "--lang", "en")
+    output = invoke("benchmarks", "check", "conll", *place).output
+    assert [x for x in output.splitlines() if x.startswith("conll")] == [
+        "conll dev en",
+        "conll test en",
+    ]
+
+
+def test_benchmarks_check_needs_a_name_or_a_path(invoke, tmp_path):
+    assert "needs the name of a benchmark" in invoke("benchmarks", "check").stderr
+    assert "unknown benchmark 'xnly'" in invoke("benchmarks", "check", "xnly").stderr
+    assert "no reader fits" in invoke("benchmarks", "check", tmp_path).stderr
 
 
 def test_benchmarks_check_counts_and_fails_on_rejections(invoke, benchmark_files):

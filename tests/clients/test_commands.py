@@ -14,7 +14,7 @@ from clients.benchmarks import SAMPLE
 from clients.cli import build_app
 from clients.commands.backfill import exit_code
 from clients.commands.demo import queries
-from clients.commands.progress import account_table, failures
+from clients.commands.reports import account_table, failures
 from clients.jobs import decode_job
 from syntax.conllu import parse_conllu
 

@@ -6,8 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clients.benchmarks.lines import decoded, numbered_lines
-from syntax.errors import InputError, InvalidCharacterError
+from clients.benchmarks.lines import (
+    MOST_LINES,
+    blocks,
+    decoded,
+    encoding_of,
+    numbered_lines,
+    tsv_fields,
+)
+from syntax.errors import ExampleError, InputError, InvalidCharacterError
 
 
 @pytest.fixture
@@ -58,3 +65,45 @@ def test_lines_come_back_as_written(tmp_path_factory, texts):
     path.write_bytes("".join(f"{text}\n" for text in texts).encode())
     got = [decoded(raw, path, number) for number, raw in numbered_lines(path)]
     assert got == texts
+
+
+def test_blocks_are_what_blank_lines_divide(tmp_path):
+    path = tmp_path / "blocks.txt"
+    path.write_bytes(b"\n\na\nb\n\n\n c\n \nd")
+    assert list(blocks(path)) == [(3, [b"a", b"b"]), (7, [b" c", b" ", b"d"])]
+    by_space = [(3, [b"a", b"b"]), (7, [b" c"]), (9, [b"d"])]
+    assert list(blocks(path, lambda raw: not raw.strip())) == by_space
+    path.write_bytes(b"\n")
+    assert list(blocks(path)) == []
+
+
+def test_a_block_without_end_is_cut(tmp_path):
+    path = tmp_path / "long.txt"
+    path.write_bytes(b"a\n" * (MOST_LINES + 1))
+    assert [(first, len(lines)) for first, lines in blocks(path)] == [
+        (1, MOST_LINES),
+        (MOST_LINES + 1, 1),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "encoding"),
+    [
+        (b"plain", "utf-8"),
+        ("señor".encode(), "utf-8"),
+        ("señor".encode("latin-1"), "latin-1"),
+        ("señor\n".encode() * 2 + "León\n".encode("latin-1"), "utf-8"),
+        ("señor\n".encode("latin-1") * 2 + "León\n".encode(), "latin-1"),
+    ],
+)
+def test_the_encoding_is_that_of_most_lines_beyond_ascii(tmp_path, content, encoding):
+    path = tmp_path / "old.txt"
+    path.write_bytes(content)
+    assert encoding_of(path, ("utf-8", "latin-1")) == encoding
+    assert encoding_of(path, ("utf-8",)) == "utf-8"
+
+
+def test_fields_are_counted_and_quotation_marks_are_text():
+    assert tsv_fields('"a\tb"', ("x", "y"), "here") == ['"a', 'b"']
+    with pytest.raises(ExampleError, match="here has 1 fields; expected 2 separated by TAB: x, y"):
+        tsv_fields("a", ("x", "y"), "here")

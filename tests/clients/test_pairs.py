@@ -43,7 +43,7 @@ def test_wrong_field_counts_are_rejected_by_line(benchmark_files):
 
 def test_unknown_labels_are_rejected_with_the_known_ones(benchmark_files):
     items = list(XNLI.read(benchmark_files / "pairs/bad/unknown-label.tsv", "dev", "en"))
-    assert [item.reason for item in items] == ["example", "example"]
+    assert [item.reason for item in items] == ["label", "label"]
     assert "'Entailment'; expected one of entailment, neutral, contradiction" in items[0].message
 
 
@@ -55,6 +55,49 @@ def test_a_line_that_is_not_utf8_is_rejected_alone(tmp_path):
     assert first.labels == {"label": "1"}
     assert (bad.example_id, bad.reason) == ("dev-2", "invalid_character")
     assert last.labels == {"label": "0"}
+
+
+def test_the_authors_files_of_xnli_hold_several_languages(tmp_path):
+    rows = [
+        "language\tgold_label\tsentence1\tsentence2\tgenre",
+        'de\tneutral\tDas "Boot".\tB.\tx',
+        "en\tentailment\tThe boat.\tB.\tx",
+        "en\tneutral\tShort.",
+        "de\tcontradiction\tC.\tD.\tx",
+        "en\tno\tE.\tF.\tx",
+    ]
+    (tmp_path / "xnli.dev.tsv").write_text("\n".join(rows) + "\n", "utf-8")
+    assert [(x.split, x.lang) for x in XNLI.parts(tmp_path)] == [("dev", "de"), ("dev", "en")]
+    german, english = (list(XNLI.read(tmp_path, "dev", lang)) for lang in ("de", "en"))
+    assert [item.example_id for item in german] == ["dev-1", "dev-2"]
+    assert german[0].segments[0].text == 'Das "Boot".'
+    assert german[1].labels == {"label": "contradiction"}
+    assert [getattr(item, "reason", "") for item in english] == ["", "example", "label"]
+    assert list(XNLI.read(tmp_path / "xnli.dev.tsv", "dev", "de")) == german
+
+
+def test_translated_training_files_of_xnli_are_read(tmp_path):
+    text = "premise\thypo\tlabel\nA.\tB.\tcontradictory\nC.\tD.\tneutral\n"
+    (tmp_path / "multinli.train.sw.tsv").write_text(text, "utf-8")
+    first, second = XNLI.read(tmp_path, "train", "sw")
+    assert (first.example_id, first.labels) == ("train-1", {"label": "contradiction"})
+    assert second.labels == {"label": "neutral"}
+
+
+def test_the_authors_files_of_paws_have_a_header_and_numbers(tmp_path):
+    (tmp_path / "de").mkdir()
+    lines = "id\tsentence1\tsentence2\tlabel\n1\tA.\tB.\t1\n3\tC.\tD.\n\t\n"
+    (tmp_path / "de" / "dev_2k.tsv").write_text(lines, "utf-8")
+    (tmp_path / "test.tsv").write_text(lines, "utf-8")
+    assert [(part.split, part.lang) for part in PAWSX.parts(tmp_path)] == [
+        ("dev", "de"),
+        ("test", "en"),
+    ]
+    good, short, empty = PAWSX.read(tmp_path, "dev", "de")
+    assert (good.example_id, good.labels) == ("dev-1", {"label": "1"})
+    assert [segment.text for segment in good.segments] == ["A.", "B."]
+    assert (short.example_id, short.reason) == ("dev-3", "example")
+    assert (empty.example_id, empty.reason) == ("dev-line-4", "example")
 
 
 def test_a_text_that_is_empty_is_left_to_the_service(tmp_path):

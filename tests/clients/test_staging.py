@@ -7,7 +7,7 @@ import pytest
 
 from clients.staging import Upload, backfill_spec
 from syntax.errors import ExampleError
-from syntax.examples import DatasetSpec, Example, LabelSpec, Rejection, Segment
+from syntax.examples import DatasetSpec, Example, LabelSpec, Rejection, Segment, SpanLabel
 
 SPEC = DatasetSpec("d", "dev", "en", ("text",), (LabelSpec("label", "class", ("a", "b")),))
 
@@ -57,6 +57,25 @@ def test_every_form_of_segment_and_a_rejection_have_their_line():
         },
         {"rejected": {"example_id": "3", "reason": "example", "message": "why"}},
     ]
+
+
+def test_spans_are_objects_and_tags_are_lists():
+    labels = {"tags": ("O", "B-X"), "spans": (SpanLabel(0, 3, "X"), SpanLabel(2, 2)), "none": ()}
+    _, line = lines(Upload({}, [Example("1", (Segment(tokens=("a", "b")),), labels)]))
+    assert line["example"]["labels"] == {
+        "tags": ["O", "B-X"],
+        "spans": [
+            {"start_char": 0, "end_char": 3, "label": "X"},
+            {"start_char": 2, "end_char": 2, "label": ""},
+        ],
+        "none": [],
+    }
+
+
+def test_a_label_says_its_field_where_it_has_one():
+    spec = DatasetSpec("d", "dev", "en", ("a", "b"), (LabelSpec("x", "spans", (), "b"),))
+    content = backfill_spec(spec, tokenizer=None, parser=None, matrices=True)
+    assert content["labels"] == [{"name": "x", "kind": "spans", "names": (), "field": "b"}]
 
 
 def test_a_lone_surrogate_reaches_the_service_that_will_name_it():

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from clients.benchmarks.base import BENCHMARKS, Benchmark
-from clients.benchmarks.pairs import LAYOUT, find_pairs, read_pairs
+from clients.benchmarks.pairs import IDS, LAYOUT, REJECTS, find_pairs, read_pairs
 from clients.benchmarks.xnli import LABEL
 
 SAMPLE: Final = BENCHMARKS.add(
@@ -25,6 +25,9 @@ SAMPLE: Final = BENCHMARKS.add(
         licence="Apache-2.0",
         find=find_pairs,
         read_part=partial(read_pairs, label=LABEL),
+        ids=IDS,
+        rejects=REJECTS,
+        langs=("en",),
         bundled=Path(__file__).parent,
     ),
 )

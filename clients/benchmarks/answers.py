@@ -1,0 +1,145 @@
+"""Extractive question answering in the format of SQuAD: a question, a passage, spans of it.
+
+::
+
+    {"data": [{"paragraphs": [{"context": "...", "qas": [
+        {"id": "...", "question": "...", "answers": [{"text": "...", "answer_start": 17}]}]}]}]}
+
+Offsets are code points of the passage as it stands in the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from clients.benchmarks.base import Item, Part, attempt
+from clients.benchmarks.documents import UniqueIds, guarded, records_of, text_of
+from syntax.errors import ExampleError, LabelError
+from syntax.examples import Example, LabelSpec, LabelValue, Mode, Segment, SpanLabel
+
+FIELDS: Final = ("question", "passage")
+MODES: Final[tuple[Mode, ...]] = ("raw", "sentence")
+ANSWERS: Final = LabelSpec("answers", "spans", field="passage")
+"""Every gold answer, in the order of the file; its text is that of the span."""
+
+IDS: Final = "the question's own; a second question of the same id is `{id}#2`"
+REJECTS: Final = {
+    "example": "no question, passage or answers of the right form; what stands behind a break of "
+    "the JSON",
+    "label": "an answer that is not in the passage where it should be, nor once near by",
+    "invalid_character": "bytes that are not UTF-8",
+}
+QUIRKS: Final = (
+    "an answer that stands a few characters beside its offset is moved there (`answer_moved`)",
+    "an answer without text (blind test sets) is no span: the example is kept without answers",
+)
+
+NEAR: Final = 50
+"""Characters around its offset in which a displaced answer is looked for."""
+
+ANSWER_MOVED: Final = "answer_moved"
+"""Repair: an answer was found beside its offset."""
+
+Answers = tuple[SpanLabel, ...]
+Extra = Callable[[dict[str, Any], Answers, str], dict[str, LabelValue]]
+"""More labels, given the question's record, its answers, and how to call it in a message."""
+
+
+def no_more(record: dict[str, Any], answers: Answers, where: str) -> dict[str, LabelValue]:  # noqa: ARG001
+    """No other labels than the answers."""
+    return {}
+
+
+def read_answers(
+    part: Part,
+    mode: Mode,  # noqa: ARG001
+    *,
+    extra: Extra = no_more,
+    belongs: Callable[[Part, str], bool] = lambda *_: True,
+) -> Iterator[Item]:
+    """The questions of a part, in file order.
+
+    Args:
+        part: Files in the format of SQuAD.
+        mode: As `Benchmark.read_part`.
+        extra: Labels beside the answers.
+        belongs: Whether the question of an id is in the part, where a file holds several.
+    """
+    unique = UniqueIds()
+    for path in part.files:
+        yield from guarded(path, _items(path, unique, extra, partial(belongs, part)))
+
+
+def _items(
+    path: Path, unique: UniqueIds, extra: Extra, belongs: Callable[[str], bool]
+) -> Iterator[Item]:
+    for where, paragraph, question in _questions(path):
+        name = _id(question)
+        if name is None or belongs(name):
+            example_id = unique.of(name or where)
+            make = partial(_example, example_id, paragraph, question, where, extra)
+            yield attempt(example_id, make)
+
+
+def _questions(path: Path) -> Iterator[tuple[str, Any, Any]]:
+    """Each question with its paragraph, and its place in words; what is missing is `None`."""
+    for a, article in enumerate(records_of(path, "data.item")):
+        for p, paragraph in enumerate(_list(article, "paragraphs")):
+            for q, question in enumerate(_list(paragraph, "qas")):
+                yield f"{path.name}, data[{a}].paragraphs[{p}].qas[{q}]", paragraph, question
+
+
+def _list(record: Any, key: str) -> list[Any]:
+    value = record.get(key) if isinstance(record, dict) else None
+    return value if isinstance(value, list) else [None]
+
+
+def _id(question: Any) -> str | None:
+    name = question.get("id") if isinstance(question, dict) else None
+    return None if name is None else str(name)
+
+
+def _example(example_id: str, paragraph: Any, question: Any, where: str, extra: Extra) -> Example:
+    texts = text_of(question, "question", where), text_of(paragraph, "context", where)
+    found = [_located(texts[1], answer, where) for answer in _answers(question, where)]
+    answers = tuple(span for span, _ in found)
+    return Example(
+        example_id,
+        tuple(Segment(text=text) for text in texts),
+        {"answers": answers, **extra(question, answers, where)},
+        repairs=tuple(ANSWER_MOVED for _, moved in found if moved),
+    )
+
+
+def _answers(question: dict[str, Any], where: str) -> list[tuple[int, str]]:
+    """Offset and text of each answer that has a text."""
+    answers = question.get("answers", [])
+    try:
+        pairs = [(answer["answer_start"], answer["text"]) for answer in answers]
+    except (TypeError, KeyError):
+        pairs = [(None, None)]
+    if not all(type(start) is int and isinstance(text, str) for start, text in pairs):
+        raise ExampleError(
+            f"{where}: 'answers' is {answers!r}; expected a list of "
+            '{"text": str, "answer_start": int}'
+        )
+    return [pair for pair in pairs if pair[1]]
+
+
+def _located(passage: str, answer: tuple[int, str], where: str) -> tuple[SpanLabel, bool]:
+    """The span of an answer, and whether it had to be looked for."""
+    offset, text = answer
+    if offset >= 0 and passage.startswith(text, offset):
+        return SpanLabel(offset, offset + len(text)), False
+    nearby = range(max(0, offset - NEAR), offset + NEAR + 1)
+    starts = [start for start in nearby if passage.startswith(text, start)]
+    if len(starts) != 1:
+        raise LabelError(
+            f"{where}: the answer {text!r} is not at character {offset}, where the passage has "
+            f"{passage[max(0, offset) : max(0, offset) + len(text)]!r}, and stands {len(starts)} "
+            f"times within {NEAR} characters of it; correct the offset"
+        )
+    return SpanLabel(starts[0], starts[0] + len(text)), True

@@ -1,0 +1,97 @@
+"""ATIS and SNIPS: intent and slots of what people say to an assistant, in three parallel files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import zip_longest
+from pathlib import Path
+from typing import Final
+
+from clients.benchmarks.base import BENCHMARKS, Benchmark, Item, Part, attempt
+from clients.benchmarks.lines import decoded, numbered_lines
+from clients.benchmarks.slots import FIELDS, LABELS, MODES, REJECTS, divided, slot_names, utterance
+from syntax.errors import ExampleError, SpecError
+from syntax.examples import Example, Mode
+
+FILES: Final = ("seq.in", "seq.out", "label")
+
+_DONE = (0, None)
+
+
+def _find(folder: Path) -> Sequence[Part]:
+    splits = [path.parent for depth in ("*", "*/*") for path in folder.glob(f"{depth}/{FILES[0]}")]
+    return [_part(split, folder) for split in splits]
+
+
+def _part(split: Path, folder: Path) -> Part:
+    lang = "en" if split.parent == folder else split.parent.name
+    return Part(split.name, lang, tuple(split / name for name in FILES))
+
+
+def _read(part: Part, mode: Mode) -> Iterator[Item]:  # noqa: ARG001
+    if tuple(path.name for path in part.files) != FILES:
+        raise SpecError(f"{part.files[0]} is one of three files; give the folder of the splits")
+    lines = zip_longest(*map(numbered_lines, part.files), fillvalue=_DONE)
+    for number, row in enumerate(lines, 1):
+        example_id = f"{part.split}-{number}"
+        read = partial(_example, example_id, [raw for _, raw in row], part, number)
+        yield attempt(example_id, read)
+
+
+def _example(example_id: str, raws: Sequence[bytes | None], part: Part, number: int) -> Example:
+    texts = [_text(raw, path, number) for raw, path in zip(raws, part.files, strict=True)]
+    words, tags, intent = texts
+    where = f"{part.files[0].parent.name}, line {number}"
+    return utterance(example_id, divided(words), divided(tags), intent.strip(), where)
+
+
+def _text(raw: bytes | None, path: Path, number: int) -> str:
+    if raw is None:
+        raise ExampleError(
+            f"{path.parent.name}/{path.name} has no line {number}, the files beside it have; "
+            "expected as many lines in each"
+        )
+    return decoded(raw, path, number)
+
+
+def _benchmark(name: str, source: str, licence: str, quirks: tuple[str, ...]) -> Benchmark:
+    return Benchmark(
+        name=name,
+        fields=FIELDS,
+        labels=LABELS,
+        modes=MODES,
+        layout="a folder of folders {split} or {lang}/{split}, each with seq.in, seq.out and label",
+        source=source,
+        licence=licence,
+        find=_find,
+        read_part=_read,
+        ids="{split}-{line}",
+        rejects=REJECTS,
+        langs=("en",),
+        quirks=(
+            *quirks,
+            "intents and slots are those of all splits together: test has some that train has not",
+        ),
+        names_in=partial(slot_names, read_part=_read),
+    )
+
+
+ATIS: Final = BENCHMARKS.add(
+    "atis",
+    _benchmark(
+        "atis",
+        source="Hemphill et al. 1990, ATIS; splits of Goo et al. 2018 (Slot-Gated Modeling)",
+        licence="LDC (ATIS2 and ATIS3)",
+        quirks=("an utterance of two intents has both, joined by #, as a name of its own",),
+    ),
+)
+SNIPS: Final = BENCHMARKS.add(
+    "snips",
+    _benchmark(
+        "snips",
+        source="Coucke et al. 2018, Snips Voice Platform; splits of Goo et al. 2018",
+        licence="CC0",
+        quirks=("lines end in spaces, and double spaces stand where punctuation was",),
+    ),
+)

@@ -1,0 +1,101 @@
+"""Files of tagged tokens: a token on each line, its tag in the last column, a blank line between.
+
+Columns are divided by TAB, or by spaces in a line without TAB. Quotation marks are text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from clients.benchmarks.base import Item, Part, attempt
+from clients.benchmarks.lines import blocks, decoded, encoding_of
+from clients.benchmarks.tags import check_tokens, is_tag, tag_names, to_bio
+from syntax.errors import LabelError
+from syntax.examples import Example, LabelSpec, Mode, Segment
+
+MODES: Final[tuple[Mode, ...]] = ("pretokenized", "retokenize")
+REJECTS: Final = {
+    "empty_token": "a sentence with a token that is empty or white space only",
+    "label": "a sentence with a line that has no tag, or a tag of no known type",
+    "invalid_character": "a sentence with a line that is not in the encoding",
+}
+
+_MARK = b"-DOCSTART-"
+
+
+def entities(*types: str) -> LabelSpec:
+    """The label column of tagged entities of these types, in BIO."""
+    return LabelSpec("ner_tags", "tags", tag_names(f"B-{name}" for name in types), "text")
+
+
+def read_columns(
+    part: Part,
+    mode: Mode,  # noqa: ARG001
+    *,
+    label: LabelSpec,
+    encodings: Sequence[str] = ("utf-8",),
+) -> Iterator[Item]:
+    """Sentences with their tags in BIO, and rejections for those that cannot be used.
+
+    An example's id is its split and its running number in the file (``dev-17``), whatever is
+    rejected before it. ``-DOCSTART-`` lines are marks between documents, no tokens. A prefix
+    ``en:``, in the part's own language, is taken from the tokens of a sentence where each has it.
+    """
+    (path,) = part.files
+    encoding = encoding_of(path, encodings)
+    for number, (first, lines) in enumerate(_sentences(path), 1):
+        example_id = f"{part.split}-{number}"
+        read = partial(_example, example_id, first, lines, part, encoding, label)
+        yield attempt(example_id, read)
+
+
+def _sentences(path: Path) -> Iterator[tuple[int, list[bytes]]]:
+    for first, lines in blocks(path, _is_blank):
+        marks = sum(line.startswith(_MARK) for line in lines)
+        if marks < len(lines):
+            yield first, lines
+
+
+def _is_blank(raw: bytes) -> bool:
+    return not raw.strip()
+
+
+def _example(
+    example_id: str, first: int, lines: list[bytes], part: Part, encoding: str, label: LabelSpec
+) -> Example:
+    (path,) = part.files
+    rows = [
+        _row(decoded(raw, path, number, encoding), path, number)
+        for number, raw in enumerate(lines, first)
+        if not raw.startswith(_MARK)
+    ]
+    tokens = _bare([token for token, _ in rows], f"{part.lang}:")
+    tags = to_bio([tag for _, tag in rows])
+    check_tokens(tokens, tags, f"{path.name}, line {first}")
+    if unknown := set(tags) - set(label.names):
+        raise LabelError(
+            f"{path.name}, line {first}: tags {', '.join(sorted(unknown))}; "
+            f"expected {', '.join(label.names)}"
+        )
+    return Example(example_id, (Segment(tokens=tuple(tokens)),), {label.name: tags})
+
+
+def _row(line: str, path: Path, number: int) -> tuple[str, str]:
+    """Token and tag; some copies carry one more column after the tag."""
+    values = line.split("\t") if "\t" in line else line.rstrip(" ").split(" ")
+    for tag in values[:0:-1][:2]:
+        if is_tag(tag):
+            return values[0], tag
+    raise LabelError(
+        f"{path.name}, line {number}: {line!r} ends in no tag; "
+        "expected a token and, in the last column, a tag such as B-PER"
+    )
+
+
+def _bare(tokens: list[str], prefix: str) -> list[str]:
+    if all(token.startswith(prefix) for token in tokens):
+        return [token.removeprefix(prefix) for token in tokens]
+    return tokens

@@ -1,0 +1,68 @@
+"""MLQA: questions in seven languages on passages in seven languages, joined by their ids.
+
+A part whose question and passage share a language is called after it: ``dev de`` is the file
+``dev-context-de-question-de.json``. A file that mixes two languages is a part of a split of its
+own, so that it can be read and compared: ``dev_mixed context-en-question-de``. No parser is right
+for both its fields, and none is taken by default. Its content is in the store without it:
+`featurestore.crossed` joins the questions of one language with the passages of another.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from clients.benchmarks.answers import (
+    ANSWERS,
+    FIELDS,
+    IDS,
+    MODES,
+    QUIRKS,
+    REJECTS,
+    read_answers,
+)
+from clients.benchmarks.base import BENCHMARKS, Benchmark, Part
+
+_FILE_NAME = re.compile(r"(?P<split>[^-]+)-context-(?P<context>.+)-question-(?P<question>.+)\.json")
+
+
+def _find(folder: Path) -> Sequence[Part]:
+    """A part for each ordered pair of languages."""
+    named = ((_FILE_NAME.fullmatch(path.name), path) for path in folder.iterdir())
+    return [_part(match, path) for match, path in named if match]
+
+
+def _part(match: re.Match[str], path: Path) -> Part:
+    split, context, question = match.group("split", "context", "question")
+    if context == question:
+        return Part(split, context, (path,))
+    return Part(f"{split}_mixed", f"context-{context}-question-{question}", (path,))
+
+
+MLQA: Final = BENCHMARKS.add(
+    "mlqa",
+    Benchmark(
+        name="mlqa",
+        fields=FIELDS,
+        labels=(ANSWERS,),
+        modes=MODES,
+        layout="a .json file, or a folder of files {split}-context-{lang}-question-{lang}.json",
+        source="Lewis et al. 2020, MLQA: Evaluating Cross-lingual Extractive Question Answering",
+        licence="CC BY-SA 3.0",
+        find=_find,
+        read_part=read_answers,
+        ids=f"{IDS}; the same in every language and pair of languages",
+        rejects=REJECTS,
+        langs=("ar", "de", "en", "es", "hi", "vi", "zh"),
+        quirks=(
+            "a file that mixes two languages is the part `{split}_mixed "
+            "context-{lang}-question-{lang}`: fit to be checked, but no parser is right for both "
+            "its fields",
+            "for such pairs, store each language alone, and cross the fields of two datasets: the "
+            "ids, questions and passages are those of the mixed file",
+            *QUIRKS[:1],
+        ),
+    ),
+)

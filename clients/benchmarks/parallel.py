@@ -1,0 +1,153 @@
+"""Parallel text: line n of one file translates line n of the others (Moses), or a TSV of pairs.
+
+A language is a dataset of its own, so each text is parsed in its own language, once, however many
+others it is paired with. An example holds its line twice, as `source` and as `target`; a pair of
+languages is two datasets crossed on the field `target`, whose examples are joined by their ids.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import zip_longest
+from pathlib import Path
+from typing import Final
+
+from clients.benchmarks.base import BENCHMARKS, Benchmark, Item, Part, attempt
+from clients.benchmarks.lines import decoded, numbered_lines
+from syntax.errors import EmptyTextError, ExampleError, SpecError
+from syntax.examples import Example, Mode, Segment
+
+_LANG: Final = r"[a-z]{2,3}(?:[-_][A-Z]\w+)?"
+_MOSES = re.compile(rf"(?P<split>.+)\.(?P<lang>{_LANG})")
+_PAIRS = re.compile(rf"(?P<split>.+)\.(?P<first>{_LANG})-(?P<second>{_LANG})\.tsv")
+_NO_LANGS: Final = frozenset({"csv", "gz", "ids", "md", "tmx", "tsv", "txt", "xml", "zip"})
+_COLUMNS: Final = {2: (0, 1), 3: (0, 1), 4: (1, 3)}
+"""The columns with the texts, by how many there are: two texts, perhaps with their source; or
+Tatoeba's number and text, twice."""
+
+
+def _find(folder: Path) -> Sequence[Part]:
+    return [*_moses_parts(folder), *_pair_parts(folder)]
+
+
+def _moses_parts(folder: Path) -> Iterator[Part]:
+    """Each language of a text in several; its own file comes first, then the translations."""
+    versions: dict[str, dict[str, Path]] = defaultdict(dict)
+    for path in sorted(folder.iterdir()):
+        match = _MOSES.fullmatch(path.name)
+        if match and match["lang"] not in _NO_LANGS:
+            versions[match["split"]][match["lang"]] = path
+    for split, files in versions.items():
+        for lang, own in files.items():
+            others = [path for path in files.values() if path != own]
+            if others:
+                yield Part(split, lang, (own, *others))
+
+
+def _pair_parts(folder: Path) -> Iterator[Part]:
+    """Both languages of a TSV; its file says which column is whose, so the pair is in the split."""
+    for path in folder.iterdir():
+        match = _PAIRS.fullmatch(path.name)
+        for lang in match.group("first", "second") if match else ():
+            yield Part(path.name.removesuffix(".tsv"), lang, (path,))
+
+
+def _read(part: Part, mode: Mode) -> Iterator[Item]:  # noqa: ARG001
+    if part.files[0].suffix == ".tsv":
+        return _read_pairs(part)
+    return _read_lines(part)
+
+
+def _read_lines(part: Part) -> Iterator[Item]:
+    own, *others = (map(_raw, numbered_lines(path)) for path in part.files)
+    for number, raws in enumerate(zip_longest(own, *others), 1):
+        example_id = f"{part.split}-{number}"
+        yield attempt(example_id, partial(_of_line, example_id, raws, part.files, number))
+
+
+def _raw(numbered: tuple[int, bytes]) -> bytes:
+    return numbered[1]
+
+
+def _of_line(
+    example_id: str, raws: tuple[bytes | None, ...], files: tuple[Path, ...], number: int
+) -> Example:
+    if raws[0] is None or None in raws:
+        shorter = files[raws.index(None)]
+        raise ExampleError(
+            f"{shorter.name} has no line {number:,}, but its translations do; files that are "
+            "parallel have as many lines, so lines before this may not fit either"
+        )
+    return _example(example_id, decoded(raws[0], files[0], number), files[0], number)
+
+
+def _read_pairs(part: Part) -> Iterator[Item]:
+    (path,) = part.files
+    side = _side(path, part.lang)
+    for number, raw in numbered_lines(path):
+        example_id = f"{part.split}-{number}"
+        yield attempt(example_id, partial(_of_pair, example_id, raw, path, number, side))
+
+
+def _side(path: Path, lang: str) -> int:
+    match = _PAIRS.fullmatch(path.name)
+    langs = match.group("first", "second") if match else ()
+    if lang not in langs:
+        raise SpecError(
+            f"{path.name} does not say which of its columns is {lang!r}; call it after its "
+            "languages, in the order of its columns: {split}.{lang}-{lang}.tsv"
+        )
+    return langs.index(lang)
+
+
+def _of_pair(example_id: str, raw: bytes, path: Path, number: int, side: int) -> Example:
+    values = decoded(raw, path, number).split("\t")
+    columns = _COLUMNS.get(len(values))
+    if columns is None:
+        raise ExampleError(
+            f"{path.name}, line {number} has {len(values)} fields; expected two texts, perhaps "
+            "with their source, or a number and a text twice, separated by TAB"
+        )
+    return _example(example_id, values[columns[side]], path, number)
+
+
+def _example(example_id: str, text: str, path: Path, number: int) -> Example:
+    if not text.strip():
+        raise EmptyTextError(f"{path.name}, line {number} is empty; expected a text")
+    return Example(example_id, (Segment(text=text), Segment(text=text)))
+
+
+PARALLEL: Final = BENCHMARKS.add(
+    "parallel",
+    Benchmark(
+        name="parallel",
+        fields=("source", "target"),
+        labels=(),
+        modes=("raw", "sentence"),
+        layout="a folder of files {split}.{lang}, two or more of a split, line by line "
+        "translations; or of files {split}.{lang}-{lang}.tsv",
+        source="the user's own text, such as a corpus of OPUS or Tatoeba",
+        licence="as the text's",
+        find=_find,
+        read_part=_read,
+        ids="`{split}-{line}`, the same in every language of the split",
+        rejects={
+            "empty_text": "an empty line; its translations are read",
+            "example": "a line that one of the languages does not have, or a wrong number of "
+            "columns",
+            "invalid_character": "a line that is not UTF-8",
+        },
+        quirks=(
+            "source and target of an example are the same text, in the language of its part: cross "
+            "two languages on `target` for translation; the text is parsed once",
+            "of a TSV, the split is the file's name with its pair of languages (`dev.de-en`), and "
+            "both languages are parts of it",
+            "TSV: two texts, perhaps with a third column, or Tatoeba's number and text, twice",
+            "a single file is one language, unless it is a TSV",
+        ),
+        general=True,
+    ),
+)

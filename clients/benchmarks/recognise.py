@@ -1,0 +1,60 @@
+"""Which reader fits a path."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+from clients.benchmarks.base import BENCHMARKS, Benchmark, Item
+from syntax.errors import ParsebankError, UnknownNameError
+from syntax.examples import Rejection
+
+LOOKED_AT: Final = 100
+"""Items from the first on that tell whether a reader fits."""
+
+
+def fitting(path: Path) -> list[str]:
+    """Names of the readers that fit the files: they make examples of at least half of the first.
+
+    A general reader (plain text, tables) is named only where no other fits.
+    """
+    fits = {name for name, reader in BENCHMARKS.items() if _fits(reader, path)}
+    known = [name for name in BENCHMARKS if name in fits and not BENCHMARKS[name].general]
+    return known or [name for name in BENCHMARKS if name in fits]
+
+
+def recognised(path: Path) -> str:
+    """Name of the one reader that fits.
+
+    Raises:
+        UnknownNameError: There is no such path, none fits, or several do.
+    """
+    if not path.exists():
+        raise UnknownNameError(f"there is no file or folder {path}", path=str(path))
+    names = fitting(path)
+    if len(names) != 1:
+        which = f"the readers {', '.join(names)} fit" if names else "no reader fits"
+        raise UnknownNameError(
+            f"{which} {path}; name the one that you mean, see `parsebank benchmarks list`",
+            path=str(path),
+            known=names,
+        )
+    return names[0]
+
+
+def _fits(reader: Benchmark, path: Path) -> bool:
+    if reader.bundled is not None:
+        return False
+    try:
+        items = list(islice(_items(reader, path), LOOKED_AT))
+    except (ParsebankError, OSError):
+        return False
+    rejected = sum(isinstance(item, Rejection) for item in items)
+    return 2 * rejected <= len(items) and bool(items)
+
+
+def _items(reader: Benchmark, path: Path) -> Iterator[Item]:
+    for part in reader.parts(path):
+        yield from reader.read_part(part, reader.modes[0])

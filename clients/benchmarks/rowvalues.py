@@ -1,0 +1,141 @@
+"""Values of a row's columns as segments and labels of an example."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from clients.benchmarks.documents import check_characters
+from syntax.errors import ExampleError, LabelError
+from syntax.examples import LabelKind, LabelSpec, LabelValue, Mode, Segment, SpanLabel
+
+WITH_TOKENS: Final[tuple[Mode, ...]] = ("pretokenized", "retokenize")
+"""Modes that take tokens."""
+
+
+def segment_of(value: Any, mode: Mode, where: str) -> Segment:
+    """A text, or tokens where the mode takes them.
+
+    A list of tokens is a text when joined by spaces; a text is tokens when divided at spaces.
+
+    Raises:
+        ExampleError: It is neither a text nor a list of texts.
+        InvalidCharacterError: It held a byte that is not UTF-8, or half of a surrogate pair.
+    """
+    tokens = value.split() if isinstance(value, str) else value
+    if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
+        raise ExampleError(f"{where} is {value!r}; expected a text, or a list of tokens")
+    text = value if isinstance(value, str) else " ".join(tokens)
+    check_characters(text, where)
+    return Segment(tokens=tuple(tokens)) if mode in WITH_TOKENS else Segment(text=text)
+
+
+def label_of(spec: LabelSpec, value: Any, names: Sequence[str], where: str) -> LabelValue:
+    """A label's value.
+
+    Args:
+        spec: Its column.
+        value: What the row has.
+        names: Names of its classes or tags, in id order; none where any will do.
+        where: How to call the value in a message.
+
+    Raises:
+        LabelError: It is no such label, or has none of the names.
+    """
+    return _READERS[spec.kind](value, names, where)
+
+
+def names_of(spec: LabelSpec, value: Any) -> Iterable[str]:
+    """The names in a value whose names nobody has listed; none if it is malformed."""
+    try:
+        label = label_of(spec, value, (), "")
+    except LabelError:
+        return ()
+    if isinstance(label, tuple):
+        return (part.label if isinstance(part, SpanLabel) else part for part in label)
+    return (str(label),)
+
+
+def _class(value: Any, names: Sequence[str], where: str) -> str:
+    name = str(value)
+    if value is None or isinstance(value, (list, dict, float)):
+        raise LabelError(f"{where} is {value!r}; expected one class")
+    if names and name not in names:
+        return _numbered(value, names, where)
+    return name
+
+
+def _numbered(value: Any, names: Sequence[str], where: str) -> str:
+    """The name that a number stands for."""
+    if type(value) is not int or not 0 <= value < len(names):
+        raise LabelError(f"{where} is {value!r}; expected one of {', '.join(names)}")
+    return names[value]
+
+
+def _float(value: Any, names: Sequence[str], where: str) -> float:  # noqa: ARG001
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise LabelError(f"{where} is {value!r}; expected a number") from None
+
+
+def _string(value: Any, names: Sequence[str], where: str) -> str:  # noqa: ARG001
+    if value is None or isinstance(value, (list, dict)):
+        raise LabelError(f"{where} is {value!r}; expected a text")
+    return str(value)
+
+
+def _tags(value: Any, names: Sequence[str], where: str) -> tuple[str, ...]:
+    values = value.split() if isinstance(value, str) else value
+    if not isinstance(values, list):
+        raise LabelError(f"{where} is {value!r}; expected a list of tags")
+    return tuple(_class(tag, names, f"{where}, tag {number}") for number, tag in enumerate(values))
+
+
+def _spans(value: Any, names: Sequence[str], where: str) -> tuple[SpanLabel, ...]:
+    """Spans in one of three forms, or as JSON of it.
+
+    A list of ``[start, end]`` or ``[start, end, name]``; a list of objects with ``start``, ``end``
+    and perhaps ``label``; the answers of SQuAD as `datasets` has them, ``{"text": [...],
+    "answer_start": [...]}``.
+    """
+    try:
+        spans = _spans_in(json.loads(value) if isinstance(value, str) else value)
+    except (TypeError, ValueError, KeyError):
+        raise LabelError(
+            f"{where} is {value!r}; expected a list of [start, end, name] or of objects with "
+            "start, end and label, or an object with the lists text and answer_start"
+        ) from None
+    unknown = [span.label for span in spans if names and span.label not in names]
+    if unknown:
+        raise LabelError(f"{where} names {unknown[0]!r}; expected one of {', '.join(names)}")
+    return spans
+
+
+def _spans_in(value: Any) -> tuple[SpanLabel, ...]:
+    if isinstance(value, dict):
+        pairs = zip(value["answer_start"], value["text"], strict=True)
+        return tuple(_span(start, start + len(text)) for start, text in pairs if text)
+    return tuple(
+        _span(**_named(span)) if isinstance(span, dict) else _span(*span) for span in value
+    )
+
+
+def _named(span: dict[str, Any]) -> dict[str, Any]:
+    return {key.removesuffix("_char"): value for key, value in span.items()}
+
+
+def _span(start: Any, end: Any, label: Any = "") -> SpanLabel:
+    if type(start) is not int or type(end) is not int or not isinstance(label, str):
+        raise TypeError
+    return SpanLabel(start, end, label)
+
+
+_READERS: Final[Mapping[LabelKind, Callable[[Any, Sequence[str], str], LabelValue]]] = {
+    "class": _class,
+    "float": _float,
+    "spans": _spans,
+    "string": _string,
+    "tags": _tags,
+}

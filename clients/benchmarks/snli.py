@@ -1,0 +1,109 @@
+"""SNLI and MultiNLI: does the premise entail the hypothesis? A JSON record on each line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from clients.benchmarks.base import BENCHMARKS, Benchmark, Item, Part, attempt
+from clients.benchmarks.layout import named_parts
+from clients.benchmarks.lines import decoded, numbered_lines
+from clients.benchmarks.xnli import LABEL
+from syntax.errors import ExampleError, LabelError, NoLabelError
+from syntax.examples import Example, Mode, Segment
+
+NO_LABEL: Final = (None, "-", "", "hidden")
+"""What stands for a gold label that the annotators did not agree on, or that is kept back."""
+
+
+def _read(part: Part, mode: Mode) -> Iterator[Item]:  # noqa: ARG001
+    (path,) = part.files
+    for number, raw in numbered_lines(path):
+        example_id = f"{part.split}-{number}"
+        yield attempt(example_id, partial(_example, example_id, raw, path, number))
+
+
+def _example(example_id: str, raw: bytes, path: Path, number: int) -> Example:
+    where = f"{path.name}, line {number}"
+    record = _record(decoded(raw, path, number), where)
+    texts = [_text(record, key, where) for key in ("sentence1", "sentence2")]
+    label = _label(record.get("gold_label"), where)
+    return Example(example_id, tuple(Segment(text=text) for text in texts), {"label": label})
+
+
+def _record(line: str, where: str) -> Mapping[str, Any]:
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise ExampleError(f"{where} is no JSON ({error}); expected one record") from None
+    if not isinstance(record, dict):
+        raise ExampleError(f"{where} is a JSON {type(record).__name__}; expected an object")
+    return record
+
+
+def _text(record: Mapping[str, Any], key: str, where: str) -> str:
+    value = record.get(key)
+    if not isinstance(value, str):
+        raise ExampleError(f"{where} has {key} {value!r}; expected a sentence")
+    return value
+
+
+def _label(value: Any, where: str) -> str:
+    if value in NO_LABEL:
+        raise NoLabelError(f"{where} has no gold label ({value!r} stands for none)")
+    if value not in LABEL.names:
+        known = ", ".join(LABEL.names)
+        raise LabelError(f"{where} has the gold label {value!r}; expected one of {known}")
+    return str(value)
+
+
+def _benchmark(name: str, pattern: str, source: str, licence: str) -> Benchmark:
+    return Benchmark(
+        name=name,
+        fields=("premise", "hypothesis"),
+        labels=(LABEL,),
+        modes=("raw", "sentence"),
+        layout=f"a .jsonl file, or a folder of files such as {pattern}",
+        source=source,
+        licence=licence,
+        find=partial(named_parts, patterns=(_PATTERNS[name],), lang="en"),
+        read_part=_read,
+        ids="{split}-{line}",
+        rejects={
+            "no_label": "a pair on whose label the annotators did not agree (gold label -)",
+            "label": "another label than entailment, neutral and contradiction",
+            "example": "a line that is no JSON object, or has no sentence1 or sentence2",
+            "invalid_character": "a line that is not UTF-8",
+        },
+        langs=("en",),
+        quirks=("the published files' own parses are not used",),
+    )
+
+
+_PATTERNS: Final = {
+    "snli": r"(?:.+_)?snli(?:_1\.0)?(?:_(?P<split>train|dev|test))?\.jsonl",
+    "mnli": r"multinli_[0-9.]+_(?P<split>train|(?:dev|test)_(?:mis)?matched)(?:_unlabeled)?\.jsonl",
+}
+
+SNLI: Final = BENCHMARKS.add(
+    "snli",
+    _benchmark(
+        "snli",
+        "snli_1.0_train.jsonl",
+        source="Bowman et al. 2015, A large annotated corpus for natural language inference",
+        licence="CC BY-SA 4.0",
+    ),
+)
+MNLI: Final = BENCHMARKS.add(
+    "mnli",
+    _benchmark(
+        "mnli",
+        "multinli_1.0_dev_matched.jsonl",
+        source="Williams et al. 2018, A Broad-Coverage Challenge Corpus (MultiNLI)",
+        licence="OANC and others by genre, see the paper",
+    ),
+)
+BENCHMARKS.alias("multinli", "mnli")

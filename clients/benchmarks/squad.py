@@ -1,0 +1,71 @@
+"""SQuAD 1.1 and 2.0: spans of a Wikipedia passage answer a question; in 2.0 perhaps none does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any, Final
+
+from clients.benchmarks.answers import (
+    ANSWERS,
+    FIELDS,
+    IDS,
+    MODES,
+    QUIRKS,
+    REJECTS,
+    Answers,
+    read_answers,
+)
+from clients.benchmarks.base import BENCHMARKS, Benchmark, Item, Part
+from clients.benchmarks.layout import named_parts
+from syntax.errors import LabelError, NoLabelError
+from syntax.examples import LabelSpec, LabelValue, Mode
+
+ANSWERABLE: Final = LabelSpec("answerable", "class", ("no", "yes"))
+"""``no``: the passage does not answer the question (SQuAD 2.0)."""
+
+
+def _read(part: Part, mode: Mode) -> Iterator[Item]:
+    return read_answers(part, mode, extra=_answerable)
+
+
+def _answerable(question: dict[str, Any], answers: Answers, where: str) -> dict[str, LabelValue]:
+    """Whether there is an answer, as the official evaluation tells; the file may say it too."""
+    if len(answers) < len(question.get("answers", ())):
+        raise NoLabelError(
+            f"{where} has an answer without text, as blind test sets have, which does not say "
+            "whether there is one; read it by the reader of its benchmark"
+        )
+    if question.get("is_impossible", not answers) is not (not answers):
+        raise LabelError(
+            f"{where}: 'is_impossible' is {question['is_impossible']!r}, but there are "
+            f"{len(answers)} answers; correct one of them"
+        )
+    return {"answerable": "yes" if answers else "no"}
+
+
+SQUAD: Final = BENCHMARKS.add(
+    "squad",
+    Benchmark(
+        name="squad",
+        fields=FIELDS,
+        labels=(ANSWERS, ANSWERABLE),
+        modes=MODES,
+        layout="a .json file, or a folder of files {split}-v{1.1|2.0}.json of one version",
+        source="Rajpurkar et al. 2016 and 2018, SQuAD 1.1 and 2.0",
+        licence="CC BY-SA 4.0",
+        find=partial(named_parts, patterns=(r"(?P<split>[^-]+)-v[12]\.[0-9]\.json",), lang="en"),
+        read_part=_read,
+        ids=IDS,
+        rejects=REJECTS
+        | {
+            "label": f"{REJECTS['label']}; `is_impossible` against its answers",
+            "no_label": "an answer without text (blind test sets)",
+        },
+        quirks=(
+            *QUIRKS[:1],
+            "plausible answers of SQuAD 2.0 are no answers: they are not read",
+            "any file of this format is read, in the language that you state",
+        ),
+    ),
+)

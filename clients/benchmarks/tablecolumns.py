@@ -1,0 +1,160 @@
+"""Which columns of a table make an example."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final
+
+from clients.benchmarks.base import Item, Names, attempt
+from clients.benchmarks.rows import Row, Rows
+from clients.benchmarks.rowvalues import WITH_TOKENS, label_of, names_of, segment_of
+from clients.benchmarks.tags import OUTSIDE
+from syntax.errors import ExampleError, InputError, LabelError, SpecError
+from syntax.examples import Example, LabelSpec, LabelValue, Mode, Rejection
+
+_NAMED: Final = frozenset({"class", "spans", "tags"})
+
+
+@dataclass(frozen=True, slots=True)
+class TableColumns:
+    """The columns that are the segments, labels and id of an example.
+
+    Attributes:
+        fields: Name of each segment.
+        labels: Label columns.
+        columns: The table's name of a field or label, where it is not the same.
+        id: The column with the id; without one, rows are counted.
+
+    Raises:
+        SpecError: A name occurs twice, or ``columns`` or a label speaks of a field that is none.
+    """
+
+    fields: tuple[str, ...]
+    labels: tuple[LabelSpec, ...] = ()
+    columns: Mapping[str, str] = field(default_factory=dict)
+    id: str | None = None
+
+    def __post_init__(self) -> None:
+        names = [*self.fields, *(label.name for label in self.labels)]
+        if not self.fields or len(set(names)) < len(names):
+            raise SpecError(f"fields and labels are {names}; expected a field, and each name once")
+        unknown = [name for name in self.columns if name not in names]
+        unknown += [x.field for x in self.labels if x.field and x.field not in self.fields]
+        if unknown:
+            raise SpecError(f"{unknown[0]!r} is no field or label; those are {', '.join(names)}")
+
+    @property
+    def modes(self) -> tuple[Mode, ...]:
+        """How the segments can be read; tags need the tokens that they are about."""
+        tagged = any(label.kind == "tags" for label in self.labels)
+        return WITH_TOKENS if tagged else ("raw", "sentence", *WITH_TOKENS)
+
+    @property
+    def unnamed(self) -> list[LabelSpec]:
+        """The labels whose names only the data knows."""
+        return [label for label in self.labels if label.kind in _NAMED and not label.names]
+
+    def column(self, name: str) -> str:
+        """The table's name of a field or label."""
+        return self.columns.get(name, name)
+
+    def items(self, rows: Rows, numbers: Iterator[int], split: str, mode: Mode) -> Iterator[Item]:
+        """The examples and rejections of rows, which take their numbers from ``numbers``."""
+        for make_row, number in zip(rows.rows, numbers, strict=False):
+            counted = f"{split}-{number}"
+            try:
+                row = make_row()
+            except InputError as error:
+                yield Rejection(counted, error.error_type, error.message)
+                continue
+            example_id = self._id(row) or counted
+            yield attempt(example_id, partial(self._example, example_id, row, mode, rows.names))
+
+    def names(self, tables: Iterable[Rows]) -> Names:
+        """The names of each unnamed label: those that the tables list, else all that occur."""
+        unnamed = self.unnamed
+        found: dict[str, set[tuple[str, ...]]] = {label.name: set() for label in unnamed}
+        for rows in tables:
+            for name, names in self._names_in(rows, unnamed).items():
+                found[name].add(names)
+        return {name: _merged(lists) for name, lists in found.items()}
+
+    def _names_in(self, rows: Rows, unnamed: list[LabelSpec]) -> Names:
+        columns = {label: self.column(label.name) for label in unnamed}
+        occurring: dict[LabelSpec, set[str]] = {
+            label: set() for label, column in columns.items() if column not in rows.names
+        }
+        for row in _readable(rows) if occurring else ():
+            for label, names in occurring.items():
+                names.update(names_of(label, row.get(columns[label])))
+        listed = {x: rows.names[column] for x, column in columns.items() if column in rows.names}
+        sorted_ = {label: _sorted(names - {""}) for label, names in occurring.items()}
+        return {label.name: names for label, names in (listed | sorted_).items()}
+
+    def _id(self, row: Row) -> str:
+        value = None if self.id is None else row.get(self.id)
+        return "" if value is None else str(value)
+
+    def _example(
+        self, example_id: str, row: Row, mode: Mode, listed: Mapping[str, tuple[str, ...]]
+    ) -> Example:
+        self._check(row, example_id)
+        segments = tuple(
+            segment_of(row[self.column(name)], mode, f"{name} of {example_id}")
+            for name in self.fields
+        )
+        labels: dict[str, LabelValue] = {}
+        for label in self.labels:
+            column = self.column(label.name)
+            names = listed.get(column, label.names)
+            where = f"{label.name} of {example_id}"
+            if label.kind == "spans":
+                self._check_spacing(row, label, mode, where)
+            labels[label.name] = label_of(label, row[column], names, where)
+        return Example(example_id, segments, labels)
+
+    def _check_spacing(self, row: Row, label: LabelSpec, mode: Mode, where: str) -> None:
+        text = row[self.column(label.field or self.fields[0])]
+        if mode in WITH_TOKENS and isinstance(text, str) and " ".join(text.split()) != text:
+            raise LabelError(
+                f"{where} counts characters of a text that is not its tokens joined by single "
+                "spaces; read it in mode raw or sentence"
+            )
+
+    def _check(self, row: Row, example_id: str) -> None:
+        names = [*self.fields, *(label.name for label in self.labels)]
+        wanted = [*map(self.column, names), *([self.id] if self.id else [])]
+        missing = [column for column in wanted if row.get(column) is None]
+        if missing:
+            raise ExampleError(
+                f"{example_id} has nothing in the column {missing[0]!r}; its columns are "
+                f"{', '.join(map(str, row))}"
+            )
+
+
+def _readable(rows: Rows) -> Iterator[Row]:
+    """The rows before a break; what is wrong with the others is said when they are read."""
+    try:
+        for make_row in rows.rows:
+            try:
+                yield make_row()
+            except InputError:
+                continue
+    except InputError:
+        return
+
+
+def _merged(lists: set[tuple[str, ...]]) -> tuple[str, ...]:
+    """A list on which all tables agree as it is, else all names in one order."""
+    return next(iter(lists)) if len(lists) == 1 else _sorted(set().union(*lists))
+
+
+def _sorted(names: set[str]) -> tuple[str, ...]:
+    """``O`` first, then numbers by size, then the others."""
+    return tuple(sorted(names, key=_rank))
+
+
+def _rank(name: str) -> tuple[bool, bool, int, str]:
+    return name != OUTSIDE, not name.isdecimal(), int(name) if name.isdecimal() else 0, name

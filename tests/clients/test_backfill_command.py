@@ -1,0 +1,123 @@
+"""``parsebank backfill`` over several parts and tokenizers, as a dry run, and over tables."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import structlog
+from typer.testing import CliRunner
+
+from clients.benchmarks import SAMPLE
+from clients.cli import build_app
+from service.tokenizers import bundled_tokenizers
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("backfills") / "store"
+
+
+@pytest.fixture
+def parsebank(store, monkeypatch):
+    for name, value in (("COLUMNS", "200"), ("PARSEBANK_JOB_WORKERS", "1")):
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("PARSEBANK_URL", raising=False)
+    runner, app = CliRunner(), build_app()
+
+    def run(*arguments: object):
+        structlog.reset_defaults()  # each command is a process of its own, and says how it logs
+        return runner.invoke(app, [*map(str, arguments), "--store", str(store)])
+
+    return run
+
+
+@pytest.fixture
+def other_tokenizer(tmp_path) -> Path:
+    """A tokenizer that keeps capitals."""
+    (bundled,) = bundled_tokenizers().values()
+    folder = tmp_path / "cased"
+    folder.mkdir()
+    content = json.loads((bundled / "tokenizer.json").read_text("utf-8"))
+    content["normalizer"] = None
+    (folder / "tokenizer.json").write_text(json.dumps(content), "utf-8")
+    config = (bundled / "tokenizer_config.json").read_text("utf-8")
+    (folder / "tokenizer_config.json").write_text(config, "utf-8")
+    return folder
+
+
+def account(output: str) -> dict[str, str]:
+    """The figures of a printed account, whose last row may have a line of its own."""
+    lines = (line for line in output.splitlines() if line.startswith("│"))
+    cells = (line.strip("│ ").split("│") for line in lines)
+    return {cell[0].strip(): cell[1].strip() for cell in cells}
+
+
+def test_several_parts_and_tokenizers_are_one_command_with_one_account(
+    parsebank, tmp_path, other_tokenizer
+):
+    report = tmp_path / "report.json"
+    place = ("backfill", "sample", "--split", "all", "--lang", "all", "--name", "several")
+    options = ("--tokenizer", "parsebank-wordpiece-en", "--tokenizer", other_tokenizer)
+    result = parsebank(*place, *options, "--limit", 8, "--report", report)
+    assert result.exit_code == 0, result.output
+    jobs = json.loads(report.read_text("utf-8"))["jobs"]
+    parts = {(part.split, part.lang) for part in SAMPLE.parts()}
+    assert [(job["split"], job["lang"]) for job in jobs[::2]] == sorted(parts)
+    assert {Path(job["tokenizer"]).name for job in jobs[1::2]} == {other_tokenizer.name}
+    for first, second in zip(jobs[::2], jobs[1::2], strict=True):
+        assert first["counts"]["stored"] == second["counts"]["stored"]
+        assert second["counts"]["parses_done"] == 0
+    total = sum(job["counts"]["stored"] for job in jobs)
+    assert f"{total:,}" in next(x for x in result.stdout.splitlines() if x.startswith("│ all"))
+
+
+def test_a_part_that_cannot_be_read_costs_no_other(parsebank, tmp_path):
+    report = tmp_path / "report.json"
+    place = ("backfill", "sample", "--lang", "en", "--name", "parts", "--limit", 3)
+    result = parsebank(*place, "--split", "dev", "--split", "nosuch", "--report", report)
+    assert result.exit_code == 1
+    written = json.loads(report.read_text("utf-8"))
+    assert [job["state"] for job in written["jobs"]] == ["done"]
+    (failure,) = written["failures"]
+    assert (failure["split"], failure["error_type"]) == ("nosuch", "unknown_name")
+    assert "nosuch en was not sent: unknown_name" in result.stdout
+
+
+def test_a_dry_run_shows_what_would_be_done_and_stores_nothing(parsebank, tmp_path):
+    report = tmp_path / "report.json"
+    place = ("backfill", "sample", "--split", "dev", "--lang", "en", "--name", "dry")
+    result = parsebank(*place, "--limit", 60, "--dry-run", "--report", report)
+    assert result.exit_code == 0, result.output
+    (forecast,) = json.loads(report.read_text("utf-8"))["forecasts"]
+    assert (forecast["examples"], forecast["to_store"]) == (60, 59)
+    assert forecast["dropped"] == {"empty_text": 1}
+    figures = account(result.stdout)
+    assert figures["dropped: empty_text"] == "1"
+    assert figures["new parses"] == f"{forecast['distinct_texts'] - forecast['already_parsed']:,}"
+    assert "dry" not in parsebank("store", "datasets").stdout
+    assert parsebank(*place, "--limit", 60, "--dry-run", "--strict").exit_code == 1
+
+
+def test_a_table_takes_its_columns_from_the_command(parsebank, tmp_path):
+    path = tmp_path / "train.tsv"
+    path.write_text("key\tone\ttwo\tgold\na7\tTime flies.\tIt does.\tyes\n", "utf-8")
+    place = ("backfill", "table", "--path", path, "--split", "train", "--lang", "en")
+    columns = ("--columns", "premise=one", "--columns", "hypothesis=two", "--id", "key")
+    result = parsebank(*place, *columns, "--label", "label:class=gold", "--name", "columns")
+    assert result.exit_code == 0, result.output
+    query = "select example_id, texts, label from examples where dataset = 'columns'"
+    found = json.loads(parsebank("store", "sql", query, "--json").stdout)
+    assert found == [{"example_id": "a7", "texts": ["Time flies.", "It does."], "label": "yes"}]
+    refused = parsebank("backfill", "sample", "--split", "dev", "--lang", "en", "--id", "x")
+    assert refused.exit_code == 1
+    assert "are for the reader `table`" in refused.stderr
+
+
+def test_all_needs_files_that_say_what_they_are(parsebank, tmp_path):
+    path = tmp_path / "some.txt"
+    path.write_text("Time flies.\n", "utf-8")
+    result = parsebank("backfill", "text", "--path", path, "--split", "all", "--lang", "en")
+    assert result.exit_code == 1
+    assert "do not say which split" in result.stderr

@@ -1,0 +1,116 @@
+"""Tables and objects of the library `datasets`."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from clients.benchmarks import dataset_items, table_benchmark
+from syntax.errors import MissingExtraError
+from syntax.examples import Example, LabelSpec, SpanLabel
+
+datasets = pytest.importorskip("datasets")
+
+ROWS = {
+    "number": [7, 8],
+    "words": [["Kim", "sang"], ["Nobody"]],
+    "ner": [[1, 0], [0]],
+    "mood": [1, 0],
+    "score": [0.5, 1.0],
+    "answers": [{"text": ["Kim"], "answer_start": [0]}, {"text": [], "answer_start": []}],
+}
+LABELS = (
+    LabelSpec("tags", "tags"),
+    LabelSpec("mood", "class"),
+    LabelSpec("answers", "spans"),
+)
+OPTIONS = {"fields": ("text",), "columns": {"text": "words", "tags": "ner"}, "id": "number"}
+EXPECTED = [
+    ("7", {"tags": ("B-PER", "O"), "mood": "glad", "answers": (SpanLabel(0, 3),)}),
+    ("8", {"tags": ("O",), "mood": "sad", "answers": ()}),
+]
+
+
+@pytest.fixture(scope="module")
+def data():
+    datasets.disable_progress_bars()
+    value, listed = datasets.Value, datasets.List
+    answers = {"text": listed(value("string")), "answer_start": listed(value("int32"))}
+    features = datasets.Features(
+        number=value("int64"),
+        words=listed(value("string")),
+        ner=listed(datasets.ClassLabel(names=["O", "B-PER", "I-PER"])),
+        mood=datasets.ClassLabel(names=["sad", "glad"]),
+        score=value("float32"),
+        answers=answers,
+    )
+    return datasets.Dataset.from_dict(ROWS, features=features)
+
+
+@pytest.fixture(params=["parquet", "saved"])
+def path(request, data, tmp_path):
+    """The data as a folder of sharded Parquet, and as `datasets` saves it."""
+    if request.param == "saved":
+        datasets.DatasetDict(validation=data).save_to_disk(
+            tmp_path / "saved", num_shards={"validation": 2}
+        )
+        return tmp_path / "saved"
+    for shard in (0, 1):
+        part = data.shard(2, shard, contiguous=True)
+        part.to_parquet(tmp_path / f"data/validation-{shard:05}-of-00002.parquet")
+    return tmp_path
+
+
+def test_saved_tables_are_read_with_the_names_of_their_classes(path):
+    table = table_benchmark(labels=LABELS, **OPTIONS)
+    items = list(table.read(path, "dev", "en"))
+    assert [(item.example_id, item.labels) for item in items] == EXPECTED
+    assert [item.segments[0].tokens for item in items] == [("Kim", "sang"), ("Nobody",)]
+    names = [label.names for label in table.spec("dev", "en", path=path).labels]
+    assert names == [("O", "B-PER", "I-PER"), ("sad", "glad"), ()]
+
+
+def test_an_object_in_memory_tells_the_kinds_of_its_labels(data):
+    spec, items = dataset_items(
+        data,
+        split="validation",
+        lang="en",
+        name="mine",
+        labels=["tags", "mood", "score", LABELS[2]],
+        **OPTIONS,
+    )
+    assert (spec.name, spec.split, spec.lang, spec.mode) == ("mine", "dev", "en", "pretokenized")
+    assert spec.labels == (
+        LabelSpec("tags", "tags", ("O", "B-PER", "I-PER")),
+        LabelSpec("mood", "class", ("sad", "glad")),
+        LabelSpec("score", "float"),
+        LABELS[2],
+    )
+    found = list(items)
+    assert all(isinstance(item, Example) for item in found)
+    assert [item.labels["score"] for item in found] == [0.5, 1.0]
+
+
+def test_an_object_without_class_labels_names_what_occurs():
+    data = datasets.Dataset.from_dict({"text": ["a", "b", "c"], "label": [10, 2, 2]})
+    spec, items = dataset_items(data, split="train", lang="en", labels=["label"])
+    assert spec.labels == (LabelSpec("label", "class", ("2", "10")),)
+    assert [item.labels["label"] for item in items] == ["10", "2", "2"]
+
+
+def test_a_damaged_file_is_named_and_the_others_are_read(data, tmp_path):
+    data.to_parquet(tmp_path / "dev-00001-of-00002.parquet")
+    (tmp_path / "dev-00000-of-00002.parquet").write_bytes(b"PAR1 and nothing else")
+    table = table_benchmark(labels=LABELS[1:2], **OPTIONS | {"columns": {"text": "words"}})
+    first, *others = table.read(tmp_path, "dev", "en")
+    assert (first.example_id, first.reason) == ("dev-00000-of-00002.parquet", "input")
+    assert "cannot be read" in first.message
+    assert [item.example_id for item in others] == ["7", "8"]
+
+
+def test_a_missing_library_is_named(data, tmp_path, monkeypatch):
+    data.to_parquet(tmp_path / "dev.parquet")
+    monkeypatch.setitem(sys.modules, "datasets", None)
+    with pytest.raises(MissingExtraError, match=r"pip install parsebank\[hf\]"):
+        list(table_benchmark().read(tmp_path, "dev", "en"))

@@ -7,7 +7,14 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import asdict
 from typing import Any
 
-from syntax.examples import DatasetSpec, Example, Rejection, Segment
+from syntax.examples import (
+    DatasetSpec,
+    Example,
+    LabelValue,
+    Rejection,
+    Segment,
+    SpanLabel,
+)
 
 _CHUNK_BYTES = 64 * 1024
 
@@ -55,7 +62,12 @@ def backfill_spec(
         "matrices": matrices,
         "long_sentences": long_sentences,
     }
-    return asdict(spec) | {key: value for key, value in named.items() if value is not None}
+    labels = [_given(asdict(label)) for label in spec.labels]
+    return asdict(spec) | {"labels": labels} | _given(named)
+
+
+def _given(content: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in content.items() if value is not None}
 
 
 def _lines(spec: dict[str, Any], examples: Iterable[Example | Rejection]) -> Iterator[bytes]:
@@ -68,13 +80,19 @@ def _body(item: Example | Rejection) -> dict[str, Any]:
     if isinstance(item, Rejection):
         return {"rejected": asdict(item)}
     segments = [_segment(segment) for segment in item.segments]
-    example = {"example_id": item.example_id, "segments": segments, "labels": dict(item.labels)}
-    return {"example": example}
+    labels = {name: _label(value) for name, value in item.labels.items()}
+    return {"example": {"example_id": item.example_id, "segments": segments, "labels": labels}}
 
 
 def _segment(segment: Segment) -> dict[str, Any]:
-    forms = {"text": segment.text, "tokens": segment.tokens, "conllu": segment.conllu}
-    return {name: form for name, form in forms.items() if form is not None}
+    return _given({"text": segment.text, "tokens": segment.tokens, "conllu": segment.conllu})
+
+
+def _label(value: LabelValue) -> Any:
+    """A label as JSON: the spans of ``spans`` as objects, all else as it is."""
+    if not isinstance(value, tuple):
+        return value
+    return [item._asdict() if isinstance(item, SpanLabel) else item for item in value]
 
 
 def _line(body: dict[str, Any]) -> bytes:

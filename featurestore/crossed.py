@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -17,6 +17,8 @@ from featurestore.stream.reader import ExampleReader, Window
 from featurestore.streamed import StreamedDataset
 from syntax.assembly import FlatExamples
 from syntax.errors import SpecError
+from syntax.examples import LabelSpec
+from syntax.labels import field_of, is_local
 from syntax.registry import unknown_name
 
 
@@ -24,7 +26,8 @@ class CrossedDataset(StreamedDataset):
     """Examples of one dataset, with some of their fields from another, such as a translation.
 
     Examples are joined by their ids, never by position; those without a partner are left out and
-    counted. Labels are those of both.
+    counted. Labels are those of both; tags and spans, which differ between translations, those of
+    the dataset that their field comes from.
 
     Args:
         first: The examples.
@@ -37,7 +40,7 @@ class CrossedDataset(StreamedDataset):
     Raises:
         UnknownNameError: No such field.
         SpecError: The datasets differ in fields, labels or tokenizer; one has several examples of
-            one id; or an example has one label here and another there.
+            one id; or an example has one label here and another there, tags and spans excepted.
 
     Example:
         >>> english = store.dataset("xnli", split="test", lang="en")       # doctest: +SKIP
@@ -76,11 +79,18 @@ class CrossedDataset(StreamedDataset):
             "examples": content.hexdigest(),
         }
 
-    def open_reader(self, stored: bool, offsets: bool = False) -> CrossedReader:
+    def open_reader(
+        self, stored: bool, offsets: bool = False, tokens: bool = False
+    ) -> CrossedReader:
         """See `StreamedDataset.open_reader`."""
-        first = self._first.open_reader(stored, offsets)
-        second = self._second.open_reader(stored, offsets)
-        return CrossedReader(first, second, self._chosen, self._partner, self._from_second)
+        first = self._first.open_reader(stored, offsets, tokens)
+        second = self._second.open_reader(stored, offsets, tokens)
+        crossed = {
+            label.name
+            for label in filter(is_local, self.labels)
+            if self._from_second[field_of(label, self.card.fields)]
+        }
+        return CrossedReader(first, second, self._chosen, self._partner, self._from_second, crossed)
 
     def _pieces(self, ids: pa.Table, partners: pa.Table) -> NDArray[np.int64]:
         ours = _lengths(ids, len(self._from_second))[self._chosen]
@@ -96,6 +106,7 @@ class CrossedReader:
         first, second: Readers of the sides.
         chosen, partner: Position of each example in the first and in the second.
         from_second: Which fields are the second's.
+        crossed: Names of the labels that are about these.
     """
 
     def __init__(
@@ -105,10 +116,16 @@ class CrossedReader:
         chosen: NDArray[np.int64],
         partner: NDArray[np.int64],
         from_second: NDArray[np.bool_],
+        crossed: Collection[str] = (),
     ) -> None:
         self._first, self._second = first, second
         self._chosen, self._partner = chosen, partner
-        self._from_second = from_second
+        self._from_second, self._labels = from_second, frozenset(crossed)
+
+    def fetch(self, examples: NDArray[np.int64], is_wanted: Callable[[], bool]) -> None:
+        """Bring the files of examples to this machine, where copies are kept, while wanted."""
+        self._first.fetch(self._chosen[examples], is_wanted)
+        self._second.fetch(self._partner[examples], is_wanted)
 
     def read(self, examples: NDArray[np.int64]) -> Window:
         """The examples, in the order asked."""
@@ -118,7 +135,18 @@ class CrossedReader:
             name: [self._crossed(*pair) for pair in zip(lists, theirs.blobs[name], strict=True)]
             for name, lists in ours.blobs.items()
         }
-        return replace(ours, examples=self._segments(ours.examples, theirs.examples), blobs=blobs)
+        return replace(
+            ours,
+            examples=self._segments(ours.examples, theirs.examples),
+            labels={**ours.labels, **{name: theirs.labels[name] for name in self._labels}},
+            blobs=blobs,
+            token_counts=self._counts(ours, theirs),
+        )
+
+    def _counts(self, ours: Window, theirs: Window) -> NDArray[np.int32] | None:
+        if ours.token_counts is None or theirs.token_counts is None:
+            return None
+        return np.where(self._from_second, theirs.token_counts, ours.token_counts)
 
     def _segments(self, ours: FlatExamples, theirs: FlatExamples) -> FlatExamples:
         both = FlatExamples.joined((ours, theirs))
@@ -145,8 +173,13 @@ def _check_same(first: FeatureDataset, second: FeatureDataset) -> None:
 
 def _columns(data: FeatureDataset) -> pa.Table:
     """Ids, lengths and labels of all examples, in sequence order."""
-    columns = ["example_id", "segment_lengths", *(label.name for label in data.labels)]
+    columns = ["example_id", "segment_lengths", *(label.name for label in _common(data))]
     return data.columns(columns)
+
+
+def _common(data: FeatureDataset) -> list[LabelSpec]:
+    """The labels that a text has in every language: all but those of its tokens or characters."""
+    return [label for label in data.labels if not is_local(label)]
 
 
 def _joined(
@@ -169,7 +202,7 @@ def _check_labels(
     chosen: NDArray[np.int64],
     partner: NDArray[np.int64],
 ) -> None:
-    for label in first.labels:
+    for label in _common(first):
         ours = ids[label.name].take(pa.array(chosen)).to_pylist()
         theirs = partners[label.name].take(pa.array(partner)).to_pylist()
         for at, pair in enumerate(zip(ours, theirs, strict=True)):

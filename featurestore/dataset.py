@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 from featurestore.files import FileReader
 from featurestore.filters import Wanted, in_langs, of_length, with_labels
 from featurestore.index import KeyIndex, keys_of
+from featurestore.parsers import parsers_named
 from featurestore.records import Drop, key_bytes
 from featurestore.rows import RowIndex, read_row_index
 from featurestore.streamed import StreamedDataset
 from featurestore.tables.card import DatasetCard
 from featurestore.tables.pins import Pin
 from featurestore.tables.snapshot import DataFile, in_partition
-from syntax.errors import SpecError, UnknownDatasetError, UnknownParserError
+from syntax.errors import SpecError, UnknownDatasetError
 from syntax.examples import DatasetSpec
 from syntax.registry import unknown_name
 
@@ -125,6 +126,23 @@ class FeatureDataset(StreamedDataset):
         """
         return dict(Counter(drop.reason for drop in self.drops()).most_common())
 
+    @cached_property
+    def reports(self) -> list[dict[str, Any]]:
+        """The accounts of the jobs that had ended by this version, the earliest first.
+
+        Each says what became of the job's ``examples``: ``stored``, ``already_stored``, and
+        ``dropped`` by reason; the ``parsed`` and ``reused`` texts; and which job, parser, split
+        and language it was.
+        """
+        wanted = {"dataset": self.name, "tokenizer": self.card.tokenizer_fingerprint}
+        return [
+            report
+            for report in self._store.fingerprints.all("report").values()
+            if wanted.items() <= report.items()
+            and (report["split"], report["lang"]) in self.parts
+            and (report["version"] or 0) <= self.version
+        ]
+
     def drops(self) -> list[Drop]:
         """The examples that are missing here, one drop each."""
         table, tokenizer = self._store.drops, self.card.tokenizer_fingerprint
@@ -140,11 +158,29 @@ class FeatureDataset(StreamedDataset):
         stored = {drop.example_key for drop, here in zip(keyed, found, strict=True) if here}
         return [drop for drop in drops if drop.example_key not in stored]
 
-    def open_reader(self, stored: bool, offsets: bool = False) -> ExampleReader:
+    def open_reader(
+        self, stored: bool, offsets: bool = False, tokens: bool = False
+    ) -> ExampleReader:
         """See `StreamedDataset.open_reader`."""
         from featurestore.stream.reader import ExampleReader
 
-        return ExampleReader(self, stored, offsets)
+        return ExampleReader(self, stored, offsets, tokens)
+
+    def fetch(
+        self, examples: NDArray[np.int64], is_wanted: Callable[[], bool] = lambda: True
+    ) -> None:
+        """Copy the files of examples to this machine, where the store keeps copies.
+
+        Args:
+            examples: Positions in sequence order. *Shape:* (N,).
+            is_wanted: Asked again and again; once it is not, no more is copied.
+
+        Raises:
+            FileGoneError: One was vacuumed.
+            StoreError: One cannot be read.
+        """
+        files = np.unique(self.rows.file[examples]).tolist()
+        self.reader.fetch([self.rows.paths[file] for file in files], is_wanted)
 
     def columns(self, names: Sequence[str], examples: NDArray[np.int64] | None = None) -> pa.Table:
         """Columns of examples as they are stored.
@@ -153,18 +189,37 @@ class FeatureDataset(StreamedDataset):
             names: Names of columns of the table.
             examples: Positions in sequence order; all of them by default. *Shape:* (N,).
         """
+        table, position = self.stored(names, examples)
+        return table.combine_chunks().take(pa.array(position))
+
+    def stored(
+        self, names: Sequence[str], examples: NDArray[np.int64] | None = None
+    ) -> tuple[pa.Table, NDArray[np.int64]]:
+        """Like `columns`, but as the rows lie in the files, and the row of each example.
+
+        Rows that were not asked for may be among them.
+        """
         rows = self.rows if examples is None else self.rows.select(examples)
         order = np.lexsort((rows.row, rows.file))
         files, starts = np.unique(rows.file[order], return_index=True)
-        parts = np.split(rows.row[order], starts[1:])
-        tables = [
-            self.reader.rows(rows.paths[number], part, names)
-            for number, part in zip(files.tolist(), parts, strict=False)
-        ]
-        back = np.empty(len(order), np.int64)
-        back[order] = np.arange(len(order))
-        nothing = self.card.layout().schema.empty_table().select(names)
-        return pa.concat_tables(tables or [nothing]).combine_chunks().take(pa.array(back))
+        tables = [self.card.layout().schema.empty_table().select(names)]
+        position = np.empty(len(order), np.int64)
+        before = 0
+        for number, part in zip(files.tolist(), np.split(order, starts[1:]), strict=False):
+            table, found = self._holding(rows.paths[number], rows.row[part], names)
+            tables.append(table)
+            position[part] = found + before
+            before += len(table)
+        return pa.concat_tables(tables), position
+
+    def _holding(
+        self, path: str, rows: NDArray[np.int32], names: Sequence[str]
+    ) -> tuple[pa.Table, NDArray[np.integer]]:
+        """Rows of a file, with others that came with them if these are no more."""
+        table, position = self.reader.holding(path, rows, names)
+        if 2 * len(rows) >= len(table):
+            return table, position
+        return table.take(pa.array(position)), np.arange(len(rows))
 
     def where(
         self,
@@ -180,7 +235,8 @@ class FeatureDataset(StreamedDataset):
             shortest: Only examples of at least so many stored pieces, over all segments.
             longest: Only examples of at most so many.
             labels: For label columns, the wanted values; ``None`` among them takes examples
-                without one: ``{"label": ["entailment", None]}``.
+                without one: ``{"label": ["entailment", None]}``. Of tags and spans, an example
+                that has any of the names is taken, and with ``None`` one that has no tag or span.
 
         Raises:
             UnknownNameError: No such label column or class.
@@ -208,7 +264,7 @@ def open_dataset(
     card, table = store.features.find(name, tokenizer)
     snapshot = table.snapshot(_version(store, card, version))
     files = _chosen_files(name, snapshot.files, split, lang)
-    reader = FileReader(table.location)
+    reader = FileReader(table.location, schema=table.layout.schema)
     rows = _of_parser(store, name, read_row_index(reader, files), parser)
     return FeatureDataset(store, card, snapshot.version, rows, reader)
 
@@ -258,16 +314,8 @@ def _of_parser(store: FeatureStore, name: str, rows: RowIndex, parser: str | Non
 def _only_parser(
     name: str, rows: RowIndex, parser: str, known: dict[str, dict[str, Any]]
 ) -> RowIndex:
-    names = {fingerprint: known.get(fingerprint, {}).get("name") for fingerprint in rows.parsers}
-    chosen = [
-        index
-        for index, fingerprint in enumerate(rows.parsers)
-        if names[fingerprint] == parser or (len(parser) >= 6 and fingerprint.startswith(parser))
-    ]
-    if not chosen:
-        held = [names[fingerprint] or fingerprint for fingerprint in rows.parsers]
-        raise unknown_name(f"parser of dataset {name!r}", parser, held, UnknownParserError)
-    return rows.select(np.isin(rows.parser, chosen))
+    chosen = parsers_named(parser, rows.parsers, known, f"dataset {name!r}")
+    return rows.select(np.isin(rows.parser, [rows.parsers.index(one) for one in chosen]))
 
 
 def _several_parsers(

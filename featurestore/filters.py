@@ -10,14 +10,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from featurestore.encode.columns import list_parts
 from featurestore.files import FileReader
 from featurestore.rows import RowIndex
 from syntax.errors import SpecError
 from syntax.examples import LabelSpec
+from syntax.matrices.offsets import sizes
 from syntax.registry import unknown_name
 
 Wanted = Mapping[str, Collection[str | float | None]]
-"""For each label column, its wanted values; ``None`` stands for "no label"."""
+"""For each label column, its wanted values; ``None`` stands for "no label".
+
+Of tags and spans, an example is wanted if it has any of these names among its own.
+"""
 
 
 def in_langs(rows: RowIndex, langs: Collection[str]) -> NDArray[np.bool_]:
@@ -62,11 +67,24 @@ def _check(name: str, values: Collection[Any], labels: dict[str, LabelSpec]) -> 
     if name not in labels:
         raise unknown_name("label", name, list(labels))
     for value in values:
-        if labels[name].kind == "class" and value not in (None, *labels[name].names):
+        if labels[name].names and value not in (None, *labels[name].names):
             raise unknown_name(f"class of label {name}", str(value), labels[name].names)
 
 
 def _is_in(column: pa.ChunkedArray, values: Collection[Any]) -> NDArray[np.bool_]:
+    if pa.types.is_list(column.type):
+        return _has_any(column, values)
     # Without skip_nulls=False a null would be in no set, not even one that holds null.
     among = pc.is_in(column, value_set=pa.array(list(values), column.type), skip_nulls=False)
     return np.asarray(among.combine_chunks()).astype(np.bool_)
+
+
+def _has_any(column: pa.ChunkedArray, values: Collection[Any]) -> NDArray[np.bool_]:
+    """Which rows have one of the names in their list; those without any have ``None``."""
+    bounds, items = list_parts(column)
+    names = items.field("label") if pa.types.is_struct(items.type) else items
+    wanted = pa.array([value for value in values if value is not None], pa.string())
+    found = np.flatnonzero(np.asarray(pc.is_in(names, value_set=wanted)))
+    chosen = (sizes(bounds) == 0) & (None in values)
+    chosen[np.searchsorted(bounds, found, side="right") - 1] = True
+    return np.asarray(chosen)

@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from syntax.errors import SpecError
 from syntax.examples import DatasetSpec, LabelValue
 from syntax.parse import Parse
@@ -49,6 +52,8 @@ class ExampleRow:
         parse_keys: Key of each segment's parse in the parse cache.
         segments: Features of each segment, untruncated, without special tokens.
         labels: Value of each label column; a missing one is stored as null.
+        tokens: Start and end, in each segment's text, of the tokens that the dataset brought; none
+            for a segment of running text. Left out where nobody knows them. *Shape:* (T, 2) each.
     """
 
     seq: int
@@ -59,6 +64,7 @@ class ExampleRow:
     parse_keys: tuple[str, ...]
     segments: tuple[SegmentFeatures, ...]
     labels: Mapping[str, LabelValue | None] = field(default_factory=dict)
+    tokens: tuple[NDArray[np.int32], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

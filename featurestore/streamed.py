@@ -40,12 +40,15 @@ class StreamedDataset(ABC):
         """What a run should record: tokenizer, parsers, and the content."""
 
     @abstractmethod
-    def open_reader(self, stored: bool, offsets: bool = False) -> WindowReader:
+    def open_reader(
+        self, stored: bool, offsets: bool = False, tokens: bool = False
+    ) -> WindowReader:
         """A reader of examples by their positions.
 
         Args:
             stored: Read the stored matrices too.
             offsets: Read the characters that pieces cover, too.
+            tokens: Read the dataset's own tokens, too; only with ``offsets``.
         """
 
     def __len__(self) -> int:
@@ -89,8 +92,10 @@ class StreamedDataset(ABC):
         level: Literal["document", "sentence"] = "document",
         offsets: bool = False,
         first_pieces: bool = False,
-        spans: Mapping[str, Sequence[Span]] | None = None,
+        token_ids: bool = False,
+        spans: Mapping[str, Sequence[Span]] | tuple[str, ...] | None = None,
         samplers: Sequence[Sampler] = (),
+        nodes: bool = False,
     ) -> FeatureStream:
         """One epoch of batches.
 
@@ -129,10 +134,13 @@ class StreamedDataset(ABC):
             level: ``"sentence"`` makes a sequence of each sentence.
             offsets: Read the characters that pieces cover, and say which are where.
             first_pieces: Say which pieces are the first of their words.
+            token_ids: Say which of the dataset's own tokens pieces show, and how many there are.
             spans: Spans of characters by ``example_id``, for matrices that go by marks
-                (`syntax.assembly.mark_spans`); examples without any have none.
+                (`syntax.assembly.mark_spans`); examples without any have none. Or the names of
+                label columns of kind ``spans``.
             samplers: Contrastive samples to draw for each example (`syntax.contrast`), from
                 ``seed``, ``epoch`` and ``example_id``; their arrays join the batch.
+            nodes: Give the nodes of whole sequences, too, for a device that derives the matrices.
 
         Raises:
             SpecError: Options contradict each other or the dataset.
@@ -170,7 +178,9 @@ class StreamedDataset(ABC):
             level=level,
             offsets=offsets,
             first_pieces=first_pieces,
+            token_ids=token_ids,
             spans=spans,
             samplers=tuple(samplers),
+            nodes=nodes,
         )
         return FeatureStream(self, options)

@@ -73,11 +73,16 @@ LabelValue = str | float | tuple[str, ...] | tuple[SpanLabel, ...]
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One training or test item: its segments in order, and its labels by name."""
+    """One training or test item: its segments in order, and its labels by name.
+
+    ``repairs`` names what its reader put right, such as ``answer_moved``, so that it can be
+    counted; it is not stored.
+    """
 
     example_id: str
     segments: tuple[Segment, ...]
     labels: Mapping[str, LabelValue] = field(default_factory=dict)
+    repairs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

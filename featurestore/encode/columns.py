@@ -58,9 +58,11 @@ def list_parts(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], pa.Array]:
 
 def binary_numbers(column: pa.ChunkedArray, dtype: str) -> NDArray[Any]:
     """All numbers of a binary column, one row after the other; a view where possible."""
-    array = one_array(column)
-    if not len(array):
-        return np.empty(0, dtype)
+    parts = [_numbers(chunk, dtype) for chunk in column.chunks if len(chunk)]
+    return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, dtype), *parts])
+
+
+def _numbers(array: pa.BinaryArray, dtype: str) -> NDArray[Any]:
     _, offset_buffer, data = array.buffers()
     offsets = np.frombuffer(offset_buffer, np.int32)[array.offset : array.offset + len(array) + 1]
     size = int(offsets[-1] - offsets[0])

@@ -14,8 +14,9 @@ from featurestore.encode.columns import binary_column, list_column, offsets_of
 from featurestore.records import ExampleRow
 from featurestore.tables.card import DatasetCard
 from featurestore.tables.schema import LABEL_TYPES, MATRIX_BLOBS, VECTORS
-from syntax.errors import InvalidCharacterError, SpecError
+from syntax.errors import InvalidCharacterError, LabelError, SpecError
 from syntax.examples import LabelSpec, LabelValue
+from syntax.labels import check_labels, is_local
 
 if TYPE_CHECKING:
     from syntax.assembly import SegmentFeatures
@@ -32,10 +33,12 @@ def encode_examples(
 
     Raises:
         SpecError: A row does not have the card's fields or labels.
+        LabelError: Tags or spans do not fit the row's tokens and texts.
         InvalidCharacterError: A text holds a lone surrogate, which UTF-8 cannot carry.
     """
     for row in rows:
         _check(card, row)
+        _check_local(card, row)
     try:
         columns = {
             "split": pa.array([split] * len(rows), pa.string()),
@@ -43,6 +46,7 @@ def encode_examples(
             **_plain_columns(rows),
             **_vector_columns(rows),
             **_blob_columns(rows, matrices),
+            **_token_columns(rows),
             **{label.name: _label_column(label, rows) for label in card.labels},
         }
     except UnicodeEncodeError as error:
@@ -52,6 +56,7 @@ def encode_examples(
 
 def _check(card: DatasetCard, row: ExampleRow) -> None:
     counts = {len(row.texts), len(row.parse_keys), len(row.segments)}
+    counts |= {len(row.tokens)} if row.tokens else set()
     if counts != {len(card.fields)}:
         raise SpecError(
             f"example {row.example_id!r} has {len(row.segments)} segments, {len(row.texts)} texts "
@@ -63,6 +68,16 @@ def _check(card: DatasetCard, row: ExampleRow) -> None:
             f"example {row.example_id!r} has labels {sorted(unknown)}; "
             f"dataset {card.name!r} has {[label.name for label in card.labels]}"
         )
+
+
+def _check_local(card: DatasetCard, row: ExampleRow) -> None:
+    try:
+        tokens = row.tokens or [np.empty((0, 2), np.int32)] * len(card.fields)
+        check_labels(card.labels, card.fields, row.labels, row.texts, tokens)
+    except LabelError as error:
+        raise LabelError(
+            f"example {row.example_id!r}: {error.message}", example_id=row.example_id
+        ) from None
 
 
 def _plain_columns(rows: Sequence[ExampleRow]) -> dict[str, pa.Array]:
@@ -117,8 +132,22 @@ def _has_small_segments(row: ExampleRow) -> bool:
     return all(len(segment.head) <= LARGEST_MATRIX for segment in row.segments)
 
 
+def _token_columns(rows: Sequence[ExampleRow]) -> dict[str, pa.Array]:
+    tokens = [np.asarray(x).reshape(-1, 2) for row in rows for x in row.tokens]
+    starts = offsets_of(2 * sum(map(len, row.tokens)) for row in rows)
+    counts = list_column(
+        [len(row.tokens) for row in rows],
+        pa.array(map(len, tokens), pa.int32()),
+        missing=[not row.tokens for row in rows],
+    )
+    flat = np.concatenate([np.empty((0, 2), np.int32), *tokens]).astype(np.int32)
+    return {"token_counts": counts, "token_offsets": binary_column(starts, flat)}
+
+
 def _label_column(label: LabelSpec, rows: Sequence[ExampleRow]) -> pa.Array:
     values = [row.labels.get(label.name) for row in rows]
+    if is_local(label):
+        return pa.array(values, LABEL_TYPES[label.kind])
     for row, value in zip(rows, values, strict=True):
         _check_label(label, row, value)
     return pa.array(values, LABEL_TYPES[label.kind])

@@ -10,6 +10,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from featurestore.encode.columns import list_column, list_parts, shared_strings
+from featurestore.encode.packed import pack_record, unpack_record
 from featurestore.records import ParseRecord, key_bytes
 from featurestore.tables.schema import PARSE_INTEGERS, PARSES, WORD_STRINGS
 from syntax.errors import InputError, InvalidCharacterError
@@ -62,6 +63,7 @@ def _table(records: Sequence[ParseRecord]) -> pa.Table:
     key_bytes([record.key for record in records])
     plain = {name: pa.array([getattr(r, name) for r in records], pa.string()) for name in _PLAIN}
     columns = {**plain, **parse_columns([record.parse for record in records])}
+    columns["record"] = pa.array(map(pack_record, records), pa.binary())
     return pa.table(columns, schema=PARSES.schema)
 
 
@@ -80,8 +82,26 @@ def _lists(parses: Sequence[Parse], name: str, kind: pa.DataType) -> pa.ListArra
     return list_column([len(row) for row in rows], pa.array(chain.from_iterable(rows), kind))
 
 
+def unpack_parses(keys: Sequence[str], packed: pa.ChunkedArray) -> list[ParseRecord]:
+    """The records of rows, from their column ``record``.
+
+    Args:
+        keys: Key of each row.
+        packed: The column; not null.
+
+    Raises:
+        StoreFormatError: A row is damaged, or of a newer encoding.
+    """
+    return [unpack_record(*row) for row in zip(keys, packed.to_pylist(), strict=True)]
+
+
+def packed_column(table: pa.Table) -> pa.Array:
+    """The column ``record`` of rows that have the others."""
+    return pa.array(map(pack_record, decode_parses(table)), pa.binary())
+
+
 def decode_parses(table: pa.Table) -> list[ParseRecord]:
-    """The records of rows with all columns of the table ``parses``."""
+    """The records of rows with all columns of the table ``parses``; ``record`` is not read."""
     plain = [table[name].to_pylist() for name in _PLAIN]
     parses = _parses(table)
     return [

@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 from featurestore.dataset import FeatureDataset
-from featurestore.tables.schema import VECTORS
+from featurestore.tables.schema import TOKENS, VECTORS
+from syntax.labels import field_of, is_local
 
 _COLUMNS = {
     "example_id": "name of the example in its benchmark",
@@ -22,6 +23,9 @@ _COLUMNS = {
     "deprel": "relation of its word",
     "sentence_ids": "sentence of each piece",
     "offsets": "characters of each piece in its segment's text",
+    "token_counts": "tokens that the benchmark has for each segment; 0 where it has running text, "
+    "null where nobody recorded them",
+    "token_offsets": "characters of each of these tokens in its segment's text",
 }
 
 
@@ -57,11 +61,12 @@ def _parts(data: FeatureDataset) -> Iterator[str]:
 
 def _columns(data: FeatureDataset) -> Iterator[str]:
     yield from ("", "## Columns", "")
-    for name in ("example_id", "texts", "parse_keys", "segment_lengths", *VECTORS):
+    for name in ("example_id", "texts", "parse_keys", "segment_lengths", *VECTORS, *TOKENS):
         yield f"* `{name}`: {_COLUMNS[name].format(fields=', '.join(data.card.fields))}"
     for label in data.labels:
         names = f": {', '.join(label.names)}" if label.names else ""
-        yield f"* `{label.name}`: label ({label.kind}){names}"
+        of = f" of {data.card.fields[field_of(label, data.card.fields)]}" if is_local(label) else ""
+        yield f"* `{label.name}`: label ({label.kind}{of}){names}"
 
 
 def _makers(data: FeatureDataset) -> Iterator[str]:

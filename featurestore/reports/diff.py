@@ -8,10 +8,10 @@ from dataclasses import asdict, dataclass
 from itertools import count
 from typing import Any, Final
 
+from featurestore.parsers import store_parsers
 from featurestore.store import FeatureStore
-from syntax.errors import SpecError, UnknownParserError
+from syntax.errors import SpecError
 from syntax.parse import Parse
-from syntax.registry import unknown_name
 from syntax.scoring import METRICS, Score, evaluate
 
 _BATCH: Final = 2_000
@@ -90,7 +90,8 @@ def parser_agreement(
         SpecError: The two have no text in common, or are one.
         StoreError: The store cannot be read.
     """
-    ours, theirs = (_fingerprint(store, name) for name in (first, second))
+    # Of several by one name, the last that was described.
+    ours, theirs = (store_parsers(store, name)[-1] for name in (first, second))
     if ours == theirs:
         raise SpecError(f"{first!r} and {second!r} are one parser, {ours}; name two")
     pairs = _pairs(store, ours, theirs, dataset, lang)
@@ -108,20 +109,6 @@ def parser_agreement(
         },
         differences=differences,
     )
-
-
-def _fingerprint(store: FeatureStore, name: str) -> str:
-    """The fingerprint of a parser that has parses here; of several by one name, the last."""
-    known = store.fingerprints.all("parser")
-    rows = store.sql("select distinct parser from parses order by all").fetchall()
-    used = [str(parser) for (parser,) in rows]
-    names = {parser: known.get(parser, {}).get("name", parser) for parser in used}
-    # `known` is in the order of description.
-    by_age = sorted(used, key=lambda parser: list(known).index(parser) if parser in known else -1)
-    for parser in reversed(by_age):
-        if names[parser] == name or (len(name) >= 6 and parser.startswith(name)):
-            return parser
-    raise unknown_name("parser of the store", name, list(names.values()), UnknownParserError)
 
 
 def _pairs(

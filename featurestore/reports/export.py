@@ -16,7 +16,7 @@ from featurestore.dataset import FeatureDataset
 from featurestore.encode.columns import binary_numbers, list_column, list_parts
 from featurestore.reports.card import dataset_card
 from featurestore.store import FeatureStore
-from featurestore.tables.schema import VECTORS
+from featurestore.tables.schema import TOKENS, VECTORS
 from syntax.conllu import format_conllu
 from syntax.errors import SpecError
 from syntax.ud import DEPREL, UPOS
@@ -103,7 +103,7 @@ def _write_part(data: FeatureDataset, part: int, folder: Path) -> list[Path]:
 
 def _write_file(data: FeatureDataset, rows: NDArray[np.intp], path: Path) -> None:
     labels = [label.name for label in data.labels]
-    columns = [*_PLAIN, *VECTORS, *labels]
+    columns = [*_PLAIN, *VECTORS, *TOKENS, *labels]
     writer = None
     for chunk in _chunks(data, rows, columns):
         table = _readable(chunk, labels)
@@ -135,7 +135,14 @@ def _readable(rows: pa.Table, labels: list[str]) -> pa.Table:
     content: dict[str, Any] = {name: rows[name] for name in _PLAIN}
     for name, dtype in VECTORS.items():
         content[name] = _list(binary_numbers(rows[name], dtype), pieces, name)
+    content["token_counts"] = rows["token_counts"]
+    content["token_offsets"] = _tokens(rows)
     return pa.table(content | {name: rows[name] for name in labels})
+
+
+def _tokens(rows: pa.Table) -> pa.ListArray:
+    counts = [sum(row or ()) for row in rows["token_counts"].to_pylist()]
+    return _list(binary_numbers(rows["token_offsets"], "int32"), np.array(counts), "offsets")
 
 
 def _list(numbers: NDArray[Any], pieces: NDArray[np.int64], name: str) -> pa.ListArray:

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from featurestore.parsers import store_parsers
 from featurestore.store import FeatureStore
 from syntax.shapes import TreeShapes, tree_shapes
 
@@ -66,23 +67,28 @@ class ParseStats:
         return asdict(self)
 
 
-def parse_stats(store: FeatureStore, lang: str | None = None) -> list[ParseStats]:
+def parse_stats(
+    store: FeatureStore, lang: str | None = None, parser: str | None = None
+) -> list[ParseStats]:
     """Statistics of every language and parser, in their order.
 
     Args:
         store: The store.
         lang: Only this language.
+        parser: Only the parsers of this name or fingerprint.
 
     Raises:
+        UnknownParserError: The store has no parse by such a parser.
         InputError: A stored parse is no forest; `validate_store` says which.
         StoreError: The store cannot be read.
     """
     names = {key: content.get("name", key) for key, content in _parsers(store).items()}
     groups = store.sql("select distinct lang, parser from parses order by all").fetchall()
+    chosen = None if parser is None else store_parsers(store, parser)
     return [
-        _group(store, group_lang, parser, names.get(parser, parser))
-        for group_lang, parser in groups
-        if lang in (None, group_lang)
+        _group(store, group_lang, group_parser, names.get(group_parser, group_parser))
+        for group_lang, group_parser in groups
+        if lang in (None, group_lang) and (chosen is None or group_parser in chosen)
     ]
 
 

@@ -18,6 +18,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from featurestore.parsers import store_parsers
 from featurestore.store import FeatureStore
 from syntax.errors import MissingExtraError, SpecError
 
@@ -30,7 +31,7 @@ Type = tuple[str, str, str]
 _DIRECTIONS: Final = """
     with placed as (
         select lang, upos, head, deprel, unnest(generate_series(1, len(form))) as i from sentences
-        where $parser is null or parser = $parser
+        where $parsers is null or parser in (select unnest($parsers))
     )
     select lang, upos[i], upos[head[i]], split_part(deprel[i], ':', 1),
         count(*) filter (i > head[i]), count(*)
@@ -137,13 +138,15 @@ def word_order(
         store: The store; gold trees and parses count alike.
         types: How many types, the most frequent by their mean share over the languages.
         min_count: Dependents that a language needs for its share of a type to count.
-        parser: Only parses with this fingerprint; by default all.
+        parser: Only parses by the parsers of this name or fingerprint; by default all.
 
     Raises:
+        UnknownParserError: The store has no parse by such a parser.
         SpecError: The store has no tagged parse.
         StoreError: The store cannot be read.
     """
-    rows = store.sql(_DIRECTIONS, {"parser": parser}).fetchall()
+    parsers = None if parser is None else store_parsers(store, parser)
+    rows = store.sql(_DIRECTIONS, {"parsers": parsers}).fetchall()
     if not rows:
         raise SpecError("the store has no parses with UPOS tags; parse or backfill something")
     langs = {lang: at for at, lang in enumerate(sorted({row[0] for row in rows}))}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import duckdb
@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from featurestore.tables.delta import Table, quoted
 from featurestore.tables.schema import EXAMPLE_COLUMNS
+from featurestore.tables.snapshot import arrow_dataset
 
 SENTENCES: Final = """
     create view sentences as
@@ -47,9 +48,12 @@ SEGMENTS: Final = """
         from examples
     ), bounded as (
         select *, segment_lengths[n] as length, list_sum(segment_lengths[:n]) as z,
+            list_sum(token_counts[:n])::bigint as last_token, token_counts[n] as tokens_here,
         from numbered
     ), placed as (
-        select *, (z - length + 1)::bigint as a, from bounded
+        select *, (z - length + 1)::bigint as a,
+            vector(token_offsets)[2 * (last_token - tokens_here) + 1:2 * last_token] as bounds,
+        from bounded
     )
     select dataset, tokenizer, split, lang, seq, example_id, parser, n - 1 as segment,
         texts[n] as text, parse_keys[n] as parse_key, length,
@@ -57,6 +61,8 @@ SEGMENTS: Final = """
         vector(word_ids)[a:z] as word_ids, vector(sentence_ids)[a:z] as sentence_ids,
         upos_tags(upos)[a:z] as upos, deprel_tags(deprel)[a:z] as deprel,
         distance[n] as distance, depth[n] as depth, ancestor[n] as ancestor,
+        list_transform(generate_series(1, tokens_here), lambda i: substring(
+            texts[n], bounds[2 * i - 1] + 1, bounds[2 * i] - bounds[2 * i - 1])) as tokens,
     from placed
 """
 
@@ -76,6 +82,9 @@ def create_table_view(
         source = _local_files(connection, table)
     else:
         source = _remote_files(connection, table)
+    hidden = table.layout.hidden
+    if hidden:
+        source = source.project(", ".join(n for n in table.layout.schema.names if n not in hidden))
     if unique_by is not None:
         source.create_view(f"all_{name}")
         source = connection.sql(
@@ -98,10 +107,10 @@ def _local_files(connection: duckdb.DuckDBPyConnection, table: Table) -> duckdb.
 
 def _remote_files(connection: duckdb.DuckDBPyConnection, table: Table) -> duckdb.DuckDBPyRelation:
     """Through Arrow, which reads object stores without an extension of DuckDB."""
-    handle = table.open()
-    if handle is None:
-        return connection.from_arrow(table.layout.schema.empty_table())
-    return connection.from_arrow(handle.to_pyarrow_dataset())
+    files, schema = table.snapshot().files, table.layout.schema
+    if not files:
+        return connection.from_arrow(schema.empty_table())
+    return connection.from_arrow(arrow_dataset(table.location, files, schema))
 
 
 def create_examples_view(
@@ -109,18 +118,30 @@ def create_examples_view(
 ) -> None:
     """The view ``examples``: all datasets, their columns united by name.
 
+    Columns of one name that are of several types, such as labels of different kinds, are text.
+
     Args:
         connection: Where to create it.
         datasets: Name of the view, dataset and tokenizer of each.
     """
     empty = pa.schema([("dataset", pa.string()), ("tokenizer", pa.string()), *EXAMPLE_COLUMNS])
     connection.from_arrow(empty.empty_table()).create_view("no_examples")
+    views = [connection.view(view) for view, _, _ in datasets]
+    types = [dict(zip(view.columns, map(str, view.types), strict=True)) for view in views]
     selects = [
-        f"select {quoted(name)} as dataset, {quoted(tokenizer)} as tokenizer, * from {view}"
-        for view, name, tokenizer in datasets
+        f"select {quoted(name)} as dataset, {quoted(tokenizer)} as tokenizer, "
+        f"{_columns(own, types)} from {view}"
+        for (view, name, tokenizer), own in zip(datasets, types, strict=True)
     ]
     union = " union all by name ".join(["from no_examples", *selects])
     connection.execute(f"create view examples as {union}")
+
+
+def _columns(own: Mapping[str, str], types: Sequence[Mapping[str, str]]) -> str:
+    """The columns of a view, as text where another view has another type of the same name."""
+    several = [name for name in own if len({other.get(name, own[name]) for other in types}) > 1]
+    texts = ", ".join(f'"{name}"::varchar as "{name}"' for name in several)
+    return f"* replace ({texts})" if several else "*"
 
 
 def _literal(path: str) -> str:

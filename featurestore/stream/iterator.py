@@ -166,7 +166,7 @@ class FeatureStream(Iterator[Batch]):
 
     def _assemble(self, window: Window, out: BatchBuffers | None) -> Batch:
         special = self.data.special_tokens
-        examples = marked_examples(window, self.options)
+        examples = marked_examples(window, self.options, self.data.card)
         batch = assemble_batch(examples, special, self._assembly, out)
         if self.options.matrices == STORED:
             kept = (batch["segment_ids"], batch["lengths"])

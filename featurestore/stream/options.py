@@ -50,7 +50,7 @@ class StreamOptions:
     first_pieces: bool = False
     token_ids: bool = False
     nodes: bool = False
-    spans: Mapping[str, Sequence[Span]] | None = None
+    spans: Mapping[str, Sequence[Span]] | tuple[str, ...] | None = None
     samplers: tuple[Sampler, ...] = ()
 
     def __post_init__(self) -> None:

@@ -7,20 +7,47 @@ from typing import Any
 
 from featurestore.stream.options import StreamOptions
 from featurestore.stream.reader import Window
-from syntax.assembly import FlatExamples, mark_spans
+from featurestore.tables.card import DatasetCard
+from syntax.assembly import FlatExamples, Span, mark_spans
 from syntax.contrast.base import Samples
+from syntax.errors import SpecError
+from syntax.registry import unknown_name
 
 
-def marked_examples(window: Window, options: StreamOptions) -> FlatExamples:
+def marked_examples(window: Window, options: StreamOptions, card: DatasetCard) -> FlatExamples:
     """The examples with their spans marked, if the stream was given spans.
 
     Raises:
         InputError: A span covers no piece of its example.
+        SpecError, UnknownNameError: As `labelled_spans`.
     """
     if options.spans is None:
         return window.examples
+    if isinstance(options.spans, tuple):
+        return mark_spans(window.examples, labelled_spans(window, options.spans, card))
     spans = [options.spans.get(name, ()) for name in window.example_ids]
     return mark_spans(window.examples, spans)
+
+
+def labelled_spans(window: Window, names: Sequence[str], card: DatasetCard) -> list[list[Span]]:
+    """The spans of label columns, column after column, for each example.
+
+    Raises:
+        SpecError: A column is of another kind.
+        UnknownNameError: The dataset has no such column.
+    """
+    labels = {label.name: label for label in card.labels}
+    spans: list[list[Span]] = [[] for _ in window.example_ids]
+    for name in names:
+        if name not in labels:
+            raise unknown_name(f"label of {card.name}", name, labels)
+        label = labels[name]
+        if label.kind != "spans":
+            raise SpecError(f"the label {name!r} is of kind {label.kind!r}; spans are needed")
+        segment = card.fields.index(label.field) if label.field else 0
+        for own, rows in zip(spans, window.labels[name], strict=True):
+            own += [(segment, start, end) for start, end, _ in rows.tolist()]
+    return spans
 
 
 def draw_samples(batch: dict[str, Any], options: StreamOptions) -> Samples:

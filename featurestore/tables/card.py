@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 import pyarrow as pa
@@ -12,6 +12,7 @@ from deltalake import DeltaTable
 
 from featurestore.records import DatasetHandle
 from featurestore.tables.delta import TableLayout
+from featurestore.tables.differences import difference
 from featurestore.tables.schema import EXAMPLE_COLUMNS, LABEL_TYPES, VECTORS
 from syntax.assembly import SpecialTokens
 from syntax.errors import SpecError, StoreFormatError
@@ -75,7 +76,7 @@ class DatasetCard:
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON, as the table's properties hold it."""
-        labels = [{"name": x.name, "kind": x.kind, "names": list(x.names)} for x in self.labels]
+        labels = [asdict(label) for label in self.labels]
         return {
             "name": self.name,
             "tokenizer": self.tokenizer,
@@ -88,10 +89,7 @@ class DatasetCard:
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> DatasetCard:
         """The card from what `to_json` gave."""
-        labels = (
-            LabelSpec(name=x["name"], kind=x["kind"], names=tuple(x["names"]))
-            for x in content["labels"]
-        )
+        labels = (LabelSpec(**{**x, "names": tuple(x["names"])}) for x in content["labels"])
         return cls(
             name=content["name"],
             tokenizer=content["tokenizer"],
@@ -120,7 +118,8 @@ class DatasetCard:
             schema=pa.schema([*EXAMPLE_COLUMNS, *labels]),
             partition_by=("split", "lang"),
             statistics=("seq",),
-            plain=("example_id", "example_key", *VECTORS),
+            plain=("example_id", "example_key", *VECTORS, "token_offsets"),
+            format=2,
             properties={PROPERTY: json.dumps(self.to_json(), sort_keys=True, ensure_ascii=False)},
         )
 
@@ -128,10 +127,16 @@ class DatasetCard:
         """Refuse labels that would hide a column.
 
         Raises:
-            SpecError: A label repeats, or has the name of a column or of an array in batches.
+            SpecError: A label repeats, has the name of a column or of an array in batches, or is
+                about a field that is not there.
         """
         taken = {name for name, _ in EXAMPLE_COLUMNS} | _BATCH_NAMES
         for label in self.labels:
+            if label.field not in (None, *self.fields):
+                raise SpecError(
+                    f"label {label.name!r} is about the field {label.field!r}; dataset "
+                    f"{self.name!r} has the fields {', '.join(self.fields)}"
+                )
             if label.name in taken:
                 raise SpecError(f"a label cannot be called {label.name!r}: the name is taken")
             taken.add(label.name)
@@ -142,17 +147,23 @@ class DatasetCard:
         Raises:
             SpecError: They differ.
         """
-        for what in ("fields", "labels", "special_tokens"):
+        for what in ("fields", "special_tokens"):
             if getattr(self, what) != getattr(other, what):
                 raise SpecError(
                     f"dataset {self.name!r} has {what} {getattr(self, what)}, and rows came with "
                     f"{getattr(other, what)}; choose another dataset name"
                 )
+        if self.labels != other.labels:
+            raise SpecError(
+                f"dataset {self.name!r} has other labels than the rows that came: "
+                f"{difference(self.labels, other.labels)}; read all its parts from one folder, "
+                "so that they share their names, or choose another dataset name"
+            )
 
 
 _BATCH_NAMES: Final = {
     *("attention_mask", "token_type_ids", "special_tokens_mask", "segment_ids"),
-    *("parents", "lengths", "dataset", "tokenizer"),
+    *("parents", "lengths", "dataset", "tokenizer", "token_ids", "token_starts", "token_words"),
 }
 
 

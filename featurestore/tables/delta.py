@@ -33,6 +33,10 @@ _PROPERTIES: Final = {
 }
 
 
+FORMAT_PROPERTY: Final = "parsebank.format"
+"""Property of a table that says which format's columns all of its files have; 1 if missing."""
+
+
 @dataclass(frozen=True)
 class TableLayout:
     """How a table is written.
@@ -42,6 +46,8 @@ class TableLayout:
         partition_by: Partition columns.
         statistics: Columns whose minimum and maximum go into the log.
         plain: Columns written without a dictionary (blobs and unique keys); no lists.
+        hidden: Columns that SQL does not show: what they hold, others hold too.
+        format: Format of the store that these columns came with; no older store takes them.
         properties: Further table properties, such as ``parsebank.dataset``.
     """
 
@@ -49,12 +55,15 @@ class TableLayout:
     partition_by: tuple[str, ...] = ()
     statistics: tuple[str, ...] = ()
     plain: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
+    format: int = 1
     properties: Mapping[str, str] = field(default_factory=dict)
 
     def table_properties(self) -> dict[str, str]:
         """Properties of the table as it is created."""
         columns = ",".join(self.statistics or (self.schema.names[0],))
-        return {**_PROPERTIES, "delta.dataSkippingStatsColumns": columns, **self.properties}
+        ours = {FORMAT_PROPERTY: str(self.format), **self.properties}
+        return {**_PROPERTIES, "delta.dataSkippingStatsColumns": columns, **ours}
 
     def writer(self, row_group: int) -> WriterProperties:
         """Parquet options: zstd level 1, no dictionary where it only costs time."""
@@ -83,14 +92,20 @@ class Table:
         location: Folder of the table.
         layout: How it is written.
         on_create: Called before the table is made.
+        before_write: Called before each change; it may refuse by raising.
     """
 
     def __init__(
-        self, location: Location, layout: TableLayout, on_create: Callable[[], None]
+        self,
+        location: Location,
+        layout: TableLayout,
+        on_create: Callable[[], None],
+        before_write: Callable[[], None] = lambda: None,
     ) -> None:
         self.location = location
         self.layout = layout
         self._on_create = on_create
+        self.before_write = before_write
 
     def open(self, version: int | None = None) -> DeltaTable | None:
         """A handle at a version (the newest by default); ``None`` if there is no table.
@@ -135,8 +150,10 @@ class Table:
 
         Raises:
             StoreBusyError: Other writers kept winning; nothing was written.
+            StoreFormatError: The store is of an older format.
             StoreError: The files cannot be written.
         """
+        self.before_write()
         for wait in waits():
             handle = self._open_or_create()
             if _is_applied(handle, transaction):
@@ -263,7 +280,16 @@ class Table:
             raise StoreError(f"cannot vacuum {self.location.uri}: {reason(error)}") from error
 
     def _rewrite(self, change: Callable[[DeltaTable], object]) -> None:
-        """Change the newest version, again and again while others win."""
+        self.before_write()
+        self.change(change)
+
+    def change(self, change: Callable[[DeltaTable], object]) -> None:
+        """Change the newest version, again and again while others win; no table, no change.
+
+        Raises:
+            StoreBusyError: Others kept winning.
+            StoreError: The files cannot be read or written.
+        """
         for wait in waits():
             handle = self.open()
             if handle is None:

@@ -8,6 +8,8 @@ from dataclasses import asdict
 from pathlib import Path, PurePath
 from typing import Final
 
+import pyarrow as pa
+
 from featurestore.encode.examples import encode_examples
 from featurestore.files import FileReader
 from featurestore.records import DatasetHandle, DatasetInfo, ExampleRow, Part, Transaction
@@ -63,8 +65,19 @@ class FeatureTables:
         card = self._agreed(DatasetCard.of(dataset))
         spec = dataset.spec
         data = encode_examples(card, spec.split, spec.lang, rows, dataset.matrices)
+        return self.append_encoded(dataset, data, transaction, _row_group(rows))
+
+    def append_encoded(
+        self,
+        dataset: DatasetHandle,
+        data: pa.Table,
+        transaction: Transaction | None = None,
+        row_group: int = 1024,
+    ) -> bool:
+        """As `append`, of rows with all columns of the table, such as another dataset's."""
+        card = self._agreed(DatasetCard.of(dataset))
         self._describe(dataset)
-        written = self._table(card).append(data, transaction, row_group=_row_group(rows))
+        written = self._table(card).append(data, transaction, row_group=row_group)
         self._expire(card)
         return written
 
@@ -117,6 +130,10 @@ class FeatureTables:
         """The card of a dataset under the tokenizer of this fingerprint, if there is one."""
         cards = (card for card in self._cards_of(name) if card.tokenizer_fingerprint == tokenizer)
         return next(cards, None)
+
+    def version_of(self, card: DatasetCard) -> int:
+        """The newest version of a dataset."""
+        return self._table(card).snapshot().version
 
     def has_repeats(self, card: DatasetCard) -> bool:
         """Whether racing writers left an example in several rows of a dataset."""

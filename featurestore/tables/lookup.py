@@ -68,6 +68,12 @@ class KeyLookup:
             return found
         return self._index.find(wanted)
 
+    def find_one(self, key: str) -> tuple[int, int] | None:
+        """File and row of one key, as `find`; ``None`` if it is not there."""
+        key_bytes([key])
+        found = self._index.find_one(key)
+        return self._index.find_one(key) if found is None and self.refresh() else found
+
     def is_absent(self, keys: Sequence[str]) -> bool:
         """Whether the last look shows none of the keys, and needs no new one; from memory alone."""
         if time.monotonic() - self._looked >= self._refresh_seconds:

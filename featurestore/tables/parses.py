@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -11,12 +11,18 @@ from numpy.typing import NDArray
 
 from featurestore.buffer import WriteBuffer
 from featurestore.cache import RecordCache
-from featurestore.encode.parses import check_record, decode_parses, encode_parses
+from featurestore.encode.packed import unpack_record
+from featurestore.encode.parses import (
+    check_record,
+    decode_parses,
+    encode_parses,
+    unpack_parses,
+)
 from featurestore.files import FileGoneError, FileReader
 from featurestore.records import ParseRecord, Transaction
 from featurestore.root import StoreRoot
 from featurestore.tables.lookup import KeyLookup, group_by_file
-from featurestore.tables.schema import PARSES
+from featurestore.tables.schema import PARSE_COLUMNS, PARSES
 from syntax.errors import StoreError
 
 ROW_GROUP = 128
@@ -24,6 +30,8 @@ ROW_GROUP = 128
 
 OPEN_FILES: Final = 32
 """Files that stay open between two looks for a key."""
+
+_PACKED: Final = ("record",)
 
 REPLACED: Final = 1_000
 """Keys of repeated rows that are set right in one commit."""
@@ -119,8 +127,10 @@ class ParseTable:
 
         Raises:
             InputError: The record cannot be stored.
+            StoreFormatError: The store is of an older format.
             StoreError: The commit failed; the record stays buffered and is tried again.
         """
+        self.table.before_write()
         check_record(record)
         self._buffer.put(record, durable)
         self._cache.put_many([record])
@@ -130,7 +140,9 @@ class ParseTable:
 
         Raises:
             InputError: The record cannot be stored.
+            StoreFormatError: The store is of an older format.
         """
+        self.table.before_write()
         check_record(record)
         taken = self._buffer.offer(record)
         if taken:
@@ -159,8 +171,10 @@ class ParseTable:
         """See whether the table can be read and written.
 
         Raises:
+            StoreFormatError: The store is of an older format.
             StoreError: It cannot be read, or the last group commit failed.
         """
+        self.table.before_write()
         self.contains(["0" * 32])
         failure = self._buffer.failure
         if failure is not None:
@@ -199,16 +213,30 @@ class ParseTable:
             return self._read_found(keys)
 
     def _read_found(self, keys: Sequence[str]) -> dict[str, ParseRecord]:
+        return self._read_one(keys[0]) if len(keys) == 1 else self._read_many(keys)
+
+    def _read_one(self, key: str) -> dict[str, ParseRecord]:
+        """As `_read_many`, of one key, without what only many are worth."""
+        place = self._lookup.find_one(key)
+        if place is None:
+            return {}
+        packed = self._reader.row(self._lookup.path(place[0]), place[1], _PACKED).get("record")
+        return self._read_many([key]) if packed is None else {key: unpack_record(key, packed)}
+
+    def _read_many(self, keys: Sequence[str]) -> dict[str, ParseRecord]:
         addresses = self._lookup.find(keys)
         records: dict[str, ParseRecord] = {}
         for file, positions in group_by_file(addresses):
-            records.update(_by_key(self._read_file(file, addresses.row[positions])))
+            here = [keys[position] for position in positions.tolist()]
+            found = self._read_file(self._lookup.path(file), here, addresses.row[positions])
+            records.update(zip(here, found, strict=True))
         return records
 
-    def _read_file(self, file: int, rows: NDArray[np.int32]) -> list[ParseRecord]:
-        table = self._reader.rows(self._lookup.path(file), rows, PARSES.schema.names)
-        return decode_parses(table)
-
-
-def _by_key(records: Iterable[ParseRecord]) -> dict[str, ParseRecord]:
-    return {record.key: record for record in records}
+    def _read_file(
+        self, path: str, keys: Sequence[str], rows: NDArray[np.int32]
+    ) -> list[ParseRecord]:
+        packed = self._reader.rows(path, rows, _PACKED)
+        if "record" in packed.column_names and not packed["record"].null_count:
+            return unpack_parses(keys, packed["record"])
+        # An older release wrote some of them.
+        return decode_parses(self._reader.rows(path, rows, PARSE_COLUMNS))

@@ -37,7 +37,7 @@ def remove_repeats(table: Table, partition: Mapping[str, str], keys: Sequence[st
 
 
 def _seen_rows(table: Table, partition: Mapping[str, str], keys: Sequence[str]) -> pa.Table:
-    reader = FileReader(table.location)
+    reader = FileReader(table.location, schema=table.layout.schema)
     index = read_row_index(reader, in_partition(table.snapshot().files, partition))
     wanted = KeyIndex()
     wanted.add(keys_of(key_bytes(list(keys))), 0)

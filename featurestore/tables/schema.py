@@ -27,10 +27,17 @@ PARSES: Final = TableLayout(
             *((name, pa.string()) for name in ("key", "lang", "parser", "mode", "text")),
             *((name, _STRINGS) for name in (*WORD_STRINGS, "misc")),
             *((name, _INTEGERS) for name in PARSE_INTEGERS),
+            ("record", pa.binary()),
         ]
     ),
-    plain=("key", "text"),
+    plain=("key", "text", "record"),
+    hidden=("record",),
+    format=2,
 )
+"""``record`` has all of a parse but key and text (`encode.packed`); null in rows of format 1."""
+
+PARSE_COLUMNS: Final = tuple(name for name in PARSES.schema.names if name != "record")
+"""What a parse can be read from, packed or not."""
 
 VECTORS: Final = {
     "input_ids": "int32",
@@ -46,6 +53,10 @@ VECTORS: Final = {
 MATRIX_BLOBS: Final = ("distance", "depth", "ancestor")
 """Columns with one blob per segment."""
 
+TOKENS: Final = ("token_counts", "token_offsets")
+"""The tokens that a dataset brought: how many for each segment, 0 for running text, null where
+nobody recorded them; and the starts and ends of all of them in their segments' texts, int32."""
+
 EXAMPLE_COLUMNS: Final = (
     ("split", pa.string()),
     ("lang", pa.string()),
@@ -58,11 +69,20 @@ EXAMPLE_COLUMNS: Final = (
     ("segment_lengths", _INTEGERS),
     *((name, pa.binary()) for name in VECTORS),
     *((name, pa.list_(pa.binary())) for name in MATRIX_BLOBS),
+    *zip(TOKENS, (_INTEGERS, pa.binary()), strict=True),
 )
 """Columns of every dataset table, before its own label columns."""
 
-LABEL_TYPES: Final = {"class": pa.string(), "float": pa.float32(), "string": pa.string()}
-"""Column type of each label kind; classes are stored by name, which SQL can read."""
+LABEL_TYPES: Final = {
+    "class": pa.string(),
+    "float": pa.float32(),
+    "string": pa.string(),
+    "tags": _STRINGS,
+    "spans": pa.list_(
+        pa.struct({"start_char": pa.int32(), "end_char": pa.int32(), "label": pa.string()})
+    ),
+}
+"""Column type of each label kind; names are stored as such, which SQL can read."""
 
 DROPS: Final = TableLayout(
     schema=pa.schema(

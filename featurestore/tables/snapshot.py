@@ -7,7 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.dataset as pa_dataset
 from deltalake import DeltaTable
+
+from featurestore.location import Location
 
 
 @dataclass(frozen=True)
@@ -67,3 +70,27 @@ def in_partition(files: Sequence[DataFile], partition: Mapping[str, str]) -> lis
         for file in files
         if all(file.partition.get(name) == value for name, value in partition.items())
     ]
+
+
+def arrow_dataset(
+    location: Location, files: Sequence[DataFile], schema: pa.Schema
+) -> pa_dataset.Dataset:
+    """Files as an Arrow dataset; a column that a file lacks is null.
+
+    Not `DeltaTable.to_pyarrow_dataset`: that takes bounds that were not written for null, so that a
+    filter on such a column finds nothing.
+
+    Args:
+        location: Folder of the table.
+        files: Its files; partition columns have the type string.
+        schema: All columns.
+    """
+    names = sorted({name for file in files for name in file.partition})
+    parts = pa.schema([(name, pa.string()) for name in names])
+    return pa_dataset.dataset(
+        [file.path for file in files],
+        schema=schema,
+        format="parquet",
+        filesystem=location.files,
+        partitioning=pa_dataset.partitioning(parts, flavor="hive") if names else None,
+    )

@@ -1,7 +1,7 @@
 """Which wordpieces and dataset tokens show which words, and what follows from it."""
 
 from syntax.alignment.align import Alignment, align_pieces, attach_heads
-from syntax.alignment.features import segment_features
+from syntax.alignment.features import batch_features, segment_features
 from syntax.alignment.tokens import project_labels, token_words, word_tokens
 from syntax.spans import word_spans
 
@@ -9,6 +9,7 @@ __all__ = [
     "Alignment",
     "align_pieces",
     "attach_heads",
+    "batch_features",
     "project_labels",
     "segment_features",
     "token_words",

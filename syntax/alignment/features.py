@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from itertools import chain, pairwise
+
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from syntax.alignment import kernels
 from syntax.alignment.align import (
+    Int32,
     code_points,
     int32,
     offset_array,
@@ -64,3 +68,65 @@ def segment_features(parse: Parse, input_ids: ArrayLike, offsets: ArrayLike) -> 
         sentence_ids=sentence_ids,
         offsets=spans,
     )
+
+
+def batch_features(
+    parses: Sequence[Parse], input_ids: Int32, offsets: Int32, lengths: Sequence[int]
+) -> list[SegmentFeatures]:
+    """`segment_features` of many texts in one compiled call, at a fraction of the price.
+
+    Args:
+        parses: The parsed texts.
+        input_ids: Ids of the pieces of all texts, one after the other. *Shape:* (N,), int32.
+        offsets: Start and end character of each piece in its text. *Shape:* (N, 2), int32.
+        lengths: How many pieces each text has.
+
+    Returns:
+        Features of each text; their arrays are views of common ones.
+
+    Raises:
+        InputError, TreeError: As `segment_features`, of the first text that has a fault.
+    """
+    bounds = _bounds(parses, lengths)
+    if bounds[1, -1] != len(input_ids) or len(input_ids) != len(offsets):
+        raise InputError(
+            f"{len(input_ids)} input ids and {len(offsets)} offsets came for {bounds[1, -1]} "
+            "pieces; give one each"
+        )
+    wrong, *columns = kernels.batch_columns(
+        code_points("".join([parse.text for parse in parses])),
+        offsets,
+        _flat(parse.head for parse in parses),
+        _flat(parse.word_start for parse in parses),
+        _flat(parse.word_end for parse in parses),
+        _flat(parse.token_first_word for parse in parses),
+        _flat(parse.sentence_first_word for parse in parses),
+        upos_ids([*chain.from_iterable(parse.upos for parse in parses)]),
+        deprel_ids([*chain.from_iterable(parse.deprel for parse in parses)]),
+        bounds,
+    )
+    if wrong >= 0:
+        start, end = bounds[1, wrong : wrong + 2]
+        segment_features(parses[wrong], input_ids[start:end], offsets[start:end])
+    return [
+        SegmentFeatures(*(column[start:end] for column in (input_ids, *columns, offsets)))
+        for start, end in pairwise(bounds[1].tolist())
+    ]
+
+
+def _bounds(parses: Sequence[Parse], lengths: Sequence[int]) -> NDArray[np.int64]:
+    """Where each text begins among characters, pieces, words, tokens, sentences, and the end."""
+    counts = (
+        [len(parse.text) for parse in parses],
+        lengths,
+        [len(parse.form) for parse in parses],
+        [len(parse.token_first_word) for parse in parses],
+        [len(parse.sentence_first_word) for parse in parses],
+    )
+    bounds = np.zeros((len(counts), len(parses) + 1), np.int64)
+    np.cumsum(np.array(counts, np.int64), axis=1, out=bounds[:, 1:])
+    return bounds
+
+
+def _flat(columns: Iterable[Sequence[int]]) -> Int32:
+    return np.fromiter(chain.from_iterable(columns), np.int32)

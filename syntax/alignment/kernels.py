@@ -279,3 +279,55 @@ def _of_owner(values: Any, owner: Int32, none: Any) -> Any:
         if owner[piece] >= 0:
             shown[piece] = values[owner[piece]]
     return shown
+
+
+@njit(cache=True, nogil=True)
+def batch_columns(
+    codes: NDArray[np.uint32],
+    offsets: Int32,
+    head: Int32,
+    word_start: Int32,
+    word_end: Int32,
+    token_first_word: Int32,
+    sentence_first_word: Int32,
+    upos: NDArray[np.uint8],
+    deprel: NDArray[np.uint8],
+    bounds: NDArray[np.int64],
+) -> Any:
+    """`segment_columns` of N texts laid end to end, in one call.
+
+    ``bounds`` says where each text begins, and where the last ends, among characters, pieces,
+    words, tokens and sentences. *Shape:* (5, N + 1).
+
+    Returns:
+        The first text that has another status than `OK`, or -1; the columns of all pieces.
+    """
+    pieces = len(offsets)
+    tree, owner = np.empty(pieces, np.int32), np.empty(pieces, np.int32)
+    tags, relations = np.empty(pieces, np.uint8), np.empty(pieces, np.uint8)
+    sentence_ids = np.empty(pieces, np.int32)
+    wrong = -1
+    for text in range(bounds.shape[1] - 1):
+        char, char_end = bounds[0, text], bounds[0, text + 1]
+        piece, piece_end = bounds[1, text], bounds[1, text + 1]
+        word, last = bounds[2, text], bounds[2, text + 1]
+        status, _, tree_, owner_, tags_, relations_, sentences_ = segment_columns(
+            codes[char:char_end],
+            offsets[piece:piece_end],
+            head[word:last],
+            word_start[word:last],
+            word_end[word:last],
+            token_first_word[bounds[3, text] : bounds[3, text + 1]],
+            sentence_first_word[bounds[4, text] : bounds[4, text + 1]],
+            upos[word:last],
+            deprel[word:last],
+        )
+        if status != OK:
+            wrong = text
+            break
+        tree[piece:piece_end] = tree_
+        owner[piece:piece_end] = owner_
+        tags[piece:piece_end] = tags_
+        relations[piece:piece_end] = relations_
+        sentence_ids[piece:piece_end] = sentences_
+    return wrong, tree, owner, tags, relations, sentence_ids

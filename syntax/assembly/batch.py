@@ -21,7 +21,7 @@ from syntax.matrices.forest import Forest, grow, lay_out
 from syntax.matrices.heads import link, order
 from syntax.matrices.kernels import Order
 from syntax.matrices.offsets import round_up
-from syntax.subwords import POLICIES, PieceTree
+from syntax.subwords import POLICIES, PieceTree, attach
 
 BatchBuffers = MatrixBuffers
 """Memory for whole batches; see `MatrixBuffers` for its life time."""
@@ -161,11 +161,10 @@ def _frame(special: SpecialTokens, spec: AssemblySpec) -> kernels.Frame:
 def _piece_tree(sequences: Sequences, policy: str) -> PieceTree:
     """The trees of all segments under a policy, checked before it may hide a fault."""
     examples = sequences.examples
+    flat = (examples.head, examples.segment_offsets, sequences.name)
     if policy.removesuffix(".v1") == "attach":  # hides none: `_order` finds it
-        parents = link(examples.head, examples.segment_offsets, sequences.name)
-    else:
-        parents = order(examples.head, examples.segment_offsets, sequences.name).parents
-    return POLICIES[policy](parents, examples.word_ids)
+        return attach(link(*flat), examples.word_ids)
+    return POLICIES[policy](order(*flat).parents, examples.word_ids)
 
 
 def _order(sequences: Sequences, nodes: kernels.Nodes, node_offsets: NDArray[np.int64]) -> Order:

@@ -330,17 +330,13 @@ def gather(
 
     A parent that was deleted is replaced by its nearest kept ancestor.
     """
-    offsets, parents, order, _, _, _ = trees
-    kept_above = np.empty(len(order), np.int32)
+    offsets = trees.offsets
+    kept_above = np.empty(len(trees.order), np.int32)
     for example in range(len(offsets) - 1):
+        first, end = offsets[example], offsets[example + 1]
         _pad(rows, example, pad_id)
-        for index in range(offsets[example], offsets[example + 1]):
-            node = order[index]
-            above = parents[node]
-            kept_above[node] = NOTHING
-            if above >= 0:
-                shown = nodes.column[above]
-                kept_above[node] = shown if shown >= 0 else kept_above[above]
+        _find_kept(nodes.column, trees, first, end, kept_above)
+        for node in range(first, end):
             column, piece = nodes.column[node], nodes.piece[node]
             if column < 0:
                 continue
@@ -357,6 +353,16 @@ def gather(
             rows.sentence_ids[example, column] = pieces.sentence_ids[piece]
             rows.upos[example, column] = pieces.upos[piece]
             rows.deprel[example, column] = pieces.deprel[piece]
+
+
+@njit(cache=True, nogil=True)
+def _find_kept(columns: IntArray, trees: Trees, first: int, end: int, kept_above: IntArray) -> None:
+    """The column of each node's nearest kept ancestor, parents before children."""
+    for index in range(first, end):
+        node = trees.order[index]
+        above = trees.parents[node]
+        shown = columns[above] if above >= 0 else NOTHING
+        kept_above[node] = shown if shown >= 0 or above < 0 else kept_above[above]
 
 
 @njit(cache=True, nogil=True)

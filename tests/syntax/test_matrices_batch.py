@@ -148,6 +148,6 @@ def test_each_pass_is_compiled_for_one_kind_of_array() -> None:
         for name, item in vars(kernels).items()
         if hasattr(item, "signatures")
     }
-    assert compiled["fill_distance"] == 2  # uint8 and uint16
-    del compiled["fill_distance"], compiled["_fill_subtree"]
+    assert compiled["fill_matrices"] == 2  # uint8 and uint16
+    del compiled["fill_matrices"]
     assert max(compiled.values()) == 1

@@ -33,6 +33,21 @@ def test_an_exact_name_comes_first(letters: Registry[str]) -> None:
     assert letters["alpha"] == "plain"
 
 
+def test_an_alias_stands_for_a_name_and_is_not_listed(letters: Registry[str]) -> None:
+    letters.alias("first", "alpha")
+    assert letters["first"] == "new"
+    assert letters.resolve("first") == "alpha.v10"
+    assert "first" in letters
+    assert "first" not in list(letters)
+
+
+def test_an_alias_needs_a_free_name_and_a_known_one(letters: Registry[str]) -> None:
+    with pytest.raises(SpecError, match="'c' is registered twice"):
+        letters.alias("c", "alpha")
+    with pytest.raises(UnknownParserError, match="unknown letter 'delta'"):
+        letters.alias("d", "delta")
+
+
 @pytest.mark.parametrize("name", ["alpha", "alpha.v9", "beta", "c"])
 def test_what_answers_is_contained(letters: Registry[str], name: str) -> None:
     assert name in letters

@@ -125,8 +125,18 @@ class Settings(BaseSettings):
     job_workers: int = Field(
         default_factory=lambda: _cores(),
         ge=0,
-        description="Processes that work on backfill jobs. 0 only queues jobs, for a service "
-        "whose jobs are done by another process.",
+        description="Processes that work on backfill jobs; with the engine `dask` one, whatever "
+        "the number. 0 only queues jobs, for a service whose jobs are done by another process.",
+    )
+    engine: Literal["local", "dask"] = Field(
+        default="local",
+        description="Where backfill jobs are run: `local` by `job_workers` processes of this "
+        "machine, `dask` by the workers of the cluster at `dask_scheduler`.",
+    )
+    dask_scheduler: str | None = Field(
+        default=None,
+        description="Address of a running `distributed` scheduler, as tcp://host:8786. Its "
+        "workers need the same release of Parsebank, the same models, and the store.",
     )
     jobs_url: str | None = Field(
         default=None,

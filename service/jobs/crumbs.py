@@ -44,6 +44,10 @@ class Crumbs:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the trail; what is in hand stays noted."""
         os.close(self._file)
 
     def watch(self, *keys: str) -> None:

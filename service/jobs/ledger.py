@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from sqlalchemy import (
@@ -25,6 +25,8 @@ from service.jobs.records import ACTIVE, Counts, FailedShard, Job, JobFilter, Jo
 from service.jobs.tables import jobs, shards
 from syntax.errors import ConflictError, UnknownJobError
 
+_NOTHING: Final = Counts()
+
 SHOWN_FAILURES: Final = 100
 """Failed shards that are shown with a job."""
 
@@ -45,25 +47,41 @@ class JobLedger:
         self._retry_seconds = retry_seconds
         self._clock = clock
 
-    def add(self, job_id: str, request: JobRequest, *, examples: int, shard_count: int) -> Job:
-        """Accept a job whose shards are staged; it is durable when this returns."""
+    def add(
+        self,
+        job_id: str,
+        request: JobRequest,
+        *,
+        examples: int,
+        shard_count: int,
+        stored: Counts = _NOTHING,
+    ) -> Job:
+        """Accept a job whose shards are staged; it is durable when this returns.
+
+        One without shards is done: the dataset held all its examples, as ``stored`` counts.
+        """
         with transaction(self._engine) as connection:
             taking_turns(connection)
+            now = self._clock(connection)
+            over = None if shard_count else now
             connection.execute(
                 insert(jobs).values(
                     id=job_id,
-                    state="queued",
+                    state="queued" if shard_count else "done",
                     target=request.target,
                     request=request.to_json(),
                     examples=examples,
                     first_seq=_next_seq(connection, request.target),
                     shards=shard_count,
-                    counts=Counts().to_json(),
-                    created=self._clock(connection),
+                    counts=stored.to_json(),
+                    created=now,
+                    started=over,
+                    finished=over,
                 )
             )
             rows = [{"job": job_id, "number": n, "state": "open"} for n in range(shard_count)]
-            connection.execute(insert(shards), rows)
+            if rows:
+                connection.execute(insert(shards), rows)
             return _one(connection, job_id)
 
     def get(self, job_id: str) -> Job:
@@ -89,6 +107,13 @@ class JobLedger:
                 .limit(wanted.limit)
             )
             return [_job(row) for row in connection.execute(query).mappings()]
+
+    def ended(self, since: float) -> Sequence[Job]:
+        """Jobs that are over and ended at this time or later, the earliest first."""
+        over = and_(jobs.c.finished >= since, jobs.c.state.not_in(ACTIVE))
+        with transaction(self._engine) as connection:
+            found = connection.execute(select(jobs).where(over).order_by(jobs.c.finished))
+            return [_job(row) for row in found.mappings()]
 
     def cancel(self, job_id: str) -> Job:
         """Stop a job: no further shard starts, and the workers drop those in hand.

@@ -1,7 +1,8 @@
 """The lines of a backfill upload: one JSON object each, checked before anything is accepted.
 
-Texts are not looked at here: a text that cannot be parsed costs its example (a drop with a
-reason), while a line that breaks the format costs the upload, because its sender is mistaken.
+Texts are not looked at here: a text that cannot be parsed, or that its tags and spans do not fit,
+costs its example (a drop with a reason), while a line that breaks the format costs the upload,
+because its sender is mistaken.
 """
 
 from __future__ import annotations
@@ -15,10 +16,20 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from service.jobs.schemas import BackfillSpec
+from service.jobs.schemas import BackfillSpec, LabelColumn
 from syntax.errors import ExampleError, SpecError
-from syntax.examples import DatasetSpec, Example, LabelSpec, Mode, Rejection, Segment
+from syntax.examples import (
+    DatasetSpec,
+    Example,
+    LabelSpec,
+    LabelValue,
+    Mode,
+    Rejection,
+    Segment,
+    SpanLabel,
+)
 from syntax.fingerprint import Fingerprint
+from syntax.reasons import DROP_REASONS
 
 Item = Example | Rejection
 
@@ -84,7 +95,9 @@ def read_spec(line: bytes, name: str) -> BackfillSpec:
             f'line 1 must be {{"spec": {{...}}}}; {error}', line=1, expected="spec"
         ) from None
     _check_spec(spec, name)
-    _check_labels(spec)
+    for label in spec.labels:
+        _check_names(label)
+        _check_field(label, spec)
     return spec
 
 
@@ -106,14 +119,31 @@ def _check_spec(spec: BackfillSpec, name: str) -> None:
         raise SpecError("line 1: mode 'gold' takes sentences as they are; it splits none", line=1)
 
 
-def _check_labels(spec: BackfillSpec) -> None:
-    for label in spec.labels:
-        if (label.kind == "class") != bool(label.names) or len(set(label.names)) < len(label.names):
-            raise SpecError(
-                f"line 1: label {label.name!r} of kind {label.kind!r} has the names {label.names}; "
-                "a class needs its closed list, without repeats, the other kinds take none",
-                line=1,
-            )
+def _check_names(label: LabelColumn) -> None:
+    fits = label.kind == "spans" or bool(label.names) == (label.kind in ("class", "tags"))
+    if not fits or len(set(label.names)) < len(label.names):
+        raise SpecError(
+            f"line 1: label {label.name!r} of kind {label.kind!r} has the names {label.names}; "
+            "class and tags need their closed list, without repeats, spans may have one, the other "
+            "kinds take none",
+            line=1,
+        )
+
+
+def _check_field(label: LabelColumn, spec: BackfillSpec) -> None:
+    local = label.kind in ("tags", "spans")
+    if label.field is not None and not (local and label.field in spec.fields):
+        raise SpecError(
+            f"line 1: label {label.name!r} of kind {label.kind!r} has the field {label.field!r}; "
+            f"tags and spans may have one of {', '.join(spec.fields)}, the other kinds take none",
+            line=1,
+        )
+    if label.kind == "tags" and FORMS[spec.mode] == "text":
+        raise SpecError(
+            f"line 1: label {label.name!r} has a tag for each token, and mode {spec.mode!r} reads "
+            "running text; send tokens, with mode 'pretokenized' or 'retokenize'",
+            line=1,
+        )
 
 
 def read_item(line: bytes | str, dataset: DatasetSpec) -> Item:
@@ -202,19 +232,22 @@ def _example(content: dict[str, Any], dataset: DatasetSpec) -> Example:
 
 
 def _rejection(content: dict[str, Any]) -> Rejection:
-    return Rejection(
-        example_id=_storable(content, "example_id"),
-        reason=_storable(content, "reason"),
-        message=_storable(content, "message", may_be_empty=True),
-    )
+    reason = _storable(content, "reason")
+    message = _storable(content, "message", may_be_empty=True)
+    if reason not in DROP_REASONS:
+        reason, message = ExampleError.error_type, f"{reason}: {message}"
+    return Rejection(_storable(content, "example_id"), reason, message)
 
 
 def _storable(content: Mapping[str, Any], key: str, *, may_be_empty: bool = False) -> str:
-    value = content.get(key)
+    return _storable_value(content.get(key), key, may_be_empty=may_be_empty)
+
+
+def _storable_value(value: Any, name: str, *, may_be_empty: bool = False) -> str:
     if not isinstance(value, str) or not (value or may_be_empty):
-        raise ValueError(f"{key} is {reprlib.repr(value)}; it must be a string that is not empty")
+        raise ValueError(f"{name} is {reprlib.repr(value)}; it must be a string that is not empty")
     if not _is_utf8(value):
-        raise ValueError(f"{key} holds a lone surrogate, which UTF-8 cannot carry")
+        raise ValueError(f"{name} holds a lone surrogate, which UTF-8 cannot carry")
     return value
 
 
@@ -233,15 +266,17 @@ def _segment(content: Any, form: str) -> Segment:
     return Segment(text=value) if form == "text" else Segment(conllu=value)
 
 
-def _labels(labels: Mapping[str, Any], specs: Sequence[LabelSpec]) -> dict[str, str | float]:
+def _labels(labels: Mapping[str, Any], specs: Sequence[LabelSpec]) -> dict[str, LabelValue]:
     known = [spec.name for spec in specs]
     if set(labels) != set(known):
         raise ValueError(f"labels {sorted(labels)} came; the spec has {sorted(known)}")
     return {spec.name: _label(labels, spec) for spec in specs}
 
 
-def _label(labels: Mapping[str, Any], spec: LabelSpec) -> str | float:
+def _label(labels: Mapping[str, Any], spec: LabelSpec) -> LabelValue:
     value = labels[spec.name]
+    if spec.kind in ("tags", "spans"):
+        return _listed(spec, value)
     if spec.kind == "float":
         return _finite(spec.name, value)
     if spec.kind == "class" and value not in spec.names:
@@ -249,6 +284,28 @@ def _label(labels: Mapping[str, Any], spec: LabelSpec) -> str | float:
             f"label {spec.name} is {reprlib.repr(value)}; expected one of {', '.join(spec.names)}"
         )
     return _storable(labels, spec.name, may_be_empty=True)
+
+
+def _listed(spec: LabelSpec, values: Any) -> LabelValue:
+    if not isinstance(values, list):
+        raise ValueError(f"label {spec.name} is {reprlib.repr(values)}; expected a list")
+    if spec.kind == "tags":
+        return tuple(
+            _storable_value(value, f"tag {at} of label {spec.name}")
+            for at, value in enumerate(values)
+        )
+    return tuple(_span(value, f"span {at} of label {spec.name}") for at, value in enumerate(values))
+
+
+def _span(content: Any, name: str) -> SpanLabel:
+    value = _fields(content, *SpanLabel._fields)
+    start, end = (value.get(key) for key in ("start_char", "end_char"))
+    if type(start) is not int or type(end) is not int:
+        raise ValueError(
+            f"{name} goes from {reprlib.repr(start)} to {reprlib.repr(end)}; start_char and "
+            "end_char must be integers"
+        )
+    return SpanLabel(start, end, _storable({"label": "", **value}, "label", may_be_empty=True))
 
 
 def _finite(name: str, value: Any) -> float:

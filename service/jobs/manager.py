@@ -14,13 +14,16 @@ from sqlalchemy import Engine
 from featurestore import FeatureStore
 from service.jobs.census import Census, take_census
 from service.jobs.database import JobDatabaseError, open_database
+from service.jobs.engines import engine_of
+from service.jobs.forecast import Forecast, forecast
 from service.jobs.ledger import check_failed
 from service.jobs.processes import WorkerProcess, is_gone
 from service.jobs.records import Job, JobFilter
+from service.jobs.reports import ReportWriter
 from service.jobs.uploads import Receiver, StagedJob
 from service.jobs.wiring import database_url, job_ledger, job_queue, staging_area
 from service.settings import Settings
-from syntax.errors import UploadGoneError
+from syntax.errors import StoreError, UploadGoneError
 
 BUSY_SECONDS: Final = 1.0
 """Between two looks after the workers while there are any."""
@@ -48,19 +51,26 @@ class JobManager:
 
     Workers are started when a shard is free and end by themselves when there has been none for
     a while. They need nothing of the service but the job tables, the staged shards and the store.
+    What they are is the engine's choice: with `dask` there is one, which hands shards to a cluster.
 
     Args:
         settings: Where jobs are kept, how many workers, how long a lease.
         store: The service's store. Workers open it for themselves.
+
+    Raises:
+        SpecError, MissingExtraError: The engine lacks a setting or a package.
     """
 
     def __init__(self, settings: Settings, store: FeatureStore) -> None:
+        engine = engine_of(settings)
         self._settings = settings
         self._store = store
         self._engine: Engine = open_database(database_url(settings))
         self._ledger = job_ledger(self._engine, settings)
+        self._reports = ReportWriter(store, self._ledger)
         self._queue = job_queue(self._engine, settings)
         self._staging = staging_area(settings)
+        self._module, self._most = engine.module, engine.processes(settings)
         self._workers: list[WorkerProcess] = []
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -96,10 +106,25 @@ class JobManager:
         Raises:
             SpecError, ExampleError, UnknownNameError: Nothing of the upload was kept.
         """
-        receiver = Receiver(self._settings, self._store, self._staging, self._accept)
-        job_id = await receiver.receive(name, chunks)
+        job_id = await self._receiver.receive(name, chunks)
         self._wake.set()
         return await self.get(job_id)
+
+    async def forecast(self, name: str, chunks: AsyncIterable[bytes]) -> Forecast:
+        """What a backfill would come to; nothing is kept.
+
+        Args:
+            name: Dataset.
+            chunks: Body of the request.
+
+        Raises:
+            SpecError, ExampleError, UnknownNameError: As `submit`.
+        """
+        return await forecast(self._receiver, name, chunks)
+
+    @property
+    def _receiver(self) -> Receiver:
+        return Receiver(self._settings, self._store, self._staging, self._accept)
 
     def census(self) -> Census:
         """How many jobs and shards there are; asks the database, and waits for it."""
@@ -176,6 +201,7 @@ class JobManager:
             staged.request,
             examples=staged.examples,
             shard_count=staged.shards,
+            stored=staged.stored,
         )
 
     def _retry(self, job_id: str) -> Job:
@@ -223,7 +249,9 @@ class JobManager:
         self._queue.fail_exhausted()
         if ended or time.monotonic() >= self._next_sweep:
             self._sweep()
-        return self._queue.free(limit=self._settings.job_workers)
+        with contextlib.suppress(StoreError):  # then at the next look
+            self._reports.write()
+        return self._queue.free(limit=self._most)
 
     def _bury(self, worker: WorkerProcess) -> None:
         self._workers.remove(worker)
@@ -236,16 +264,18 @@ class JobManager:
     def _start_workers(self, free: int) -> None:
         if time.monotonic() < self._not_before:
             return
-        wanted = min(free, self._settings.job_workers - len(self._workers))
-        self._workers += [WorkerProcess(self._settings) for _ in range(wanted)]
+        wanted = min(free, self._most - len(self._workers))
+        self._workers += [WorkerProcess(self._settings, self._module) for _ in range(wanted)]
 
     def _end_workers(self) -> None:
         for worker in self._workers:
             worker.ask_to_stop()
         for worker in self._workers:
             worker.wait()
-        with contextlib.suppress(JobDatabaseError):  # then leases end by themselves
+        # Else leases end by themselves, and the next service writes the reports.
+        with contextlib.suppress(JobDatabaseError, StoreError):
             for worker in self._workers:
                 self._queue.end_leases(worker.owner)
             self._sweep()
+            self._reports.write()
         self._workers.clear()

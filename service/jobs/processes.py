@@ -16,17 +16,21 @@ from service.settings import Settings
 
 
 class WorkerProcess:
-    """A running worker, in a process group of its own.
+    """A running process that claims shards, in a process group of its own.
 
     It is a fresh interpreter, not a fork: the service has threads, and its main module may be
     anybody's script. Start it from a thread that lives as long as the service, because Linux ends
     it with that thread.
+
+    Args:
+        settings: The service's settings.
+        module: What it runs.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, module: str = "service.jobs.worker") -> None:
         self.started = time.monotonic()
         self._process = subprocess.Popen(
-            python_command("service.jobs.worker"),
+            python_command(module),
             stdin=subprocess.PIPE,
             process_group=0,
             env=python_environment(TOKENIZERS_PARALLELISM="false", RAYON_NUM_THREADS="1"),

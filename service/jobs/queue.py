@@ -7,7 +7,7 @@ last owner holds just then. A worker that dies simply lets its lease run out.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from sqlalchemy import (
@@ -34,6 +34,9 @@ from syntax.errors import WorkerDiedError, WorkError
 
 Clock = Callable[[Connection], float]
 """Seconds since the epoch, as a transaction sees them."""
+
+Failure = BaseException | Mapping[str, Any]
+"""An error, or what `error_json` made of it elsewhere."""
 
 
 class LeaseLostError(WorkError):
@@ -118,6 +121,22 @@ class JobQueue:
             lease = {"lease_until": self._clock(connection) + self.lease_seconds}
             _change(connection, _owned(shard, owner).where(active).values(lease), shard)
 
+    def renew_all(self, claimed: Iterable[Shard], owner: str) -> set[int]:
+        """Extend the leases of many shards, as `renew` does.
+
+        Returns:
+            Ids of those that are still this owner's, and whose job was not cancelled.
+        """
+        ids = [shard.id for shard in claimed]
+        kept: set[int] = set()
+        with transaction(self._engine) as connection:
+            lease = self._clock(connection) + self.lease_seconds
+            for start in range(0, len(ids), _AT_ONCE):
+                some = _held(owner, ids[start : start + _AT_ONCE])
+                renewed = some.values(lease_until=lease).returning(shards.c.id)
+                kept.update(connection.execute(renewed).scalars())
+        return kept
+
     def save_plan(self, shard: Shard, owner: str, plan: Counts) -> None:
         """Record, before its commits, what a shard is about to do.
 
@@ -139,7 +158,7 @@ class JobQueue:
             _settle(connection, shard.job, self._clock(connection), counts=counts)
 
     def release(
-        self, shard: Shard, owner: str, error: BaseException | None = None, delay: float = 0.0
+        self, shard: Shard, owner: str, error: Failure | None = None, delay: float = 0.0
     ) -> None:
         """Give a shard back, to be tried again after ``delay`` seconds.
 
@@ -149,7 +168,7 @@ class JobQueue:
         if error is not None and shard.tries >= self._max_tries:
             self.fail(shard, owner, error)
             return
-        content = None if error is None else error_json(error)
+        content = None if error is None else _content(error)
         with transaction(self._engine) as connection:
             free = _owned(shard, owner).values(
                 owner=None,
@@ -159,9 +178,9 @@ class JobQueue:
             )
             connection.execute(free)
 
-    def fail(self, shard: Shard, owner: str, error: BaseException) -> None:
+    def fail(self, shard: Shard, owner: str, error: Failure) -> None:
         """Settle a shard that cannot be done; the others of its job go on."""
-        content = error_json(error, shard=shard.number)
+        content = {**_content(error), "shard": shard.number}
         with transaction(self._engine) as connection:
             if connection.execute(_owned(shard, owner).values(_failure(content))).rowcount:
                 _settle(connection, shard.job, self._clock(connection), error=content)
@@ -219,6 +238,9 @@ class JobQueue:
         return exists().where(shards.c.job == jobs.c.id, self._is_free(now))
 
 
+_AT_ONCE: Final = 500
+"""Shards named in one statement."""
+
 _IN_HAND: Final = and_(shards.c.state == "open", shards.c.owner.is_not(None))
 """Whether a shard is some worker's, dead or alive."""
 
@@ -252,6 +274,13 @@ def _may_run(now: float) -> ColumnElement[bool]:
 def _owners(connection: Connection, *conditions: ColumnElement[bool]) -> set[str]:
     query = select(shards.c.owner).distinct().where(_IN_HAND, *conditions)
     return set(connection.execute(query).scalars())
+
+
+def _held(owner: str, ids: Sequence[int]) -> Update:
+    active = exists().where(jobs.c.id == shards.c.job, jobs.c.state.in_(ACTIVE))
+    return update(shards).where(
+        shards.c.id.in_(ids), shards.c.owner == owner, shards.c.state == "open", active
+    )
 
 
 def _owned(shard: Shard, owner: str) -> Update:
@@ -290,6 +319,10 @@ def _claimed(connection: Connection, row: RowMapping, now: float) -> Shard:
         request=JobRequest.from_json(request),
         plan=None if plan is None else Counts.from_json(plan),
     )
+
+
+def _content(error: Failure) -> dict[str, Any]:
+    return error_json(error) if isinstance(error, BaseException) else dict(error)
 
 
 def _failure(content: dict[str, Any]) -> dict[str, Any]:

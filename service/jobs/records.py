@@ -62,8 +62,7 @@ class JobRequest:
 def dataset_from_json(content: Mapping[str, Any]) -> DatasetSpec:
     """The inverse of ``dataclasses.asdict``."""
     labels = tuple(
-        LabelSpec(label["name"], label["kind"], tuple(label["names"]))
-        for label in content["labels"]
+        LabelSpec(**{**label, "names": tuple(label["names"])}) for label in content["labels"]
     )
     return DatasetSpec(**{**content, "fields": tuple(content["fields"]), "labels": labels})
 

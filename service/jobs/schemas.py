@@ -25,7 +25,14 @@ class LabelColumn(BaseModel):
     name: Name
     kind: LabelKind
     names: list[str] = Field(
-        default_factory=list, description="For kind `class`: the closed list, in id order."
+        default_factory=list,
+        description="For kinds `class` and `tags` the closed list, in id order; for `spans` too, "
+        "where they are named. The other kinds take none.",
+    )
+    field: Name | None = Field(
+        default=None,
+        description="For kinds `tags` and `spans` the field that they are about; by default the "
+        "first.",
     )
 
 
@@ -72,7 +79,7 @@ class BackfillSpec(BaseModel):
             split=self.split,
             lang=self.lang,
             fields=tuple(self.fields),
-            labels=tuple(LabelSpec(x.name, x.kind, tuple(x.names)) for x in self.labels),
+            labels=tuple(LabelSpec(x.name, x.kind, tuple(x.names), x.field) for x in self.labels),
             mode=self.mode,
             source=self.source,
             licence=self.licence,

@@ -21,16 +21,18 @@ from typing import Final, Protocol
 from featurestore import Drop, ExampleRow, FeatureStore, ParseRecord, Transaction
 from featurestore.records import DatasetHandle
 from service.jobs.analysers import Analyser
+from service.jobs.labels import given_tokens, label_error
 from service.jobs.lines import read_item
 from service.jobs.records import Counts, Shard
 from service.jobs.staging import StagedLine
 from service.parsers.base import Outcome
 from service.tokenizers import LoadedTokenizer
-from syntax.alignment import segment_features
+from syntax.alignment import batch_features
 from syntax.assembly import SegmentFeatures
 from syntax.errors import InputError, ParsebankError, WorkerDiedError
 from syntax.examples import Example, Rejection, Segment
 from syntax.parse import Parse
+from syntax.reasons import drop_reason
 
 KEPT_KEYS: Final = 1_024
 """Segments whose key is remembered within a shard."""
@@ -38,6 +40,9 @@ KEPT_KEYS: Final = 1_024
 BULK_CHARACTERS: Final = 8_000
 """Text that a bulk analyser is given at once, some 1,500 words: enough to fill its batches, and
 little enough to be done long before a lease ends."""
+
+ALIGNED_TEXTS: Final = 256
+"""Texts that are tokenized and aligned in one go."""
 
 
 class Signals(Protocol):
@@ -195,9 +200,10 @@ def _analyse(works: Sequence[Work], shard: Shard, tools: Tools, signals: Signals
         analyses.errors[key] = WorkerDiedError(
             "the workers that parsed this text died or stopped answering"
         )
-    for key, outcome in _outcomes(missing, tools.analyser, signals):
-        _note(analyses, shard, key, outcome)
-    signals.watch()
+    if missing:  # else the parser need not be loaded
+        for key, outcome in _outcomes(missing, tools.analyser, signals):
+            _note(analyses, shard, key, outcome)
+        signals.watch()
     return analyses
 
 
@@ -260,9 +266,8 @@ def _rows(
     """A row for each example without an error; the others join the drops."""
     good: list[Work] = []
     for item in work.works:
-        errors = [analyses.errors[key] for key in item.keys if key in analyses.errors]
-        if errors:
-            work.drops.append(_drop_for(shard, item.line, item.example, errors[0]))
+        if error := _error_of(item, analyses, shard):
+            work.drops.append(_drop_for(shard, item.line, item.example, error))
         else:
             good.append(item)
     signals.beat()
@@ -270,15 +275,25 @@ def _rows(
     return [_row(shard, item, analyses.parses, features) for item in good]
 
 
+def _error_of(work: Work, analyses: Analyses, shard: Shard) -> ParsebankError | None:
+    errors = [analyses.errors[key] for key in work.keys if key in analyses.errors]
+    if errors:
+        return errors[0]
+    parses = [analyses.parses[key] for key in work.keys]
+    return label_error(shard.request.dataset, work.example, parses)
+
+
 def _features(
     works: Sequence[Work], parses: Mapping[str, Parse], tokenizer: LoadedTokenizer
 ) -> dict[str, SegmentFeatures]:
     keys = list(dict.fromkeys(key for work in works for key in work.keys))
-    encodings = tokenizer.encode_batch([parses[key].text for key in keys])
-    return {
-        key: segment_features(parses[key], input_ids, offsets)
-        for key, (input_ids, offsets) in zip(keys, encodings, strict=True)
-    }
+    features: dict[str, SegmentFeatures] = {}
+    for start in range(0, len(keys), ALIGNED_TEXTS):
+        group = keys[start : start + ALIGNED_TEXTS]
+        parsed = [parses[key] for key in group]
+        pieces = tokenizer.encode_flat([parse.text for parse in parsed])
+        features.update(zip(group, batch_features(parsed, *pieces), strict=True))
+    return features
 
 
 def _row(
@@ -296,6 +311,10 @@ def _row(
         parse_keys=work.keys,
         segments=tuple(features[key] for key in work.keys),
         labels=work.example.labels,
+        tokens=tuple(
+            given_tokens(segment, parses[key])
+            for segment, key in zip(work.example.segments, work.keys, strict=True)
+        ),
     )
 
 
@@ -328,7 +347,7 @@ def _commit(
 
 
 def _drop_for(shard: Shard, line: StagedLine, example: Example, error: ParsebankError) -> Drop:
-    return _drop(shard, line, example.example_id, error.error_type, error.message)
+    return _drop(shard, line, example.example_id, drop_reason(error), error.message)
 
 
 def _drop(shard: Shard, line: StagedLine, example_id: str, reason: str, message: str) -> Drop:

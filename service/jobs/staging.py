@@ -14,6 +14,7 @@ import shutil
 from collections.abc import Callable, Iterator, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -27,9 +28,15 @@ from syntax.errors import StoreError
 SHARD_BYTES: Final = 32 * 2**20
 """A shard is also full at this size, so that long texts do not fill the memory."""
 
-LAST_PARTS: Final = 4
-"""The last shard is cut into as many, so that no worker is long at work when the others are done,
-and a small job is shared too."""
+LAST_SHARE: Final = 3
+"""The last shard is cut into parts that grow smaller, each a third of what is left, so that no
+worker is long at work when the others are done, and a small job is shared too."""
+
+SMALLEST_PART: Final = 8
+"""But an eighth of a shard at least: each costs its commits."""
+
+LONGEST: Final = 2
+"""A shard holds at most so many times its segments, however long lines share their texts."""
 
 _LOCK = "uploading"
 _REPEATS = "repeats.npy"
@@ -125,6 +132,7 @@ class Upload:
         self._folder = folder
         self._shard_segments = shard_segments
         self._rows: list[tuple[int, int, str, str]] = []
+        self._joined: list[bool] = []
         self._segments = 0
         self._bytes = 0
         self._keys = bytearray()
@@ -138,14 +146,20 @@ class Upload:
         """Id of the job."""
         return self._folder.name
 
-    @property
-    def is_full(self) -> bool:
-        """Whether the lines in memory make a shard."""
-        return self._segments >= self._shard_segments or self._bytes >= SHARD_BYTES
+    def is_full(self, joined: bool = False) -> bool:
+        """Whether the lines in memory make a shard to which the next one does not belong.
 
-    def add(self, line: int, key: str, body: str, segments: int) -> None:
-        """Take one checked line into the shard in memory."""
+        Args:
+            joined: The next line shares a text with the one before. They stay together, so that
+                no two workers parse the text at once.
+        """
+        most = self._shard_segments * (LONGEST if joined else 1)
+        return self._segments >= most or self._bytes >= SHARD_BYTES
+
+    def add(self, line: int, key: str, body: str, segments: int, joined: bool = False) -> None:
+        """Take one checked line into the shard in memory; ``joined`` as in `is_full`."""
         self._rows.append((self.lines, line, key, body))
+        self._joined.append(joined)
         self._keys += bytes.fromhex(key)
         self.lines += 1
         self._segments += segments
@@ -154,19 +168,29 @@ class Upload:
     def write_shard(self) -> None:
         """Write the lines in memory as the next shard, through to the disk."""
         self._write(self._rows)
-        self._rows, self._segments, self._bytes = [], 0, 0
+        self._rows, self._joined, self._segments, self._bytes = [], [], 0, 0
 
     def finish(self) -> None:
         """Write what is left, in several parts; afterwards the folder survives a power loss."""
-        part = max(1, -(-self._shard_segments // LAST_PARTS))
-        lines = max(1, part * len(self._rows) // max(1, self._segments))
-        for start in range(0, len(self._rows), lines):
-            self._write(self._rows[start : start + lines])
+        for start, end in pairwise(self._cuts()):
+            self._write(self._rows[start:end])
         path = self._folder / _REPEATS
         np.save(path, _repeats(np.frombuffer(self._keys, dtype=np.uint64)))
         _sync(path)
         _sync(self._folder)
         _sync(self._folder.parent)
+
+    def _cuts(self) -> list[int]:
+        """Where the parts of the last shard begin, and its end."""
+        cuts, end = [0], len(self._rows)
+        segments = -(-self._shard_segments // SMALLEST_PART)
+        smallest = max(1, segments * end // max(1, self._segments))
+        while cuts[-1] < end:
+            at = cuts[-1] + max(smallest, -(-(end - cuts[-1]) // LAST_SHARE))
+            while at < end and self._joined[at]:
+                at += 1
+            cuts.append(min(at, end))
+        return cuts
 
     def _write(self, rows: list[tuple[int, int, str, str]]) -> None:
         columns = [
@@ -195,8 +219,34 @@ def shard_path(folder: Path, number: int) -> Path:
     return folder / f"shard-{number:06d}.parquet"
 
 
-def read_shard(folder: Path, number: int) -> list[StagedLine]:
-    """The lines of one shard.
+@dataclass(frozen=True, slots=True)
+class StagedShard:
+    """A shard as it lies in the staging area, small enough to be sent elsewhere.
+
+    Attributes:
+        name: Its file's name.
+        content: The Parquet file.
+        repeats: Positions of its lines that came before; int64.
+    """
+
+    name: str
+    content: bytes
+    repeats: NDArray[np.int64]
+
+    def lines(self) -> list[StagedLine]:
+        """The lines, in order.
+
+        Raises:
+            StagedShardError: The file is damaged.
+        """
+        with _damage_named(self.name):
+            source = pa.BufferReader(self.content)
+            rows = pq.read_table(source, page_checksum_verification=True).to_pylist()
+            return list(_lines(rows, self.repeats))
+
+
+def read_shard(folder: Path, number: int) -> StagedShard:
+    """One shard, whose lines are not looked at yet.
 
     Raises:
         StagedShardMissingError: The file is not there; another host may see it, or this one later.
@@ -204,21 +254,38 @@ def read_shard(folder: Path, number: int) -> list[StagedLine]:
     """
     path = shard_path(folder, number)
     try:
-        rows = pq.read_table(path, page_checksum_verification=True).to_pylist()
-        repeats = np.load(folder / _REPEATS)
-        return list(_lines(rows, repeats))
+        with _damage_named(path.name):
+            content = path.read_bytes()
+            repeats = np.load(folder / _REPEATS, mmap_mode="r")
+            return StagedShard(path.name, content, _within(repeats, content))
     except FileNotFoundError as error:
         raise StagedShardMissingError(
             f"the staged shard {path} is not there; replicas must share one state_dir. If it is "
             "gone, send the backfill again: examples that are stored already are skipped",
             file=path.name,
         ) from error
+
+
+@contextmanager
+def _damage_named(name: str) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError:
+        raise
     except (OSError, ValueError, pa.ArrowException) as error:
         raise StagedShardError(
-            f"the staged shard {path.name} cannot be read ({error}); send the backfill again: "
+            f"the staged shard {name} cannot be read ({error}); send the backfill again: "
             "examples that are stored already are skipped",
-            file=path.name,
+            file=name,
         ) from error
+
+
+def _within(repeats: NDArray[np.int64], content: bytes) -> NDArray[np.int64]:
+    """Those of a job's repeats that are in one shard; its positions follow each other."""
+    file = pq.ParquetFile(pa.BufferReader(content))
+    first = file.metadata.row_group(0).column(0).statistics.min
+    begin, end = np.searchsorted(repeats, [first, first + file.metadata.num_rows])
+    return np.array(repeats[begin:end])
 
 
 def _lines(rows: list[dict[str, Any]], repeats: NDArray[np.int64]) -> Iterator[StagedLine]:

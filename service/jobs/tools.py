@@ -30,7 +30,7 @@ from service.parsers import (
 )
 from service.settings import Settings
 from service.tokenizers import LoadedTokenizer, load_tokenizer
-from syntax.alignment import segment_features
+from syntax.alignment import batch_features
 from syntax.errors import SpecError
 from syntax.examples import Segment
 from syntax.fingerprint import Fingerprint
@@ -46,11 +46,14 @@ class Toolbox:
     Args:
         settings: Says where models are, and the limits.
         store: Store that the tools work on.
+        in_bulk: Whether texts are taken in hand many at once, whatever the parser would rather do:
+            where it is dear to note each of them.
     """
 
-    def __init__(self, settings: Settings, store: FeatureStore) -> None:
+    def __init__(self, settings: Settings, store: FeatureStore, *, in_bulk: bool = False) -> None:
         self._settings = settings
         self._store = store
+        self._in_bulk = in_bulk
         self._parser = lru_cache(maxsize=KEPT)(self._load_parser)
         self._tokenizer = lru_cache(maxsize=KEPT)(self._load_tokenizer)
         self._described: set[Fingerprint] = set()
@@ -70,7 +73,7 @@ class Toolbox:
         return Tools(
             store=self._store,
             handle=dataset_handle(request, tokenizer),
-            analyser=self._analyser(request, identity),
+            analyser=self.analyser(request),
             tokenizer=tokenizer,
         )
 
@@ -78,8 +81,14 @@ class Toolbox:
         identity = parser_identity(self._settings, request.dataset.mode, request.parser)
         return same_parser(request.parser_fingerprint, identity)
 
-    def _analyser(self, request: JobRequest, identity: ParserIdentity) -> Analyser:
-        spec, limits = request.dataset, job_limits(self._settings)
+    def analyser(self, request: JobRequest) -> Analyser:
+        """What analyses the segments of one job; the parser is loaded at its first parse.
+
+        Raises:
+            UnknownNameError, SpecError, ModelLoadError: As `tools`, of the parser.
+        """
+        identity, spec = self._identity(request), request.dataset
+        limits = job_limits(self._settings)
         if spec.mode == "gold":
             return GoldAnalyser(spec.lang, limits)
         return TextAnalyser(
@@ -89,7 +98,8 @@ class Toolbox:
             parse_mode(spec.mode),
             limits,
             long_sentences=request.long_sentences,
-            bulk=BACKENDS[find_parser(self._settings, request.parser).backend].bulk,
+            bulk=self._in_bulk
+            or BACKENDS[find_parser(self._settings, request.parser).backend].bulk,
         )
 
     def _load_parser(self, name: str) -> Parser:
@@ -118,7 +128,8 @@ def load_kernels() -> None:
     conllu = Segment(conllu="1\ta\t_\tX\t_\t_\t0\troot\t_\t_\n\n")
     (parse,) = GoldAnalyser("en", Limits()).analyse([conllu])
     assert isinstance(parse, Parse)
-    features = segment_features(parse, np.array([1], np.int32), np.array([[0, 1]], np.int32))
+    ids, offsets = np.array([1], np.int32), np.array([[0, 1]], np.int32)
+    (features,) = batch_features([parse], ids, offsets, [1])
     many_matrix_blobs([features.head])
 
 

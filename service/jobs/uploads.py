@@ -4,33 +4,66 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Sequence,
+)
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Final
 
 from featurestore import FeatureStore
 from service.jobs.database import JobDatabaseError
-from service.jobs.lines import item_key, numbered_lines, read_item, read_spec
-from service.jobs.records import JobRequest
+from service.jobs.lines import Item, item_key, numbered_lines, read_item, read_spec
+from service.jobs.records import Counts, JobRequest
 from service.jobs.schemas import BackfillSpec
 from service.jobs.staging import StagingArea, Upload
 from service.jobs.tools import dataset_handle, parser_identity
 from service.parsers import find_parser
 from service.settings import Settings
-from service.tokenizers import lasting_name, load_tokenizer
+from service.tokenizers import kept_tokenizer, lasting_name
 from syntax.errors import ExampleError, SpecError
 from syntax.examples import Example
 
 Lines = AsyncGenerator[tuple[int, bytes], None]
 
+GROUP_LINES: Final = 2_000
+"""Lines that are looked up in the dataset at once: asking it costs milliseconds."""
+
+GROUP_BYTES: Final = 4 * 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class ReadLine:
+    """A line of an upload that has been read: its number, key and bytes, and what it says."""
+
+    number: int
+    key: str
+    body: bytes
+    item: Item
+
+    @property
+    def segments(self) -> int:
+        """Texts of the example; none of a rejection."""
+        return len(self.item.segments) if isinstance(self.item, Example) else 0
+
 
 @dataclass(frozen=True, slots=True)
 class StagedJob:
-    """A job whose shards lie on the disk, not yet accepted."""
+    """A job whose shards lie on the disk, not yet accepted.
+
+    ``stored`` counts the examples that the dataset held already; they are in no shard.
+    """
 
     id: str
     request: JobRequest
     examples: int
     shards: int
+    stored: Counts
 
 
 @dataclass(frozen=True)
@@ -65,23 +98,18 @@ class Receiver:
             UnknownNameError: No such parser, language or tokenizer.
             ExampleError: A line is not an example; the message has its number.
         """
-        lines = numbered_lines(chunks, self.settings.job_max_line_bytes)
-        try:
-            spec = await _first_line(lines, name)
-            request = await asyncio.to_thread(self.resolve, spec, name)
+        async with open_upload(self, name, chunks) as (lines, request):
             upload = await asyncio.to_thread(
                 self.staging.begin, _new_id(), self.settings.job_shard_segments
             )
             try:
-                staged = await _stage(lines, request, upload)
+                staged = await self._stage(lines, request, upload)
             except BaseException:
                 upload.discard()
                 raise
             # A client that leaves now must not leave half of this: a job without its shards.
             await asyncio.shield(asyncio.create_task(self._hand_over(staged, upload)))
             return staged.id
-        finally:
-            await lines.aclose()
 
     def resolve(self, spec: BackfillSpec, name: str) -> JobRequest:
         """The job that a specification asks for, with its parser and tokenizer identified.
@@ -91,7 +119,7 @@ class Receiver:
             SpecError: A parser was named for gold trees, or the dataset has other fields or
                 labels.
         """
-        tokenizer = load_tokenizer(
+        tokenizer = kept_tokenizer(
             lasting_name(spec.tokenizer or self.settings.tokenizer),
             self.settings.hub_timeout_seconds,
         )
@@ -107,6 +135,25 @@ class Receiver:
         )
         self.store.features.check(dataset_handle(request, tokenizer))
         return request
+
+    async def _stage(self, lines: Lines, request: JobRequest, upload: Upload) -> StagedJob:
+        examples, stored = 0, Counts()
+        before: Item | None = None
+        async for group in read_groups(lines, request):
+            held = await asyncio.to_thread(stored_keys, self.store, request, group)
+            for line in group:
+                if line.key in held:
+                    stored += Counts(already_stored=1, reused=line.segments)
+                    continue
+                joined = _share_a_text(line.item, before)
+                if upload.is_full(joined):  # written only now: the last one is left to `finish`
+                    await asyncio.to_thread(upload.write_shard)
+                body = line.body.decode("utf-8")
+                upload.add(line.number, line.key, body, line.segments, joined)
+                before = line.item
+            examples += len(group)
+        await asyncio.to_thread(upload.finish)
+        return StagedJob(upload.name, request, examples, upload.shards, stored)
 
     async def _hand_over(self, staged: StagedJob, upload: Upload) -> None:
         try:
@@ -132,27 +179,66 @@ def _parser_name(spec: BackfillSpec, settings: Settings) -> str:
     return "gold"
 
 
+@asynccontextmanager
+async def open_upload(
+    receiver: Receiver, name: str, chunks: AsyncIterable[bytes]
+) -> AsyncIterator[tuple[Lines, JobRequest]]:
+    """The lines of an upload after the first, and the job that the first asks for.
+
+    Raises:
+        SpecError, UnknownNameError: As `Receiver.receive`.
+    """
+    lines = numbered_lines(chunks, receiver.settings.job_max_line_bytes)
+    try:
+        spec = await _first_line(lines, name)
+        yield lines, await asyncio.to_thread(receiver.resolve, spec, name)
+    finally:
+        await lines.aclose()
+
+
 async def _first_line(lines: Lines, name: str) -> BackfillSpec:
     async for _, line in lines:
         return read_spec(line, name)
     raise SpecError('the body is empty; expected {"spec": {...}} and one line per example')
 
 
-async def _stage(lines: Lines, request: JobRequest, upload: Upload) -> StagedJob:
+async def read_groups(lines: Lines, request: JobRequest) -> AsyncIterator[list[ReadLine]]:
+    """The lines of an upload, read and keyed, in groups that fit into memory.
+
+    Raises:
+        ExampleError: A line is not an example; the message has its number.
+        SpecError: There is no line.
+    """
     identity = request.item_identity
+    group: list[ReadLine] = []
+    size = total = 0
     async for number, line in lines:
-        if upload.is_full:  # written only now, so that the last one is left to `finish`
-            await asyncio.to_thread(upload.write_shard)
         try:
             item = read_item(line, request.dataset)
         except ExampleError as error:
             raise ExampleError(f"line {number}: {error.message}", line=number) from None
-        segments = len(item.segments) if isinstance(item, Example) else 0
-        upload.add(number, item_key(item, *identity), line.decode("utf-8"), segments)
-    if not upload.lines:
+        group.append(ReadLine(number, item_key(item, *identity), line, item))
+        size += len(line)
+        total += 1
+        if len(group) >= GROUP_LINES or size >= GROUP_BYTES:
+            yield group
+            group, size = [], 0
+    if not total:
         raise SpecError("no examples followed the specification; send at least one line")
-    await asyncio.to_thread(upload.finish)
-    return StagedJob(upload.name, request, upload.lines, upload.shards)
+    yield group
+
+
+def stored_keys(store: FeatureStore, request: JobRequest, group: Sequence[ReadLine]) -> set[str]:
+    """Keys of those lines whose rows the dataset holds already."""
+    spec = request.dataset
+    part = (spec.name, request.tokenizer_fingerprint, spec.split, spec.lang)
+    return store.features.existing(*part, [line.key for line in group])
+
+
+def _share_a_text(item: Item, before: Item | None) -> bool:
+    if not (isinstance(item, Example) and isinstance(before, Example)):
+        return False
+    return not set(item.segments).isdisjoint(before.segments)
 
 
 def _new_id() -> str:

@@ -1,15 +1,9 @@
-"""The process that works on shards: claims one after the other until there are none.
-
-It is started with its orders on standard input, one line of JSON, and watches that pipe: when it
-closes, the service stops or is dead, and the worker gives its shard back and ends.
-"""
+"""The process that works on shards: claims one after the other until there are none."""
 
 from __future__ import annotations
 
 import gc
 import os
-import signal
-import sys
 import threading
 import time
 from contextlib import suppress
@@ -20,7 +14,7 @@ import structlog
 from featurestore import FeatureStore, open_store
 from service.jobs.crumbs import Crumbs
 from service.jobs.database import JobDatabaseError, open_database
-from service.jobs.orders import GRACE_SECONDS, Orders
+from service.jobs.orders import Orders, take_orders
 from service.jobs.queue import JobQueue, LeaseLostError
 from service.jobs.records import Shard
 from service.jobs.running import DATABASE_SECONDS, InterruptedByStopError, RunningShard
@@ -28,8 +22,8 @@ from service.jobs.shard import run_shard
 from service.jobs.staging import StagedShardError, StagingArea, read_shard
 from service.jobs.tools import Toolbox, load_kernels
 from service.jobs.wiring import database_url, job_queue, staging_area
-from service.logs import headline, own_process
-from service.processes import die_with, give_way
+from service.logs import headline
+from service.processes import give_way
 from service.workers.memory import Growth
 from syntax.errors import (
     InputError,
@@ -58,6 +52,16 @@ _PERMANENT: Final = (
 """Errors that trying again would only repeat."""
 
 _LOG = structlog.get_logger("parsebank.jobs")
+
+
+def is_permanent(error: Exception) -> bool:
+    """Whether running a shard again would only repeat the error."""
+    return isinstance(error, _PERMANENT)
+
+
+def retry_delay(shard: Shard) -> float:
+    """Seconds after which a shard that met an error is tried again."""
+    return min(2.0**shard.tries, LONGEST_DELAY_SECONDS)
 
 
 class Worker:
@@ -120,7 +124,7 @@ class Worker:
             with suppress(JobDatabaseError):
                 self._queue.fail(shard, self._owner, error)
         except Exception as error:  # recorded with the shard, and failed with it in the end
-            delay = min(2.0**shard.tries, LONGEST_DELAY_SECONDS)
+            delay = retry_delay(shard)
             log.exception("shard will be tried again", delay=delay)
             self._release(shard, error, delay)
         else:
@@ -142,7 +146,7 @@ class Worker:
 
     def _do(self, shard: Shard) -> None:
         folder = self._staging.folder(shard.job)
-        lines = read_shard(folder, shard.number)
+        lines = read_shard(folder, shard.number).lines()
         tools = self._toolbox.tools(shard.request)
         _let_collect(tools.analyser.bulk)
         with Crumbs(folder, shard.number, shard.tries) as crumbs:
@@ -152,15 +156,8 @@ class Worker:
 
 def main() -> None:
     """Run the worker that standard input describes."""
-    orders = Orders.model_validate_json(sys.stdin.readline())
-    die_with(parent=orders.parent)
-    own_process(orders.settings.log_level, orders.settings.log_format)
+    orders, stop = take_orders()
     give_way(_NICENESS)
-    for asked in (signal.SIGINT, signal.SIGTERM):
-        # Sent to every process of the service at once; it is for the service to stop this one.
-        signal.signal(asked, signal.SIG_IGN)
-    stop = threading.Event()
-    threading.Thread(target=_watch_pipe, args=(stop,), daemon=True).start()
     load_kernels()
     _rest_collector()
     with open_store(orders.settings.store) as store:
@@ -196,14 +193,6 @@ def _worker(orders: Orders, store: FeatureStore, stop: threading.Event) -> Worke
         stop,
         settings.worker_max_growth_mb * 2**20,
     )
-
-
-def _watch_pipe(stop: threading.Event) -> None:
-    """Ask the worker to end when the service closes the pipe, and end it if it does not."""
-    sys.stdin.read()
-    stop.set()
-    time.sleep(GRACE_SECONDS)
-    os._exit(1)
 
 
 if __name__ == "__main__":

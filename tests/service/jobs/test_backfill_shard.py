@@ -28,7 +28,7 @@ ITEMS = [
     pair(6, first=" "),
     {"rejected": {"example_id": "r", "reason": "x", "message": ""}},
 ]
-COUNTS = Counts(8, stored=6, dropped={"empty_text": 1, "x": 1}, parsed=9, reused=3)
+COUNTS = Counts(8, stored=6, dropped={"empty_text": 1, "example": 1}, parsed=9, reused=3)
 
 
 def test_a_shard_announces_what_it_then_does(bench: Bench) -> None:

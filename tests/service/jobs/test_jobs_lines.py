@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from service.jobs.lines import item_key, numbered_lines, read_item, read_spec
 from syntax.errors import ExampleError, SpecError
-from syntax.examples import DatasetSpec, Example, LabelSpec, Rejection, Segment
+from syntax.examples import DatasetSpec, Example, LabelSpec, Rejection, Segment, SpanLabel
 
 SPEC = {
     "split": "dev",
@@ -171,3 +171,45 @@ def test_equal_items_have_equal_keys_and_all_else_differs() -> None:
         ),
     ]
     assert len({item_key(item, "raw", "p", "t"), *others}) == 6
+
+
+MARKED = DatasetSpec(
+    *("marked", "dev", "en", ("text",)),
+    (LabelSpec("tags", "tags", ("O", "B")), LabelSpec("spans", "spans")),
+    mode="pretokenized",
+)
+
+
+def marked(**labels: Any) -> bytes:
+    labels = {"tags": ["O", "B"], "spans": [], **labels}
+    example = {"example_id": "1", "segments": [{"tokens": ["a", "b"]}], "labels": labels}
+    return json.dumps({"example": example}).encode()
+
+
+def test_tags_and_spans_are_read() -> None:
+    spans = [{"start_char": 0, "end_char": 3, "label": "x"}, {"start_char": 2, "end_char": 2}]
+    assert read_item(marked(spans=spans), MARKED) == Example(
+        "1",
+        (Segment(tokens=("a", "b")),),
+        {"tags": ("O", "B"), "spans": (SpanLabel(0, 3, "x"), SpanLabel(2, 2, ""))},
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (marked(tags="O B"), "label tags is 'O B'; expected a list"),
+        (marked(tags=["O", 1]), "tag 1 of label tags is 1; it must be a string that is not empty"),
+        (marked(tags=["O", ""]), "tag 1 of label tags is ''"),
+        (marked(tags=["\ud800"]), "tag 0 of label tags holds a lone surrogate"),
+        (marked(spans={}), "label spans is {}; expected a list"),
+        (marked(spans=[[0, 1]]), "JSON list, not an object"),
+        (marked(spans=[{"start": 1}]), "known are start_char, end_char, label"),
+        (marked(spans=[{"start_char": 1}]), "span 0 of label spans goes from 1 to None"),
+        (marked(spans=[{"start_char": 1, "end_char": True}]), "from 1 to True; start_char and"),
+        (marked(spans=[{"start_char": 1, "end_char": 2, "label": 3}]), "label is 3"),
+    ],
+)
+def test_tags_and_spans_of_another_form_are_refused(line: bytes, message: str) -> None:
+    with pytest.raises(ExampleError, match=message):
+        read_item(line, MARKED)

@@ -201,3 +201,29 @@ def test_many_claimants_share_the_shards_without_overlap(board: Board) -> None:
     assert sorted(taken) == list(range(40))
     job = board.ledger.get("a")
     assert (job.state, job.counts.stored) == ("done", 40)
+
+
+def test_many_leases_are_renewed_at_once_and_lost_ones_are_named(board: Board) -> None:
+    board.add("a", shards=3)
+    board.add("b", shards=1, request=OTHER)
+    claimed = [shard for _ in range(4) if (shard := board.queue.claim("w")) is not None]
+    assert [shard.job for shard in claimed] == ["a", "a", "a", "b"]
+    board.queue.complete(claimed[0], "w", Counts())
+    board.ledger.cancel("b")
+    board.clock.now += 50
+    kept = board.queue.renew_all(claimed, "w")
+    assert kept == {claimed[1].id, claimed[2].id}
+    assert board.queue.renew_all(claimed, "somebody else") == set()
+    assert board.queue.renew_all([], "w") == set()
+    board.clock.now += 50
+    assert board.queue.claim("v") is None
+    assert board.queue.renew_all(claimed[:2], "w") == {claimed[1].id}
+
+
+def test_a_failure_that_was_told_from_elsewhere_is_kept_as_it_was_told(board: Board) -> None:
+    board.add("a", shards=1)
+    shard = board.queue.claim("w")
+    assert shard is not None
+    board.queue.fail(shard, "w", {"error_type": "disk", "message": "full (on tcp://host:1)"})
+    job = board.ledger.get("a")
+    assert job.error == {"error_type": "disk", "message": "full (on tcp://host:1)", "shard": 0}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -21,12 +22,18 @@ from service.jobs.staging import (
 from syntax.fingerprint import fingerprint
 
 
-def stage(area: StagingArea, job: str, bodies: list[str], shard_segments: int = 2) -> Path:
+def stage(
+    area: StagingArea,
+    job: str,
+    bodies: list[str],
+    shard_segments: int = 2,
+    joined: Callable[[int], bool] = lambda _: False,
+) -> Path:
     upload = area.begin(job, shard_segments)
-    for number, body in enumerate(bodies, 2):
-        if upload.is_full:
+    for number, body in enumerate(bodies):
+        if upload.is_full(joined(number)):
             upload.write_shard()
-        upload.add(number, fingerprint(body), body, segments=1)
+        upload.add(number + 2, fingerprint(body), body, 1, joined(number))
     upload.finish()
     upload.close()
     return area.folder(job)
@@ -34,7 +41,7 @@ def stage(area: StagingArea, job: str, bodies: list[str], shard_segments: int = 
 
 def read_all(folder: Path) -> list[StagedLine]:
     shards = len(list(folder.glob("shard-*.parquet")))
-    return [line for number in range(shards) for line in read_shard(folder, number)]
+    return [line for number in range(shards) for line in read_shard(folder, number).lines()]
 
 
 def test_shards_give_back_every_line_in_order(tmp_path: Path) -> None:
@@ -54,13 +61,26 @@ def test_repeats_are_found_across_shards_but_not_the_first_of_them(tmp_path: Pat
     assert [line.is_repeat for line in lines] == [False, False, True, False, True, True]
 
 
-def test_the_last_shard_is_shared_out(tmp_path: Path) -> None:
-    folder = stage(StagingArea(tmp_path), "job", [str(n) for n in range(36)], shard_segments=16)
+def sizes(folder: Path) -> list[int]:
     shards = len(list(folder.glob("shard-*.parquet")))
-    assert [len(read_shard(folder, number)) for number in range(shards)] == [16, 16, 4]
-    folder = stage(StagingArea(tmp_path), "full", [str(n) for n in range(16)], shard_segments=16)
-    shards = len(list(folder.glob("shard-*.parquet")))
-    assert [len(read_shard(folder, number)) for number in range(shards)] == [4, 4, 4, 4]
+    return [len(read_shard(folder, number).lines()) for number in range(shards)]
+
+
+def test_the_last_shard_is_shared_out_in_parts_that_grow_smaller(tmp_path: Path) -> None:
+    area = StagingArea(tmp_path)
+    folder = stage(area, "job", [str(n) for n in range(36)], shard_segments=16)
+    assert sizes(folder) == [16, 16, 2, 2]
+    folder = stage(area, "full", [str(n) for n in range(16)], shard_segments=16)
+    assert sizes(folder) == [6, 4, 2, 2, 2]
+
+
+def test_lines_that_share_a_text_stay_together_while_memory_allows(tmp_path: Path) -> None:
+    area = StagingArea(tmp_path)
+    bodies = [str(n) for n in range(24)]
+    folder = stage(area, "triples", bodies, shard_segments=4, joined=lambda n: n % 3 > 0)
+    assert sizes(folder) == [6, 6, 6, 3, 3]
+    folder = stage(area, "all", bodies, shard_segments=4, joined=lambda n: n > 0)
+    assert sizes(folder) == [8, 8, 8]
 
 
 @pytest.mark.parametrize("damage", ["empty", "truncated", "flipped"])
@@ -78,7 +98,7 @@ def test_a_damaged_shard_is_named(tmp_path: Path, damage: str) -> None:
         }[damage]
     )
     with pytest.raises(StagedShardError, match=r"shard-000000.parquet cannot be read"):
-        read_shard(folder, 0)
+        read_shard(folder, 0).lines()
 
 
 @pytest.mark.parametrize("name", ["shard-000000.parquet", "repeats.npy"])

@@ -1,0 +1,114 @@
+"""The process that runs shards on a cluster: it claims them, and settles what comes of them.
+
+It stands for all workers of the cluster, which see neither the job tables nor the staged uploads.
+What a worker of this machine does for itself is done here on behalf of each: the lease is renewed,
+the texts in hand and the announced counts are kept, the shard is settled.
+
+A few shards for each worker are out at any time; all others wait in the job tables. No task is
+run twice: one that begins again, because the scheduler gave it to another worker when its own had
+died, is told to stop, and its shard is claimed anew. So every try counts, and knows of the others.
+"""
+
+from __future__ import annotations
+
+import resource
+import threading
+import time
+from queue import SimpleQueue
+from typing import Final
+
+import structlog
+
+from service.jobs.database import open_database
+from service.jobs.engines.dask.beacon import light_beacon
+from service.jobs.engines.dask.cluster import Cluster, ClusterLostError, News
+from service.jobs.engines.dask.desk import Desk
+from service.jobs.engines.dask.messages import Ticket, own_version, settings_json
+from service.jobs.engines.dask.session import Session
+from service.jobs.orders import take_orders
+from service.jobs.wiring import database_url, job_queue, staging_area
+from service.settings import Settings
+
+RETRY_SECONDS: Final = 1.0
+"""Between two tries to reach the scheduler."""
+
+_LOG = structlog.get_logger("parsebank.jobs")
+
+
+class Coordinator:
+    """Runs the shards of a queue on the cluster that the settings name.
+
+    Args:
+        settings: The service's settings.
+        desk: Where shards are claimed and settled.
+        stop: Set when it shall end.
+    """
+
+    def __init__(self, settings: Settings, desk: Desk, stop: threading.Event) -> None:
+        assert settings.dask_scheduler is not None
+        self._address = settings.dask_scheduler
+        self._settings = settings
+        self._desk = desk
+        self._stop = stop
+        self._staging = staging_area(settings)
+        self._store_id = light_beacon(settings.store)
+        self._idle_since = time.monotonic()
+
+    def work(self) -> None:
+        """Run shards until told to stop, or until there have been none for a while."""
+        while not self._is_over():
+            try:
+                self._run()
+            except ClusterLostError as error:
+                _LOG.warning("no cluster", reason=str(error))
+                self._stop.wait(RETRY_SECONDS)
+                self._idle_since = time.monotonic()
+
+    def _run(self) -> None:
+        news: SimpleQueue[News] = SimpleQueue()
+        with Cluster(self._address, news) as cluster:
+
+            def new_ticket(run: str) -> Ticket:
+                return self._ticket(run, cluster.topic)
+
+            session = Session(self._desk, self._staging, cluster, news, new_ticket)
+            try:
+                while not self._is_over():
+                    session.step()
+                    if not session.is_idle:
+                        self._idle_since = time.monotonic()
+            finally:
+                session.give_back()
+
+    def _is_over(self) -> bool:
+        idle = time.monotonic() - self._idle_since
+        return self._stop.is_set() or idle > self._settings.job_idle_seconds
+
+    def _ticket(self, run: str, topic: str) -> Ticket:
+        return Ticket(
+            run=run,
+            topic=topic,
+            settings=settings_json(self._settings),
+            store_id=self._store_id,
+            lease_seconds=self._desk.lease_seconds,
+            version=own_version(),
+        )
+
+
+def main() -> None:
+    """Run the coordinator that standard input describes."""
+    orders, stop = take_orders()
+    _allow_open_files()
+    settings = orders.settings
+    queue = job_queue(open_database(database_url(settings)), settings)
+    Coordinator(settings, Desk(orders.owner, queue, stop), stop).work()
+
+
+def _allow_open_files() -> None:
+    """As many as the system permits: each shard in hand has a small file open here."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,83 @@
+"""What texts cost, measured on some of them by a process of its own.
+
+It is a process like a job's worker, at the same work, so that what it measures is what a worker
+takes; and the parser that it loads is gone with it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pydantic import BaseModel
+
+from service.jobs.records import JobRequest
+from service.processes import python_command, python_environment
+from service.settings import Settings
+from syntax.errors import WorkerDiedError
+
+PROGRAM: Final = "service.jobs.probe"
+
+_TIMEOUT_SECONDS: Final = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What some lines took.
+
+    Attributes:
+        examples, parses: Lines that were run, and their distinct texts.
+        dropped: Lines on which the parser failed, by reason.
+        seconds_per_parse: Time of one process for a text that is parsed.
+        seconds_per_row: Time of one process for everything else about an example.
+        bytes_per_parse, bytes_per_row: What each leaves on the disk.
+    """
+
+    examples: int
+    parses: int
+    dropped: dict[str, int]
+    seconds_per_parse: float
+    seconds_per_row: float
+    bytes_per_parse: float
+    bytes_per_row: float
+
+
+class Probe(BaseModel):
+    """What the process is told, one line of JSON on its standard input."""
+
+    parent: int
+    settings: Settings
+    request: dict[str, Any]
+    lines: list[str]
+
+
+def take_sample(settings: Settings, request: JobRequest, lines: Sequence[bytes]) -> Sample:
+    """Run lines in a process of their own.
+
+    Raises:
+        WorkerDiedError: The process ended, as a worker would have.
+    """
+    probe = Probe(
+        parent=os.getpid(),
+        settings=settings,
+        request=request.to_json(),
+        lines=[line.decode() for line in lines],
+    )
+    done = subprocess.run(
+        python_command(PROGRAM),
+        input=probe.model_dump_json().encode(),
+        stdout=subprocess.PIPE,
+        env=python_environment(TOKENIZERS_PARALLELISM="false", RAYON_NUM_THREADS="1"),
+        timeout=_TIMEOUT_SECONDS,
+        check=False,
+    )
+    if done.returncode:
+        raise WorkerDiedError(
+            f"the process that tried a sample of the texts ended with {done.returncode}; its "
+            "reason is in the service's log"
+        )
+    return Sample(**json.loads(done.stdout))

@@ -1,0 +1,174 @@
+"""The engine `dask`: the same rows as on this machine, and what it refuses."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from featurestore import open_store
+from service.jobs.engines import ENGINES, engine_of
+from service.jobs.engines.dask.beacon import light_beacon
+from service.jobs.engines.dask.flight import Flight
+from service.jobs.engines.dask.home import toolbox_for, worker_settings
+from service.jobs.engines.dask.inbox import deliver, inbox
+from service.jobs.engines.dask.messages import Message, Ticket, own_version, settings_json
+from service.jobs.records import Counts, Shard
+from service.jobs.wiring import staging_area
+from service.settings import Settings
+from syntax.errors import MissingExtraError, SpecError
+
+from .board import REQUEST
+from .clusters import Cluster
+from .conftest import Service, ndjson, pair, pairs, run_service, settings_in
+
+FOLDER = "/somewhere"
+
+
+def everything(service: Service) -> dict[str, Any]:
+    """All that a backfill leaves behind."""
+    queries = {
+        "examples": "select * from examples order by seq",
+        "parses": "select key, lang, parser, head, text from parses order by key",
+        "drops": "select example_id, reason, message from drops order by example_id",
+        "fingerprints": "select fingerprint, kind from fingerprints "
+        "where kind in ('parser', 'tokenizer') order by 1",
+    }
+    return {name: service.store.sql(query).fetchall() for name, query in queries.items()}
+
+
+async def test_a_cluster_stores_what_this_machine_stores(tmp_path: Path) -> None:
+    items = [*pairs(50), *pairs(3), pair(50, first=" "), pair(51, second="a\0b")]
+    body = ndjson(items)
+    with Cluster(tmp_path / "cluster", arguments=("--no-nanny",)) as cluster:
+        async with run_service(settings_in(tmp_path / "local", job_workers=1)) as service:
+            expected = await service.backfill(body)
+            rows = everything(service)
+        changes = {"engine": "dask", "dask_scheduler": cluster.address}
+        async with run_service(settings_in(tmp_path / "dask", **changes)) as service:
+            job = await service.backfill(body)
+            again = await service.backfill(body)
+            assert len(service.jobs.worker_pids) == 1
+            assert everything(service)["examples"] == rows["examples"]
+            assert everything(service)["parses"] == rows["parses"]
+            assert everything(service)["fingerprints"] == rows["fingerprints"]
+            assert set(everything(service)["drops"]) == set(rows["drops"])
+    assert expected["state"] == "done"
+    for name in ("state", "shards", "counts", "parser", "tokenizer"):
+        assert job[name] == expected[name], name
+    assert (again["counts"]["already_stored"], again["counts"]["parses"]["done"]) == (53, 0)
+
+
+def test_every_engine_names_a_program_that_is_there() -> None:
+    for engine in ENGINES.values():
+        assert callable(__import__(engine.module, fromlist=["main"]).main)
+
+
+def test_the_cluster_has_one_coordinator_unless_jobs_are_only_queued(
+    make_settings: Callable[..., Settings],
+) -> None:
+    for workers, expected in ((0, 0), (1, 1), (16, 1)):
+        settings = make_settings(
+            engine="dask", dask_scheduler="tcp://127.0.0.1:8786", job_workers=workers
+        )
+        assert engine_of(settings).processes(settings) == expected
+
+
+def test_dask_without_a_scheduler_is_refused(make_settings: Callable[..., Settings]) -> None:
+    with pytest.raises(SpecError, match=r"PARSEBANK_DASK_SCHEDULER.*tcp://host:8786"):
+        engine_of(make_settings(engine="dask"))
+
+
+def test_dask_without_its_extra_names_the_line_that_installs_it(
+    make_settings: Callable[..., Settings], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    settings = make_settings(engine="dask", dask_scheduler="tcp://127.0.0.1:8786")
+    with pytest.raises(MissingExtraError, match=r"pip install 'parsebank\[dask\]'"):
+        engine_of(settings)
+
+
+def ticket(settings: Settings, **changes: Any) -> Ticket:
+    values: dict[str, Any] = {
+        "run": "r",
+        "topic": "t",
+        "settings": settings_json(settings),
+        "store_id": light_beacon(settings.store),
+        "lease_seconds": 60.0,
+        "version": own_version(),
+    }
+    return Ticket(**values | changes)
+
+
+def test_a_store_of_the_same_name_that_is_another_one_is_refused(
+    make_settings: Callable[..., Settings],
+) -> None:
+    here = make_settings()
+    with pytest.raises(SpecError, match="another store is there"):
+        toolbox_for(ticket(here, store_id="0" * 32))
+    asked = ticket(here)
+    (Path(here.store) / "beacon").unlink()
+    with pytest.raises(SpecError, match="nothing is there"):
+        toolbox_for(asked)
+
+
+def test_another_release_on_a_worker_is_refused(make_settings: Callable[..., Settings]) -> None:
+    with pytest.raises(SpecError, match=r"the service 0\.0\.0; install the same release"):
+        toolbox_for(ticket(make_settings(), version="0.0.0"))
+
+
+def test_a_store_keeps_its_id_and_two_stores_differ(tmp_path: Path) -> None:
+    first = light_beacon(str(tmp_path / "a"))
+    assert light_beacon(str(tmp_path / "a")) == first != light_beacon(str(tmp_path / "b"))
+    with open_store(tmp_path / "a") as store:
+        assert store.datasets() == []
+
+
+def test_the_service_tells_its_limits_and_a_worker_its_own_folders(
+    make_settings: Callable[..., Settings], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = {"store": FOLDER, "max_chars_per_text": 7, "models_dir": None, "device": "cpu"}
+    assert worker_settings(told).store == FOLDER
+    monkeypatch.setenv("PARSEBANK_STORE", "/elsewhere")
+    monkeypatch.setenv("PARSEBANK_DEVICE", "auto")
+    monkeypatch.setenv("PARSEBANK_MAX_CHARS_PER_TEXT", "9")
+    settings = worker_settings(told)
+    assert (settings.store, settings.device) == ("/elsewhere", "auto")
+    assert settings.max_chars_per_text == 7
+
+
+def test_answers_reach_the_run_that_they_are_for() -> None:
+    with inbox("a") as first, inbox("b") as second:
+        assert deliver("a", "go")
+        assert deliver("b", "stop")
+        assert (first.get_nowait(), second.get_nowait()) == ("go", "stop")
+    assert not deliver("a", "go")
+
+
+def test_messages_are_plain_json_and_come_back() -> None:
+    message = Message("r", "announce", "tcp://w", {"plan": Counts(examples=3).to_json()})
+    assert Message.from_json(message.to_json()) == message
+    assert isinstance(message.to_json()["facts"], dict)
+
+
+def test_a_silent_run_is_overdue_once_it_has_its_shard(
+    make_settings: Callable[..., Settings],
+) -> None:
+    staging = staging_area(make_settings())
+    staging.folder("job").mkdir()
+    flight = Flight(Shard(1, "job", 0, 1, 0, REQUEST))
+    assert not flight.is_overdue(lease_seconds=-1)
+    flight.heard_from("tcp://w")
+    assert not flight.is_overdue(lease_seconds=-1)  # it may load for some minutes
+    flight.begin(staging)
+    assert flight.is_overdue(lease_seconds=-1)
+    assert not flight.is_overdue(lease_seconds=60)
+    flight.end()
+    told = flight.last_sign
+    flight.heard_from("tcp://w")
+    assert flight.last_sign == told
+    assert flight.is_overdue(lease_seconds=-1)
+    flight.close()

@@ -1,0 +1,212 @@
+"""Killed workers, schedulers and coordinators: every row once, no drop, no manual step."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from featurestore import open_store
+from service.settings import Settings
+
+from .clusters import Cluster
+from .conftest import Service, ndjson, pair, pairs, run_service, settings_in
+from .servers import serving, wait_for
+
+pytestmark = pytest.mark.slow
+
+COUNT = 1_200
+SHARD = 300
+"""Texts of a shard: there are eight of them and more."""
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    with Cluster(tmp_path / "cluster", workers=2) as cluster:
+        cluster.wait_for_workers()
+        yield cluster
+
+
+def dask_settings(folder: Path, cluster: Cluster, **changes: Any) -> Settings:
+    values = {
+        "engine": "dask",
+        "dask_scheduler": cluster.address,
+        "job_shard_segments": SHARD,
+        "job_lease_seconds": 20,
+    }
+    return settings_in(folder, **values | changes)
+
+
+@asynccontextmanager
+async def on(cluster: Cluster, folder: Path, **changes: Any) -> AsyncIterator[Service]:
+    async with run_service(dask_settings(folder, cluster, **changes)) as service:
+        yield service
+
+
+async def shards_done(service: Service, job: dict[str, Any], least: int) -> None:
+    """Wait until so many shards of a job are done, and it goes on."""
+    while job["shards"]["done"] < least:
+        await asyncio.sleep(0.05)
+        job = await service.job(job)
+        assert job["state"] in ("queued", "running"), job
+
+
+def check_rows(store: str, count: int = COUNT) -> None:
+    with open_store(store) as opened:
+        rows = opened.sql("select seq, example_id from examples order by 1, 2").fetchall()
+        assert rows == [(n, f"pair-{n}") for n in range(count)]
+        assert opened.sql("select count(*) from drops").fetchall() == [(0,)]
+
+
+def check_counts(job: dict[str, Any]) -> None:
+    assert job["state"] == "done", job
+    assert (job["counts"]["stored"], job["counts"]["dropped"]) == (COUNT, {})
+    parses = job["counts"]["parses"]
+    assert parses["done"] + parses["reused"] == 2 * COUNT
+
+
+async def test_killed_workers_cost_nothing(cluster: Cluster, tmp_path: Path) -> None:
+    async with on(cluster, tmp_path) as service:
+        job = await service.submit(ndjson(pairs(COUNT)))
+        for least in (1, 3):
+            await shards_done(service, job, least)
+            os.kill(cluster.worker_pids()[0], signal.SIGKILL)
+        job = await service.ended(job)
+        check_counts(job)
+        check_rows(service.settings.store)
+
+
+async def test_a_worker_that_hangs_is_given_up(cluster: Cluster, tmp_path: Path) -> None:
+    async with on(cluster, tmp_path, job_lease_seconds=10) as service:
+        job = await service.submit(ndjson(pairs(COUNT)))
+        await shards_done(service, job, 1)
+        hung = cluster.worker_pids()[0]
+        os.kill(hung, signal.SIGSTOP)
+        job = await service.ended(job, 180)
+        check_counts(job)
+        check_rows(service.settings.store)
+        wait_for(lambda: not psutil.pid_exists(hung))
+
+
+async def test_a_scheduler_that_is_started_anew_costs_nothing(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    async with on(cluster, tmp_path) as service:
+        job = await service.submit(ndjson(pairs(COUNT)))
+        await shards_done(service, job, 1)
+        cluster.kill_scheduler()
+        await asyncio.sleep(2)
+        cluster.start_scheduler()
+        job = await service.ended(job, 180)
+        check_counts(job)
+        check_rows(service.settings.store)
+        (coordinator,) = service.jobs.worker_pids
+        assert coordinator
+
+
+async def test_a_killed_coordinator_is_replaced(cluster: Cluster, tmp_path: Path) -> None:
+    async with on(cluster, tmp_path) as service:
+        job = await service.submit(ndjson(pairs(COUNT)))
+        await shards_done(service, job, 1)
+        (coordinator,) = service.jobs.worker_pids
+        os.kill(coordinator, signal.SIGKILL)
+        job = await service.ended(job, 180)
+        check_counts(job)
+        check_rows(service.settings.store)
+        assert service.jobs.worker_pids != [coordinator]
+
+
+def test_a_killed_service_goes_on_when_it_is_started_again(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    settings = dask_settings(tmp_path, cluster)
+    body = ndjson(pairs(COUNT))
+    with serving(settings) as (server, client):
+        job = client.post("/datasets/pairs/backfill", content=body).json()
+        address = f"/jobs/{job['id']}"
+        wait_for(lambda: client.get(address).json()["shards"]["done"] > 0)
+        family = psutil.Process(server.pid).children(recursive=True)
+        server.kill()
+        server.wait()
+        psutil.wait_procs(family, timeout=30)
+    with serving(settings) as (_, client):
+        wait_for(lambda: client.get(address).json()["state"] == "done", 180)
+        check_counts(client.get(address).json())
+        again = client.post("/datasets/pairs/backfill", content=body).json()
+        wait_for(lambda: client.get(f"/jobs/{again['id']}").json()["state"] == "done", 180)
+        counts = client.get(f"/jobs/{again['id']}").json()["counts"]
+    assert (counts["already_stored"], counts["parses"]["done"]) == (COUNT, 0)
+    check_rows(settings.store)
+
+
+async def test_a_cancelled_job_leaves_the_workers_free(cluster: Cluster, tmp_path: Path) -> None:
+    async with on(cluster, tmp_path, job_shard_segments=2_000) as service:
+        job = await service.submit(ndjson(pairs(6_000)))
+        await shards_done(service, job, 1)
+        await service.client.delete(f"/jobs/{job['id']}")
+        other = await service.backfill(ndjson(pairs(40, "Zoe")), "others")
+        assert (other["state"], other["counts"]["stored"]) == ("done", 40)
+        cancelled = await service.job(job)
+        assert cancelled["state"] == "cancelled"
+        assert len(service.rows()) == cancelled["counts"]["stored"] < 6_000
+
+
+DEADLY = """
+import os
+from service.parsers.udpipe.backend import UdpipeParser
+
+def deadly(self, items, limits, parse_many=UdpipeParser.parse_many):
+    if any("DEADLY" in (item.text or "") for item in items):
+        os.kill(os.getpid(), 9)
+    yield from parse_many(self, items, limits)
+
+if UdpipeParser.parse_many.__name__ != "deadly":  # dask may load this more than once
+    UdpipeParser.parse_many = deadly
+"""
+
+
+async def test_a_text_that_kills_workers_is_dropped_by_name(tmp_path: Path) -> None:
+    preload = tmp_path / "deadly.py"
+    preload.write_text(DEADLY)
+    items = [*pairs(60), pair(60, second="A DEADLY text.")]
+    arguments = ("--preload", str(preload))
+    with Cluster(tmp_path / "cluster", workers=2, arguments=arguments) as cluster:
+        async with on(cluster, tmp_path) as service:
+            job = await service.ended(await service.submit(ndjson(items)), 400)
+            assert job["state"] == "done"
+            assert job["counts"]["dropped"] == {"worker_died": 1}
+            assert job["counts"]["stored"] == 60
+            assert len(service.rows()) == 60
+
+
+async def test_a_worker_that_does_not_see_the_store_fails_the_job_by_name(
+    tmp_path: Path,
+) -> None:
+    elsewhere = {"PARSEBANK_STORE": str(tmp_path / "elsewhere")}
+    with Cluster(tmp_path / "cluster", environment=elsewhere) as cluster:
+        async with on(cluster, tmp_path) as service:
+            job = await service.ended(await service.submit(ndjson(pairs(10))), 180)
+            assert job["state"] == "failed"
+            assert "does not see the service's store" in job["error"]["message"]
+            assert "(on tcp://" in job["error"]["message"]
+    assert not (tmp_path / "elsewhere").exists()
+
+
+async def test_jobs_wait_for_a_scheduler_that_comes_later(
+    tmp_path: Path, make_settings: Callable[..., Settings]
+) -> None:
+    cluster = Cluster(tmp_path / "cluster")
+    async with on(cluster, tmp_path) as service:
+        job = await service.submit(ndjson(pairs(10)))
+        await asyncio.sleep(1)
+        assert (await service.job(job))["state"] == "queued"
+        with cluster:
+            job = await service.ended(job, 180)
+    assert job["counts"]["stored"] == 10

@@ -1,0 +1,110 @@
+"""A dry run says what a backfill then does, and keeps nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from service.jobs.forecast import Reservoir, Seen
+from syntax.fingerprint import fingerprint
+
+from .conftest import Service, ndjson, pair, pairs
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+async def forecast(service: Service, body: bytes, name: str) -> dict[str, Any]:
+    address = f"/datasets/{name}/backfill"
+    answer = await service.client.post(address, content=body, params={"dry_run": True})
+    assert answer.status_code == 200, answer.text
+    return dict(answer.json())
+
+
+def upload() -> bytes:
+    items = pairs(60, "Fred")
+    items += [items[3], pair(70, "Fred", first=""), pair(71, "Fred", second="a\0b")]
+    items += [{"rejected": {"example_id": "r", "reason": "example", "message": "2 fields"}}]
+    return ndjson([*items, pair(80, "Fred", first="word " * 1500)])
+
+
+async def test_the_job_does_what_the_forecast_said(shared: Service) -> None:
+    body = upload()
+    expected = await forecast(shared, body, "foretold")
+    assert (await shared.client.get("/jobs", params={"dataset": "foretold"})).json() == []
+    counts = (await shared.backfill(body, "foretold"))["counts"]
+    dropped = {"empty_text": 1, "invalid_character": 1, "example": 1}
+    assert expected["examples"] == counts["examples"] == 65
+    assert expected["dropped"] == dropped
+    assert counts["dropped"] == dropped | {"sentence_too_long": 1}  # known only to the parser
+    assert expected["to_store"] == counts["stored"] + 1
+    assert expected["already_stored"] == counts["already_stored"] == 1
+    assert expected["texts"]["new"] == counts["parses"]["done"] + 1
+    assert expected["texts"]["total"] == 122
+
+
+async def test_what_is_stored_and_parsed_already_costs_nothing(shared: Service) -> None:
+    await shared.backfill(ndjson(pairs(20, "Gina")), "partly")
+    again = await forecast(shared, ndjson(pairs(20, "Gina")), "partly")
+    assert (again["to_store"], again["already_stored"], again["sample"]) == (0, 20, None)
+    assert again["estimate"] == {
+        "workers": 2,
+        **dict.fromkeys(("parse_seconds", "store_seconds"), 0.0),
+        **dict.fromkeys(("parse_bytes", "store_bytes"), 0),
+    }
+    more = await forecast(shared, ndjson(pairs(30, "Gina")), "partly")
+    assert (more["to_store"], more["already_stored"]) == (10, 20)
+    elsewhere = await forecast(shared, ndjson(pairs(30, "Gina")), "elsewhere")
+    texts = elsewhere["texts"]
+    assert texts["total"] == 60
+    assert texts["already_parsed"] == 30  # 20 hypotheses, each two with one premise
+    assert texts["distinct"] - texts["already_parsed"] == texts["new"] == 15
+
+
+async def test_the_estimate_comes_from_a_sample_that_is_parsed_and_thrown_away(
+    shared: Service,
+) -> None:
+    before = len(shared.store.sql("select key from parses").fetchall())
+    found = await forecast(shared, ndjson(pairs(40, "Hugo")), "sampled")
+    assert len(shared.store.sql("select key from parses").fetchall()) == before
+    assert "sampled" not in {info.name for info in shared.store.datasets()}
+    sample, estimate = found["sample"], found["estimate"]
+    assert 1 <= sample["parses"] <= found["texts"]["new"]
+    parse_seconds = found["texts"]["new"] * sample["seconds_per_parse"] / estimate["workers"]
+    assert estimate["parse_seconds"] == pytest.approx(parse_seconds)
+    assert estimate["store_bytes"] == round(found["to_store"] * sample["bytes_per_row"])
+    assert sample["bytes_per_row"] > 0
+
+
+async def test_a_line_that_breaks_the_format_is_refused_with_its_number(shared: Service) -> None:
+    address = "/datasets/broken/backfill"
+    body = ndjson([*pairs(2), {"exemple": {}}])
+    answer = await shared.client.post(address, content=body, params={"dry_run": True})
+    assert answer.status_code == 422
+    assert answer.json()["detail"]["line"] == 4
+
+
+async def test_keys_are_new_once_however_they_come() -> None:
+    draw, seen, known = Random(3), Seen(), set[str]()
+    keys = [fingerprint(n) for n in range(300)]
+    for _ in range(60):
+        batch = draw.choices(keys, k=draw.randrange(20))
+        expected = []
+        for key in batch:
+            expected.append(key not in known)
+            known.add(key)
+        np.testing.assert_array_equal(seen.add(batch), np.array(expected, bool))
+
+
+async def test_every_line_is_as_likely_to_be_in_the_sample() -> None:
+    hits: Counter[bytes] = Counter()
+    for seed in range(400):
+        sample = Reservoir(size=5, seed=seed)
+        for n in range(20):
+            sample.offer(b"%d" % n)
+        assert len(sample.lines) == 5
+        hits.update(sample.lines)
+    assert all(70 < hits[b"%d" % n] < 130 for n in range(20))

@@ -39,6 +39,10 @@ MATRICES_OF_A_BATCH: Final = ("distance", "depth", "ancestor")
 """Matrices that a `SyntaxBatch` has a field for; others are among its extras."""
 
 
+ALL: Final = "*"
+"""As ``data.lang``: every language of the split."""
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """One split in one language, and what a recipe predicts of it.
@@ -92,14 +96,17 @@ def open_source(store: FeatureStore, recipe: Recipe, split: str, lang: str) -> S
             of another kind than the task needs.
     """
     data = recipe.data
+    langs = () if lang == ALL else tuple(lang.split(","))
     dataset = store.dataset(
         data.dataset,
         tokenizer=data.tokenizer,
         split=split,
-        lang=lang,
+        lang=langs[0] if len(langs) == 1 else None,
         version=data.version,
         parser=data.parser,
     )
+    if len(langs) > 1:
+        dataset = dataset.where(langs=langs)
     if not len(dataset):
         raise SpecError(f"{data.dataset} has no examples in {split}/{lang}; its drops say why")
     labels = _task_labels(dataset, recipe.task)
@@ -137,7 +144,7 @@ def profile_data(source: Source, recipe: Recipe) -> DataProfile:
     requirements = Requirements(
         tokenizer=source.dataset.card.tokenizer_fingerprint,
         tokenizer_name=source.dataset.card.tokenizer,
-        parsers={source.lang: tuple(names)},
+        parsers={lang: tuple(names) for _, lang in source.dataset.parts},
         parser_names=names,
         classes=source.classes,
         features=features_of(recipe.data),

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean, stdev
 
-from trainer.results import read_result, table
+from trainer.results import RESULT, read_result, table
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,20 @@ class SeedSummary:
     mean: float
     deviation: float
     runs: Mapping[int, str]
+
+
+def runs_of(folder: Path) -> dict[str, Path]:
+    """The finished runs in a folder, by seed as in ``seed0``; of a run itself, that one as ``""``.
+
+    Raises:
+        SpecError: There are none.
+    """
+    if (folder / RESULT).exists():
+        return {"": folder}
+    found = {path.parent.name: path.parent for path in folder.glob(f"seed*/{RESULT}")}
+    if not found:
+        read_result(folder)
+    return dict(sorted(found.items(), key=lambda item: (len(item[0]), item[0])))
 
 
 def summarise_seeds(runs: Mapping[int, Path]) -> SeedSummary:

@@ -85,7 +85,12 @@ SLA: Final = (
 )
 """The switches of syntax-aware local attention (Li et al. 2021, Findings of ACL)."""
 
-SWITCHES: Final = {"sgnet.v1": SGNET, "sla.v1": SLA, "syntax_bert.v1": SYNTAX_MBERT}
+SWITCHES: Final = {
+    "sgnet.v1": SGNET,
+    "sla.v1": SLA,
+    "syntax_bert.v1": SYNTAX_MBERT,
+    "syntax_gat.v1": SYNTAX_MBERT,
+}
 """The switches of each model that has some, by the model's name."""
 
 

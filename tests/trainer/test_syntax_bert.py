@@ -163,7 +163,7 @@ def test_training_adds_the_weighted_objectives_and_evaluation_never_does(
 def test_without_weight_or_syntax_no_objective_is_built(bert_config, batch, settings) -> None:
     model = classifier(bert_config, **{"structure_weight": 1.0, **settings}).train()
     output = model(batch)
-    assert len(model.encoder.objectives) == 0
+    assert len(model.encoder.losses.objectives) == 0
     assert float(output.loss.detach()) == float(output.task_loss.detach())
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from trainer.models.config import SyntaxConfig
+from trainer.models.encoders import SyntaxBertEncoder
+from trainer.models.encoders.syntax_gat import load_graph_encoder
 from trainer.models.model import MODEL_CLASSES, SyntaxModel
 from trainer.models.stock import ATTENTION, check_fits, load_encoder, load_encoder_config
-from trainer.options import Recipe
+from trainer.options import Recipe, SyntaxBertOptions
 from trainer.requirements import Requirements
 
 if TYPE_CHECKING:
@@ -53,4 +55,7 @@ def build_model(recipe: Recipe, profile: DataProfile) -> SyntaxModel:
     )
     pretrained = options.weights == "pretrained"
     encoder = load_encoder(options.encoder, config.attention) if pretrained else None
-    return MODEL_CLASSES.get(recipe.task.name, SyntaxModel)(config, encoder)
+    model = MODEL_CLASSES.get(recipe.task.name, SyntaxModel)(config, encoder)
+    if isinstance(options, SyntaxBertOptions) and options.gat_from is not None:
+        load_graph_encoder(cast(SyntaxBertEncoder, model.encoder), options)
+    return model

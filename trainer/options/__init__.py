@@ -11,6 +11,7 @@ from trainer.options.models import (
     SgNetOptions,
     SlaOptions,
     SyntaxBertOptions,
+    SyntaxGatOptions,
 )
 from trainer.options.recipe import Recipe
 from trainer.options.tasks import (
@@ -21,6 +22,7 @@ from trainer.options.tasks import (
     SequenceClassificationOptions,
     TaskOptions,
     TokenClassificationOptions,
+    TreesOptions,
 )
 from trainer.options.training import TrainingOptions
 
@@ -38,7 +40,9 @@ __all__ = [
     "SgNetOptions",
     "SlaOptions",
     "SyntaxBertOptions",
+    "SyntaxGatOptions",
     "TaskOptions",
     "TokenClassificationOptions",
     "TrainingOptions",
+    "TreesOptions",
 ]

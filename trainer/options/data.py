@@ -14,7 +14,8 @@ class DataOptions:
 
     Attributes:
         dataset: Name in the store.
-        train_split, lang: What is trained on, in which language.
+        train_split, lang: What is trained on, in which language: one, several with commas between
+            them, or ``*`` for all.
         dev_split: What models are selected on, in the same language.
         tokenizer: Its name or fingerprint; may be left out when the store holds one.
         parser: Its fingerprint; may be left out when the store holds one.

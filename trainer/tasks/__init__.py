@@ -6,12 +6,14 @@ from trainer.tasks.intent_slots import IntentSlots
 from trainer.tasks.multiple_choice import MultipleChoice
 from trainer.tasks.sequence_classification import SequenceClassification
 from trainer.tasks.token_classification import TokenClassification
+from trainer.tasks.trees import Trees
 
 TASKS.add("extractive_qa.v1", ExtractiveQa)
 TASKS.add("intent_slots.v1", IntentSlots)
 TASKS.add("multiple_choice.v1", MultipleChoice)
 TASKS.add("sequence_classification.v1", SequenceClassification)
 TASKS.add("token_classification.v1", TokenClassification)
+TASKS.add("trees.v1", Trees)
 
 __all__ = [
     "TASKS",
@@ -24,4 +26,5 @@ __all__ = [
     "SequenceClassification",
     "Task",
     "TokenClassification",
+    "Trees",
 ]

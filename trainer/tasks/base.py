@@ -12,6 +12,7 @@ from syntax.examples import LabelSpec
 from syntax.registry import Registry
 from trainer.batch import SyntaxBatch
 from trainer.options import TaskOptions
+from trainer.predictions import Prediction
 
 if TYPE_CHECKING:
     from featurestore import FeatureDataset
@@ -52,6 +53,14 @@ class Scorer(Protocol):
 
     def scores(self) -> Scores:
         """The scores of everything taken."""
+        ...
+
+    def predictions(self) -> list[Prediction]:
+        """What was predicted of each example taken, in order; also of those without labels.
+
+        A metric of the scores that is a ratio of sums over examples is among the shares, under
+        the name that it has there.
+        """
         ...
 
 

@@ -18,6 +18,7 @@ from trainer.batch import SyntaxBatch
 from trainer.metrics.answers import answer_scores, best_threshold
 from trainer.models.heads.extractive_qa import END, START
 from trainer.options import ExtractiveQaOptions, TaskOptions
+from trainer.predictions import Prediction
 from trainer.tasks.base import Arrays
 from trainer.tasks.losses import MeanLoss
 
@@ -132,6 +133,16 @@ class Question:
         return self.null - self.score
 
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What is said to a question, beside the gold answers, and its two scores."""
+
+    text: str
+    golds: tuple[str, ...]
+    exact: float
+    f1: float
+
+
 class QaScorer:
     """Collects the best span of each question over its sequences, batch by batch.
 
@@ -165,20 +176,40 @@ class QaScorer:
 
     def scores(self) -> QaScores:
         """The scores of everything taken."""
+        return self._summary(*self._answers())
+
+    def predictions(self) -> list[Prediction]:
+        """The answer to each question; its gold answers."""
+        return [_prediction(name, answer) for name, answer in self._answers()[0].items()]
+
+    def _answers(self) -> tuple[dict[str, Answer], float]:
+        """What is answered in the end, and the threshold."""
         passages, options = self._passages(), self._options
-        questions = list(self._questions.items())
-        answered = [self._compare(passages[name], one, said=True) for name, one in questions]
-        silent = [self._compare(passages[name], one, said=False) for name, one in questions]
-        differences = [one.difference for _, one in questions]
-        threshold = options.threshold
-        if options.tune_threshold:
-            f1 = ([pair[1] for pair in answered], [pair[1] for pair in silent])
-            threshold, _ = best_threshold(f1[0], differences, f1[1])
-        chosen = [
-            without if options.no_answer and difference > threshold else given
-            for given, without, difference in zip(answered, silent, differences, strict=True)
-        ]
-        return self._summary(chosen, threshold)
+        spoken = {
+            name: self._answer(question, passages[name], passages[name][slice(*question.span)])
+            for name, question in self._questions.items()
+        }
+        if not options.no_answer:
+            return spoken, options.threshold
+        silent = {
+            name: self._answer(question, passages[name], "")
+            for name, question in self._questions.items()
+        }
+        threshold = self._threshold(spoken, silent)
+        answers = {
+            name: silent[name] if question.difference > threshold else spoken[name]
+            for name, question in self._questions.items()
+        }
+        return answers, threshold
+
+    def _threshold(self, spoken: Mapping[str, Answer], silent: Mapping[str, Answer]) -> float:
+        if not self._options.tune_threshold:
+            return self._options.threshold
+        return best_threshold(
+            [one.f1 for one in spoken.values()],
+            [question.difference for question in self._questions.values()],
+            [one.f1 for one in silent.values()],
+        )[0]
 
     def _take(self, name: str, score: float, null: float, span: Span) -> None:
         question = self._questions.setdefault(name, Question())
@@ -194,22 +225,19 @@ class QaScorer:
         for row in np.unique(found.row[found.state == INSIDE]).tolist():
             self._questions[arrays["example_id"][row]].reachable = True
 
-    def _compare(self, passage: str, question: Question, *, said: bool) -> tuple[float, float]:
-        golds = [passage[start:end] for start, end in question.golds]
-        answer = passage[slice(*question.span)] if said else ""
-        return answer_scores(answer, golds, self._data.spec.lang, self._options.rules)
+    def _answer(self, question: Question, passage: str, text: str) -> Answer:
+        golds = tuple(passage[start:end] for start, end in question.golds)
+        exact, f1 = answer_scores(text, golds, self._data.spec.lang, self._options.rules)
+        return Answer(text, golds, exact, f1)
 
-    def _summary(self, pairs: Sequence[tuple[float, float]], threshold: float) -> QaScores:
-        questions = list(self._questions.values())
-        f1 = [pair[1] for pair in pairs]
-        with_answer = [score for score, one in zip(f1, questions, strict=True) if one.golds]
-        without = [score for score, one in zip(f1, questions, strict=True) if not one.golds]
+    def _summary(self, answers: Mapping[str, Answer], threshold: float) -> QaScores:
+        every, questions = list(answers.values()), self._questions.values()
         return QaScores(
-            examples=len(questions),
-            exact_match=_mean([pair[0] for pair in pairs]),
-            f1=_mean(f1),
-            answerable=_mean(with_answer),
-            unanswerable=_mean(without),
+            examples=len(every),
+            exact_match=_mean([one.exact for one in every]),
+            f1=_mean([one.f1 for one in every]),
+            answerable=_mean([one.f1 for one in every if one.golds]),
+            unanswerable=_mean([one.f1 for one in every if not one.golds]),
             unreachable=sum(bool(one.golds) and not one.reachable for one in questions),
             threshold=threshold,
             loss=self._loss.mean(),
@@ -242,6 +270,12 @@ def best_spans(
     total_BLL = (start_BL[:, :, None] + end_BL[:, None, :]).masked_fill(~allowed_BLL, -torch.inf)
     score_B, at_B = total_BLL.flatten(1).max(1)
     return score_B, at_B // L, at_B % L
+
+
+def _prediction(name: str, answer: Answer) -> Prediction:
+    shares = {"exact_match": (answer.exact, 1.0), "f1": (answer.f1, 1.0)}
+    right = answer.exact == 1.0
+    return Prediction(name, list(answer.golds), answer.text, right, shares)
 
 
 def _texts(data: FeatureDataset, field: int) -> Iterator[tuple[str, str]]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import compress
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -13,11 +14,12 @@ from syntax.examples import LabelSpec
 from trainer.batch import SyntaxBatch
 from trainer.metrics.entities import SpanScores
 from trainer.options import IntentSlotsOptions, TaskOptions
+from trainer.predictions import Prediction
 from trainer.tasks.base import Arrays
 from trainer.tasks.losses import MeanLoss
 from trainer.tasks.sequence_classification import check_classes
-from trainer.tasks.token_classification import Pairs, tagging_scores
-from trainer.tasks.tokens import STREAM_OPTIONS, TokenTags
+from trainer.tasks.token_classification import Pairs, tagging_scores, tagging_shares
+from trainer.tasks.tokens import STREAM_OPTIONS, TokenTags, example_ids
 
 if TYPE_CHECKING:
     from featurestore import FeatureDataset
@@ -93,27 +95,72 @@ class IntentSlotsScorer:
     """Collects intents and tags, batch by batch."""
 
     def __init__(self, intent: LabelSpec, slots: TokenTags, metric: str) -> None:
-        self._intent, self._slots, self._metric = intent.name, slots, metric
-        self._right: list[bool] = []
+        self._intent, self._slots, self._metric = intent, slots, metric
+        self._ids: list[str] = []
+        self._intents: list[tuple[int, int]] = []
         self._pairs: list[tuple[list[str], list[str]]] = []
+        self._scored: list[bool] = []
         self._loss = MeanLoss()
 
     def add(self, output: Any, batch: SyntaxBatch) -> None:
         """Take a model's output on one batch."""
-        slots = self._slots.label.name
-        intents = batch.labels[self._intent].tolist()
-        predicted = output.logits[self._intent].argmax(-1).tolist()
+        intent, slots = self._intent.name, self._slots.label.name
+        gold, predicted = batch.labels[intent], output.logits[intent].argmax(-1)
         pairs = self._slots.pairs(batch.arrays, output.logits[slots].argmax(-1).cpu().numpy())
         # An utterance without one of the two labels can be neither right nor wrong.
-        scored = [at for at, (tags, _) in enumerate(pairs) if tags and intents[at] >= 0]
-        self._right += [predicted[at] == intents[at] for at in scored]
-        self._pairs += [pairs[at] for at in scored]
-        self._loss.add(output.task_loss, batch.labels[self._intent].new_tensor(len(scored)))
+        scored = [
+            bool(tags) and at >= 0 for (tags, _), at in zip(pairs, gold.tolist(), strict=True)
+        ]
+        self._ids += example_ids(batch.arrays)
+        self._intents += zip(gold.tolist(), predicted.tolist(), strict=True)
+        self._pairs += pairs
+        self._scored += scored
+        self._loss.add(output.task_loss, gold.new_tensor(sum(scored)))
 
     def scores(self) -> IntentSlotsScores:
         """The scores of everything taken."""
-        right = np.array(self._right, bool)
-        return intent_slots_scores(right, self._pairs, self._loss.mean(), self._metric)
+        right = [gold == predicted for gold, predicted in compress(self._intents, self._scored)]
+        pairs = list(compress(self._pairs, self._scored))
+        return intent_slots_scores(np.array(right, bool), pairs, self._loss.mean(), self._metric)
+
+    def predictions(self) -> list[Prediction]:
+        """Intent and slots of each utterance; see `Scorer`."""
+        found = zip(self._ids, self._intents, self._pairs, self._scored, strict=True)
+        return [self._prediction(*utterance) for utterance in found]
+
+    def _prediction(
+        self,
+        example_id: str,
+        intents: tuple[int, int],
+        slots: tuple[list[str], list[str]],
+        scored: bool,
+    ) -> Prediction:
+        names = [self._intent.names[at] if at >= 0 else None for at in intents]
+        gold, predicted = (
+            {"intent": intent, "slots": tags} for intent, tags in zip(names, slots, strict=True)
+        )
+        if not scored:
+            return Prediction(example_id, None, predicted)
+        shares = utterance_shares(intents[0] == intents[1], *slots)
+        return Prediction(example_id, gold, predicted, gold == predicted, shares)
+
+
+def utterance_shares(
+    intent: bool, gold: Sequence[str], predicted: Sequence[str]
+) -> dict[str, tuple[float, float]]:
+    """What an utterance adds to its metrics.
+
+    Args:
+        intent: Whether the intent is right.
+        gold, predicted: Its slots.
+    """
+    slots = tagging_shares(gold, predicted)
+    whole = intent and list(gold) == list(predicted)
+    return {
+        "exact_match": (float(whole), 1.0),
+        "intent_accuracy": (float(intent), 1.0),
+        **{f"slot_{name}": slots[name] for name in ("precision", "recall", "f1")},
+    }
 
 
 class IntentSlots:

@@ -12,6 +12,7 @@ from syntax.errors import SpecError
 from syntax.examples import LabelSpec
 from trainer.batch import SyntaxBatch
 from trainer.options import MultipleChoiceOptions, TaskOptions
+from trainer.predictions import Prediction
 from trainer.tasks.base import Arrays
 from trainer.tasks.sequence_classification import (
     ClassificationScorer,
@@ -77,8 +78,14 @@ class ChoiceScorer:
     def add(self, output: Any, batch: SyntaxBatch) -> None:
         """Take a model's output on one batch."""
         first = batch.extra("choice_index") == 0
-        self._scorer.take(output, batch.labels[self._name][first])
+        ids = zip(batch.example_ids, first.tolist(), strict=True)
+        named = [example_id for example_id, is_first in ids if is_first]
+        self._scorer.take(output, batch.labels[self._name][first], named)
 
     def scores(self) -> ClassificationScores:
         """The scores of everything taken."""
         return self._scorer.scores()
+
+    def predictions(self) -> list[Prediction]:
+        """The choice of each example; see `Scorer`."""
+        return self._scorer.predictions()

@@ -14,6 +14,7 @@ from syntax.errors import SpecError
 from syntax.examples import LabelSpec
 from trainer.batch import SyntaxBatch
 from trainer.options import SequenceClassificationOptions, TaskOptions
+from trainer.predictions import Prediction
 from trainer.tasks.base import Arrays
 from trainer.tasks.losses import MeanLoss
 
@@ -108,16 +109,21 @@ class ClassificationScorer:
         self._label, self._metric = label, metric
         self._gold: list[Any] = []
         self._predicted: list[Any] = []
+        self._probabilities: list[Any] = []
+        self._ids: list[str] = []
         self._loss = MeanLoss()
 
     def add(self, output: Any, batch: SyntaxBatch) -> None:
         """Take a model's output on one batch."""
-        self.take(output, batch.labels[self._label.name])
+        self.take(output, batch.labels[self._label.name], batch.example_ids)
 
-    def take(self, output: Any, gold_B: Tensor) -> None:
-        """Take a model's output on examples of which these are the classes."""
+    def take(self, output: Any, gold_B: Tensor, ids: Sequence[str]) -> None:
+        """Take a model's output on examples of which these are the classes and names."""
+        best = output.logits[self._label.name].softmax(-1).max(-1)
         self._gold.append(gold_B)
-        self._predicted.append(output.logits[self._label.name].argmax(-1))
+        self._predicted.append(best.indices)
+        self._probabilities.append(best.values)
+        self._ids += ids
         self._loss.add(output.task_loss, (gold_B >= 0).sum())
 
     def scores(self) -> ClassificationScores:
@@ -125,6 +131,27 @@ class ClassificationScorer:
         gold, predicted = _together(self._gold), _together(self._predicted)
         mean = self._loss.mean()
         return classification_scores(gold, predicted, mean, self._label.names, self._metric)
+
+    def predictions(self) -> list[Prediction]:
+        """The class of each example; see `Scorer`."""
+        names = self._label.names
+        return [
+            Prediction(
+                example_id,
+                gold=names[gold] if gold >= 0 else None,
+                predicted=names[predicted],
+                right=predicted == gold if gold >= 0 else None,
+                shares={"accuracy": (float(predicted == gold), 1.0)} if gold >= 0 else {},
+                probability=probability,
+            )
+            for example_id, gold, predicted, probability in zip(
+                self._ids,
+                _together(self._gold).tolist(),
+                _together(self._predicted).tolist(),
+                _together(self._probabilities).tolist(),
+                strict=True,
+            )
+        ]
 
 
 class SequenceClassification:
@@ -197,6 +224,6 @@ def _ratio(part: float, whole: float) -> float:
     return part / whole if whole else 0.0
 
 
-def _together(tensors: Sequence[Any]) -> NDArray[np.int64]:
+def _together(tensors: Sequence[Any]) -> NDArray[Any]:
     arrays = [tensor.cpu().numpy() for tensor in tensors]
     return np.concatenate(arrays) if arrays else np.zeros(0, np.int64)

@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 from syntax.assembly import IGNORE
 from syntax.examples import LabelSpec
 from trainer.batch import SyntaxBatch
-from trainer.metrics.entities import SpanScores, entity_scores
+from trainer.metrics.entities import SpanScores, entities, entity_scores
 from trainer.options import TaskOptions, TokenClassificationOptions
+from trainer.predictions import Prediction
 from trainer.tasks.base import Arrays
 from trainer.tasks.losses import MeanLoss
-from trainer.tasks.tokens import STREAM_OPTIONS, TokenTags
+from trainer.tasks.tokens import STREAM_OPTIONS, TokenTags, example_ids
 
 Pairs = Sequence[tuple[Sequence[str], Sequence[str]]]
 """Gold and predicted tags of each example."""
@@ -89,6 +90,7 @@ class TaggingScorer:
 
     def __init__(self, tags: TokenTags, metric: str = "f1") -> None:
         self._tags, self._metric = tags, metric
+        self._ids: list[str] = []
         self._pairs: list[tuple[list[str], list[str]]] = []
         self._loss = MeanLoss()
 
@@ -96,12 +98,21 @@ class TaggingScorer:
         """Take a model's output on one batch."""
         name = self._tags.label.name
         predicted_BL = output.logits[name].argmax(-1).cpu().numpy()
-        self._pairs += [pair for pair in self._tags.pairs(batch.arrays, predicted_BL) if pair[0]]
+        self._ids += example_ids(batch.arrays)
+        self._pairs += self._tags.pairs(batch.arrays, predicted_BL)
         self._loss.add(output.task_loss, (batch.labels[name] != IGNORE).sum())
 
     def scores(self) -> TaggingScores:
         """The scores of everything taken."""
-        return tagging_scores(self._pairs, self._loss.mean(), self._metric)
+        tagged = [pair for pair in self._pairs if pair[0]]
+        return tagging_scores(tagged, self._loss.mean(), self._metric)
+
+    def predictions(self) -> list[Prediction]:
+        """The tags of each example; see `Scorer`."""
+        return [
+            _prediction(example_id, gold, predicted)
+            for example_id, (gold, predicted) in zip(self._ids, self._pairs, strict=True)
+        ]
 
 
 class TokenClassification:
@@ -132,8 +143,33 @@ class TokenClassification:
         return TaggingScorer(self._tags, self.metric)
 
 
+def tagging_shares(gold: Sequence[str], predicted: Sequence[str]) -> dict[str, tuple[float, float]]:
+    """What an example adds to F1, precision and recall of entities, and to accuracy.
+
+    >>> tagging_shares(["B-PER", "O"], ["B-PER", "B-LOC"])["f1"]
+    (2.0, 3.0)
+    """
+    expected, found = set(entities(gold)), set(entities(predicted))
+    hits, right = float(len(expected & found)), _equal(gold, predicted)
+    return {
+        "f1": (2 * hits, float(len(expected) + len(found))),
+        "precision": (hits, float(len(found))),
+        "recall": (hits, float(len(expected))),
+        "accuracy": (float(right), float(len(gold))),
+    }
+
+
+def _prediction(example_id: str, gold: Sequence[str], predicted: Sequence[str]) -> Prediction:
+    if not gold:
+        return Prediction(example_id, None, predicted)
+    shares = tagging_shares(gold, predicted)
+    return Prediction(example_id, gold, predicted, list(gold) == list(predicted), shares)
+
+
 def _accuracy(pairs: Pairs) -> float:
-    tokens = [
-        (one, other) for ours, theirs in pairs for one, other in zip(ours, theirs, strict=True)
-    ]
-    return sum(one == other for one, other in tokens) / len(tokens) if tokens else 0.0
+    tokens = sum(len(gold) for gold, _ in pairs)
+    return sum(_equal(*pair) for pair in pairs) / tokens if tokens else 0.0
+
+
+def _equal(gold: Sequence[str], predicted: Sequence[str]) -> int:
+    return sum(one == other for one, other in zip(gold, predicted, strict=True))

@@ -54,7 +54,7 @@ class TokenTags:
     def pairs(
         self, arrays: Arrays, predicted_BL: NDArray[np.int64]
     ) -> list[tuple[list[str], list[str]]]:
-        """Gold and predicted tags of each example; both empty where there are no gold ones.
+        """Gold and predicted tags of each example; no gold ones of an example without tags.
 
         A token that truncation left without a piece is predicted as ``O``, or as the first name.
 
@@ -68,14 +68,20 @@ class TokenTags:
             arrays, predicted_BL, counts, pieces=self._pieces, missing=self._missing
         )
         return [
-            ([names[tag] for tag in ours.tolist()], [names[tag] for tag in theirs[: len(ours)]])
+            ([names[tag] for tag in ours.tolist()], [names[tag] for tag in theirs.tolist()])
             for ours, theirs in zip(gold, found, strict=True)
         ]
 
 
-def _of_examples(arrays: Arrays, name: str) -> list[NDArray[np.int64]]:
+def example_ids(arrays: Arrays) -> list[str]:
+    """Name of each example of a batch, however many sequences it became."""
+    names: list[str] = _of_examples(arrays, "example_id")
+    return names
+
+
+def _of_examples(arrays: Arrays, name: str) -> list[Any]:
     """The values of a column, one for each example, however many sequences it became."""
-    values: list[NDArray[np.int64]] = arrays[name]
+    values: list[Any] = arrays[name]
     if "example_index" not in arrays:
         return values
     _, first = np.unique(arrays["example_index"], return_index=True)

@@ -8,9 +8,18 @@ from trainer.models.encoders.base import ENCODERS, Encoder
 from trainer.models.encoders.sgnet import SgNetEncoder
 from trainer.models.encoders.sla import SlaEncoder
 from trainer.models.encoders.syntax_bert import SyntaxBertEncoder
+from trainer.models.encoders.syntax_gat import SyntaxGatEncoder
 
 ENCODERS.add("sgnet.v1", SgNetEncoder)
 ENCODERS.add("sla.v1", SlaEncoder)
 ENCODERS.add("syntax_bert.v1", SyntaxBertEncoder)
+ENCODERS.add("syntax_gat.v1", SyntaxGatEncoder)
 
-__all__ = ["ENCODERS", "Encoder", "SgNetEncoder", "SlaEncoder", "SyntaxBertEncoder"]
+__all__ = [
+    "ENCODERS",
+    "Encoder",
+    "SgNetEncoder",
+    "SlaEncoder",
+    "SyntaxBertEncoder",
+    "SyntaxGatEncoder",
+]

@@ -18,10 +18,10 @@ from trainer.batch import SyntaxBatch
 from trainer.models.attention import check_reads_syntax
 from trainer.models.bias import AttentionBias
 from trainer.models.config import SyntaxConfig
+from trainer.models.encoders.structure import StructureLosses
 from trainer.models.gat import GraphEncoder
 from trainer.models.outputs import SyntaxEncoding
 from trainer.models.stock import new_encoder
-from trainer.objectives import OBJECTIVES
 from trainer.options import SyntaxBertOptions
 from trainer.options.checks import check_range
 
@@ -44,16 +44,13 @@ class SyntaxBertEncoder(nn.Module):
         options, stock = config.model_options(), config.encoder_config()
         assert isinstance(options, SyntaxBertOptions)
         _check_sizes(options, stock)
-        self.width = int(stock.hidden_size)
-        self.weight = options.structure_weight
+        self.width, self.options = int(stock.hidden_size), options
         self.encoder = pretrained if pretrained is not None else new_encoder(config)
         self.gat = self.bias = None
         if options.use_syntax:
-            self.gat = _graph_encoder(options, stock)
+            self.gat = graph_encoder(options, stock)
             self.bias = _attention_bias(options, stock)
-        weighted = options.use_syntax and options.structure_weight > 0
-        self.objective_names = options.objectives if weighted else ()
-        self.objectives = nn.ModuleList(OBJECTIVES[name](options) for name in self.objective_names)
+        self.losses = StructureLosses(options)
 
     def forward(self, batch: SyntaxBatch, **options: Any) -> SyntaxEncoding:
         """Encode a batch; ``options`` go to the encoder (such as ``output_attentions``)."""
@@ -69,20 +66,14 @@ class SyntaxBertEncoder(nn.Module):
             token_type_ids=batch.token_type_ids_BL,
             **options,
         )
-        objectives = self._objectives(states_BLG, batch)
+        objectives = self.losses(states_BLG, batch)
         return SyntaxEncoding(
             last_hidden_state=output.last_hidden_state,
             objectives=objectives,
-            auxiliary_loss=_weighted_sum(self.weight, objectives),
+            auxiliary_loss=_weighted_sum(self.losses.weight, objectives),
             syntax_states=states_BLG,
             attentions=output.get("attentions"),
         )
-
-    def _objectives(self, states_BLG: Tensor | None, batch: SyntaxBatch) -> dict[str, Tensor]:
-        return {
-            name: objective(states_BLG, batch)
-            for name, objective in zip(self.objective_names, self.objectives, strict=True)
-        }
 
 
 def _weighted_sum(weight: float, objectives: dict[str, Tensor]) -> Tensor | None:
@@ -95,7 +86,8 @@ def _check_sizes(options: SyntaxBertOptions, stock: PretrainedConfig) -> None:
         check_range("model.syntax_layers", layer, 0, stock.num_hidden_layers - 1)
 
 
-def _graph_encoder(options: SyntaxBertOptions, stock: PretrainedConfig) -> GraphEncoder:
+def graph_encoder(options: SyntaxBertOptions, stock: PretrainedConfig) -> GraphEncoder:
+    """A new graph encoder over the embeddings of a stock encoder."""
     return GraphEncoder(
         stock.hidden_size,
         variant=options.gat,

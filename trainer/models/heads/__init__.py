@@ -9,12 +9,14 @@ from trainer.models.heads.intent_slots import IntentSlotsHead
 from trainer.models.heads.multiple_choice import MultipleChoiceHead
 from trainer.models.heads.sequence_classification import SequenceClassificationHead
 from trainer.models.heads.token_classification import TokenClassificationHead
+from trainer.models.heads.trees import TreesHead
 
 HEADS.add("extractive_qa.v1", ExtractiveQaHead)
 HEADS.add("intent_slots.v1", IntentSlotsHead)
 HEADS.add("multiple_choice.v1", MultipleChoiceHead)
 HEADS.add("sequence_classification.v1", SequenceClassificationHead)
 HEADS.add("token_classification.v1", TokenClassificationHead)
+HEADS.add("trees.v1", TreesHead)
 
 __all__ = [
     "HEADS",
@@ -24,4 +26,5 @@ __all__ = [
     "MultipleChoiceHead",
     "SequenceClassificationHead",
     "TokenClassificationHead",
+    "TreesHead",
 ]

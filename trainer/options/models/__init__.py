@@ -3,6 +3,13 @@
 from trainer.options.models.base import MODEL_OPTIONS, ModelOptions
 from trainer.options.models.sgnet import SgNetOptions
 from trainer.options.models.sla import SlaOptions
-from trainer.options.models.syntax_bert import SyntaxBertOptions
+from trainer.options.models.syntax_bert import SyntaxBertOptions, SyntaxGatOptions
 
-__all__ = ["MODEL_OPTIONS", "ModelOptions", "SgNetOptions", "SlaOptions", "SyntaxBertOptions"]
+__all__ = [
+    "MODEL_OPTIONS",
+    "ModelOptions",
+    "SgNetOptions",
+    "SlaOptions",
+    "SyntaxBertOptions",
+    "SyntaxGatOptions",
+]

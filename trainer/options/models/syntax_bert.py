@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from syntax.errors import SpecError
 from syntax.variant import Variant
 from trainer.options.checks import check_range
 from trainer.options.models.base import MODEL_OPTIONS, ModelOptions
@@ -25,6 +26,8 @@ class SyntaxBertOptions(ModelOptions):
             alpha; at 0 none is built.
         objectives: Names in `trainer.objectives.OBJECTIVES`.
         probe_rank: Rank of the structural probes.
+        gat_from: Folder of a run of ``syntax_gat.v1``, whose graph encoder is taken.
+        freeze_gat: Whether that is left as it is.
     """
 
     name: str = "syntax_bert.v1"
@@ -43,6 +46,8 @@ class SyntaxBertOptions(ModelOptions):
     structure_weight: float = 0.0
     objectives: tuple[str, ...] = ("tree_distance.v1", "tree_depth.v1")
     probe_rank: int = 64
+    gat_from: str | None = None
+    freeze_gat: bool = False
 
     def __post_init__(self) -> None:
         for switch in ("gat", "attention_bias", "probe_target"):
@@ -50,6 +55,8 @@ class SyntaxBertOptions(ModelOptions):
         for count in ("gat_layers", "gat_heads", "gat_head_size", "syntax_heads", "probe_rank"):
             check_range(f"model.{count}", getattr(self, count), 1)
         check_range("model.max_distance", self.max_distance, 0)
+        if self.freeze_gat and self.gat_from is None:
+            raise SpecError("model.freeze_gat needs model.gat_from, a run to take it from")
         check_range("model.structure_weight", self.structure_weight, 0)
 
     def matrices(self) -> tuple[str, ...]:
@@ -62,4 +69,17 @@ class SyntaxBertOptions(ModelOptions):
         return self.gat_heads * self.gat_head_size
 
 
+@dataclass(frozen=True, slots=True)
+class SyntaxGatOptions(SyntaxBertOptions):
+    """The graph encoder by itself, over the word embeddings of an encoder.
+
+    Attributes:
+        structure_weight: As above; the losses are all that is learned.
+    """
+
+    name: str = "syntax_gat.v1"
+    structure_weight: float = 1.0
+
+
 MODEL_OPTIONS.add("syntax_bert.v1", SyntaxBertOptions)
+MODEL_OPTIONS.add("syntax_gat.v1", SyntaxGatOptions)

@@ -6,6 +6,7 @@ from trainer.options.tasks.intent_slots import IntentSlotsOptions
 from trainer.options.tasks.multiple_choice import MultipleChoiceOptions
 from trainer.options.tasks.sequence_classification import SequenceClassificationOptions
 from trainer.options.tasks.token_classification import TokenClassificationOptions
+from trainer.options.tasks.trees import TreesOptions
 
 __all__ = [
     "TASK_OPTIONS",
@@ -15,4 +16,5 @@ __all__ = [
     "SequenceClassificationOptions",
     "TaskOptions",
     "TokenClassificationOptions",
+    "TreesOptions",
 ]

@@ -1,0 +1,90 @@
+"""Precision, recall and F1 of relations: a class that stands for none counts as no answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trainer.metrics.entities import SpanScores, span_scores
+
+
+@dataclass(frozen=True, slots=True)
+class RelationScores:
+    """Scores of relations.
+
+    Attributes:
+        examples: Pairs with a label; the others are not scored.
+        precision, recall, f1: Of all classes but the one for none, micro-averaged; 0 where
+            undefined, unless said otherwise.
+        accuracy: Share of pairs predicted right, those of no relation too.
+        loss: Mean cross-entropy.
+        per_class: Scores by class, without the one for none.
+    """
+
+    examples: int
+    precision: float
+    recall: float
+    f1: float
+    accuracy: float
+    loss: float
+    per_class: dict[str, SpanScores]
+
+    @property
+    def headline(self) -> float:
+        """The metric that models are selected on."""
+        return self.f1
+
+    def to_json(self) -> dict[str, Any]:
+        """Every number by name."""
+        return asdict(self)
+
+
+def relation_scores(
+    gold: NDArray[np.int64],
+    predicted: NDArray[np.int64],
+    names: Sequence[str],
+    null: str,
+    loss: float = 0.0,
+    empty_precision: float = 0.0,
+) -> RelationScores:
+    """Score predicted class ids against gold ones; negative gold ids are left out.
+
+    Args:
+        gold, predicted: Class ids of each pair. *Shape:* (N,).
+        names: Of the classes.
+        null: The class for none.
+        loss: Mean loss, to report.
+        empty_precision: Precision where nothing but ``null`` is predicted; 1 in GATE's release.
+
+    >>> gold, predicted = np.array([0, 1, 2, 2]), np.array([1, 1, 0, 2])
+    >>> scores = relation_scores(gold, predicted, ["no_relation", "part", "role"], "no_relation")
+    >>> round(scores.precision, 3), round(scores.recall, 3), scores.accuracy
+    (0.667, 0.667, 0.5)
+    """
+    known = gold >= 0
+    gold, predicted = gold[known], predicted[known]
+    each = {
+        name: span_scores(
+            int(((gold == index) & (predicted == index)).sum()),
+            int((predicted == index).sum()),
+            int((gold == index).sum()),
+        )
+        for index, name in enumerate(names)
+        if name != null
+    }
+    none = list(names).index(null)
+    right, said, real = gold == predicted, predicted != none, gold != none
+    micro = span_scores(int((right & real).sum()), int(said.sum()), int(real.sum()))
+    return RelationScores(
+        examples=len(gold),
+        precision=micro.precision if said.any() else empty_precision,
+        recall=micro.recall,
+        f1=micro.f1,
+        accuracy=float(right.mean()) if len(gold) else 0.0,
+        loss=loss,
+        per_class=each,
+    )

@@ -1,0 +1,230 @@
+"""Whether one system's score is better than another's by more than chance, on the same examples.
+
+Three answers: the paired bootstrap (Koehn 2004, "Statistical Significance Tests for Machine
+Translation Evaluation"), approximate randomisation (Noreen 1989; Yeh 2000, "More accurate tests
+for the statistical significance of result differences"), both for any metric, and McNemar's test
+in its exact form, for right and wrong. The counting is scipy's.
+
+A metric is a function of sums over examples: of their shares (`trainer.predictions.Prediction`),
+or of their counts in each class. Resampled are whole examples, and the metric is computed again
+of their sums, as corpus scores such as the F1 of entities ask for.
+
+Letters in shapes: ``N`` examples, ``R`` runs or languages that scores are averaged over, ``K``
+numbers that are summed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syntax.errors import MissingExtraError, SpecError
+
+Floats: TypeAlias = NDArray[np.float64]
+Metric: TypeAlias = Callable[[Floats], Floats]
+"""From sums, *shape* (..., K), to the metric, (...)."""
+
+_CELLS: Final = 4_000_000
+"""Numbers that are gathered at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How two systems differ on the same examples.
+
+    Attributes:
+        one, other: Their scores.
+        low, high: The bounds that hold ``confidence`` of the bootstrap's differences.
+        confidence: How much that is.
+        bootstrap: Two-sided p value of the paired bootstrap: twice the share of the resamples in
+            which the difference is not on the side of zero that most are on.
+        permutation: Two-sided p value of approximate randomisation: how often a difference as
+            large as this one comes from systems that swap their outputs by chance. Exact, over
+            all swaps, where these are no more than the resamples.
+    """
+
+    one: float
+    other: float
+    low: float
+    high: float
+    confidence: float
+    bootstrap: float
+    permutation: float
+
+    @property
+    def difference(self) -> float:
+        """The first score minus the second."""
+        return self.one - self.other
+
+
+@dataclass(frozen=True, slots=True)
+class McNemar:
+    """McNemar's test: examples that one system alone got right, and the exact p value."""
+
+    only_one: int
+    only_other: int
+    p: float
+
+
+def ratio(sums: Floats) -> Floats:
+    """The first of two sums divided by the second; 0 over nothing.
+
+    >>> ratio(np.array([[1.0, 4.0], [0.0, 0.0]])).tolist()
+    [0.25, 0.0]
+    """
+    whole = sums[..., 1]
+    return np.divide(sums[..., 0], whole, out=np.zeros_like(whole), where=whole != 0)
+
+
+def macro_f1(sums: Floats) -> Floats:
+    """Mean F1 of classes, from sums of `class_counts`; 0 where undefined."""
+    right, gold, predicted = _by_class(sums)
+    return ratio(np.stack([2 * right, gold + predicted], -1)).mean(-1)
+
+
+def mcc(sums: Floats) -> Floats:
+    """Matthews' correlation coefficient (Gorodkin 2004), from sums of `class_counts`."""
+    right, gold, predicted = _by_class(sums)
+    total = gold.sum(-1)
+    spread = (total**2 - (predicted**2).sum(-1)) * (total**2 - (gold**2).sum(-1))
+    above = right.sum(-1) * total - (gold * predicted).sum(-1)
+    return ratio(np.stack([above, np.sqrt(spread)], -1))
+
+
+def class_counts(gold: NDArray[np.int64], predicted: NDArray[np.int64], classes: int) -> Floats:
+    """What each example adds to how often each class was right, was gold, was predicted.
+
+    Args:
+        gold, predicted: Class ids. *Shape:* (N, ...).
+        classes: How many there are.
+
+    Returns:
+        *Shape:* (N, ..., 3 * classes).
+    """
+    every = np.eye(classes)
+    ours, theirs = every[gold], every[predicted]
+    return np.concatenate([ours * theirs, ours, theirs], -1)
+
+
+def difference(
+    one: Floats,
+    other: Floats,
+    metric: Metric = ratio,
+    *,
+    resamples: int = 2000,
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> Difference:
+    """Compare two systems on the same examples.
+
+    Args:
+        one, other: What each example adds to the sums of the first and of the second system.
+            *Shape:* (N, R, K) each; scores are means over R.
+        metric: From sums to the score.
+        resamples: Of bootstrap and permutation each.
+        confidence: Of the bootstrap's interval.
+        seed: Of both.
+
+    Raises:
+        SpecError: There are fewer than two examples.
+        MissingExtraError: scipy is not installed.
+    """
+    if len(one) < 2:
+        raise SpecError(f"{len(one)} examples came; a test needs two or more")
+    score = _Score(np.concatenate([one, other]), metric)
+    first, second = np.split(np.arange(2 * len(one)), 2)
+    options = {"n_resamples": resamples, "batch": score.batch, "vectorized": True}
+    low, high, bootstrap = _bootstrap(score, first, second, options, confidence, seed)
+    permutation = _scipy_stats().permutation_test(
+        (first, second),
+        lambda x, y, axis: score(x) - score(y),  # noqa: ARG005
+        permutation_type="samples",
+        rng=np.random.default_rng(seed),
+        **options,
+    )
+    scores = (float(score(first)), float(score(second)))
+    return Difference(*scores, low, high, confidence, bootstrap, float(permutation.pvalue))
+
+
+def mcnemar(one: Sequence[bool], other: Sequence[bool]) -> McNemar:
+    """McNemar's exact test: of the examples that one system alone got right, half to each?
+
+    Args:
+        one, other: Which examples each system got right.
+
+    Raises:
+        MissingExtraError: scipy is not installed.
+
+    >>> mcnemar([True, True, True, True], [False, False, False, True])
+    McNemar(only_one=3, only_other=0, p=0.25)
+    """
+    pairs = list(zip(one, other, strict=True))
+    only = (sum(a and not b for a, b in pairs), sum(b and not a for a, b in pairs))
+    p = float(_scipy_stats().binomtest(only[0], sum(only)).pvalue) if sum(only) else 1.0
+    return McNemar(*only, p)
+
+
+class _Score:
+    """The score of examples by their numbers, of which there may be many choices at once.
+
+    Args:
+        shares: What each adds. *Shape:* (M, R, K).
+        metric: From sums to the score.
+    """
+
+    def __init__(self, shares: Floats, metric: Metric) -> None:
+        self._metric, self._shape = metric, shares.shape[1:]
+        # Columns lie in one piece: numbers are gathered from them ten times as fast as from rows.
+        self._columns = np.ascontiguousarray(shares.reshape(len(shares), -1).T)
+        self.batch = max(1, _CELLS // len(shares))
+
+    def __call__(self, chosen: NDArray[np.int64]) -> Any:
+        """Scores of choices. *Shape:* (..., N) to (...)."""
+        sums = np.stack([column.take(chosen).sum(-1) for column in self._columns], -1)
+        return self._metric(sums.reshape(*sums.shape[:-1], *self._shape)).mean(-1)
+
+
+def _bootstrap(
+    score: _Score,
+    first: NDArray[np.int64],
+    second: NDArray[np.int64],
+    options: dict[str, Any],
+    confidence: float,
+    seed: int,
+) -> tuple[float, float, float]:
+    """Bounds of the difference, and the p value."""
+    found = _scipy_stats().bootstrap(
+        (first, second),
+        lambda x, y, axis: score(x) - score(y),  # noqa: ARG005
+        paired=True,
+        method="percentile",
+        confidence_level=confidence,
+        rng=np.random.default_rng(seed),
+        **options,
+    )
+    differences = found.bootstrap_distribution
+    # The systems as they are count as one resample more, as in scipy's permutation test.
+    least = 1 + min(int((differences <= 0).sum()), int((differences >= 0).sum()))
+    interval = found.confidence_interval
+    p = min(1.0, 2 * least / (1 + len(differences)))
+    return float(interval.low), float(interval.high), p
+
+
+def _by_class(sums: Floats) -> tuple[Floats, Floats, Floats]:
+    right, gold, predicted = np.split(sums, 3, -1)
+    return right, gold, predicted
+
+
+def _scipy_stats() -> Any:
+    try:
+        from scipy import stats
+    except ImportError:
+        raise MissingExtraError(
+            'tests of significance need scipy; run: pip install "parsebank[train]"',
+            missing=["scipy"],
+        ) from None
+    return stats

@@ -1,0 +1,92 @@
+"""The graph encoder of Syntax-MBERT by itself, to be trained on trees before a task.
+
+Ahmad et al. 2021, section 3.3: pretrained on the trees of Universal Dependencies with the distance
+and depth losses alone, then loaded into the whole model, and left as it is or trained on.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+from transformers import PreTrainedModel
+
+from syntax.errors import ModelLoadError, SpecError
+from trainer.batch import SyntaxBatch
+from trainer.models.config import SyntaxConfig
+from trainer.models.encoders.structure import StructureLosses
+from trainer.models.encoders.syntax_bert import SyntaxBertEncoder, graph_encoder
+from trainer.models.outputs import SyntaxEncoding
+from trainer.models.stock import new_encoder
+from trainer.options import SyntaxBertOptions
+from trainer.options.models import SyntaxGatOptions
+
+GRAPH_OPTIONS = (
+    *("gat", "gat_layers", "gat_heads", "gat_head_size"),
+    *("max_distance", "use_upos", "use_deprel"),
+)
+"""What a pretrained graph encoder and the model that loads it must agree on."""
+
+
+class SyntaxGatEncoder(nn.Module):
+    """Word embeddings of a stock encoder, kept as they are; the graph encoder; its losses.
+
+    Args:
+        config: What to build.
+        pretrained: A pretrained encoder to take the embeddings of instead of a new one.
+    """
+
+    def __init__(self, config: SyntaxConfig, pretrained: PreTrainedModel | None = None) -> None:
+        super().__init__()
+        options = config.model_options()
+        assert isinstance(options, SyntaxGatOptions)
+        stock = pretrained if pretrained is not None else new_encoder(config)
+        self.embeddings = stock.get_input_embeddings().requires_grad_(False)
+        self.gat = graph_encoder(options, stock.config)
+        self.losses, self.options = StructureLosses(options), options
+        self.width = options.syntax_size
+
+    def forward(self, batch: SyntaxBatch, **_options: Any) -> SyntaxEncoding:
+        """States of the graph encoder, and its losses."""
+        states_BLG = self.gat(self.embeddings(batch.input_ids_BL), batch)
+        return SyntaxEncoding(
+            last_hidden_state=states_BLG,
+            objectives=self.losses(states_BLG, batch),
+            syntax_states=states_BLG,
+        )
+
+
+def load_graph_encoder(encoder: SyntaxBertEncoder, options: SyntaxBertOptions) -> None:
+    """Put the weights of ``options.gat_from`` into an encoder, and freeze them if it is asked.
+
+    Raises:
+        ModelLoadError: The folder holds no model.
+        SpecError: The model there has another graph encoder.
+    """
+    from trainer.models.model import SyntaxModel
+
+    folder = Path(options.gat_from or "")
+    place = folder / "model" if (folder / "model").is_dir() else folder
+    try:
+        loaded = SyntaxModel.from_pretrained(place).encoder
+    except (OSError, ValueError) as error:
+        raise ModelLoadError(f"cannot load the graph encoder in {place}: {error}") from error
+    if not isinstance(loaded, SyntaxGatEncoder | SyntaxBertEncoder) or loaded.gat is None:
+        raise SpecError(f"the model in {place} has no graph encoder; train syntax_gat.v1")
+    _check_same(options, loaded.options, place)
+    assert encoder.gat is not None
+    try:
+        encoder.gat.load_state_dict(loaded.gat.state_dict())
+    except RuntimeError as error:
+        raise SpecError(f"the graph encoder in {place} reads other embeddings: {error}") from error
+    encoder.gat.requires_grad_(not options.freeze_gat)
+
+
+def _check_same(ours: SyntaxBertOptions, theirs: SyntaxBertOptions, place: Path) -> None:
+    for name in GRAPH_OPTIONS:
+        if getattr(ours, name) != getattr(theirs, name):
+            raise SpecError(
+                f"the graph encoder in {place} was trained with model.{name}="
+                f"{getattr(theirs, name)}, and the recipe says {getattr(ours, name)}"
+            )

@@ -1,0 +1,71 @@
+"""What a model predicted of each example, kept on disk with one JSON object a line.
+
+Nothing here imports torch.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from syntax.errors import SpecError
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What a model predicted of one example.
+
+    Every metric in ``shares`` is a sum over the examples divided by another sum: an example adds
+    ``(1, 1)`` or ``(0, 1)`` to accuracy, and ``(2 * hits, predicted + gold)`` to the F1 of
+    entities. So a metric of any choice of examples follows from their shares.
+
+    Attributes:
+        example_id: Name of the example.
+        gold: What is right, as plain JSON; None where nobody said.
+        predicted: What the model says, likewise.
+        right: Whether all of it is right; None without gold.
+        shares: By metric, what the example adds to numerator and denominator; empty without gold.
+        probability: What the model gives to its choice, where it makes one.
+    """
+
+    example_id: str
+    gold: Any
+    predicted: Any
+    right: bool | None = None
+    shares: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    probability: float | None = None
+
+
+def predictions_file(folder: Path, split: str, lang: str) -> Path:
+    """Where the predictions of a run on one language are kept."""
+    return folder / f"predictions-{split}-{lang}.jsonl"
+
+
+def write_predictions(predictions: Iterable[Prediction], path: Path) -> None:
+    """Write predictions, one JSON object a line."""
+    lines = [json.dumps(asdict(one), ensure_ascii=False) + "\n" for one in predictions]
+    path.write_text("".join(lines), "utf-8")
+
+
+def read_predictions(path: Path) -> list[Prediction]:
+    """What `write_predictions` wrote.
+
+    Raises:
+        SpecError: A line is not a prediction.
+    """
+    with path.open(encoding="utf-8") as lines:
+        return [_prediction(line, f"{path}, line {n}") for n, line in enumerate(lines, 1)]
+
+
+def _prediction(line: str, place: str) -> Prediction:
+    try:
+        content = json.loads(line)
+        shares = {name: (part, whole) for name, (part, whole) in content["shares"].items()}
+        return Prediction(**{**content, "shares": shares})
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise SpecError(
+            f"{place} is no prediction ({error}); write the file again with parsebank evaluate"
+        ) from error

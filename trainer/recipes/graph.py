@@ -1,0 +1,20 @@
+"""The graph encoder's own training (Ahmad et al. 2021, section 3.3)."""
+
+from __future__ import annotations
+
+from trainer.options import DataOptions, Recipe, SyntaxGatOptions, TrainingOptions, TreesOptions
+from trainer.recipes.base import RECIPES
+
+
+def gat_ud() -> Recipe:
+    """The graph encoder alone, on gold trees of every language of the dataset ``ud``."""
+    return Recipe(
+        name="gat-ud",
+        data=DataOptions(dataset="ud", lang="*"),
+        model=SyntaxGatOptions(),
+        task=TreesOptions(),
+        training=TrainingOptions(epochs=10, learning_rate=1e-4, evaluate_every=1000),
+    )
+
+
+RECIPES.add("gat-ud", gat_ud)

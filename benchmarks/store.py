@@ -28,21 +28,33 @@ import deltalake
 import numpy as np
 import psutil
 import pyarrow as pa
-from stream import sentences
 
 from featurestore import FeatureStore, ParseRecord, open_store
 from featurestore.encode.parses import encode_parses
 from featurestore.index import KeyIndex, keys_of
 from featurestore.records import key_bytes
 from featurestore.tables.parses import ROW_GROUP
+from syntax import Parse, parse_from_sentences, read_conllu
 
 FILE = 100_000
 BATCH = 10_000
 SINGLES = 300
 COMMITS = 100
-BATCH_TARGET_MS = 10.0
+TARGETS = {"batch_membership_ms": 10.0, "single_hit_us": 250.0}
 AT = 1_000_000
 RESULTS = Path(__file__).parent / "results"
+TINY = Path(__file__).parents[1] / "tests" / "fixtures" / "treebank-tiny"
+
+
+def sentences() -> tuple[str, list[Parse]]:
+    """Sentences of 5 to 45 words, and where they are from."""
+    folder = os.environ.get("PARSEBANK_DATA")
+    paths = sorted(TINY.glob("*.conllu"))
+    if folder:
+        paths = [Path(folder) / "treebanks" / "UD_English-EWT" / "en_ewt-ud-dev.conllu"]
+    parses = [parse_from_sentences([s]) for path in paths for s in read_conllu(path)]
+    chosen = [parse for parse in parses if 5 <= parse.word_count <= 45]
+    return paths[0].stem if folder else TINY.name, chosen
 
 
 def cpu(call: Callable[[], object], rounds: int = 1) -> float:
@@ -84,14 +96,14 @@ def index_growth(count: int, rounds: int) -> dict[str, float]:
     refresh = cpu(lambda: [index.add(keys, FILE + n) for n, keys in enumerate(new)]) / COMMITS
     half = np.concatenate([keys[rng.integers(0, count, BATCH // 2)], random_keys(BATCH // 2, rng)])
     asked = texts_of(half[rng.permutation(BATCH)])
-    one = asked[:1]
+    one = asked[0]
     row = {
         "keys": count,
         "bytes_per_key": index.nbytes / len(index),
         "build_us_per_key": build / count * 1e6,
         "refresh_us": refresh * 1e6,
         "batch_ms": cpu(lambda: find(index, asked), rounds) * 1e3,
-        "single_us": cpu(lambda: [find(index, one) for _ in range(100)], rounds) * 1e4,
+        "single_us": cpu(lambda: [index.find_one(one) for _ in range(100)], rounds) * 1e4,
     }
     return {**row, **set_growth(texts_of(keys), asked, rounds)}
 
@@ -136,9 +148,7 @@ def store_growth(folder: Path, base: pa.Table, count: int, rounds: int) -> dict[
         refresh = cpu(lambda: store.parses.contains(new))
         batch = cpu(lambda: store.parses.contains(keys[:BATCH]), rounds)
         store.parses.get_many(keys[:64])  # opens the files
-        before = time.perf_counter()
-        single = cpu(lambda: [store.parses.get_many([key]) for key in keys[64 : 64 + SINGLES]])
-        wall = time.perf_counter() - before
+        single, wall = singles(store, keys[64:-1000], rounds)
         many = cpu(lambda: store.parses.get_many(keys[-1000:]))
         files = store.parses.table.snapshot().files
     return {
@@ -148,10 +158,21 @@ def store_growth(folder: Path, base: pa.Table, count: int, rounds: int) -> dict[
         "open_ms": opened * 1e3,
         "refresh_after_a_commit_ms": refresh * 1e3,
         "batch_membership_ms": batch * 1e3,
-        "single_hit_us": single / SINGLES * 1e6,
-        "single_hit_wall_us": wall / SINGLES * 1e6,
+        "single_hit_us": single * 1e6,
+        "single_hit_wall_us": wall * 1e6,
         "hit_of_a_thousand_us": many / 1000 * 1e6,
     }
+
+
+def singles(store: FeatureStore, keys: list[str], rounds: int) -> tuple[float, float]:
+    """CPU and wall seconds of a hit, of the best round; each round asks for keys of its own."""
+    found = []
+    for number in range(rounds):
+        asked = keys[number * SINGLES : (number + 1) * SINGLES]
+        before = time.perf_counter()
+        taken = cpu(lambda asked=asked: [store.parses.get_many([key]) for key in asked])
+        found.append((taken / SINGLES, (time.perf_counter() - before) / SINGLES))
+    return min(found)
 
 
 def commit(folder: Path, base: pa.Table) -> list[str]:
@@ -170,7 +191,9 @@ def main() -> int:
     parser.add_argument("--records", type=int, default=1_000_000)
     arguments = parser.parse_args()
     source, parses = sentences()
-    base = encode_parses([ParseRecord("0" * 32, "en", "f" * 32, "gold", p) for p in parses])
+    records = [ParseRecord("0" * 32, "en", "f" * 32, "gold", parse) for parse in parses]
+    base = encode_parses(records)
+    encode = cpu(lambda: encode_parses(records), arguments.rounds) / len(records)
     index = []
     for power in range(4, arguments.most + 1):
         index.append(index_growth(10**power, arguments.rounds))
@@ -181,9 +204,9 @@ def main() -> int:
         with tempfile.TemporaryDirectory() as folder:
             stores.append(store_growth(Path(folder), base, size, arguments.rounds))
         tell(stores[-1])
-    write(source, arguments, index, stores)
-    reached = [row["batch_membership_ms"] for row in stores if row["records"] == AT]
-    return 0 if all(value <= BATCH_TARGET_MS for value in reached) else 1
+    write(source, arguments, encode, index, stores)
+    at = [row for row in stores if row["records"] == AT]
+    return 0 if all(row[name] <= most for row in at for name, most in TARGETS.items()) else 1
 
 
 def tell(row: dict[str, Any]) -> None:
@@ -198,7 +221,11 @@ def rounded(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def write(
-    source: str, arguments: argparse.Namespace, index: list[dict], stores: list[dict]
+    source: str,
+    arguments: argparse.Namespace,
+    encode: float,
+    index: list[dict],
+    stores: list[dict],
 ) -> None:
     now = datetime.now(UTC)
     content = {
@@ -209,6 +236,7 @@ def write(
         "rounds": arguments.rounds,
         "row_group": ROW_GROUP,
         "batch": BATCH,
+        "encode_us_per_record": float(f"{encode * 1e6:.4g}"),
         "index": rounded(index),
         "store": rounded(stores),
     }

@@ -20,9 +20,11 @@ if TYPE_CHECKING:
         Part,
         Transaction,
     )
+    from featurestore.states import StatedDataset
     from featurestore.store import FeatureStore, open_store
     from featurestore.stream.iterator import FeatureStream
     from featurestore.stream.mixture import FeatureMixture
+    from featurestore.tables.states import WordStates
 
 __all__ = [
     "CrossedDataset",
@@ -36,7 +38,9 @@ __all__ = [
     "FeatureStream",
     "ParseRecord",
     "Part",
+    "StatedDataset",
     "Transaction",
+    "WordStates",
     "open_store",
 ]
 
@@ -46,6 +50,8 @@ _HOMES = {
     "FeatureMixture": "featurestore.stream.mixture",
     "FeatureStore": "featurestore.store",
     "FeatureStream": "featurestore.stream.iterator",
+    "StatedDataset": "featurestore.states",
+    "WordStates": "featurestore.tables.states",
     "open_store": "featurestore.store",
 }
 

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -33,14 +33,17 @@ class CrossedDataset(StreamedDataset):
         first: The examples.
         second: Where the other fields come from: another language or parser of the same dataset.
         fields: Names of these fields, such as ``["hypothesis"]``.
+        differing: What to do with an example that has one label here and another there, tags and
+            spans excepted: ``refuse`` it with an error, or ``leave_out``.
 
     Attributes:
         unmatched: Ids of the first dataset's examples that the second does not have.
+        differing: Ids of the examples that were left out for their labels.
 
     Raises:
         UnknownNameError: No such field.
         SpecError: The datasets differ in fields, labels or tokenizer; one has several examples of
-            one id; or an example has one label here and another there, tags and spans excepted.
+            one id; or an example has another label there and is not to be left out.
 
     Example:
         >>> english = store.dataset("xnli", split="test", lang="en")       # doctest: +SKIP
@@ -49,7 +52,11 @@ class CrossedDataset(StreamedDataset):
     """
 
     def __init__(
-        self, first: FeatureDataset, second: FeatureDataset, fields: Collection[str]
+        self,
+        first: FeatureDataset,
+        second: FeatureDataset,
+        fields: Collection[str],
+        differing: Literal["refuse", "leave_out"] = "refuse",
     ) -> None:
         _check_same(first, second)
         for name in fields:
@@ -58,10 +65,12 @@ class CrossedDataset(StreamedDataset):
         self._first, self._second = first, second
         self._from_second = np.array([field in fields for field in first.card.fields])
         ids, partners = _columns(first), _columns(second)
-        matched, self._partner = _joined(ids, partners, second.name)
-        self.unmatched: tuple[str, ...] = tuple(np.asarray(ids["example_id"])[~matched].tolist())
-        self._chosen = np.flatnonzero(matched)
-        _check_labels(first, ids, partners, self._chosen, self._partner)
+        matched, partner = _joined(ids, partners, second.name)
+        chosen, names = np.flatnonzero(matched), np.asarray(ids["example_id"])
+        self.unmatched: tuple[str, ...] = tuple(names[~matched].tolist())
+        equal = _equal_labels(first, ids, partners, chosen, partner, differing == "refuse")
+        self.differing: tuple[str, ...] = tuple(names[chosen[~equal]].tolist())
+        self._chosen, self._partner = chosen[equal], partner[equal]
         self.name, self.version, self.card = first.name, first.version, first.card
         rows = first.rows.select(self._chosen)
         self.rows = replace(rows, pieces=self._pieces(ids, partners))
@@ -195,24 +204,29 @@ def _joined(
     return found >= 0, found[found >= 0]
 
 
-def _check_labels(
+def _equal_labels(
     first: FeatureDataset,
     ids: pa.Table,
     partners: pa.Table,
     chosen: NDArray[np.int64],
     partner: NDArray[np.int64],
-) -> None:
+    refuse: bool,
+) -> NDArray[np.bool_]:
+    """Which pairs have the same labels. *Shape:* (N,)."""
+    equal = np.ones(len(chosen), bool)
     for label in _common(first):
         ours = ids[label.name].take(pa.array(chosen)).to_pylist()
         theirs = partners[label.name].take(pa.array(partner)).to_pylist()
         for at, pair in enumerate(zip(ours, theirs, strict=True)):
-            if pair[0] != pair[1]:
+            equal[at] &= pair[0] == pair[1]
+            if refuse and not equal[at]:
                 name = ids["example_id"][int(chosen[at])].as_py()
                 raise SpecError(
                     f"example {name!r} has the {label.name} {pair[0]!r} in one dataset and "
                     f"{pair[1]!r} in the other; are they translations of each other?",
                     example_id=name,
                 )
+    return equal
 
 
 def _lengths(table: pa.Table, fields: int) -> NDArray[np.int64]:

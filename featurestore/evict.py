@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from featurestore.encode.columns import list_parts
+from featurestore.encode.parses import decode_parses
 from featurestore.files import FileReader
 from featurestore.index import KeyIndex, keys_of
 from featurestore.records import key_bytes
 from featurestore.store import FeatureStore
 from featurestore.tables.parses import ROW_GROUP
-from featurestore.tables.snapshot import DataFile
+from featurestore.tables.schema import PARSES
+from featurestore.tables.snapshot import DataFile, Snapshot, arrow_dataset
 from syntax.errors import SpecError
 
 _AT_ONCE: Final = 100_000
@@ -36,21 +41,26 @@ class Evicted:
         rows_before: Rows that were there.
         evicted: Different parses that went.
         needed: Different parses that examples refer to; they stay.
+        restored: Parses that went and came back, because somebody appended an example of theirs
+            meanwhile; not among the evicted.
     """
 
     max_bytes: int
     bytes_before: int
     bytes_after: int
     rows_before: int
-    evicted: int
-    needed: int
+    evicted: int = 0
+    needed: int = 0
+    restored: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """The attributes as plain JSON."""
         return asdict(self)
 
 
-def evict_parses(store: FeatureStore, max_bytes: int, dry_run: bool = False) -> Evicted:
+def evict_parses(
+    store: FeatureStore, max_bytes: int, dry_run: bool = False, spare_hours: float = 1.0
+) -> Evicted:
     """Delete the oldest parses that no example needs, until the table is within a bound.
 
     An example needs its parses if it belongs to the newest version of a dataset or to a pinned
@@ -61,38 +71,70 @@ def evict_parses(store: FeatureStore, max_bytes: int, dry_run: bool = False) -> 
         store: The store.
         max_bytes: What the files of the newest version may have together.
         dry_run: Delete nothing, and estimate.
+        spare_hours: Parses in files younger than this stay: their examples may be on their way.
 
     Raises:
-        SpecError: A negative bound.
+        SpecError: A negative bound or age.
+        StoreFormatError: The store is of an older format.
         StoreBusyError: Writers kept winning; what was deleted so far stays deleted.
         StoreError: A table cannot be read or written.
     """
-    if max_bytes < 0:
-        raise SpecError(f"max_bytes is {max_bytes}; it must not be negative")
-    files = store.parses.table.snapshot().files
-    size = _size(files)
-    report = Evicted(max_bytes, size, size, sum(file.rows for file in files), 0, 0)
+    for name, value in (("max_bytes", max_bytes), ("spare_hours", spare_hours)):
+        if value < 0:
+            raise SpecError(f"{name} is {value}; it must not be negative")
+    snapshot = store.parses.table.snapshot()
+    size = _size(snapshot.files)
+    report = Evicted(max_bytes, size, size, sum(file.rows for file in snapshot.files))
     if size > max_bytes:
-        needed = _needed(store)
-        report.needed = len(needed)
-        _evict(store, _oldest(store, files, needed), report, dry_run)
+        _evict(store, snapshot, report, dry_run, spare_hours)
     return report
 
 
 def _evict(
-    store: FeatureStore, candidates: Iterator[tuple[str, float]], report: Evicted, dry_run: bool
+    store: FeatureStore, snapshot: Snapshot, report: Evicted, dry_run: bool, spare_hours: float
 ) -> None:
+    examples, needed = _Examples(store), KeyIndex()
+    needed.add(examples.new_keys(), 0)
+    report.needed = len(needed)
+    before = 1000 * (time.time() - 3600 * spare_hours)
+    old = [file for file in snapshot.files if spare_hours == 0 or file.written < before]
+    gone = _evict_oldest(store, _oldest(store, old, needed), report, dry_run)
+    if not dry_run and gone:
+        report.restored = _restore(store, snapshot.version, gone, examples.new_keys())
+    report.evicted = len(gone) - report.restored
+
+
+def _evict_oldest(
+    store: FeatureStore, candidates: Iterator[tuple[str, float]], report: Evicted, dry_run: bool
+) -> list[str]:
     """Delete in rounds: what a rewritten file takes is known only when it is written."""
+    gone: list[str] = []
     while report.bytes_after > report.max_bytes:
         excess = report.bytes_after - (1 - _SLACK) * report.max_bytes
         keys, freed = _taken(candidates, excess)
         if not keys:
-            return
-        report.evicted += len(keys)
+            break
+        gone.extend(keys)
         report.bytes_after -= freed
         if not dry_run:
             _delete(store, keys)
             report.bytes_after = _size(store.parses.table.snapshot().files)
+    return gone
+
+
+def _restore(store: FeatureStore, version: int, gone: list[str], late: NDArray[np.uint64]) -> int:
+    """Append again what examples that came meanwhile refer to, from before the eviction."""
+    index = KeyIndex()
+    index.add(late, 0)
+    missed = np.flatnonzero(index.find(keys_of(key_bytes(gone))).found)
+    if not len(missed):
+        return 0
+    table = store.parses.table
+    files = arrow_dataset(table.location, table.snapshot(version).files, PARSES.schema)
+    wanted = pa.array([gone[at] for at in missed.tolist()])
+    rows = files.to_table(filter=pc.field("key").isin(wanted))
+    store.parses.append(decode_parses(rows))
+    return len(missed)
 
 
 def _delete(store: FeatureStore, keys: list[str]) -> None:
@@ -112,7 +154,7 @@ def _taken(candidates: Iterator[tuple[str, float]], excess: float) -> tuple[list
 
 
 def _oldest(
-    store: FeatureStore, files: tuple[DataFile, ...], needed: KeyIndex
+    store: FeatureStore, files: Sequence[DataFile], needed: KeyIndex
 ) -> Iterator[tuple[str, float]]:
     """The keys that may go, the oldest first, and what each takes in its file, about."""
     reader = FileReader(store.parses.table.location)
@@ -123,26 +165,34 @@ def _oldest(
             yield keys[row], file.size / file.rows
 
 
-def _needed(store: FeatureStore) -> KeyIndex:
-    """The keys of the parses that examples refer to, each once."""
-    index = KeyIndex()
-    found = [keys for keys in _parse_keys(store) if len(keys)]
-    if found:
-        index.add(np.unique(np.concatenate(found), axis=0), 0)
-    return index
+class _Examples:
+    """The parses that examples refer to, told file by file."""
+
+    def __init__(self, store: FeatureStore) -> None:
+        self._store = store
+        self._seen: set[tuple[str, str]] = set()
+
+    def new_keys(self) -> NDArray[np.uint64]:
+        """Keys in the files that were not there the last time, each once. *Shape:* (N, 2)."""
+        found = [keys for keys in self._new() if len(keys)]
+        return np.unique(np.concatenate(found), axis=0) if found else np.empty((0, 2), np.uint64)
+
+    def _new(self) -> Iterator[NDArray[np.uint64]]:
+        pins = self._store.pins.all().values()
+        for card, table in self._store.features.tables():
+            versions = {None, *(pin.version for pin in pins if pin.table == card.path)}
+            files = {file.path for version in versions for file in table.snapshot(version).files}
+            reader = FileReader(table.location)
+            for path in sorted(files):
+                if (card.path, path) not in self._seen:
+                    self._seen.add((card.path, path))
+                    yield _parse_keys(reader, path)
 
 
-def _parse_keys(store: FeatureStore) -> Iterator[NDArray[np.uint64]]:
-    pins = store.pins.all().values()
-    for card, table in store.features.tables():
-        versions = {None, *(pin.version for pin in pins if pin.table == card.path)}
-        files = {file.path for version in versions for file in table.snapshot(version).files}
-        reader = FileReader(table.location)
-        for path in sorted(files):
-            _, values = list_parts(reader.columns(path, ["parse_keys"])["parse_keys"])
-            keys = dict.fromkeys(values.to_pylist())
-            yield keys_of(key_bytes(list(keys)))
+def _parse_keys(reader: FileReader, path: str) -> NDArray[np.uint64]:
+    _, values = list_parts(reader.columns(path, ["parse_keys"])["parse_keys"])
+    return keys_of(key_bytes(list(dict.fromkeys(values.to_pylist()))))
 
 
-def _size(files: tuple[DataFile, ...]) -> int:
+def _size(files: Sequence[DataFile]) -> int:
     return sum(file.size for file in files)

@@ -6,8 +6,11 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from featurestore.root import format_of
 from featurestore.store import FeatureStore
 from featurestore.tables.delta import Table
+from featurestore.tables.snapshot import snapshot_of
+from featurestore.tables.states import states_tables
 
 
 @dataclass(frozen=True)
@@ -16,6 +19,7 @@ class TableInfo:
 
     Attributes:
         table: Path below the store.
+        format: Format of its columns; see `featurestore.migrate`.
         version: Version of the table; -1 if there is none yet.
         files: Active Parquet files.
         rows: Rows in them.
@@ -23,6 +27,7 @@ class TableInfo:
     """
 
     table: str
+    format: int
     version: int
     files: int
     rows: int
@@ -47,15 +52,18 @@ def all_tables(store: FeatureStore) -> Iterator[tuple[str, Table]]:
     yield "parses", store.parses.table
     for card, table in store.features.tables():
         yield f"datasets/{card.path}", table
+    yield from states_tables(store.root)
     yield "drops", store.drops.table
     yield "fingerprints", store.fingerprints.table
     yield "pins", store.pins.table
 
 
 def _info(name: str, table: Table) -> TableInfo:
-    snapshot = table.snapshot()
+    handle = table.open()
+    snapshot = table.snapshot() if handle is None else snapshot_of(handle)
     return TableInfo(
         table=name,
+        format=table.layout.format if handle is None else format_of(handle),
         version=snapshot.version,
         files=len(snapshot.files),
         rows=sum(file.rows for file in snapshot.files),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from featurestore.records import DatasetInfo
 from featurestore.root import StoreRoot
+from featurestore.shards import shard_cache
 from featurestore.tables.drops import DropTable
 from featurestore.tables.features import FeatureTables
 from featurestore.tables.fingerprints import FingerprintTable
@@ -25,6 +26,7 @@ class FeatureStore:
     """Everything that is kept: a facade over the tables.
 
     Attributes:
+        root: Its location and format.
         parses: The parse cache.
         features: The dataset tables, to write to.
         drops: Examples that could not be used.
@@ -37,6 +39,7 @@ class FeatureStore:
     """
 
     def __init__(self, root: StoreRoot, parses: ParseTable, refresh_seconds: float) -> None:
+        self.root = root
         self.uri = root.location.uri
         self.parses = parses
         self.fingerprints = FingerprintTable(root)
@@ -166,6 +169,8 @@ def open_store(
     buffer_rows: int = 256,
     buffer_seconds: float = 0.2,
     refresh_seconds: float = 0.0,
+    cache_dir: str | Path | None = None,
+    cache_bytes: int | None = None,
 ) -> FeatureStore:
     """Open a store; its folder is made at the first write.
 
@@ -179,15 +184,20 @@ def open_store(
             most what was put without ``durable`` within this time, and the running commit.
         refresh_seconds: What other processes write may stay unseen for this long; 0 looks at the
             log whenever a key is not found.
+        cache_dir: Folder of the copies that streams over a remote store make of its files; by
+            default ``PARSEBANK_CACHE_DIR``, or ``parsebank/shards`` among the user's caches.
+        cache_bytes: Bytes of all copies, beyond which those used longest ago go; 0 for none. By
+            default ``PARSEBANK_CACHE_BYTES``, or 10 GB.
 
     Raises:
         StoreFormatError: A newer release wrote the store, or the folder is something else.
+        SpecError: The bound is no number of bytes.
 
     Example:
         >>> store = open_store("./parsebank-data")          # doctest: +SKIP
         >>> store.sql("select count(*) from words").fetchall()  # doctest: +SKIP
     """
-    root = StoreRoot(uri, storage_options)
+    root = StoreRoot(uri, storage_options, shard_cache(cache_dir, cache_bytes))
     parses = ParseTable(
         root,
         cache_items=cache_items,

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
+from featurestore.changed import ChangedExample, changed_examples
 from featurestore.encode.blobs import matrix_blobs
 from featurestore.encode.columns import binary_numbers, list_parts
-from featurestore.encode.parses import decode_parses
+from featurestore.encode.parses import decode_parses, unpack_parses
 from featurestore.files import FileReader
 from featurestore.records import ParseRecord
 from featurestore.store import FeatureStore
@@ -19,6 +21,7 @@ from featurestore.tables.card import DatasetCard
 from featurestore.tables.delta import Table
 from featurestore.tables.schema import MATRIX_BLOBS, PARSES, VECTORS
 from featurestore.validate_deep import check_key, unknown_fingerprints, wrong_examples
+from featurestore.validate_labels import label_columns, wrong_labels
 from syntax.errors import InputError, StoreError
 from syntax.tree import DependencyTree
 
@@ -49,16 +52,20 @@ class Validation:
 
     Attributes:
         parses, examples: Rows that were checked.
+        unpacked: Parses without a packed record, which format 1 did not have: found more slowly.
         matrices: Segments whose stored matrices were compared with derived ones.
         problems: Unsound rows, the first hundred of them.
         problem_count: All unsound rows.
+        changed: Names of examples that have several contents; no problem, but rarely wanted.
     """
 
     parses: int = 0
+    unpacked: int = 0
     examples: int = 0
     matrices: int = 0
     problems: list[Problem] = field(default_factory=list)
     problem_count: int = 0
+    changed: list[ChangedExample] = field(default_factory=list)
 
     def add(self, problem: Problem) -> None:
         """Count a problem, and list it if there is room."""
@@ -74,8 +81,9 @@ def validate_store(
 
     Args:
         store: The store.
-        deep: Also derive again what was derived: keys from texts, vectors from parses; and look
-            up every fingerprint. Slower by an order of magnitude.
+        deep: Also derive again what was derived: keys from texts, vectors from parses; lay tokens,
+            tags and spans against their texts; and look up every fingerprint. Slower by an order
+            of magnitude.
         watch: Told of the rows that were checked, some at a time.
 
     Raises:
@@ -86,13 +94,16 @@ def validate_store(
         _check_parses(rows, report, deep)
         told(rows.num_rows)
     for card, table in store.features.tables():
-        columns = [*_EXAMPLE, *VECTORS, *MATRIX_BLOBS]
+        columns = [*_EXAMPLE, *VECTORS, *MATRIX_BLOBS, *(label_columns(card) if deep else ())]
         for rows in _row_groups(table, columns):
             _check_examples(card, rows, report)
             if deep:
-                for example_id, message in wrong_examples(store, rows):
+                for example_id, message in chain(
+                    wrong_examples(store, rows), wrong_labels(card, rows)
+                ):
                     report.add(Problem(f"datasets/{card.path}", example_id, message))
             told(rows.num_rows)
+    report.changed = changed_examples(store)
     for name, fingerprint in unknown_fingerprints(store) if deep else ():
         report.add(Problem(name, fingerprint, "nobody described what this fingerprint stands for"))
     return report
@@ -103,7 +114,7 @@ def _nobody(rows: int) -> None:
 
 
 def _row_groups(table: Table, columns: list[str]) -> Iterator[pa.Table]:
-    reader = FileReader(table.location)
+    reader = FileReader(table.location, schema=table.layout.schema)
     for file in table.snapshot().files:
         for group in range(len(reader.row_group_starts(file.path)) - 1):
             yield reader.row_group(file.path, group, columns)
@@ -116,10 +127,24 @@ def _check_parses(rows: pa.Table, report: Validation, deep: bool) -> None:
         try:
             (record,) = decode_parses(row)
             _check_parse(record)
+            report.unpacked += not _is_packed(record, row)
             if deep:
                 check_key(record)
-        except InputError as error:
+        except (InputError, StoreError) as error:
             report.add(Problem("parses", row["key"][0].as_py(), str(error)))
+
+
+def _is_packed(record: ParseRecord, row: pa.Table) -> bool:
+    """Whether a row has its parse packed, too.
+
+    Raises:
+        StoreError: It is another parse, or damaged.
+    """
+    if "record" not in row.column_names or row["record"].null_count:
+        return False
+    if unpack_parses([record.key], row["record"]) != [record]:
+        raise StoreError("the packed record differs from the columns")
+    return True
 
 
 def _check_parse(record: ParseRecord) -> None:

@@ -31,11 +31,12 @@ def check_key(record: ParseRecord) -> None:
     Raises:
         InputError: The key is another one.
     """
-    if record.key not in (possible := list(_possible_keys(record))) and possible:
+    if record.key not in (possible := list(possible_keys(record))) and possible:
         raise InputError(f"the key of its text is {possible[0]}; text or key has been changed")
 
 
-def _possible_keys(record: ParseRecord) -> Iterator[str]:
+def possible_keys(record: ParseRecord) -> Iterator[str]:
+    """The keys that a parse of such a text may have, where the parse shows what it was made of."""
     parse = record.parse
     text, tokens = None, None
     if record.mode in _TEXT_MODES:

@@ -7,12 +7,13 @@ from typing import Final
 
 import typer
 
-from featurestore.commands import reports, tables
+from featurestore.commands import noise, reports, tables
 
 _COMMANDS: Final[tuple[Callable[..., None], ...]] = (
-    *(tables.inspect, tables.datasets, tables.sql, tables.validate, tables.compact),
+    *(tables.inspect, tables.datasets, tables.sql, tables.validate, tables.compact, tables.migrate),
     *(tables.pin, tables.unpin, tables.pins, tables.vacuum, tables.evict),
     *(reports.stats, reports.diff, reports.word_order, reports.export),
+    noise.noise,
 )
 
 

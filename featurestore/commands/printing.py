@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Annotated
 
 import typer
@@ -27,3 +29,15 @@ def print_rows(rows: list[dict[str, object]], as_json: bool) -> None:
     for row in rows:
         table.add_row(*(str(value) for value in row.values()))
     Console().print(table)
+
+
+@contextmanager
+def rows_bar(total: int) -> Iterator[Callable[[int], None]]:
+    """A bar on stderr that tells how many rows of so many are done; call what it gives."""
+    from rich.console import Console
+    from rich.progress import MofNCompleteColumn, Progress
+
+    columns = (*Progress.get_default_columns(), MofNCompleteColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("rows", total=total)
+        yield lambda count: bar.advance(task, count)

@@ -12,15 +12,23 @@ import typer
 from featurestore.commands.printing import DEFAULT_STORE, AsJson, Where, print_rows
 
 Lang = Annotated[str | None, typer.Option("--lang", help="Only this language.")]
+Parser = Annotated[
+    str | None, typer.Option("--parser", help="Only this parser, by name or fingerprint.")
+]
 
 
-def stats(store: Where = DEFAULT_STORE, lang: Lang = None, as_json: AsJson = False) -> None:
+def stats(
+    store: Where = DEFAULT_STORE,
+    lang: Lang = None,
+    parser: Parser = None,
+    as_json: AsJson = False,
+) -> None:
     """Count sentences, lengths, depths, arity, projectivity, tags and relations, per parser."""
     from featurestore.reports.stats import parse_stats
     from featurestore.store import open_store
 
     with open_store(store) as opened:
-        found = parse_stats(opened, lang)
+        found = parse_stats(opened, lang, parser)
     if as_json:
         typer.echo(json.dumps([group.to_json() for group in found], indent=2, ensure_ascii=False))
         return
@@ -71,7 +79,7 @@ def word_order(
     store: Where = DEFAULT_STORE,
     types: Annotated[int, typer.Option(help="Dependency types, the most frequent.")] = 52,
     min_count: Annotated[int, typer.Option(help="Dependents that a share needs.")] = 20,
-    parser: Annotated[str | None, typer.Option(help="Only this parser's fingerprint.")] = None,
+    parser: Parser = None,
     picture: Annotated[
         Path | None, typer.Option(help="Write the dendrogram (.svg, .png, .pdf).")
     ] = None,
@@ -100,7 +108,7 @@ def export(
     tokenizer: Annotated[str | None, typer.Option(help="If there are several.")] = None,
     split: Annotated[str | None, typer.Option(help="If there are several.")] = None,
     lang: Lang = None,
-    parser: Annotated[str | None, typer.Option(help="If there are several.")] = None,
+    parser: Parser = None,
     version: Annotated[int | None, typer.Option(help="An older version of the table.")] = None,
 ) -> None:
     """Write a dataset for others: Parquet with a dataset card, or its parses as CoNLL-U."""

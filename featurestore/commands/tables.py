@@ -8,17 +8,24 @@ from typing import Annotated
 
 import typer
 
-from featurestore.commands.printing import DEFAULT_STORE, AsJson, Where, print_rows
+from featurestore.commands.printing import DEFAULT_STORE, AsJson, Where, print_rows, rows_bar
 
 
-def inspect(store: Where = DEFAULT_STORE, as_json: AsJson = False) -> None:
-    """Show the tables: versions, files, rows and bytes."""
+def inspect(
+    store: Where = DEFAULT_STORE,
+    changed: Annotated[
+        bool, typer.Option("--changed", help="Instead list example ids with several contents.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show the tables: formats, versions, files, rows and bytes."""
+    from featurestore.changed import changed_examples
     from featurestore.inspect import inspect_store
     from featurestore.store import open_store
 
     with open_store(store) as opened:
-        tables = [table.to_json() for table in inspect_store(opened)]
-    print_rows(tables, as_json)
+        found = changed_examples(opened) if changed else inspect_store(opened)
+        print_rows([row.to_json() for row in found], as_json)
 
 
 def datasets(store: Where = DEFAULT_STORE, as_json: AsJson = False) -> None:
@@ -73,26 +80,27 @@ def validate(
     ] = False,
 ) -> None:
     """Check every row: trees, sizes, and that stored matrices equal derived ones."""
-    from rich.console import Console
-    from rich.progress import MofNCompleteColumn, Progress
-
     from featurestore.inspect import inspect_store
     from featurestore.store import open_store
     from featurestore.validate import validate_store
 
-    columns = (*Progress.get_default_columns(), MofNCompleteColumn())
-    bar = Progress(*columns, console=Console(stderr=True), transient=True)
-    with open_store(store) as opened, bar:
+    with open_store(store) as opened:
         checked = ("parses", "datasets/")
         rows = sum(t.rows for t in inspect_store(opened) if t.table.startswith(checked))
-        task = bar.add_task("rows", total=rows)
-        report = validate_store(opened, deep, lambda count: bar.advance(task, count))
+        with rows_bar(rows) as advance:
+            report = validate_store(opened, deep, advance)
     typer.echo(
         f"{report.parses} parses, {report.examples} examples, {report.matrices} segments with "
         f"matrices checked: {report.problem_count} problems"
     )
     for problem in report.problems:
         typer.echo(f"{problem.table}  {problem.row}  {problem.message}")
+    if report.unpacked:
+        typer.echo(f"{report.unpacked} parses are of format 1: parsebank store migrate")
+    if report.changed:
+        typer.echo(
+            f"{len(report.changed)} example ids have several contents: store inspect --changed"
+        )
     if report.problem_count:
         raise typer.Exit(1)
 
@@ -107,6 +115,25 @@ def compact(store: Where = DEFAULT_STORE) -> None:
         opened.compact()
         after = sum(table.files for table in inspect_store(opened))
     typer.echo(f"{before} files became {after}")
+
+
+def migrate(
+    store: Where = DEFAULT_STORE,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what there is to do.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Bring the store of an older release to this release's format; stop its writers first."""
+    from featurestore.migrate import migrate_store
+    from featurestore.store import open_store
+
+    with open_store(store) as opened:
+        found = migrate_store(opened, dry_run=True)
+        if not dry_run:
+            with rows_bar(sum(table.rewritten for table in found)) as advance:
+                found = migrate_store(opened, watch=advance)
+    print_rows([table.to_json() for table in found], as_json)
 
 
 def pin(
@@ -173,6 +200,9 @@ def evict(
     max_bytes: Annotated[
         int | None, typer.Option("--max-bytes", min=0, help="The same in bytes.")
     ] = None,
+    spare_hours: Annotated[
+        float, typer.Option(min=0.0, help="Parses younger than this stay.")
+    ] = 1.0,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -184,5 +214,5 @@ def evict(
         raise typer.BadParameter("give --max-gb or --max-bytes, one of them")
     bound = max_bytes if max_bytes is not None else round((max_gb or 0.0) * 1e9)
     with open_store(store) as opened:
-        found = evict_parses(opened, bound, dry_run)
+        found = evict_parses(opened, bound, dry_run, spare_hours)
     print_rows([found.to_json()], as_json)

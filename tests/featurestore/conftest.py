@@ -171,8 +171,9 @@ def writers() -> Iterator[Writers]:
 
 
 @pytest.fixture(scope="session")
-def s3() -> Iterator[S3]:
+def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3]:
     """An object store on loopback; ``s3.location()`` is a new place in it."""
+    copies = tmp_path_factory.mktemp("copies")
     process = subprocess.Popen(
         [sys.executable, str(S3_PROGRAM)],
         stdout=subprocess.PIPE,
@@ -180,6 +181,8 @@ def s3() -> Iterator[S3]:
         text=True,
     )
     assert process.stdout is not None
-    yield S3(int(process.stdout.readline()))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PARSEBANK_CACHE_DIR", str(copies))
+        yield S3(int(process.stdout.readline()))
     process.terminate()
     process.communicate(timeout=30)

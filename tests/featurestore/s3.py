@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import urllib.request
 from pathlib import Path
 from typing import Final
@@ -26,9 +27,17 @@ class S3:
             "AWS_SECRET_ACCESS_KEY": "its-secret",
             "AWS_REGION": "us-east-1",
         }
-        url = f"http://127.0.0.1:{port}/{_BUCKET}"
+        self._server = f"http://127.0.0.1:{port}"
+        url = f"{self._server}/{_BUCKET}"
         urllib.request.urlopen(urllib.request.Request(url, method="PUT")).close()
 
     def location(self) -> str:
         """A prefix that nobody has used yet."""
         return f"s3://{_BUCKET}/{uuid4().hex}/store"
+
+    def sent(self, location: str) -> dict[str, int]:
+        """Bytes of each file below a location that were sent so far, by path."""
+        with urllib.request.urlopen(f"{self._server}/-/sent") as answer:
+            sent: dict[str, int] = json.load(answer)
+        prefix = location.removeprefix("s3:/")
+        return {path: size for path, size in sent.items() if path.startswith(prefix)}

@@ -1,12 +1,16 @@
 """An object store on loopback: moto's S3, one request at a time; prints its port, then serves.
 
+``GET /-/sent`` answers with the bytes of every file that were sent so far, as JSON by path.
+
 S3 decides about a conditional put in one step. Moto looks first and writes afterwards, so two
 threads of its server might both win; the lock closes the gap.
 """
 
 from __future__ import annotations
 
+import json
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -22,10 +26,18 @@ class InTurn:
     def __init__(self, app: Callable[..., Iterable[bytes]]) -> None:
         self._app = app
         self._lock = threading.Lock()
+        self._sent: Counter[str] = Counter()
 
     def __call__(self, environ: Environment, start_response: Callable[..., Any]) -> list[bytes]:
+        path = environ["PATH_INFO"]
+        if path == "/-/sent":
+            start_response("200 OK", [("Content-Type", "application/json")])
+            return [json.dumps(self._sent).encode()]
         with self._lock:
-            return list(self._app(environ, start_response))
+            body = list(self._app(environ, start_response))
+            if environ["REQUEST_METHOD"] == "GET" and path.endswith(".parquet"):
+                self._sent[path] += sum(map(len, body))
+            return body
 
 
 def main() -> None:

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from featurestore import open_store
 from featurestore.commands import register
-from featurestore.evict import evict_parses
+from featurestore.evict import _Examples, _restore, evict_parses
 from featurestore.inspect import inspect_store
 from featurestore.vacuum import vacuum_store
 from featurestore.validate import validate_store
@@ -48,7 +48,7 @@ def test_the_oldest_go_until_the_bound_holds(store) -> None:
     groups = fill(store)
     before = size_of(store)
     bound = int(0.6 * before)
-    report = evict_parses(store, bound)
+    report = evict_parses(store, bound, spare_hours=0)
     assert (report.bytes_before, report.bytes_after) == (before, size_of(store))
     assert report.bytes_after <= bound
     assert (report.rows_before, report.needed) == (1200, 0)
@@ -67,41 +67,64 @@ def test_what_examples_need_stays(store) -> None:
     store.features.append(HANDLE, [example_of(record, 100 + n) for n, record in enumerate(needed)])
     store.features.tables()[0][1].delete("example_key", keys_of(pinned))
     assert len(store.dataset("written")) == 50
-    report = evict_parses(store, 0)
+    report = evict_parses(store, 0, spare_hours=0)
     assert (report.needed, report.evicted) == (100, 1100)
     everything = [record for group in groups for record in group]
     assert sorted(held(store.uri, everything)) == sorted(keys_of(needed + pinned))
     assert report.bytes_after > 0
     store.pins.remove("paper")
-    assert evict_parses(store, 0).evicted == 50
+    assert evict_parses(store, 0, spare_hours=0).evicted == 50
     assert sorted(held(store.uri, everything)) == sorted(keys_of(needed))
     assert validate_store(store).problem_count == 0
 
 
 def test_within_the_bound_nothing_happens(store) -> None:
-    assert evict_parses(store, 0).evicted == 0
+    assert evict_parses(store, 0, spare_hours=0).evicted == 0
     fill(store, groups=2)
     version = store.parses.table.snapshot().version
-    assert evict_parses(store, size_of(store)).evicted == 0
+    assert evict_parses(store, size_of(store), spare_hours=0).evicted == 0
     assert store.parses.table.snapshot().version == version
 
 
 def test_a_dry_run_says_what_would_go(store) -> None:
     groups = fill(store)
     bound = size_of(store) // 2
-    planned = evict_parses(store, bound, dry_run=True)
+    planned = evict_parses(store, bound, dry_run=True, spare_hours=0)
     assert held(store.uri, groups[0]) == keys_of(groups[0])
     assert planned.bytes_after <= bound
-    done = evict_parses(store, bound)
+    done = evict_parses(store, bound, spare_hours=0)
     assert done.evicted >= planned.evicted > 0
 
 
 def test_repeated_rows_go_together(store) -> None:
     (group,) = fill(store, groups=1)
     store.parses.append(group)
-    report = evict_parses(store, 0)
+    report = evict_parses(store, 0, spare_hours=0)
     assert (report.rows_before, report.evicted) == (400, 200)
     assert held(store.uri, group) == []
+
+
+def test_young_parses_are_spared(store) -> None:
+    fill(store, groups=1)
+    assert evict_parses(store, 0).evicted == 0
+    assert evict_parses(store, 0, dry_run=True).evicted == 0
+    # A file tells its age in milliseconds, and any age above none spares this moment's.
+    assert evict_parses(store, 0, spare_hours=1e-9).evicted == 200
+
+
+def test_what_an_example_takes_up_meanwhile_comes_back(store) -> None:
+    """A job found old parses in the cache; its examples come after the eviction looked for them."""
+    groups = fill(store)
+    everything = [record for group in groups for record in group]
+    taken = groups[0][:20]
+    examples = _Examples(store)
+    assert len(examples.new_keys()) == 0
+    version = store.parses.table.snapshot().version
+    store.parses.table.delete("key", keys_of(groups[0]))
+    store.features.append(HANDLE, [example_of(record, n) for n, record in enumerate(taken)])
+    assert _restore(store, version, keys_of(groups[0]), examples.new_keys()) == 20
+    assert held(store.uri, everything) == keys_of(taken) + keys_of(everything)[200:]
+    assert evict_parses(store, 0, spare_hours=0).needed == 20
 
 
 def test_readers_and_writers_are_undisturbed(store, writers) -> None:
@@ -111,7 +134,7 @@ def test_readers_and_writers_are_undisturbed(store, writers) -> None:
         assert len(reader.parses.get_many(keys_of(everything))) == 1200
         writer = writers.start("append", store.uri, "w", 5, 20)
         bound = size_of(store) // 2
-        evict_parses(store, bound)
+        evict_parses(store, bound, spare_hours=0)
         acknowledged = writer.finish()
         # What went out of use can be read until it is vacuumed.
         assert len(reader.parses.get_many(keys_of(everything))) == 1200
@@ -126,7 +149,7 @@ def test_readers_and_writers_are_undisturbed(store, writers) -> None:
 
 def test_negative_bounds_are_refused(store) -> None:
     with pytest.raises(SpecError, match="must not be negative"):
-        evict_parses(store, -1)
+        evict_parses(store, -1, spare_hours=0)
 
 
 def test_on_the_command_line(store) -> None:
@@ -135,7 +158,9 @@ def test_on_the_command_line(store) -> None:
     register(app)
 
     def run(*arguments: str) -> str:
-        result = CliRunner().invoke(app, ["store", "evict", *arguments, "--store", store.uri])
+        result = CliRunner().invoke(
+            app, ["store", "evict", "--spare-hours", "0", *arguments, "--store", store.uri]
+        )
         assert result.exit_code == (2 if "one of them" in result.output else 0), result.output
         return result.output
 

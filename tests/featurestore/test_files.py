@@ -94,3 +94,24 @@ def test_a_compaction_that_was_noticed_frees_its_files(store, records) -> None:
     assert len(before) == 2
     assert not open_files(Path(store.uri)) & before
     assert len(store.parses.get_many(keys)) == 40
+
+
+def test_one_row_is_read_as_many_are(folder) -> None:
+    reader = reader_of(folder, keep_open=1)
+    for row in (0, 7, 8, 99):
+        (expected,) = reader.rows("2.parquet", np.array([row]), ["number"]).to_pylist()
+        assert reader.row("2.parquet", row, ["number", "missing"]) == expected
+
+
+def test_a_column_that_a_file_lacks_reads_as_null(folder) -> None:
+    schema = pa.schema([("later", pa.list_(pa.string())), ("number", pa.int64())])
+    reader = FileReader(Location.of(folder), schema=schema)
+    names = ["later", "number"]
+    for table in (
+        reader.rows("0.parquet", np.array([9, 3]), names),
+        reader.row_group("0.parquet", 0, names),
+        reader.columns("0.parquet", names),
+    ):
+        assert table.schema.equals(schema)
+        assert table["later"].null_count == table.num_rows > 0
+    assert reader.rows("0.parquet", np.array([9, 3]), names)["number"].to_pylist() == [9, 3]

@@ -33,6 +33,13 @@ def test_finds_exactly_the_keys_that_were_added(contents, wanted) -> None:
 
 
 @given(files, key)
+def test_one_key_is_found_as_many_are(contents, one) -> None:
+    found = filled(contents).find_one(f"{one[0]:016x}{one[1]:016x}")
+    places = {(f, r) for f, keys in enumerate(contents) for r, k in enumerate(keys) if k == one}
+    assert found in places if places else found is None
+
+
+@given(files, key)
 def test_a_key_is_lacking_only_if_it_is_surely_not_there(contents, one) -> None:
     high, low = one
     keys = {k for keys in contents for k in keys}

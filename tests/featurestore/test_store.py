@@ -12,6 +12,7 @@ import pytest
 import featurestore
 from featurestore import Drop, Transaction, open_store
 from featurestore.cache import RecordCache
+from featurestore.root import FORMAT
 from syntax import fingerprint
 from syntax.errors import StoreError, StoreFormatError, UnknownKeyError
 
@@ -27,12 +28,12 @@ def test_the_first_write_marks_the_format(tmp_path, records) -> None:
     with open_store(tmp_path / "a" / "store") as store:
         store.parses.append(records[:1])
     marker = json.loads((tmp_path / "a" / "store" / "parsebank.json").read_text())
-    assert marker["format"] == 1
+    assert marker["format"] == FORMAT
 
 
 def test_a_newer_format_is_refused_by_name(tmp_path) -> None:
-    (tmp_path / "parsebank.json").write_text('{"format": 2}')
-    with pytest.raises(StoreFormatError, match="format 2; this release reads up to 1"):
+    (tmp_path / "parsebank.json").write_text('{"format": 99}')
+    with pytest.raises(StoreFormatError, match="format 99; this release reads up to"):
         open_store(tmp_path)
 
 

@@ -9,6 +9,8 @@ from itertools import islice, pairwise
 import pytest
 
 from featurestore import ParseRecord, Transaction
+from featurestore.encode.packed import unpack_record
+from featurestore.encode.parses import decode_parses, encode_parses
 from featurestore.validate import validate_store
 from syntax import fingerprint, parse_from_sentences, read_conllu
 
@@ -43,6 +45,32 @@ def test_parses_in_many_scripts_come_back(store, treebanks) -> None:
         expected[record.lang] += record.parse.word_count
     assert dict(words) == expected
     assert validate_store(store).problem_count == 0
+
+
+def packed_otherwise(path) -> list[str]:
+    """Sentences of a treebank whose packed record is not what their columns say."""
+    parses = (parse_from_sentences([sentence]) for sentence in read_conllu(path))
+    records = [ParseRecord(f"{n:032x}", "x", "f" * 32, "gold", p) for n, p in enumerate(parses)]
+    rows = encode_parses(records)
+    pairs = zip(decode_parses(rows), rows["record"].to_pylist(), records, strict=True)
+    return [
+        record.parse.text
+        for columns, packed, record in pairs
+        if not columns == unpack_record(record.key, packed) == record
+    ]
+
+
+def test_packed_is_the_same_as_columns_on_ewt(data_dir) -> None:
+    assert packed_otherwise(data_dir / "treebanks/UD_English-EWT/en_ewt-ud-dev.conllu") == []
+
+
+@pytest.mark.slow
+def test_packed_is_the_same_as_columns_on_every_treebank(data_dir) -> None:
+    paths = sorted((data_dir / "treebanks").glob("**/*.conllu"))
+    assert len(paths) > 40
+    assert {path.name: packed_otherwise(path) for path in paths} == {
+        path.name: [] for path in paths
+    }
 
 
 def test_features_in_many_scripts_stream(store, treebanks, make_row, make_handle) -> None:

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from featurestore import ParseRecord, commands
 from featurestore.encode.examples import encode_examples
+from featurestore.encode.packed import pack_record
 from featurestore.encode.parses import encode_parses
 from featurestore.inspect import inspect_store
 from featurestore.validate import validate_store
@@ -81,6 +82,17 @@ def test_a_parse_that_is_no_tree_is_found(store, records) -> None:
     (problem,) = report.problems
     assert (problem.table, problem.row) == ("parses", bad.key)
     assert "exactly one word may be the root" in problem.message
+
+
+@pytest.mark.parametrize("packed", [pack_record, lambda record: b"\x01"])
+def test_a_packed_record_that_differs_from_its_columns_is_found(store, records, packed) -> None:
+    data = encode_parses(records[:2])
+    other = replace(records[1], lang="de")
+    column = pa.array([data["record"][0].as_py(), packed(other)], pa.binary())
+    store.parses.table.append(data.set_column(data.num_columns - 1, "record", column))
+    (problem,) = validate_store(store).problems
+    assert (problem.table, problem.row) == ("parses", other.key)
+    assert "packed record" in problem.message
 
 
 def test_the_command_says_what_it_checked_and_fails_on_problems(filled, handle, rows, run) -> None:

@@ -2,9 +2,9 @@
 
 ``append`` commits groups as transactions; ``same`` too, and acknowledges those that were its own;
 ``repeat`` commits groups without one; ``put`` buffers and flushes; ``durable`` waits for each
-record; ``examples`` appends rows of a dataset; ``compact`` compacts; ``vacuum`` deletes every
-file out of use; ``read`` acknowledges what it can read; ``forget`` buffers and ends without
-closing the store. What the store refuses to do is written to standard error.
+record; ``examples`` appends rows of a dataset; ``compact`` compacts; ``migrate`` migrates;
+``vacuum`` deletes every file out of use; ``read`` acknowledges what it can read; ``forget`` buffers
+and ends without closing the store. What the store refuses to do is written to standard error.
 
 Run as ``writer_process.py``, the process imports everything, opens nothing, and forks such a
 process for each line of JSON that it reads: a writer then starts in milliseconds. Run as
@@ -39,7 +39,7 @@ from syntax.examples import DatasetSpec
 PARSER = "f" * 32
 PRELOADED = (
     *("pyarrow", "pandas", "deltalake", "duckdb", "featurestore.store", "featurestore.vacuum"),
-    *("featurestore.encode.examples", "featurestore.sql.session"),
+    *("featurestore.encode.examples", "featurestore.sql.session", "featurestore.migrate"),
 )
 HANDLE = DatasetHandle(
     DatasetSpec("written", "train", "en", ("text",), (), "written for the tests", "Apache-2.0"),
@@ -98,11 +98,14 @@ def write(mode: str, store: FeatureStore, name: str, number: int, records: list)
 
 def look_after(mode: str, store: FeatureStore) -> None:
     """One round of upkeep, which may lose to another's."""
+    from featurestore.migrate import migrate_store
     from featurestore.vacuum import vacuum_store
 
     try:
         if mode == "compact":
             store.compact()
+        elif mode == "migrate":
+            migrate_store(store)
         else:
             vacuum_store(store, older_than_hours=0)
     except StoreBusyError:
@@ -126,7 +129,7 @@ def work(mode: str, uri: str, name: str, groups: int, size: int, out: str) -> No
 
 def take_turn(mode: str, store: FeatureStore, name: str, number: int, size: int) -> list[str]:
     """Do once what a process does; the keys to acknowledge."""
-    if mode in ("compact", "vacuum"):
+    if mode in ("compact", "migrate", "vacuum"):
         look_after(mode, store)
         return []
     if mode == "read":

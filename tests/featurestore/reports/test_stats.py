@@ -35,6 +35,8 @@ def test_languages_and_parsers_are_kept_apart(store, records, make_record) -> No
     assert groups["en", "udpipe/none"] == 3
     assert groups["fr", records[0].parser] == 1
     assert [stats.lang for stats in parse_stats(store, lang="fr")] == ["fr"]
+    (none,) = parse_stats(store, parser="udpipe/none")
+    assert (none.lang, none.fingerprint) == ("en", "0" * 32)
 
 
 def test_a_store_without_parses_has_no_statistics(store) -> None:

@@ -11,7 +11,7 @@ import pytest
 from featurestore.reports.word_order import WordOrder, word_order
 from syntax import read_conllu
 from syntax.conllu import parse_from_sentences
-from syntax.errors import SpecError
+from syntax.errors import SpecError, UnknownParserError
 
 
 def by_hand(sentences, kind) -> tuple[int, int]:
@@ -37,6 +37,20 @@ def test_directions_are_those_found_by_counting(store, records) -> None:
         assert found.counts[0, at] == total
         assert found.following[0, at] == after / total
     assert (np.diff(found.counts[0]) <= 0).all()
+
+
+def test_a_parser_is_chosen_by_name_or_fingerprint(store, records, make_record) -> None:
+    store.parses.append(records)
+    store.parses.append([make_record(record.parse, 0, "0" * 32) for record in records[:3]])
+    store.describe("0" * 32, "parser", {"name": "udpipe/some"})
+    totals = [
+        word_order(store, types=500, min_count=1, parser=parser).counts.sum()
+        for parser in (None, records[0].parser, "udpipe/some", "000000")
+    ]
+    assert totals[0] == totals[1] + totals[2]
+    assert totals[2] == totals[3] > 0
+    with pytest.raises(UnknownParserError, match="udpipe/some"):
+        word_order(store, parser="udpipe/other")
 
 
 def test_distance_is_the_mean_over_shared_types() -> None:

@@ -1,0 +1,47 @@
+"""Examples whose content changed under their name: what a dataset was given twice."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from featurestore.store import FeatureStore
+
+_QUERY: Final = """
+    select dataset, tokenizer, split, lang, parser, example_id, count(distinct example_key) as rows
+    from examples group by all having rows > 1 order by all
+"""
+
+
+@dataclass(frozen=True)
+class ChangedExample:
+    """One name with several contents, each of which readers of the dataset see.
+
+    A dataset is appended to and never changed, so that a version stays what it is: text, labels or
+    options that come again under a known ``example_id``, but different, are one more example.
+
+    Attributes:
+        dataset, tokenizer, split, lang, parser, example_id: The name.
+        rows: Different contents under it.
+    """
+
+    dataset: str
+    tokenizer: str
+    split: str
+    lang: str
+    parser: str
+    example_id: str
+    rows: int
+
+    def to_json(self) -> dict[str, Any]:
+        """The attributes as plain JSON."""
+        return asdict(self)
+
+
+def changed_examples(store: FeatureStore) -> list[ChangedExample]:
+    """The names with several contents in the newest version of each dataset.
+
+    Raises:
+        StoreError: The store cannot be read.
+    """
+    return [ChangedExample(*row) for row in store.sql(_QUERY).fetchall()]

@@ -1,0 +1,45 @@
+"""``parsebank store noise``: a dataset with noisy parses."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from featurestore.commands.printing import DEFAULT_STORE, AsJson, Where, print_rows
+
+
+def noise(
+    dataset: Annotated[str, typer.Argument(help="Dataset whose parses are made noisy.")],
+    share: Annotated[
+        float, typer.Option(help="Words whose head, or relation, is replaced: 0 to 1.")
+    ],
+    name: Annotated[str, typer.Option(help="The new dataset.")],
+    heads: Annotated[bool, typer.Option("--heads/--no-heads", help="Replace heads.")] = True,
+    labels: Annotated[bool, typer.Option("--labels", help="Replace relations as well.")] = False,
+    seed: Annotated[int, typer.Option(help="Another seed draws other words.")] = 0,
+    split: Annotated[str | None, typer.Option(help="Split, where there are several.")] = None,
+    lang: Annotated[str | None, typer.Option(help="Only this language.")] = None,
+    tokenizer: Annotated[
+        str | None, typer.Option(help="Tokenizer, where there are several.")
+    ] = None,
+    parser: Annotated[str | None, typer.Option(help="Parser, where there are several.")] = None,
+    store: Where = DEFAULT_STORE,
+    as_json: AsJson = False,
+) -> None:
+    """Write a dataset with a share of its heads or relations replaced at random; none is parsed."""
+    from featurestore.noise import add_noise
+    from featurestore.store import open_store
+    from syntax.noise import Noise
+
+    chosen = (("heads", heads), ("labels", labels))
+    wanted = Noise(share, tuple(kind for kind, asked in chosen if asked), seed)  # type: ignore[misc]
+    with open_store(store) as opened:
+        data = opened.dataset(dataset, tokenizer, split, lang, parser=parser)
+        report = asdict(add_noise(opened, data, wanted, name))
+    if as_json:
+        typer.echo(json.dumps(report))
+    else:
+        print_rows([{"dataset": name, **report}], as_json=False)

@@ -1,0 +1,54 @@
+"""One example id, several contents: counted and named, and both are read."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import typer
+from typer.testing import CliRunner
+
+from featurestore import commands
+from featurestore.changed import changed_examples
+from featurestore.validate import validate_store
+from syntax import fingerprint
+
+
+def test_changed_content_is_counted_and_named(filled, handle, rows) -> None:
+    assert changed_examples(filled) == []
+    version = filled.dataset("pairs").version
+    changed = replace(rows[7], labels={**rows[7].labels, "note": "another"})
+    filled.features.append(handle, [replace(changed, example_key=fingerprint("changed"))])
+    (found,) = changed_examples(filled)
+    assert (found.dataset, found.split, found.example_id, found.rows) == (
+        "pairs",
+        "train",
+        "ex-7",
+        2,
+    )
+    assert (len(filled.dataset("pairs")), len(filled.dataset("pairs", version=version))) == (
+        101,
+        100,
+    )
+    report = validate_store(filled)
+    assert (report.problem_count, report.changed) == (0, [found])
+
+    app = typer.Typer()
+    commands.register(app)
+    run = CliRunner().invoke
+    listed = run(app, ["store", "inspect", "--changed", "--json", "--store", filled.uri])
+    assert json.loads(listed.stdout) == [found.to_json()]
+    told = run(app, ["store", "validate", "--store", filled.uri])
+    assert told.exit_code == 0
+    assert "1 example ids have several contents: store inspect --changed" in told.stdout
+
+
+def test_what_is_the_same_or_of_another_parser_or_language_has_not_changed(
+    store, make_handle, rows, records, make_row
+) -> None:
+    english, french = make_handle(), make_handle(lang="fr")
+    store.features.append(english, rows[:5])
+    store.features.append(english, rows[:5])  # as racing writers do
+    store.features.append(french, rows[:5])
+    store.features.append(english, [make_row(0, records[:2], parser="c" * 32)])
+    assert changed_examples(store) == []

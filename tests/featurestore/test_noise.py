@@ -1,0 +1,86 @@
+"""A noisy dataset is a dataset of its own: other parses, other keys, everything else the same."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer import Typer
+from typer.testing import CliRunner
+
+from featurestore import FeatureStore, ParseRecord, open_store
+from featurestore.commands import register
+from featurestore.noise import add_noise
+from featurestore.validate import validate_store
+from syntax.errors import SpecError
+from syntax.noise import Noise
+
+from .conftest import PARSER, TOKENIZER
+
+
+@pytest.fixture
+def parsed(filled: FeatureStore, records: list[ParseRecord]) -> FeatureStore:
+    """The hundred pairs, and their parses."""
+    filled.parses.append(records)
+    filled.describe(PARSER, "parser", {"name": "gold"})
+    filled.describe(TOKENIZER, "tokenizer", {"name": "toy"})
+    return filled
+
+
+@pytest.fixture
+def noisy(parsed: FeatureStore) -> FeatureStore:
+    add_noise(parsed, parsed.dataset("pairs"), Noise(0.3, ("heads", "labels")), "noisy")
+    return parsed
+
+
+def test_texts_pieces_and_labels_are_kept(noisy: FeatureStore) -> None:
+    query = """
+        select o.example_id, o.texts = n.texts and o.seq = n.seq, o.input_ids = n.input_ids,
+            o.label is not distinct from n.label, o.parser = n.parser, o.head = n.head
+        from examples o join examples n using (example_id)
+        where o.dataset = 'pairs' and n.dataset = 'noisy'"""
+    rows = noisy.sql(query).fetchall()
+    assert len(rows) == len(noisy.dataset("pairs"))
+    assert all(texts and ids and label and not parser for _, texts, ids, label, parser, _ in rows)
+    assert not all(head for *_, head in rows)
+
+
+def test_the_noisy_store_is_sound_to_the_last_vector(noisy: FeatureStore) -> None:
+    report = validate_store(noisy, deep=True)
+    assert not report.problems
+    assert report.parses > 40
+
+
+def test_the_noise_is_a_parser_of_its_own_that_the_store_describes(noisy: FeatureStore) -> None:
+    data = noisy.dataset("noisy")
+    ((parser, content),) = data.parsers.items()
+    assert parser != PARSER
+    assert content["of"] == PARSER
+    assert (content["share"], content["kinds"], content["seed"]) == (0.3, ["heads", "labels"], 0)
+    assert set(noisy.dataset("pairs").parsers) == {PARSER}
+    assert data.fingerprints != noisy.dataset("pairs").fingerprints
+
+
+def test_a_second_run_writes_nothing(noisy: FeatureStore) -> None:
+    version = noisy.dataset("noisy").version
+    report = add_noise(noisy, noisy.dataset("pairs"), Noise(0.3, ("heads", "labels")), "noisy")
+    assert (report.written, report.examples) == (0, len(noisy.dataset("pairs")))
+    assert noisy.dataset("noisy").version == version
+
+
+def test_a_dataset_cannot_be_made_noisy_in_its_own_place(parsed: FeatureStore) -> None:
+    with pytest.raises(SpecError, match="name of its own"):
+        add_noise(parsed, parsed.dataset("pairs"), Noise(0.1), "pairs")
+
+
+def test_the_command_reports_what_it_replaced(parsed: FeatureStore) -> None:
+    app = Typer()
+    register(app)
+    command = ["store", "noise", "pairs", "--share", "0.5", "--name", "half", "--json"]
+    result = CliRunner().invoke(app, [*command, "--store", parsed.uri])
+    assert result.exit_code == 0, result.output
+    report = json.loads(result.stdout)
+    assert report["written"] == report["examples"] > 0
+    assert 0.3 * report["words"] < report["heads"] < 0.6 * report["words"]
+    with open_store(parsed.uri) as store:
+        assert len(store.dataset("half")) == report["written"]

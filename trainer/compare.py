@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from statistics import fmean, stdev
+from statistics import stdev
 from typing import Any, Final
 
 import numpy as np
@@ -50,12 +50,14 @@ class System:
         metric: Name of the headline metric.
         languages: Predictions by example, of each run in the order of ``seeds``, by language.
         seeds: Names of the runs, such as ``seed0``; ``""`` of a single one.
+        classes: Names of the classes, where classes are predicted.
     """
 
     dataset: str
     metric: str
     languages: Mapping[str, Sequence[ById]]
     seeds: tuple[str, ...]
+    classes: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +114,8 @@ class Comparison:
         one, other: The folders that were compared.
         dataset, split: On what.
         lines: By language, then over all of them.
-        left_out: By language, how many examples only one of them has, or have no label;
-            languages that only one has.
+        left_out: By language, how many examples were not compared, by reason.
+        languages_of_one: Languages that only one of them has.
     """
 
     one: str
@@ -122,6 +124,7 @@ class Comparison:
     split: str
     lines: Sequence[Line]
     left_out: Mapping[str, Mapping[str, int]]
+    languages_of_one: Sequence[str]
 
     def to_json(self) -> dict[str, Any]:
         """Every number by name."""
@@ -140,7 +143,8 @@ def compare(
     """Compare two runs, or two folders of runs that differ in their seed.
 
     Args:
-        one, other: The folders; ``parsebank evaluate`` has been there.
+        one: The first folder; ``parsebank evaluate`` has been there.
+        other: The second folder, likewise.
         split: Which predictions.
         metrics: Of the predictions' shares, or of classes (``macro_f1``, ``mcc``); the headline
             by default.
@@ -159,14 +163,13 @@ def compare(
     joined = {lang: _joined(ours.languages[lang], theirs.languages[lang], lang) for lang in langs}
     options = {"resamples": resamples, "seed": seed}
     lines = [
-        _line(parts, metric, ours.seeds, options)
+        _line(part, metric, ours, options)
         for metric in metrics or (ours.metric,)
-        for parts in _parts(joined)
+        for part in _parts(joined)
     ]
     left_out = {lang: _left_out(ours.languages[lang], theirs.languages[lang]) for lang in langs}
-    only = ours.languages.keys() ^ theirs.languages.keys()
-    left_out |= {lang: {"language_of_one_only": 1} for lang in sorted(only)}
-    return Comparison(str(one), str(other), ours.dataset, split, lines, left_out)
+    only = sorted(ours.languages.keys() ^ theirs.languages.keys())
+    return Comparison(str(one), str(other), ours.dataset, split, lines, left_out, only)
 
 
 def read_system(folder: Path, split: str) -> System:
@@ -184,7 +187,9 @@ def read_system(folder: Path, split: str) -> System:
         lang: [_by_id(predictions_file(run, split, lang)) for run in runs.values()]
         for lang in sorted(langs)
     }
-    return System(scored[0]["dataset"], scored[0]["metric"], languages, tuple(runs))
+    classes = next(iter(scored[0]["languages"].values())).get("per_class", ())
+    first = scored[0]
+    return System(first["dataset"], first["metric"], languages, tuple(runs), tuple(classes))
 
 
 def _evaluation(run: Path, split: str) -> dict[str, Any]:
@@ -210,16 +215,21 @@ def _by_id(path: Path) -> ById:
 
 def _check_same(ours: System, theirs: System, metric: bool) -> None:
     for what, one, other in (
-        ("predicted the dataset", ours.dataset, theirs.dataset),
-        ("have the seeds", ours.seeds, theirs.seeds),
-        ("are scored by", metric and ours.metric, metric and theirs.metric),
-        ("predicted any of the same languages", True, bool(ours.languages & theirs.languages.keys())),
+        ("dataset", ours.dataset, theirs.dataset),
+        ("classes", ours.classes, theirs.classes),
+        ("seeds", ours.seeds, theirs.seeds),
+        ("metric", metric and ours.metric, metric and theirs.metric),
     ):
         if one != other:
             raise SpecError(
-                f"both must have the same examples, seeds and metric: the runs {what} {one!r} in "
-                f"the first folder and {other!r} in the second"
+                f"the first runs are of the {what} {one!r}, and the second of {other!r}; only "
+                "systems that differ in nothing else can be compared"
             )
+    if not ours.languages.keys() & theirs.languages.keys():
+        raise SpecError(
+            f"the first runs predicted {', '.join(ours.languages)}, and the second "
+            f"{', '.join(theirs.languages)}; they share no language"
+        )
 
 
 def _joined(ours: Sequence[ById], theirs: Sequence[ById], lang: str) -> list[list[Prediction]]:
@@ -246,9 +256,7 @@ def _joined(ours: Sequence[ById], theirs: Sequence[ById], lang: str) -> list[lis
 def _left_out(ours: Sequence[ById], theirs: Sequence[ById]) -> dict[str, int]:
     sides = [set.intersection(*(set(run) for run in runs)) for runs in (ours, theirs)]
     every = set().union(*ours, *theirs)
-    unlabelled = sum(
-        ours[0][name].gold is None for name in sides[0] & sides[1]
-    )
+    unlabelled = sum(ours[0][name].gold is None for name in sides[0] & sides[1])
     counts = {
         "only_in_one": len(sides[0] - sides[1]),
         "only_in_other": len(sides[1] - sides[0]),
@@ -268,10 +276,11 @@ def _parts(joined: Part) -> Iterable[Part]:
         yield joined
 
 
-def _line(part: Part, metric: str, seeds: Sequence[str], options: Mapping[str, Any]) -> Line:
-    rows, shares, score = _shares(part, metric)
-    one, other = np.split(shares, 2, axis=1)
-    flat = [side.reshape(rows, -1, side.shape[-1]) for side in (one, other)]
+def _line(part: Part, metric: str, system: System, options: Mapping[str, Any]) -> Line:
+    shares, score = _shares(part, metric, system.classes), _OF_CLASSES.get(metric, ratio)
+    rows, seeds = len(shares), system.seeds
+    # A score is a mean over seeds and languages alike.
+    one, other = (side.reshape(rows, -1, shares.shape[-1]) for side in np.split(shares, 2, axis=1))
     by_seed = score(shares.sum(0)).mean(1).reshape(2, len(seeds))
     pairs = {seed: (float(a), float(b)) for seed, a, b in zip(seeds, *by_seed, strict=True)}
     gaps = [a - b for a, b in pairs.values()]
@@ -279,53 +288,38 @@ def _line(part: Part, metric: str, seeds: Sequence[str], options: Mapping[str, A
         lang=next(iter(part)) if len(part) == 1 else EVERY,
         metric=metric,
         examples=rows,
-        difference=difference(*flat, score, **options),
+        difference=difference(one, other, score, **options),
         seeds=pairs,
         deviation=stdev(gaps) if len(gaps) > 1 else 0.0,
         mcnemar=_mcnemar(next(iter(part.values())), seeds) if len(part) == 1 else {},
     )
 
 
-def _shares(part: Part, metric: str) -> tuple[int, Floats, Metric]:
-    """Number of examples, what each adds in every run and language, and how that is scored.
+def _shares(part: Part, metric: str, classes: Sequence[str]) -> Floats:
+    """What each example adds in every run and language; nothing in one that does not have it.
 
-    The array has the *shape* (examples, runs, languages, numbers); an example adds nothing in a
-    language that does not have it.
+    *Shape:* (examples, runs, languages, numbers).
     """
     names = {one.example_id: None for runs in part.values() for one in runs[0]}
     places = {name: at for at, name in enumerate(names)}
-    added = _added(part, metric)
-    runs = len(next(iter(part.values())))
-    width = next(iter(added.values())).shape[-1]
-    shares = np.zeros((len(places), runs, len(part), width))
-    for column, (lang, of_lang) in enumerate(added.items()):
-        rows = [places[one.example_id] for one in part[lang][0]]
-        shares[rows, :, column] = of_lang
-    return len(places), shares, _OF_CLASSES.get(metric, ratio)
+    added = [_added(runs, metric, classes) for runs in part.values()]
+    shares = np.zeros((len(places), added[0].shape[1], len(part), added[0].shape[2]))
+    for column, (runs, of_lang) in enumerate(zip(part.values(), added, strict=True)):
+        shares[[places[one.example_id] for one in runs[0]], :, column] = of_lang
+    return shares
 
 
-def _added(part: Part, metric: str) -> dict[str, Floats]:
-    """What each example adds, by language. *Shape:* (examples, runs, numbers)."""
-    first = next(iter(part.values()))[0][0]
-    known = [*first.shares, *(_OF_CLASSES if isinstance(first.gold, str) else ())]
+def _added(runs: list[list[Prediction]], metric: str, classes: Sequence[str]) -> Floats:
+    """What each example adds in one language. *Shape:* (examples, runs, numbers)."""
+    known = [*runs[0][0].shares, *(_OF_CLASSES if classes else ())]
     if metric not in known:
         raise unknown_name("metric of these predictions", metric, known)
-    if metric not in _OF_CLASSES:
-        return {
-            lang: np.array([[one.shares[metric] for one in run] for run in runs]).swapaxes(0, 1)
-            for lang, runs in part.items()
-        }
-    every = [one for runs in part.values() for run in runs for one in run]
-    ids = {name: at for at, name in enumerate(sorted({n for e in every for n in (e.gold, e.predicted)}))}
-    return {lang: _class_counts(runs, ids) for lang, runs in part.items()}
-
-
-def _class_counts(runs: list[list[Prediction]], ids: Mapping[str, int]) -> Floats:
-    gold, predicted = (
-        np.array([[ids[getattr(one, side)] for one in run] for run in runs]).T
-        for side in ("gold", "predicted")
-    )
-    return class_counts(gold, predicted, len(ids))
+    if metric in _OF_CLASSES:
+        ids = {name: at for at, name in enumerate(classes)}
+        gold = np.array([[ids[one.gold] for one in run] for run in runs]).T
+        predicted = np.array([[ids[one.predicted] for one in run] for run in runs]).T
+        return class_counts(gold, predicted, len(classes))
+    return np.array([[one.shares[metric] for one in run] for run in runs]).swapaxes(0, 1)
 
 
 def _mcnemar(runs: list[list[Prediction]], seeds: Sequence[str]) -> dict[str, McNemar]:

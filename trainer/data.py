@@ -17,13 +17,17 @@ from syntax.registry import unknown_name
 from trainer.batch import SyntaxBatch
 from trainer.derive import node_arrays, with_matrices
 from trainer.models.build import DataProfile
-from trainer.options import DataOptions, Recipe, SeparatorEdge, TaskOptions
+from trainer.options import DataOptions, FrozenOptions, Recipe, SeparatorEdge, TaskOptions
 from trainer.requirements import Requirements
 from trainer.ring import sender
+from trainer.states import with_states
 from trainer.tasks import TASKS, Task
+from trainer.words import STREAM_OPTIONS as OF_WORDS
+from trainer.words import word_arrays
 
 if TYPE_CHECKING:
     from featurestore import FeatureDataset, FeatureStore, FeatureStream
+    from featurestore.streamed import StreamedDataset
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -80,10 +84,19 @@ class Source:
             **_stream_options(recipe),
         )
 
-    def evaluation_stream(self, recipe: Recipe) -> FeatureStream:
-        """Every example once, those of like length together, to save padding."""
+    def evaluation_stream(
+        self, recipe: Recipe, dataset: StreamedDataset | None = None, **options: Any
+    ) -> FeatureStream:
+        """Every example once, those of like length together, to save padding.
+
+        Args:
+            recipe: Says how examples become batches.
+            dataset: Other examples of the same task, such as crossed ones.
+            **options: Of the stream, in place of those of the recipe.
+        """
         batch_size = recipe.training.evaluation_batch_size
-        return self.dataset.stream(batch_size=batch_size, **_stream_options(recipe))
+        chosen = self.dataset if dataset is None else dataset
+        return chosen.stream(batch_size=batch_size, **{**_stream_options(recipe), **options})
 
 
 def open_source(store: FeatureStore, recipe: Recipe, split: str, lang: str) -> Source:
@@ -110,6 +123,8 @@ def open_source(store: FeatureStore, recipe: Recipe, split: str, lang: str) -> S
     if not len(dataset):
         raise SpecError(f"{data.dataset} has no examples in {split}/{lang}; its drops say why")
     labels = _task_labels(dataset, recipe.task)
+    if isinstance(recipe.model, FrozenOptions):
+        dataset = with_states(store, dataset, recipe.model)
     return Source(dataset, TASKS[recipe.task.name](recipe.task, labels), labels, lang)
 
 
@@ -147,7 +162,10 @@ def profile_data(source: Source, recipe: Recipe) -> DataProfile:
         parsers={lang: tuple(names) for _, lang in source.dataset.parts},
         parser_names=names,
         classes=source.classes,
-        features=features_of(recipe.data),
+        features={**features_of(recipe.data), **states_of(source)},
+        fields=source.dataset.card.fields,
+        labels=tuple(source.labels.values()),
+        mode=source.dataset.spec.mode,
     )
     return DataProfile(source.classes, source.dataset.special_tokens, requirements)
 
@@ -156,6 +174,12 @@ def parser_names(source: Source) -> dict[str, str]:
     """Name of each parser behind the examples, by fingerprint; ``?`` if nobody told the store."""
     parsers = source.dataset.parsers
     return {found: parsers[found].get("name", "?") for found in sorted(parsers)}
+
+
+def states_of(source: Source) -> dict[str, str]:
+    """Which states of a frozen encoder the examples come with, if any."""
+    found = source.dataset.fingerprints.get("states")
+    return {} if found is None else {"states": found}
 
 
 def features_of(data: DataOptions) -> dict[str, Any]:
@@ -184,7 +208,10 @@ def device_batches(
     """
     derive, send = _derives(recipe), sender(device)
     extras = [name for name in recipe.model.matrices() if name not in MATRICES_OF_A_BATCH]
-    for arrays in stream:
+    words = isinstance(recipe.model, FrozenOptions)
+    extras += ["word_states"] if words else []
+    for pieces in stream:
+        arrays = word_arrays(pieces) if words else pieces
         further = [name for name in task.extras if name in arrays]
         carried = (*further, *(node_arrays(arrays) if derive else extras))
         batch = send(SyntaxBatch.from_numpy(arrays, task.targets(arrays), carried))
@@ -199,6 +226,8 @@ def _stream_options(recipe: Recipe) -> dict[str, Any]:
     return {
         **features_of(recipe.data),
         **TASKS[recipe.task.name].stream_options,
+        **(OF_WORDS if isinstance(recipe.model, FrozenOptions) else {}),
+        "spans": recipe.task.spans() or None,
         "matrices": () if _derives(recipe) else recipe.model.matrices(),
         "nodes": _derives(recipe),
     }

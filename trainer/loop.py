@@ -8,7 +8,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import torch
 from accelerate import Accelerator
@@ -29,9 +29,10 @@ from trainer.checkpoint import (
 from trainer.data import device_batches, open_source, pin_version, profile_data
 from trainer.evaluate import evaluate
 from trainer.models.build import build_model
-from trainer.options import Recipe, TrainingOptions
+from trainer.options import Recipe
 from trainer.options.settings import described, recipe_from_json
 from trainer.progress import Evaluation, Losses, Observer, Progress, Report
+from trainer.schedule import learning_rate, new_optimizer
 
 if TYPE_CHECKING:
     from featurestore import FeatureStore, FeatureStream
@@ -104,7 +105,7 @@ class Run:
         recipe: The recipe, its dataset version pinned.
         data, dev: What is trained on, and what models are selected on.
         progress: Position and history.
-        total_steps: Optimizer steps planned.
+        epoch_steps, total_steps: Optimizer steps of one pass over the data, and planned.
     """
 
     def __init__(
@@ -125,8 +126,8 @@ class Run:
         self.progress, self._losses, self._examples = Progress(), Losses(), 0
         self._stream = self._training_stream(0)
         self._resumed: dict[str, Any] = {}
-        per_epoch = -(-len(self._stream) // self.training.accumulation)
-        self.total_steps = self.training.max_steps or per_epoch * self.training.epochs
+        self.epoch_steps = -(-len(self._stream) // self.training.accumulation)
+        self.total_steps = self.training.max_steps or self.epoch_steps * self.training.epochs
 
     @property
     def finished(self) -> bool:
@@ -135,13 +136,14 @@ class Run:
         stalled = patience is not None and self.progress.evaluations_since_best >= patience
         return stalled or self.progress.step >= self.total_steps
 
-    def due(self, every: int | None) -> bool:
+    def due(self, every: int | Literal["epoch"] | None) -> bool:
         """Whether what happens every so many steps happens now; at the end everything does.
 
         The last weights are always scored: the release scores at multiples alone, and a short
         run ends there without any.
         """
-        return self.finished or (every is not None and self.progress.step % every == 0)
+        steps = self.epoch_steps if every == "epoch" else every
+        return self.finished or (steps is not None and self.progress.step % steps == 0)
 
     def epoch(self) -> Iterator[list[SyntaxBatch]]:
         """The rest of this pass over the data, as the batches of one optimizer step at a time."""
@@ -185,7 +187,7 @@ class Run:
                 step=progress.step,
                 total_steps=self.total_steps,
                 losses=means,
-                learning_rate=learning_rate(progress.step - 1, self.total_steps, self.training),
+                learning_rate=self._learning_rate(progress.step - 1),
                 examples=progress.examples,
                 seconds=progress.seconds,
                 waited=progress.waited,
@@ -246,12 +248,7 @@ class Run:
         model = build_model(self.recipe, profile_data(self.data, self.recipe))
         if self.training.compile:
             model.compile(dynamic=True)
-        optimizer = torch.optim.AdamW(
-            model.parameters(),
-            lr=self.training.learning_rate,
-            eps=self.training.epsilon,
-            weight_decay=self.training.weight_decay,
-        )
+        optimizer = new_optimizer(model.parameters(), self.training)
         # From here on only dropout draws, and processes must not draw alike.
         set_seed(self.training.seed + self.accelerator.process_index)
         return self.accelerator.prepare(model, optimizer)  # type: ignore[no-any-return]
@@ -283,8 +280,11 @@ class Run:
             self.accelerator.backward(output.loss / len(group))
         return output
 
+    def _learning_rate(self, step: int) -> float:
+        return learning_rate(step, self.total_steps, self.training, self.progress.evaluations)
+
     def _set_learning_rate(self) -> None:
-        rate = learning_rate(self.progress.step, self.total_steps, self.training)
+        rate = self._learning_rate(self.progress.step)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
 
@@ -324,16 +324,3 @@ def continued(recipe: Recipe, saved: Mapping[str, Any]) -> Recipe:
                 "resume with the same, or train into another folder"
             )
     return recipe
-
-
-def learning_rate(step: int, total_steps: int, training: TrainingOptions) -> float:
-    """Of one step (0-based): a linear rise over the warm-up, then a linear fall to 0.
-
-    >>> options = TrainingOptions(learning_rate=1.0, warmup_steps=2)
-    >>> [learning_rate(step, 6, options) for step in range(6)]
-    [0.0, 0.5, 1.0, 0.75, 0.5, 0.25]
-    """
-    warmup = max(training.warmup_steps, int(training.warmup_share * total_steps))
-    if step < warmup:
-        return training.learning_rate * step / warmup
-    return training.learning_rate * max(0.0, (total_steps - step) / max(1, total_steps - warmup))

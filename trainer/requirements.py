@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from syntax.errors import SpecError
+from syntax.examples import LabelSpec, Mode
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,9 @@ class Requirements:
         parser_names: Name of each fingerprint, for messages.
         classes: Names of the classes of each label column that has some, in id order.
         features: How examples became batches: length, truncation, policy, special tokens.
+        fields: Names of the texts of an example.
+        labels: The label columns that the task reads.
+        mode: How the texts were read (`syntax.examples.Mode`).
     """
 
     tokenizer: str
@@ -29,6 +33,9 @@ class Requirements:
     parser_names: Mapping[str, str] = field(default_factory=dict)
     classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     features: Mapping[str, Any] = field(default_factory=dict)
+    fields: tuple[str, ...] = ()
+    labels: tuple[LabelSpec, ...] = ()
+    mode: Mode = "raw"
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON content."""
@@ -45,7 +52,12 @@ class Requirements:
             raise SpecError("the model does not say which tokenizer it needs; train it again")
         parsers = {lang: tuple(names) for lang, names in content["parsers"].items()}
         classes = {label: tuple(names) for label, names in content["classes"].items()}
-        return cls(**{**content, "parsers": parsers, "classes": classes})
+        labels = [
+            LabelSpec(**{**label, "names": tuple(label["names"])})
+            for label in content.get("labels", ())
+        ]
+        further = {"fields": tuple(content.get("fields", ())), "labels": tuple(labels)}
+        return cls(**{**content, "parsers": parsers, "classes": classes, **further})
 
     def check_tokenizer(self, fingerprint: str, name: str) -> None:
         """Refuse another tokenizer.
@@ -85,6 +97,25 @@ class Requirements:
                     expected=list(known),
                     found=fingerprint,
                 )
+
+    def check_states(self, found: str | None) -> None:
+        """Refuse words as another frozen encoder, or another of its layers, sees them.
+
+        Args:
+            found: Fingerprint of the states; None for a model that reads pieces.
+
+        Raises:
+            SpecError: The states are not those that the model was trained on.
+        """
+        known = self.features.get("states")
+        if found != known:
+            raise SpecError(
+                f"the model learned from states {str(known)[:12]} of a frozen encoder, and these "
+                f"are {str(found)[:12]}: model.encoder, a folder or a name, now stands for other "
+                "weights; give it those of the training",
+                expected=known,
+                found=found,
+            )
 
     def check_classes(self, found: Mapping[str, tuple[str, ...]]) -> None:
         """Refuse labels that mean something else.

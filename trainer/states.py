@@ -42,9 +42,7 @@ _SEED: Final = 0
 _LOG: Final = logging.getLogger(__name__)
 
 
-def with_states(
-    store: FeatureStore, data: FeatureDataset, options: FrozenOptions
-) -> StatedDataset:
+def with_states(store: FeatureStore, data: FeatureDataset, options: FrozenOptions) -> StatedDataset:
     """The dataset with the states of its words; those that the store does not hold are computed.
 
     Raises:
@@ -175,11 +173,13 @@ def _stock_encoder(options: FrozenOptions, data: FeatureDataset) -> PreTrainedMo
             f"{config.vocab_size}; backfill with the encoder's own tokenizer"
         )
     if options.weights == "pretrained":
-        return load_encoder(options.encoder, "sdpa").eval()
-    with torch.random.fork_rng():
-        torch.manual_seed(_SEED)
-        model: PreTrainedModel = AutoModel.from_config(config, add_pooling_layer=False)
-    return model.eval()
+        model = load_encoder(options.encoder, "sdpa")
+    else:
+        with torch.random.fork_rng():
+            torch.manual_seed(_SEED)
+            model = AutoModel.from_config(config, add_pooling_layer=False)
+    model.eval()
+    return model
 
 
 def _window(model: PreTrainedModel) -> int:

@@ -85,7 +85,22 @@ SLA: Final = (
 )
 """The switches of syntax-aware local attention (Li et al. 2021, Findings of ACL)."""
 
+GATE: Final = (
+    Switch(
+        "model.diagonal",
+        "a word is at distance 1 from itself, so that it attends to itself in every head",
+        "at distance 0, which masks: a syntactic head never sees the word itself",
+    ),
+    Switch(
+        "model.position_sign",
+        "a structural position says on which side a word stands",
+        "it does not: the sign is multiplied twice, and so lost",
+    ),
+)
+"""The switches of GATE (Ahmad et al. 2021, AAAI, https://arxiv.org/abs/2010.03009)."""
+
 SWITCHES: Final = {
+    "gate.v1": GATE,
     "sgnet.v1": SGNET,
     "sla.v1": SLA,
     "syntax_bert.v1": SYNTAX_MBERT,

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-import torch
-
-from syntax.errors import ModelLoadError, UnknownDatasetError, UnknownParserError
-from trainer.data import Source, device_batches, open_source, parser_names
-from trainer.evaluate import evaluate
-from trainer.loop import MODEL
-from trainer.models.model import MODEL_CLASSES, SyntaxModel
-from trainer.options import Recipe
-from trainer.requirements import Requirements
-from trainer.results import read_result, recipe_of
+from trainer.predictions import Prediction, predictions_file, write_predictions
+from trainer.results import table
 from trainer.tasks import Scores
+from trainer.trained import ask, described, languages, load_run, open_language
 
 if TYPE_CHECKING:
     from featurestore import FeatureStore
@@ -26,27 +20,29 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TransferTable:
-    """Scores by language of one model, trained on one of them.
+    """Scores by language of one model, trained on one of them or some.
 
     Attributes:
         dataset, split: What was scored.
-        source: The language trained on.
+        sources: The languages trained on.
         metric: Name of the headline metric.
         scores: By language.
         data: By language, what the scores were computed from: version, parsers, fingerprints.
+        predictions: By language, of each example.
     """
 
     dataset: str
     split: str
-    source: str
+    sources: Sequence[str]
     metric: str
     scores: Mapping[str, Scores]
     data: Mapping[str, Mapping[str, Any]]
+    predictions: Mapping[str, Sequence[Prediction]]
 
     @property
     def targets(self) -> Sequence[str]:
         """The languages never trained on."""
-        return [lang for lang in self.scores if lang != self.source]
+        return [lang for lang in self.scores if lang not in self.sources]
 
     @property
     def mean_of_targets(self) -> float | None:
@@ -57,11 +53,13 @@ class TransferTable:
 
     @property
     def gap(self) -> float | None:
-        """Score of the source minus mean of the targets (Hu et al. 2020); None without either."""
+        """Score of the source minus mean of the targets (Hu et al. 2020); None without either.
+
+        Of several sources, their mean counts.
+        """
         mean = self.mean_of_targets
-        if mean is None or self.source not in self.scores:
-            return None
-        return self.scores[self.source].headline - mean
+        ours = [self.scores[lang].headline for lang in self.sources if lang in self.scores]
+        return None if mean is None or not ours else fmean(ours) - mean
 
     def to_json(self) -> dict[str, Any]:
         """Every number by name."""
@@ -72,7 +70,7 @@ class TransferTable:
         return {
             "dataset": self.dataset,
             "split": self.split,
-            "source": self.source,
+            "sources": list(self.sources),
             "metric": self.metric,
             "mean_of_targets": self.mean_of_targets,
             "transfer_gap": self.gap,
@@ -80,8 +78,8 @@ class TransferTable:
         }
 
     def rows(self) -> list[tuple[str, str, str]]:
-        """Language, examples and score, as text, source first; then mean and gap."""
-        order = sorted(self.scores, key=lambda lang: (lang != self.source, lang))
+        """Language, examples and score, as text, sources first; then mean and gap."""
+        order = sorted(self.scores, key=lambda lang: (lang not in self.sources, lang))
         rows = [
             (lang, str(self.scores[lang].examples), f"{self.scores[lang].headline:.4f}")
             for lang in order
@@ -89,6 +87,13 @@ class TransferTable:
         summary = {"mean of targets": self.mean_of_targets, "transfer gap": self.gap}
         known = {name: value for name, value in summary.items() if value is not None}
         return rows + [(name, "", f"{value:.4f}") for name, value in known.items()]
+
+    def markdown(self) -> str:
+        """The same for people."""
+        shown = table(("language", "examples", self.metric), self.rows())
+        return (
+            f"# {self.dataset}, {self.split}\n\nTrained on {', '.join(self.sources)}.\n\n{shown}\n"
+        )
 
 
 def evaluate_run(
@@ -113,112 +118,33 @@ def evaluate_run(
         UnknownDatasetError: The store has no such split or language.
         ModelLoadError: The run has no model.
     """
-    recipe, model = recipe_of(folder), load_model(folder)
-    requirements = Requirements.from_json(model.config.requires)
-    data = replace(recipe.data, version=None, tokenizer=_tokenizer(store, recipe, requirements))
-    task = recipe.task.tuned(read_result(folder)["scores"])
-    recipe = replace(recipe, data=data, task=task)
+    run = load_run(folder).on(store)
     sources = {
-        lang: _open(store, recipe, split, lang, requirements, any_parser)
-        for lang in langs or _languages(store, recipe, split)
+        lang: open_language(store, run, split, lang, any_parser=any_parser)
+        for lang in langs or languages(store, run, split)
     }
+    answers = {lang: ask(run, source) for lang, source in sources.items()}
     return TransferTable(
-        dataset=data.dataset,
+        dataset=run.recipe.data.dataset,
         split=split,
-        source=data.lang,
+        sources=tuple(run.requirements.parsers),
         metric=next(iter(sources.values())).task.metric,
-        scores={lang: _score(model, source, recipe) for lang, source in sources.items()},
-        data={lang: _described(source) for lang, source in sources.items()},
+        scores={lang: found.scores for lang, found in answers.items()},
+        data={lang: described(source.dataset) for lang, source in sources.items()},
+        predictions={lang: found.predictions for lang, found in answers.items()},
     )
 
 
-def load_model(folder: Path) -> SyntaxModel:
-    """The model that a run kept, on the first GPU if there is one.
+def write_transfer(transfer: TransferTable, folder: Path) -> Path:
+    """Write ``evaluation-SPLIT.json`` and ``.md``, and the predictions of each language.
 
-    Raises:
-        ModelLoadError: There is none, or it cannot be read.
-        SpecError: As `recipe_of`.
+    Returns:
+        The JSON file.
     """
-    model_class = MODEL_CLASSES.get(recipe_of(folder).task.name, SyntaxModel)
-    try:
-        model = model_class.from_pretrained(folder / MODEL)
-    except (OSError, ValueError) as error:
-        raise ModelLoadError(f"cannot load the model in {folder / MODEL}: {error}") from error
-    model.to("cuda" if torch.cuda.is_available() else "cpu")  # type: ignore[arg-type]
-    return model
-
-
-def _tokenizer(store: FeatureStore, recipe: Recipe, requirements: Requirements) -> str:
-    """Fingerprint of the model's tokenizer, if the dataset has been backfilled with it."""
-    found = {
-        info.tokenizer_fingerprint: info.tokenizer
-        for info in store.datasets()
-        if info.name == recipe.data.dataset
-    }
-    if not found:
-        raise UnknownDatasetError(f"the store has no dataset {recipe.data.dataset!r}")
-    if requirements.tokenizer not in found:
-        requirements.check_tokenizer(*next(iter(found.items())))
-    return requirements.tokenizer
-
-
-def _languages(store: FeatureStore, recipe: Recipe, split: str) -> list[str]:
-    data = recipe.data
-    parts = {
-        (part.split, part.lang)
-        for info in store.datasets()
-        if (info.name, info.tokenizer_fingerprint) == (data.dataset, data.tokenizer)
-        for part in info.parts
-    }
-    langs = sorted(lang for found, lang in parts if found == split)
-    if not langs:
-        known = ", ".join(sorted({found for found, _ in parts}))
-        raise UnknownDatasetError(f"{data.dataset} has no split {split!r}; it has {known}")
-    return langs
-
-
-def _open(
-    store: FeatureStore,
-    recipe: Recipe,
-    split: str,
-    lang: str,
-    requirements: Requirements,
-    any_parser: bool,
-) -> Source:
-    source = _of_known_parser(store, recipe, split, lang, requirements)
-    if not any_parser:
-        requirements.check_parsers(lang, parser_names(source))
-    requirements.check_classes(source.classes)
-    return source
-
-
-def _of_known_parser(
-    store: FeatureStore, recipe: Recipe, split: str, lang: str, requirements: Requirements
-) -> Source:
-    """The examples parsed by the model's own parser, if there are any; else whatever there is."""
-    for parser in requirements.parsers.get(lang, ()):
-        try:
-            return open_source(store, _parsed_by(recipe, parser), split, lang)
-        except UnknownParserError:
-            continue
-    return open_source(store, _parsed_by(recipe, None), split, lang)
-
-
-def _parsed_by(recipe: Recipe, parser: str | None) -> Recipe:
-    return replace(recipe, data=replace(recipe.data, parser=parser))
-
-
-def _score(model: SyntaxModel, source: Source, recipe: Recipe) -> Scores:
-    stream = source.evaluation_stream(recipe)
-    batches = device_batches(stream, recipe, source.task, model.device)
-    return evaluate(model, batches, source.task.scorer(source.dataset))
-
-
-def _described(source: Source) -> dict[str, Any]:
-    dataset = source.dataset
-    return {
-        "version": dataset.version,
-        "parsers": parser_names(source),
-        "fingerprints": dataset.fingerprints,
-        "dropped": dataset.report,
-    }
+    path = folder / f"evaluation-{transfer.split}.json"
+    text = json.dumps(transfer.to_json(), indent=2, ensure_ascii=False)
+    path.write_text(text + "\n", "utf-8")
+    path.with_suffix(".md").write_text(transfer.markdown(), "utf-8")
+    for lang, predictions in transfer.predictions.items():
+        write_predictions(predictions, predictions_file(folder, transfer.split, lang))
+    return path

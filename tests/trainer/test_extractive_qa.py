@@ -31,8 +31,10 @@ from trainer.results import write_result
 from trainer.tasks import ExtractiveQa
 from trainer.tasks.extractive_qa import best_spans
 from trainer.transfer import evaluate_run
+from trainer.verifier import Weights, verify_run
 
 ANSWERS = LabelSpec("answers", "spans", field="passage")
+ANSWERABLE = LabelSpec("answerable", "class", ("no", "yes"))
 WORD = st.sampled_from(["the", "a", "Elbe", "elbe,", "river", "--", "1,000", "an"])
 ANSWER = st.lists(WORD, max_size=4).map(" ".join)
 
@@ -171,13 +173,13 @@ def qa_uri(tmp_path_factory, english, tokenizer) -> str:
                 texts,
                 keys,
                 features,
-                {"answers": spans},
+                {"answers": spans, "answerable": "yes" if spans else "no"},
             )
         )
     with open_store(uri) as store:
         store.describe(identity, "parser", {"name": english.identity.name})
         for split in ("train", "dev"):
-            spec = DatasetSpec("squad", split, "en", ("question", "passage"), (ANSWERS,))
+            spec = DatasetSpec("squad", split, "en", ("question", "passage"), (ANSWERS, ANSWERABLE))
             tokens = (tokenizer.name, tokenizer.fingerprint, tokenizer.special_tokens)
             store.features.append(DatasetHandle(spec, *tokens, matrices=False), rows)
     return uri
@@ -261,6 +263,29 @@ def test_it_learns_by_heart(qa, tmp_path) -> None:
     settings = [*TINY, "stride=20", "max_steps=120", "learning_rate=0.002", "warmup_share=0"]
     run = train(with_settings(RECIPES["sgnet-squad2"](), settings), qa, tmp_path)
     assert run.progress.best.headline > 0.8
+
+
+def test_a_verifier_decides_where_it_counts_alone(qa, tmp_path) -> None:
+    """A classifier that knows by heart which questions have answers leaves no doubt."""
+    reader, judge = tmp_path / "reader", tmp_path / "judge"
+    short = [*TINY, "stride=20", "max_steps=2"]
+    learnt = [*TINY, "max_steps=60", "learning_rate=0.002", "warmup_share=0"]
+    for name, settings, folder in (
+        ("sgnet-squad2", short, reader),
+        ("sgnet-squad2-verifier", learnt, judge),
+    ):
+        run = train(with_settings(RECIPES[name](), settings), qa, folder)
+        write_result(result_of(run), folder)
+    assert run.progress.best.headline == 1.0
+    alone = verify_run(reader, judge, qa, weights=Weights(0.0, 1.0))["en"]
+    assert alone.unanswerable == 1.0
+    ours = evaluate_run(reader, qa, "dev").scores["en"]
+    without = verify_run(reader, judge, qa, weights=Weights(1.0, 0.0))["en"]
+    assert without.f1 == pytest.approx(ours.f1)
+    with pytest.raises(SpecError, match="a verifier goes with"):
+        verify_run(judge, judge, qa)
+    with pytest.raises(SpecError, match="must tell 'yes'"):
+        verify_run(reader, reader, qa)
 
 
 @pytest.mark.parametrize(

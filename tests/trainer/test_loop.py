@@ -184,7 +184,8 @@ def test_the_plain_encoder_trains_without_matrices(store, small_recipe, tmp_path
 
 
 def recipes_of(task: str) -> list[str]:
-    return [name for name, make in RECIPES.items() if make().task.name == task]
+    made = ((name, make()) for name, make in RECIPES.items())
+    return [name for name, recipe in made if recipe.task.name == task and not recipe.data.template]
 
 
 @pytest.mark.parametrize("name", recipes_of("sequence_classification.v1"))

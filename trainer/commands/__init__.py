@@ -6,9 +6,11 @@ import typer
 
 from trainer.commands.evaluate import evaluate
 from trainer.commands.train import train
+from trainer.commands.verify import verify
 
 
 def register(app: typer.Typer) -> None:
     """Add this package's commands."""
     app.command()(train)
     app.command()(evaluate)
+    app.command()(verify)

@@ -35,39 +35,34 @@ def spanning_edges(distance: NDArray[Any]) -> Edges:
     return {(min(pair), max(pair)) for pair in pairs}
 
 
-def right_edges(
-    predicted: NDArray[Any], gold: NDArray[Any], kept: NDArray[np.bool_]
-) -> tuple[int, int]:
-    """Edges that both spanning trees over the kept words have, and how many there are.
+def edges_of(distance: NDArray[Any], kept: NDArray[np.bool_]) -> Edges:
+    """The edges of the minimum spanning tree over some of the words, as positions among all.
 
     Args:
-        predicted, gold: Distances between all words. *Shape:* (W, W).
+        distance: Distances between all words. *Shape:* (W, W).
         kept: Words that count; the original leaves out punctuation. *Shape:* (W,).
     """
-    square = np.ix_(kept, kept)
-    ours, theirs = spanning_edges(predicted[square]), spanning_edges(gold[square])
-    return len(ours & theirs), len(theirs)
+    place = np.flatnonzero(kept).tolist()
+    found = spanning_edges(distance[np.ix_(kept, kept)])
+    return {(place[one], place[other]) for one, other in found}
 
 
-def is_root_right(
-    predicted: NDArray[Any], gold: NDArray[Any], kept: NDArray[np.bool_]
-) -> bool | None:
-    """Whether the kept word of least predicted depth is the one of least depth; None without any.
+def root_of(depth: NDArray[Any], kept: NDArray[np.bool_]) -> int | None:
+    """The word of least depth among some, the first of equals; None if there is none.
 
     Args:
-        predicted, gold: Depths. *Shape:* (W,).
+        depth: Of all words. *Shape:* (W,).
         kept: Words that count. *Shape:* (W,).
     """
-    if not kept.any():
-        return None
-    return bool(np.argmin(predicted[kept]) == np.argmin(gold[kept]))
+    return int(np.flatnonzero(kept)[np.argmin(depth[kept])]) if kept.any() else None
 
 
 def spearman(predicted: NDArray[Any], gold: NDArray[Any]) -> NDArray[np.float64]:
     """Rank correlation of each row; 0 where one of the two is constant.
 
     Args:
-        predicted, gold: *Shape:* (R, W).
+        predicted: *Shape:* (R, W).
+        gold: *Shape:* (R, W).
 
     Returns:
         *Shape:* (R,).
@@ -78,7 +73,9 @@ def spearman(predicted: NDArray[Any], gold: NDArray[Any]) -> NDArray[np.float64]
     ours, theirs = (_centred(rankdata(values, axis=1)) for values in (predicted, gold))
     products = (ours * theirs).sum(1)
     spread = np.sqrt((ours**2).sum(1) * (theirs**2).sum(1))
-    return np.divide(products, spread, out=np.zeros(len(products)), where=spread > 0)
+    found: NDArray[np.float64] = np.zeros(len(products))
+    np.divide(products, spread, out=found, where=spread > 0)
+    return found
 
 
 def mean_over_lengths(values: Mapping[int, Iterable[float]], shortest: int, longest: int) -> float:
@@ -86,7 +83,8 @@ def mean_over_lengths(values: Mapping[int, Iterable[float]], shortest: int, long
 
     Args:
         values: By number of words.
-        shortest, longest: Lengths that count, both ends of them too.
+        shortest: The least length that counts.
+        longest: The largest one.
     """
     chosen = [fmean(own) for length, own in values.items() if shortest <= length <= longest]
     return fmean(chosen) if chosen else 0.0

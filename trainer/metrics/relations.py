@@ -54,7 +54,8 @@ def relation_scores(
     """Score predicted class ids against gold ones; negative gold ids are left out.
 
     Args:
-        gold, predicted: Class ids of each pair. *Shape:* (N,).
+        gold: Class id of each pair. *Shape:* (N,).
+        predicted: Likewise. *Shape:* (N,).
         names: Of the classes.
         null: The class for none.
         loss: Mean loss, to report.

@@ -83,7 +83,8 @@ def ratio(sums: Floats) -> Floats:
 def macro_f1(sums: Floats) -> Floats:
     """Mean F1 of classes, from sums of `class_counts`; 0 where undefined."""
     right, gold, predicted = _by_class(sums)
-    return ratio(np.stack([2 * right, gold + predicted], -1)).mean(-1)
+    mean: Floats = ratio(np.stack([2 * right, gold + predicted], -1)).mean(-1)
+    return mean
 
 
 def mcc(sums: Floats) -> Floats:
@@ -99,7 +100,8 @@ def class_counts(gold: NDArray[np.int64], predicted: NDArray[np.int64], classes:
     """What each example adds to how often each class was right, was gold, was predicted.
 
     Args:
-        gold, predicted: Class ids. *Shape:* (N, ...).
+        gold: Class ids. *Shape:* (N, ...).
+        predicted: Likewise.
         classes: How many there are.
 
     Returns:
@@ -122,8 +124,9 @@ def difference(
     """Compare two systems on the same examples.
 
     Args:
-        one, other: What each example adds to the sums of the first and of the second system.
-            *Shape:* (N, R, K) each; scores are means over R.
+        one: What each example adds to the sums of the first system. *Shape:* (N, R, K); scores
+            are means over R.
+        other: Likewise of the second.
         metric: From sums to the score.
         resamples: Of bootstrap and permutation each.
         confidence: Of the bootstrap's interval.
@@ -154,7 +157,8 @@ def mcnemar(one: Sequence[bool], other: Sequence[bool]) -> McNemar:
     """McNemar's exact test: of the examples that one system alone got right, half to each?
 
     Args:
-        one, other: Which examples each system got right.
+        one: Which examples the first system got right.
+        other: Which the second.
 
     Raises:
         MissingExtraError: scipy is not installed.

@@ -66,7 +66,7 @@ Attention: TypeAlias = Callable[..., tuple[Tensor, Tensor | None]]
 
 
 def with_syntax(attention: Attention) -> Attention:
-    """An attention function of transformers that also reads the keyword ``syntax``."""
+    """An attention function of transformers that also reads ``syntax`` and ``local``."""
 
     def forward(
         module: nn.Module,
@@ -85,11 +85,10 @@ def with_syntax(attention: Attention) -> Attention:
             key = _add_to_first_heads(key, layer.key_BKLD)
             value = _add_to_first_heads(value, layer.value_BKLD)
             attention_mask = _add_to_mask(attention_mask, layer.score_BNLL, query.dtype)
-        found = attention(module, query, key, value, attention_mask, **options)
         if local is None:
-            return found
-        mask = _only_near(attention_mask, local.mask_BLL)
-        return _mixed(found, attention(module, query, key, value, mask, **options), local.weight_BL)
+            return attention(module, query, key, value, attention_mask, **options)
+        attend = _attend_twice if _is_fused(attention, query) else _attend_at_once
+        return attend(attention, module, (query, key, value), attention_mask, local, **options)
 
     return forward
 
@@ -110,11 +109,8 @@ def eager_attention(
     Returns:
         The heads' outputs, *shape* (B, L, N, D), and the attention weights, (B, N, L, L).
     """
-    scores_BNLL = query @ key.transpose(2, 3) * (scaling or query.shape[-1] ** -0.5)
-    if attention_mask is not None:
-        scores_BNLL = scores_BNLL + attention_mask
-    weights_BNLL = F.dropout(scores_BNLL.softmax(-1), dropout, module.training)
-    return (weights_BNLL @ value).transpose(1, 2).contiguous(), weights_BNLL
+    weights_BNLL = _scores(query, key, attention_mask, scaling).softmax(-1)
+    return _weighted(weights_BNLL, value, dropout, module.training)
 
 
 def check_reads_syntax(implementation: str | None) -> None:
@@ -130,6 +126,64 @@ def check_reads_syntax(implementation: str | None) -> None:
         )
 
 
+def _is_fused(attention: Attention, query: Tensor) -> bool:
+    """Whether attention weights are never written out; on a CPU they are, where dropout is."""
+    return attention is sdpa_attention_forward and query.is_cuda
+
+
+def _attend_at_once(
+    _attention: Attention,
+    module: nn.Module,
+    states: tuple[Tensor, Tensor, Tensor],
+    mask: Tensor | None,
+    local: LocalAttention,
+    *,
+    scaling: float | None = None,
+    dropout: float = 0.0,
+    **_options: Any,
+) -> tuple[Tensor, Tensor]:
+    """Both attentions from the same scores, their weights mixed before they meet the values."""
+    query, key, value = states
+    scores_BNLL = _scores(query, key, mask, scaling)
+    low = torch.finfo(scores_BNLL.dtype).min
+    near_BNLL = scores_BNLL.masked_fill(~local.mask_BLL[:, None], low).softmax(-1)
+    share_BL = local.weight_BL.to(near_BNLL.dtype)
+    weights_BNLL = torch.lerp(scores_BNLL.softmax(-1), near_BNLL, share_BL[:, None, :, None])
+    return _weighted(weights_BNLL, value, dropout, module.training)
+
+
+def _attend_twice(
+    attention: Attention,
+    module: nn.Module,
+    states: tuple[Tensor, Tensor, Tensor],
+    mask: Tensor | None,
+    local: LocalAttention,
+    **options: Any,
+) -> tuple[Tensor, None]:
+    """Two fused attentions, their outcomes mixed: no weights take up memory."""
+    everywhere, _ = attention(module, *states, mask, **options)
+    near, _ = attention(module, *states, _only_near(mask, local.mask_BLL), **options)
+    share_BL = local.weight_BL.to(near.dtype)
+    return torch.lerp(everywhere, near, share_BL[:, :, None, None]), None
+
+
+def _scores(query: Tensor, key: Tensor, mask: Tensor | None, scaling: float | None) -> Tensor:
+    scores_BNLL = query @ key.transpose(2, 3) * (scaling or query.shape[-1] ** -0.5)
+    if mask is None:
+        return scores_BNLL
+    if mask.dtype == torch.bool:
+        return scores_BNLL.masked_fill(~mask, torch.finfo(scores_BNLL.dtype).min)
+    return scores_BNLL + mask
+
+
+def _weighted(
+    weights_BNLL: Tensor, value: Tensor, dropout: float, training: bool
+) -> tuple[Tensor, Tensor]:
+    """The heads' outputs, *shape* (B, L, N, D), and the weights that made them."""
+    weights_BNLL = F.dropout(weights_BNLL, dropout, training)
+    return (weights_BNLL.to(value.dtype) @ value).transpose(1, 2).contiguous(), weights_BNLL
+
+
 def _only_near(mask: Tensor | None, near_BLL: Tensor) -> Tensor:
     near_B1LL = near_BLL[:, None]
     if mask is None:
@@ -137,17 +191,6 @@ def _only_near(mask: Tensor | None, near_BLL: Tensor) -> Tensor:
     if mask.dtype == torch.bool:
         return mask & near_B1LL
     return mask.masked_fill(~near_B1LL, torch.finfo(mask.dtype).min)
-
-
-def _mixed(
-    one: tuple[Tensor, Tensor | None], other: tuple[Tensor, Tensor | None], weight_BL: Tensor
-) -> tuple[Tensor, Tensor | None]:
-    """Outputs (B, L, N, D) and weights (B, N, L, L), the second in the share of ``weight_BL``."""
-    share_BL = weight_BL.to(one[0].dtype)
-    outputs = torch.lerp(one[0], other[0], share_BL[:, :, None, None])
-    if one[1] is None or other[1] is None:
-        return outputs, None
-    return outputs, torch.lerp(one[1], other[1], share_BL[:, None, :, None])
 
 
 def _add_to_first_heads(states_BNLD: Tensor, bias_BKLD: Tensor | None) -> Tensor:

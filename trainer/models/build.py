@@ -11,7 +11,7 @@ from trainer.models.encoders import SyntaxBertEncoder
 from trainer.models.encoders.syntax_gat import load_graph_encoder
 from trainer.models.model import MODEL_CLASSES, SyntaxModel
 from trainer.models.stock import ATTENTION, check_fits, load_encoder, load_encoder_config
-from trainer.options import Recipe, SyntaxBertOptions
+from trainer.options import FrozenOptions, Recipe, SyntaxBertOptions
 from trainer.requirements import Requirements
 
 if TYPE_CHECKING:
@@ -44,7 +44,9 @@ def build_model(recipe: Recipe, profile: DataProfile) -> SyntaxModel:
     options = recipe.model
     options.check_data(recipe.data)
     stock = load_encoder_config(options, profile.special_tokens)
-    check_fits(stock, recipe.data, profile.special_tokens)
+    frozen = isinstance(options, FrozenOptions)
+    if not frozen:  # its encoder has read the data already, in windows (`trainer.states`)
+        check_fits(stock, recipe.data, profile.special_tokens)
     config = SyntaxConfig(
         encoder=stock.to_dict(),
         attention=ATTENTION[options.attention],
@@ -53,7 +55,7 @@ def build_model(recipe: Recipe, profile: DataProfile) -> SyntaxModel:
         classes={name: list(names) for name, names in profile.classes.items()},
         requires=profile.requirements.to_json(),
     )
-    pretrained = options.weights == "pretrained"
+    pretrained = options.weights == "pretrained" and not frozen
     encoder = load_encoder(options.encoder, config.attention) if pretrained else None
     model = MODEL_CLASSES.get(recipe.task.name, SyntaxModel)(config, encoder)
     if isinstance(options, SyntaxBertOptions) and options.gat_from is not None:

@@ -18,13 +18,19 @@ class TrainingOptions:
         accumulation: Batches of one optimizer step.
         epochs: Passes over the training data, when ``max_steps`` is left out.
         max_steps: Optimizer steps, however many passes they take.
-        learning_rate, epsilon, weight_decay: Of AdamW.
-        warmup_steps: Steps over which the learning rate rises, before it falls linearly to 0.
+        optimizer: ``adamw``, or plain ``sgd``, which has no epsilon.
+        learning_rate, epsilon, weight_decay: Of the optimizer.
+        schedule: ``linear``: the learning rate falls to 0; or ``plateau``: it is multiplied by
+            ``decay`` after every evaluation that is no better than the best one before, those of
+            the first ``decay_after`` left out.
+        decay, decay_after: Of the plateau.
+        warmup_steps: Steps over which the learning rate rises, before the schedule begins.
         warmup_share: The same as a share of all steps; the larger of the two holds.
         clip_norm: Largest norm of the gradient; 0 leaves it alone.
         precision: ``fp32``, or mixed with ``bf16`` or ``fp16``.
         compile: Whether to compile the model (worth it on a GPU and in long runs).
-        evaluate_every: Steps between evaluations on dev; the last step is always evaluated.
+        evaluate_every: Steps between evaluations on dev, or ``epoch`` for one after each pass; the
+            last step is always evaluated.
         patience: Evaluations in a row without a better one, after which a run ends; none when left
             out.
         checkpoint_every: Steps between checkpoints to resume from; none when left out.
@@ -38,15 +44,19 @@ class TrainingOptions:
     accumulation: int = 1
     epochs: int = 5
     max_steps: int | None = None
+    optimizer: Literal["adamw", "sgd"] = "adamw"
     learning_rate: float = 2e-5
     epsilon: float = 1e-8
     weight_decay: float = 0.0
+    schedule: Literal["linear", "plateau"] = "linear"
+    decay: float = 0.9
+    decay_after: int = 0
     warmup_steps: int = 0
     warmup_share: float = 0.0
     clip_norm: float = 1.0
     precision: Literal["fp32", "bf16", "fp16"] = "fp32"
     compile: bool = False
-    evaluate_every: int | None = 2000
+    evaluate_every: int | Literal["epoch"] | None = 2000
     patience: int | None = None
     checkpoint_every: int | None = 2000
     log_every: int = 10
@@ -57,6 +67,8 @@ class TrainingOptions:
         for name in ("batch_size", "accumulation", "epochs", "log_every", "evaluation_batch_size"):
             check_positive(f"training.{name}", getattr(self, name))
         for name in ("max_steps", "evaluate_every", "patience", "checkpoint_every", "threads"):
-            if getattr(self, name) is not None:
+            if isinstance(getattr(self, name), int):
                 check_positive(f"training.{name}", getattr(self, name))
         check_range("training.warmup_share", self.warmup_share, 0, 1)
+        check_range("training.decay", self.decay, 0, 1)
+        check_range("training.decay_after", self.decay_after, 0)

@@ -13,6 +13,7 @@ from trainer.options import (
     ExtractiveQaOptions,
     MultipleChoiceOptions,
     Recipe,
+    SequenceClassificationOptions,
     SgNetOptions,
     TrainingOptions,
 )
@@ -65,6 +66,23 @@ def squad2() -> Recipe:
     )
 
 
+def squad2_verifier() -> Recipe:
+    """Whether a question of SQuAD 2.0 has an answer, for ``parsebank verify`` beside the other."""
+    return Recipe(
+        name="sgnet-squad2-verifier",
+        data=_trees_of_words(
+            "squad",
+            max_length=384,
+            template=("passage question",),
+            truncation="only_first",
+            segment_limits=(None, 64),
+        ),
+        model=SgNetOptions(encoder=_ENCODER),
+        task=SequenceClassificationOptions(label="answerable"),
+        training=_training(learning_rate=3e-5, batch_size=8, evaluation_batch_size=8),
+    )
+
+
 def _trees_of_words(dataset: str, **options: Any) -> DataOptions:
     return DataOptions(
         dataset=dataset, policy="broadcast", joint_root=False, separator_edge="none", **options
@@ -78,3 +96,4 @@ def _training(**options: Any) -> TrainingOptions:
 RECIPES.add("sgnet-snli", snli)
 RECIPES.add("sgnet-race", race)
 RECIPES.add("sgnet-squad2", squad2)
+RECIPES.add("sgnet-squad2-verifier", squad2_verifier)

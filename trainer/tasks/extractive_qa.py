@@ -158,6 +158,8 @@ class QaScorer:
         self._options, self._label, self._data = options, label, data
         self._questions: dict[str, Question] = {}
         self._loss = MeanLoss()
+        self._verdicts: Mapping[str, float] = {}
+        self._weights = (1.0, 0.0)
 
     def add(self, output: Any, batch: SyntaxBatch) -> None:
         """Take a model's output on one batch."""
@@ -173,6 +175,28 @@ class QaScorer:
         self._note_golds(arrays)
         if output.task_loss is not None:
             self._loss.add(output.task_loss, score_B.new_tensor(len(set(arrays["example_id"]))))
+
+    def verify(self, verdicts: Mapping[str, float], own: float, other: float) -> None:
+        """Let a verifier have its say in whether a question is answered.
+
+        From now on a question's difference is ``own`` times its own and ``other`` times the
+        verdict (SG-Net, section 4.1: the weights beta of the answer verifier).
+
+        Args:
+            verdicts: By example, the logit of no answer minus that of one.
+            own: Weight of the null score minus the score of the best answer.
+            other: Weight of the verdict.
+
+        Raises:
+            SpecError: A question has no verdict.
+        """
+        missing = [name for name in self._questions if name not in verdicts]
+        if missing:
+            raise SpecError(
+                f"{len(missing)} questions have no verdict, such as {missing[0]!r}; the verifier "
+                "must be trained on, and read, the same dataset"
+            )
+        self._verdicts, self._weights = verdicts, (own, other)
 
     def scores(self) -> QaScores:
         """The scores of everything taken."""
@@ -197,7 +221,7 @@ class QaScorer:
         }
         threshold = self._threshold(spoken, silent)
         answers = {
-            name: silent[name] if question.difference > threshold else spoken[name]
+            name: silent[name] if self._difference(name, question) > threshold else spoken[name]
             for name, question in self._questions.items()
         }
         return answers, threshold
@@ -207,9 +231,13 @@ class QaScorer:
             return self._options.threshold
         return best_threshold(
             [one.f1 for one in spoken.values()],
-            [question.difference for question in self._questions.values()],
+            [self._difference(name, one) for name, one in self._questions.items()],
             [one.f1 for one in silent.values()],
         )[0]
+
+    def _difference(self, name: str, question: Question) -> float:
+        own, other = self._weights
+        return own * question.difference + other * self._verdicts.get(name, 0.0)
 
     def _take(self, name: str, score: float, null: float, span: Span) -> None:
         question = self._questions.setdefault(name, Question())

@@ -152,7 +152,8 @@ def utterance_shares(
 
     Args:
         intent: Whether the intent is right.
-        gold, predicted: Its slots.
+        gold: Its slots.
+        predicted: The slots that were predicted.
     """
     slots = tagging_shares(gold, predicted)
     whole = intent and list(gold) == list(predicted)

@@ -15,6 +15,7 @@ from syntax.errors import SpecError
 from trainer.options.tasks.relation import MENTION_IDS, TAG_IDS
 from trainer.tasks.base import Arrays
 
+
 def mention_ids(arrays: Arrays, name: str, segment: int = 0) -> NDArray[np.int64]:
     """Which positions are in a mention, and of which type it is.
 

@@ -14,6 +14,7 @@ from syntax.examples import LabelSpec
 from trainer.batch import SyntaxBatch
 from trainer.metrics.relations import RelationScores, relation_scores
 from trainer.options import RelationOptions, TaskOptions
+from trainer.predictions import Prediction
 from trainer.tasks.base import Arrays
 from trainer.tasks.losses import MeanLoss
 from trainer.tasks.mentions import mention_ids, token_tag_ids
@@ -84,13 +85,18 @@ class RelationScorer:
         self._label, self._options = label, options
         self._gold: list[Tensor] = []
         self._predicted: list[Tensor] = []
+        self._probabilities: list[Tensor] = []
+        self._ids: list[str] = []
         self._loss = MeanLoss()
 
     def add(self, output: Any, batch: SyntaxBatch) -> None:
         """Take a model's output on one batch."""
         gold_B = batch.labels[self._label.name]
+        best = output.logits[self._label.name].softmax(-1).max(-1)
         self._gold.append(gold_B)
-        self._predicted.append(output.logits[self._label.name].argmax(-1))
+        self._predicted.append(best.indices)
+        self._probabilities.append(best.values)
+        self._ids += batch.example_ids
         self._loss.add(output.task_loss, (gold_B >= 0).sum())
 
     def scores(self) -> RelationScores:
@@ -105,6 +111,23 @@ class RelationScorer:
             empty_precision=float(released),
         )
 
+    def predictions(self) -> list[Prediction]:
+        """The class of each pair; see `Scorer`."""
+        columns = (self._gold, self._predicted, self._probabilities)
+        rows = zip(self._ids, *(_together(column).tolist() for column in columns), strict=True)
+        return [self._prediction(*row) for row in rows]
+
+    def _prediction(
+        self, example_id: str, gold: int, predicted: int, probability: float
+    ) -> Prediction:
+        names = self._label.names
+        if gold < 0:
+            return Prediction(example_id, None, names[predicted], probability=probability)
+        null, right = names.index(self._options.null), gold == predicted
+        hits, found = right and gold != null, (gold != null) + (predicted != null)
+        shares = {"f1": (2.0 * hits, float(found)), "accuracy": (float(right), 1.0)}
+        return Prediction(example_id, names[gold], names[predicted], right, shares, probability)
+
 
 def _check_kind(label: LabelSpec, kind: str) -> None:
     if label.kind != kind:
@@ -113,6 +136,6 @@ def _check_kind(label: LabelSpec, kind: str) -> None:
         )
 
 
-def _together(tensors: list[Tensor]) -> NDArray[np.int64]:
+def _together(tensors: list[Tensor]) -> NDArray[Any]:
     arrays = [tensor.cpu().numpy() for tensor in tensors]
-    return np.concatenate([np.zeros(0, np.int64), *arrays])
+    return np.concatenate(arrays) if arrays else np.zeros(0, np.int64)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +14,10 @@ from syntax.errors import SpecError
 from syntax.examples import LabelSpec
 from syntax.ud import upos_id
 from trainer.batch import SyntaxBatch
-from trainer.metrics.probes import is_root_right, mean_over_lengths, right_edges, spearman
+from trainer.metrics.probes import edges_of, mean_over_lengths, root_of, spearman
 from trainer.options import StructuralProbeOptions, TaskOptions
+from trainer.options.tasks.structural_probe import METRICS
+from trainer.predictions import Prediction
 from trainer.tasks.base import Arrays
 from trainer.tasks.losses import MeanLoss
 
@@ -101,7 +103,7 @@ class ProbeScorer:
 
     def __init__(self, options: StructuralProbeOptions) -> None:
         self._options = options
-        self._sentences = self._hits = self._total = 0
+        self._found: dict[str, list[_Found]] = defaultdict(list)
         self._correlations: dict[int, list[float]] = defaultdict(list)
         self._loss = MeanLoss()
 
@@ -113,15 +115,17 @@ class ProbeScorer:
             kept = batch.arrays["upos"][row, words] != upos_id("PUNCT")
             at = words if target == "depth" else np.ix_(words, words)
             ours, gold = predicted[row][at], batch.arrays[target][row][at].astype(float)
-            self._take(ours, gold, kept)
+            self._take(batch.example_ids[row], ours, gold, kept)
         self._loss.add(output.task_loss, batch.lengths_B.new_tensor(len(batch)))
 
     def scores(self) -> ProbeScores:
         """The scores of everything taken."""
         options = self._options
-        share = self._hits / self._total if self._total else 0.0
+        found = [one for own in self._found.values() for one in own]
+        hits, total = _share(found)
+        share = hits / total if total else 0.0
         return ProbeScores(
-            examples=self._sentences,
+            examples=len(found),
             spearman=mean_over_lengths(self._correlations, options.shortest, options.longest),
             uuas=share if options.target == "distance" else None,
             root_accuracy=share if options.target == "depth" else None,
@@ -129,17 +133,49 @@ class ProbeScorer:
             metric=options.headline,
         )
 
-    def _take(self, ours: NDArray[Any], gold: NDArray[Any], kept: NDArray[np.bool_]) -> None:
-        self._sentences += 1
+    def predictions(self) -> list[Prediction]:
+        """The edges or roots of each example's sentences; see `Scorer`."""
+        metric = METRICS[self._options.target][0]
+        return [_prediction(name, metric, found) for name, found in self._found.items()]
+
+    def _take(
+        self, example_id: str, ours: NDArray[Any], gold: NDArray[Any], kept: NDArray[np.bool_]
+    ) -> None:
         rows = spearman(np.atleast_2d(ours), np.atleast_2d(gold))
         self._correlations[len(kept)] += rows.tolist()
         if self._options.target == "distance":
-            hits, total = right_edges(ours, gold, kept)
+            found = _Found(edges_of(gold, kept), edges_of(ours, kept))
         else:
-            right = is_root_right(ours, gold, kept)
-            hits, total = int(bool(right)), int(right is not None)
-        self._hits += hits
-        self._total += total
+            found = _Found({root_of(gold, kept)} - {None}, {root_of(ours, kept)} - {None})
+        self._found[example_id].append(found)
+
+
+class _Found(NamedTuple):
+    """Edges or roots of a sentence."""
+
+    gold: set[Any]
+    predicted: set[Any]
+
+    @property
+    def share(self) -> tuple[float, float]:
+        """How many of the gold ones were found, and how many there are."""
+        return float(len(self.gold & self.predicted)), float(len(self.gold))
+
+
+def _share(found: Iterable[_Found]) -> tuple[float, float]:
+    shares = [one.share for one in found]
+    return sum(hits for hits, _ in shares), sum(total for _, total in shares)
+
+
+def _prediction(example_id: str, metric: str, found: list[_Found]) -> Prediction:
+    hits, total = _share(found)
+    return Prediction(
+        example_id,
+        gold=[sorted(one.gold) for one in found],
+        predicted=[sorted(one.predicted) for one in found],
+        right=hits == total,
+        shares={metric: (hits, total)},
+    )
 
 
 def sentences(batch: SyntaxBatch) -> Iterator[tuple[int, NDArray[np.intp]]]:

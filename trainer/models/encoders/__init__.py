@@ -5,11 +5,15 @@ same versioned name; docs/extend/model.md walks through it.
 """
 
 from trainer.models.encoders.base import ENCODERS, Encoder
+from trainer.models.encoders.frozen import FrozenEncoder
+from trainer.models.encoders.gate import GateEncoder
 from trainer.models.encoders.sgnet import SgNetEncoder
 from trainer.models.encoders.sla import SlaEncoder
 from trainer.models.encoders.syntax_bert import SyntaxBertEncoder
 from trainer.models.encoders.syntax_gat import SyntaxGatEncoder
 
+ENCODERS.add("frozen.v1", FrozenEncoder)
+ENCODERS.add("gate.v1", GateEncoder)
 ENCODERS.add("sgnet.v1", SgNetEncoder)
 ENCODERS.add("sla.v1", SlaEncoder)
 ENCODERS.add("syntax_bert.v1", SyntaxBertEncoder)
@@ -18,6 +22,8 @@ ENCODERS.add("syntax_gat.v1", SyntaxGatEncoder)
 __all__ = [
     "ENCODERS",
     "Encoder",
+    "FrozenEncoder",
+    "GateEncoder",
     "SgNetEncoder",
     "SlaEncoder",
     "SyntaxBertEncoder",

@@ -1,8 +1,8 @@
 """GATE: a Transformer over the words of a frozen encoder, with attention divided by distance.
 
 Ahmad et al. 2021 (AAAI, https://arxiv.org/abs/2010.03009). A word is its frozen state and the
-embeddings of its tags, all mapped to the width of the layers. Without syntax all heads are free: the
-paper's Transformer baseline.
+embeddings of its tags, all mapped to the width of the layers. Without syntax all heads are free:
+the paper's Transformer baseline.
 
 Letters in shapes: ``B`` examples, ``N`` heads, ``W`` words, ``D`` width of the states, ``T`` width
 of a tag's embedding.

@@ -23,6 +23,10 @@ class TaskOptions:
         """The label columns that the task reads."""
         return ()
 
+    def spans(self) -> tuple[str, ...]:
+        """Those of them whose spans matrices such as ``gate_distance`` go by."""
+        return ()
+
     def tuned(self, scores: Mapping[str, Any]) -> TaskOptions:  # noqa: ARG002
         """The options to score other data with, after these scores on dev."""
         return self

@@ -1,0 +1,83 @@
+"""A training run in a process of its own, which may be killed: every step notes what it read.
+
+    python -m tests.trainer.recorded STORE OUTPUT RECIPE.json ATTEMPT [--resume]
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from featurestore import open_store
+from trainer import loop
+from trainer.batch import SyntaxBatch
+from trainer.loop import Run, train
+from trainer.options.settings import recipe_from_json
+
+DONE = "done.json"
+
+
+class RecordedRun(Run):
+    """A run that notes the examples of each step before it goes on."""
+
+    attempt = 1
+
+    def step(self, batches: Sequence[SyntaxBatch]) -> None:
+        """One step, and the note of it: on disk, whatever happens to the process next."""
+        super().step(batches)
+        rank = self.accelerator.process_index
+        note = {
+            "step": self.progress.step,
+            "pid": os.getpid(),
+            "examples": [name for batch in batches for name in batch.example_ids],
+        }
+        with Path(self.output, f"read-{self.attempt}-{rank}.jsonl").open("a") as file:
+            file.write(json.dumps(note) + "\n")
+
+
+def notes(output: Path, attempt: int, rank: int = 0) -> list[dict[str, Any]]:
+    """What one process has noted so far; a line that is being written is left out."""
+    file = output / f"read-{attempt}-{rank}.jsonl"
+    lines = file.read_text().split("\n")[:-1] if file.exists() else []
+    return [json.loads(line) for line in lines]
+
+
+def examples_of_steps(output: Path) -> dict[int, list[str]]:
+    """What each step of the run read, over all processes; of a step done again, the last time."""
+    found: dict[int, list[str]] = {}
+    for attempt in (1, 2):
+        steps: dict[int, list[str]] = {}
+        for rank in (0, 1):
+            for note in notes(output, attempt, rank):
+                steps[note["step"]] = steps.get(note["step"], []) + note["examples"]
+        found.update(steps)
+    return found
+
+
+def outcome(output: Path) -> dict[str, Any]:
+    """Losses and scores of a run that came to its end."""
+    found: dict[str, Any] = json.loads((output / DONE).read_text())
+    return found
+
+
+def main() -> None:
+    """Train, and leave the losses and scores in ``done.json``."""
+    uri, output, recipe, attempt, *resume = sys.argv[1:]
+    RecordedRun.attempt = int(attempt)
+    loop.Run = RecordedRun  # type: ignore[misc]
+    Path(output).mkdir(parents=True, exist_ok=True)
+    chosen = recipe_from_json(json.loads(Path(recipe).read_text()))
+    with open_store(uri) as store:
+        run = train(chosen, store, Path(output), resume=bool(resume))
+    if run.accelerator.is_main_process:
+        scores = [evaluation.scores for evaluation in run.progress.evaluations]
+        content = {"losses": run.progress.losses, "scores": scores}
+        Path(output, DONE).write_text(json.dumps(content))
+
+
+if __name__ == "__main__":
+    main()

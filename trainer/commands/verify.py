@@ -1,0 +1,53 @@
+"""``parsebank verify``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from trainer.commands.shared import Store, require_training
+
+
+def verify(
+    run: Annotated[Path, typer.Argument(help="Output of a run that answers questions.")],
+    verifier: Annotated[Path, typer.Argument(help="Output of a run that says if there is one.")],
+    store: Store = "./parsebank-data",
+    split: Annotated[str, typer.Option(help="Split to score on.")] = "dev",
+    lang: Annotated[
+        list[str] | None,
+        typer.Option(help="Language to score on; may be repeated. All of the split by default."),
+    ] = None,
+    tune_on: Annotated[
+        str, typer.Option(help="Split that the threshold of no answer is tuned on.")
+    ] = "dev",
+    weights: Annotated[
+        tuple[float, float], typer.Option(help="How much each of the two runs counts.")
+    ] = (0.5, 0.5),
+) -> None:
+    """Score answers where a second model may say that there is none (SG-Net's answer verifier)."""
+    require_training()
+    from dataclasses import asdict
+
+    from rich.console import Console
+    from rich.table import Table
+
+    from featurestore import open_store
+    from trainer.verifier import Weights, verify_run
+
+    with open_store(store) as opened:
+        found = verify_run(
+            run, verifier, opened, split, lang or [], tune_on=tune_on, weights=Weights(*weights)
+        )
+    table = Table("language", "questions", "exact_match", "f1", "threshold", title=split)
+    for name, one in found.items():
+        numbers = (one.exact_match, one.f1, one.threshold)
+        table.add_row(name, str(one.examples), *(f"{number:.4f}" for number in numbers))
+    Console().print(table)
+    path = run / f"verified-{split}.json"
+    content = {"verifier": str(verifier), "weights": weights, "languages": {}}
+    content["languages"] = {name: asdict(one) for name, one in found.items()}
+    path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", "utf-8")
+    typer.echo(f"Every number is in {path}")

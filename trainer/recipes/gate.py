@@ -1,0 +1,103 @@
+"""GATE's runs (Ahmad et al. 2021, AAAI), as the scripts have them.
+
+Common to all: frozen multilingual BERT, a Transformer layer of 8 heads, dropout 0.5, batches of 50,
+SGD from 0.1, multiplied by 0.9 after each pass that is no better once five are done, clipping at 5,
+at most 200 passes, an end after 20 without a better one, seed 1013. For another source, or two at
+once, set ``data.lang``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from trainer.options import DataOptions, GateOptions, Recipe, RelationOptions, TrainingOptions
+from trainer.options.settings import with_settings
+from trainer.recipes.base import RECIPES
+from trainer.switches import GATE
+
+_TRAINING = TrainingOptions(
+    seed=1013,
+    batch_size=50,
+    epochs=200,
+    optimizer="sgd",
+    learning_rate=0.1,
+    schedule="plateau",
+    decay=0.9,
+    decay_after=5,
+    clip_norm=5.0,
+    evaluate_every="epoch",
+    patience=20,
+)
+
+
+def relation() -> Recipe:
+    """Relations of ACE 2005: four syntactic heads, which see 2, 2, 4 and 4 edges."""
+    return Recipe(
+        name="gate-relation",
+        data=_words("ace-relations"),
+        model=GateOptions(),
+        task=RelationOptions(),
+        training=_TRAINING,
+    )
+
+
+def event() -> Recipe:
+    """Roles of event arguments of ACE 2005: four syntactic heads, which see 1 edge, and types."""
+    return Recipe(
+        name="gate-event",
+        data=_words("ace-events"),
+        model=GateOptions(deltas=(1, 1, 1, 1), use_types=True),
+        task=RelationOptions(),
+        training=_TRAINING,
+    )
+
+
+def relation_transformer() -> Recipe:
+    """The Transformer baseline: relations without trees."""
+    return _variant(relation(), "transformer", "use_syntax=false")
+
+
+def event_transformer() -> Recipe:
+    """The Transformer baseline: roles of event arguments without trees."""
+    return _variant(event(), "transformer", "use_syntax=false")
+
+
+def relation_relative() -> Recipe:
+    """The baseline with relative positions in the text."""
+    return _variant(relation(), "relative", "use_syntax=false", "positions=sequence")
+
+
+def relation_structural() -> Recipe:
+    """The baseline with relative positions in the whole tree."""
+    settings = ("use_syntax=false", "positions=structure", "prune=-1")
+    return _variant(relation(), "structural", *settings)
+
+
+def relation_as_released() -> Recipe:
+    """Relations as released: no word attends to itself in a syntactic head."""
+    switches = [f"{switch.option}=as_released" for switch in GATE]
+    return _variant(relation(), "as-released", *switches, "empty_precision=as_released")
+
+
+def _variant(recipe: Recipe, suffix: str, *settings: str) -> Recipe:
+    return replace(with_settings(recipe, settings), name=f"{recipe.name}-{suffix}")
+
+
+def _words(dataset: str) -> DataOptions:
+    return DataOptions(
+        dataset=dataset,
+        max_length=4096,
+        truncation="none",
+        policy="none",
+        joint_root=False,
+        separator_edge="none",
+    )
+
+
+RECIPES.add("gate-relation", relation)
+RECIPES.add("gate-event", event)
+RECIPES.add("gate-relation-transformer", relation_transformer)
+RECIPES.add("gate-event-transformer", event_transformer)
+RECIPES.add("gate-relation-relative", relation_relative)
+RECIPES.add("gate-relation-structural", relation_structural)
+RECIPES.add("gate-relation-as-released", relation_as_released)

@@ -1,0 +1,57 @@
+"""Structural probes (Hewitt and Manning 2019), as the authors' code trains them.
+
+Common to both: layer 7 of BERT base, frozen, a linear map of full rank, Adam from 0.001, a tenth of
+it after each pass that is no better, batches of 20, at most 40 passes, an end after 5 without a
+better one.
+"""
+
+from __future__ import annotations
+
+from trainer.options import (
+    DataOptions,
+    FrozenOptions,
+    Recipe,
+    StructuralProbeOptions,
+    TrainingOptions,
+)
+from trainer.recipes.base import RECIPES
+
+
+def distance() -> Recipe:
+    """Distances between words of a treebank."""
+    return _probe("probe-distance", StructuralProbeOptions(target="distance", rank=768))
+
+
+def depth() -> Recipe:
+    """Depths of words of a treebank."""
+    return _probe("probe-depth", StructuralProbeOptions(target="depth", rank=768))
+
+
+def _probe(name: str, task: StructuralProbeOptions) -> Recipe:
+    return Recipe(
+        name=name,
+        data=DataOptions(
+            dataset="ud",
+            max_length=4096,
+            truncation="none",
+            policy="none",
+            joint_root=False,
+            separator_edge="none",
+        ),
+        model=FrozenOptions(encoder="bert-base-cased", layer=7),
+        task=task,
+        training=TrainingOptions(
+            batch_size=20,
+            epochs=40,
+            learning_rate=1e-3,
+            schedule="plateau",
+            decay=0.1,
+            clip_norm=0.0,
+            evaluate_every="epoch",
+            patience=5,
+        ),
+    )
+
+
+RECIPES.add("probe-distance", distance)
+RECIPES.add("probe-depth", depth)

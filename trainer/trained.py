@@ -1,0 +1,194 @@
+"""A finished run: its model, what that needs, and what it says of stored examples."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from syntax.errors import ModelLoadError, UnknownDatasetError, UnknownParserError
+from trainer.data import Source, device_batches, open_source, parser_names, states_of
+from trainer.evaluate import evaluate
+from trainer.loop import MODEL
+from trainer.models.config import SyntaxConfig
+from trainer.models.model import MODEL_CLASSES, SyntaxModel
+from trainer.options import Recipe
+from trainer.predictions import Prediction
+from trainer.requirements import Requirements
+from trainer.results import read_result, recipe_of
+from trainer.tasks import Scores
+
+if TYPE_CHECKING:
+    from featurestore import FeatureStore
+    from featurestore.streamed import StreamedDataset
+
+
+@dataclass(frozen=True, slots=True)
+class TrainedRun:
+    """A run whose model can be asked.
+
+    Attributes:
+        recipe: Of the run, its data unpinned, and its task with what dev has chosen.
+        model: The model that it kept.
+        requirements: What the model needs.
+    """
+
+    recipe: Recipe
+    model: SyntaxModel
+    requirements: Requirements
+
+    def on(self, store: FeatureStore) -> TrainedRun:
+        """The run on the newest version that a store has of its dataset.
+
+        Raises:
+            SpecError: The dataset was backfilled with other tokenizers than the model's.
+            UnknownDatasetError: The store has no such dataset.
+        """
+        tokenizer = _tokenizer(store, self.recipe, self.requirements)
+        data = replace(self.recipe.data, version=None, parser=None, tokenizer=tokenizer)
+        return replace(self, recipe=replace(self.recipe, data=data))
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What a model predicted of a dataset, and how good that is."""
+
+    scores: Scores
+    predictions: list[Prediction]
+
+
+def load_run(folder: Path, attention: str | None = None) -> TrainedRun:
+    """A run from its output folder.
+
+    Args:
+        folder: Output of the run.
+        attention: Another implementation than the one trained with
+            (`trainer.models.stock.ATTENTION`).
+
+    Raises:
+        SpecError: There is no result of a run, or the model does not say what it needs.
+        ModelLoadError: The run has no model.
+    """
+    recipe, model = recipe_of(folder), load_model(folder, attention)
+    task = recipe.task.tuned(read_result(folder)["scores"])
+    requirements = Requirements.from_json(model.config.requires)
+    return TrainedRun(replace(recipe, task=task), model, requirements)
+
+
+def load_model(folder: Path, attention: str | None = None) -> SyntaxModel:
+    """The model that a run kept, on the first GPU if there is one.
+
+    Args:
+        folder: Output of the run.
+        attention: Another implementation than the one trained with.
+
+    Raises:
+        ModelLoadError: There is none, or it cannot be read.
+        SpecError: As `recipe_of`.
+    """
+    model_class = MODEL_CLASSES.get(recipe_of(folder).task.name, SyntaxModel)
+    try:
+        config = SyntaxConfig.from_pretrained(folder / MODEL)
+        config.attention = attention or config.attention
+        model = model_class.from_pretrained(folder / MODEL, config=config)
+    except (OSError, ValueError) as error:
+        raise ModelLoadError(f"cannot load the model in {folder / MODEL}: {error}") from error
+    model.to("cuda" if torch.cuda.is_available() else "cpu")  # type: ignore[arg-type]
+    return model
+
+
+def languages(store: FeatureStore, run: TrainedRun, split: str) -> list[str]:
+    """The languages that a split of the run's dataset has.
+
+    Raises:
+        UnknownDatasetError: There is no such split.
+    """
+    data = run.recipe.data
+    parts = {
+        (part.split, part.lang)
+        for info in store.datasets()
+        if (info.name, info.tokenizer_fingerprint) == (data.dataset, data.tokenizer)
+        for part in info.parts
+    }
+    langs = sorted(lang for found, lang in parts if found == split)
+    if not langs:
+        known = ", ".join(sorted({found for found, _ in parts}))
+        raise UnknownDatasetError(f"{data.dataset} has no split {split!r}; it has {known}")
+    return langs
+
+
+def open_language(
+    store: FeatureStore, run: TrainedRun, split: str, lang: str, *, any_parser: bool = False
+) -> Source:
+    """One language of a split, parsed as the model needs it.
+
+    Args:
+        store: Where the data lie.
+        run: As `TrainedRun.on` gives it.
+        split: Which split.
+        lang: Which language.
+        any_parser: Accept other parsers for the language that the model was trained on.
+
+    Raises:
+        SpecError: The data are of another parser or label set than the model's.
+        UnknownDatasetError: The store has no such language.
+    """
+    source = _of_known_parser(store, run, split, lang)
+    if not any_parser:
+        run.requirements.check_parsers(lang, parser_names(source))
+    run.requirements.check_states(states_of(source).get("states"))
+    run.requirements.check_classes(source.classes)
+    return source
+
+
+def ask(run: TrainedRun, source: Source, dataset: StreamedDataset | None = None) -> Answers:
+    """What the model says of all examples of a source.
+
+    Args:
+        run: The run.
+        source: The examples, and where texts of answers are read.
+        dataset: Other examples of the same task, such as crossed ones.
+    """
+    stream = source.evaluation_stream(run.recipe, dataset)
+    batches = device_batches(stream, run.recipe, source.task, run.model.device)
+    scorer = source.task.scorer(source.dataset)
+    return Answers(evaluate(run.model, batches, scorer), scorer.predictions())
+
+
+def described(dataset: Any) -> dict[str, Any]:
+    """What a result should say of a dataset: version, parsers, fingerprints, drops."""
+    return {
+        "version": dataset.version,
+        "parsers": {
+            name: found.get("name", "?") for name, found in sorted(dataset.parsers.items())
+        },
+        "fingerprints": dataset.fingerprints,
+        "dropped": dataset.report,
+    }
+
+
+def _tokenizer(store: FeatureStore, recipe: Recipe, requirements: Requirements) -> str:
+    """Fingerprint of the model's tokenizer, if the dataset has been backfilled with it."""
+    found = {
+        info.tokenizer_fingerprint: info.tokenizer
+        for info in store.datasets()
+        if info.name == recipe.data.dataset
+    }
+    if not found:
+        raise UnknownDatasetError(f"the store has no dataset {recipe.data.dataset!r}")
+    if requirements.tokenizer not in found:
+        requirements.check_tokenizer(*next(iter(found.items())))
+    return requirements.tokenizer
+
+
+def _of_known_parser(store: FeatureStore, run: TrainedRun, split: str, lang: str) -> Source:
+    """The examples parsed by the model's own parser, if there are any; else whatever there is."""
+    for parser in run.requirements.parsers.get(lang, ()):
+        data = replace(run.recipe.data, parser=parser)
+        try:
+            return open_source(store, replace(run.recipe, data=data), split, lang)
+        except UnknownParserError:
+            continue
+    return open_source(store, run.recipe, split, lang)

@@ -36,11 +36,11 @@ serve: $(VENV)/.train  ## Run the service on loopback
 train: $(VENV)/.train  ## Train RECIPE on the features in STORE
 	$(BIN)/parsebank train $(RECIPE) --store $(STORE)
 
-bench: $(VENV)/.dev  ## Re-run the benchmarks; results go to benchmarks/results/
+bench: $(VENV)/.bench  ## Re-run the benchmarks; results go to benchmarks/results/
 	$(BIN)/python benchmarks/matrices.py
-	$(BIN)/python benchmarks/stream.py
+	$(BIN)/python -m benchmarks.stream
 	$(BIN)/python benchmarks/store.py
-	$(BIN)/python benchmarks/backfill.py
+	$(BIN)/python -m benchmarks.backfill
 	$(BIN)/python benchmarks/service.py
 
 clean:  ## Remove the environment and caches
@@ -56,3 +56,10 @@ $(VENV)/.dev: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
 	touch $@ $(VENV)/.train
+
+# litdata asks for torchvision and runs without; one that was built for another torch breaks
+# transformers.
+$(VENV)/.bench: $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[bench]'
+	$(BIN)/python -m pip uninstall --quiet --yes torchvision
+	touch $@

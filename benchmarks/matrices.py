@@ -11,7 +11,9 @@ has the CPU time of the fastest round, the least disturbed. Of the three ways in
 fastest counts.
 
 The kernel is measured as trainers use it, a padded batch at a time into memory that is reused, and
-tree by tree through `tree_matrices`. `assemble_batch` is measured on pairs of about 64 pieces.
+tree by tree through `tree_matrices`. It is also compared with copying the same bytes: batches of
+like length, padded to whole vectors of 32, distance and ancestors. `assemble_batch` is measured on
+pairs of about 64 pieces.
 """
 
 from __future__ import annotations
@@ -25,13 +27,13 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
+from plain_matrices import NUMPY, Parents, networkx_distance
 
 from syntax import read_conllu
 from syntax.assembly import (
@@ -43,113 +45,14 @@ from syntax.assembly import (
     assemble_batch,
 )
 from syntax.matrices import MatrixBuffers, TreeMatrices, batch_matrices, tree_matrices
+from syntax.matrices.offsets import offsets_of
 
 BATCH = 32
 AT = 128
-NETWORKX_TARGET, NUMPY_TARGET, EXAMPLES_TARGET = 100, 15, 20_000
+BATCHES, PADDED = 24, 32
+NETWORKX_TARGET, NUMPY_TARGET, EXAMPLES_TARGET, MEMCPY_TARGET = 100, 15, 20_000, 4
 SECONDS_PER_TURN = 0.02
 RESULTS = Path(__file__).parent / "results"
-
-Parents = NDArray[np.int32]
-
-
-# Contenders: from the parents of any forest to (distance, depth, ancestor), 255 where no path is.
-
-
-def networkx_distance(parents: Parents) -> NDArray[np.uint8]:
-    """Breadth-first search from every node."""
-    graph = nx.Graph()
-    graph.add_nodes_from(range(len(parents)))
-    graph.add_edges_from((at, above) for at, above in enumerate(parents.tolist()) if above >= 0)
-    distance = np.full((len(parents), len(parents)), 255, np.uint8)
-    for start, steps in nx.all_pairs_shortest_path_length(graph):
-        distance[start, list(steps)] = list(steps.values())
-    return distance
-
-
-def numpy_rows(parents: Parents) -> tuple[NDArray[Any], ...]:
-    """The kernel's own way, row by row, as plain numpy."""
-    above = parents.tolist()
-    depth, root, order = _order(above)
-    depths = np.array(depth, np.uint8)
-    subtree = np.eye(len(above), dtype=np.uint8)
-    for node in reversed(order):
-        if above[node] >= 0:
-            subtree[above[node]] |= subtree[node]
-    distance = np.empty_like(subtree)
-    ancestor = np.eye(len(above), dtype=np.bool_)
-    step = subtree[root] - 2 * subtree
-    for node in order:
-        if above[node] < 0:
-            distance[node] = np.where(subtree[node], depths, 255)
-        else:
-            distance[node] = distance[above[node]] + step[node]
-            ancestor[node] |= ancestor[above[node]]
-    return distance, depths, ancestor
-
-
-def _order(above: list[int]) -> tuple[list[int], list[int], list[int]]:
-    depth, root, order = [-1] * len(above), [-1] * len(above), []
-    for node in range(len(above)):
-        path, at = [], node
-        while at >= 0 and depth[at] < 0:
-            path.append(at)
-            at = above[at]
-        level = depth[at] if at >= 0 else -1
-        top = root[at] if at >= 0 else path[-1]
-        while path:
-            at = path.pop()
-            level += 1
-            depth[at] = level
-            root[at] = top
-            order.append(at)
-    return depth, root, order
-
-
-def numpy_levels(parents: Parents) -> tuple[NDArray[Any], ...]:
-    """All rows of one depth at once, from the roots downwards."""
-    depth, root, _ = _order(parents.tolist())
-    depths = np.array(depth, np.uint8)
-    order = np.argsort(depths, kind="stable")
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))
-    above, top = place[parents[order]], place[root][order]
-    bounds = np.cumsum(np.bincount(depths)).tolist()
-    ancestor_by_depth = np.zeros((len(order), len(order)), np.bool_)
-    ancestor_by_depth[np.arange(len(order)), order] = True
-    for first, end in pairwise(bounds):
-        ancestor_by_depth[first:end] |= ancestor_by_depth[above[first:end]]
-    ancestor = np.empty_like(ancestor_by_depth)
-    ancestor[order] = ancestor_by_depth
-    subtree = ancestor.T[order].view(np.uint8)
-    step = subtree[top] - 2 * subtree
-    by_depth = np.empty_like(subtree)
-    by_depth[: bounds[0]] = np.where(subtree[: bounds[0]], depths, 255)
-    for first, end in pairwise(bounds):
-        np.add(by_depth[above[first:end]], step[first:end], out=by_depth[first:end])
-    distance = np.empty_like(by_depth)
-    distance[order] = by_depth
-    return distance, depths, ancestor
-
-
-def numpy_doubling(parents: Parents) -> tuple[NDArray[Any], ...]:
-    """Ancestors by doubling pointers, common ancestors by a matrix product."""
-    ancestor = np.eye(len(parents), dtype=np.bool_)
-    above = parents.copy()
-    while len(live := np.flatnonzero(above >= 0)):
-        ancestor[live] |= ancestor[above[live]]
-        above[live] = above[above[live]]
-    numbers = ancestor.astype(np.float32)
-    shared = (numbers @ numbers.T).astype(np.uint8)
-    own = shared.diagonal()
-    distance = own[:, None] + own
-    distance -= shared
-    distance -= shared
-    distance[shared == 0] = 255
-    return distance, own - np.uint8(1), ancestor
-
-
-NUMPY = (numpy_rows, numpy_levels, numpy_doubling)
 
 
 def kernel_one(parents: Parents) -> tuple[NDArray[Any], ...]:
@@ -168,7 +71,7 @@ class Forests:
 
     def flat(self) -> tuple[Parents, NDArray[np.int64]]:
         """All parents end to end, and their bounds."""
-        return np.concatenate(self.parents), np.arange(len(self.parents) + 1) * self.size
+        return np.concatenate(self.parents), offsets_of([len(one) for one in self.parents])
 
 
 def sentences() -> tuple[str, list[Parents]]:
@@ -200,18 +103,24 @@ def random_tree(rng: np.random.Generator, size: int) -> Parents:
 
 
 def forests(size: int, source: str, trees: list[Parents]) -> Forests:
-    """Sentences below a joint root; the last one is cut where its head is kept."""
+    """A batch of forests of one size."""
     made, at = [], 0
-    while len(made) < BATCH:
-        parents = [np.array([-1], np.int32)]
-        while (room := size - sum(map(len, parents))) > 0:
-            tree = trees[at % len(trees)][:room]
-            start = sum(map(len, parents))
-            inside = (tree >= 0) & (tree < room)
-            parents.append(np.where(inside, tree + start, 0).astype(np.int32))
-            at += 1
-        made.append(np.concatenate(parents))
+    for _ in range(BATCH):
+        made.append(one_forest(size, trees, at))
+        at += int((made[-1] == 0).sum())  # at least as many sentences as hang from the root
     return Forests(source, size, made)
+
+
+def one_forest(size: int, trees: list[Parents], at: int) -> Parents:
+    """Sentences below a joint root; the last one is cut where its head is kept."""
+    parents = [np.array([-1], np.int32)]
+    start = 1
+    while start < size:
+        tree = trees[at % len(trees)][: size - start]
+        inside = (tree >= 0) & (tree < size - start)
+        parents.append(np.where(inside, tree + start, 0).astype(np.int32))
+        start, at = start + len(tree), at + 1
+    return np.concatenate(parents)
 
 
 # Measuring
@@ -307,6 +216,55 @@ def measure(work: Forests, rounds: int) -> Row:
     )
 
 
+@dataclass(frozen=True)
+class Copied:
+    """Microseconds per tree of bucketed batches, and of copying their bytes.
+
+    ``memcpy`` copies the same bytes again and again, which are in the cache then; ``cold_memcpy``
+    those of every batch, from where a loader with matrices in memory would find them.
+    """
+
+    size: int
+    kernel: float
+    memcpy: float
+    cold_memcpy: float
+    times_memcpy: float
+    times_cold_memcpy: float
+
+
+def measure_copy(work: Forests, trees: list[Parents], rounds: int) -> Copied:
+    """The kernel on batches of like length around a size, against copies of what it writes."""
+    rng = np.random.default_rng(work.size)
+    lengths = np.sort(rng.normal(work.size, work.size / 4, BATCHES * BATCH).clip(8).astype(int))
+    starts = rng.integers(len(trees), size=len(lengths)).tolist()
+    made = [one_forest(n, trees, at) for n, at in zip(lengths.tolist(), starts, strict=True)]
+    batches = [made[at : at + BATCH] for at in range(0, len(made), BATCH)]
+    flat = [Forests(work.source, 0, batch).flat() for batch in batches]
+    buffers = MatrixBuffers()
+    outputs = [batch_matrices(*one, pad_to_multiple_of=PADDED) for one in flat]
+    seconds = take_turns(
+        {
+            "kernel": lambda: [
+                batch_matrices(*one, buffers, pad_to_multiple_of=PADDED) for one in flat
+            ],
+            "memcpy": lambda: [copy(outputs[-1], out, buffers) for out in outputs],
+            "cold_memcpy": lambda: [copy(out, out, buffers) for out in outputs],
+        },
+        rounds,
+    )
+    each = {name: round(value / len(made) * 1e6, 2) for name, value in seconds.items()}
+    times = {name: round(each["kernel"] / each[name], 2) for name in ("memcpy", "cold_memcpy")}
+    return Copied(work.size, **each, **{f"times_{name}": value for name, value in times.items()})
+
+
+def copy(source: TreeMatrices, like: TreeMatrices, buffers: MatrixBuffers) -> None:
+    """As many bytes of ``source``, which is at least as large, as there are in ``like``."""
+    for name in ("distance", "ancestor"):
+        size = getattr(like, name).size
+        target = buffers.take(name, (size,), getattr(like, name).dtype)
+        np.copyto(target, getattr(source, name).reshape(-1)[:size])
+
+
 def pairs(trees: list[Parents]) -> FlatExamples:
     """Pairs of real-sized segments, about 64 pieces with their special tokens."""
     segments = []
@@ -340,7 +298,7 @@ def measure_assembly(trees: list[Parents], rounds: int) -> dict[str, float]:
 # Telling
 
 
-def show(rows: list[Row]) -> None:
+def show(rows: list[Row], copies: list[Copied]) -> None:
     ways = [way.__name__ for way in NUMPY]
     names = ("networkx", *ways, "kernel_one", "kernel_batch")
     print("us a tree" + "".join(f"{name:>15}" for name in names))
@@ -351,10 +309,19 @@ def show(rows: list[Row]) -> None:
             f"n = {row.size}: {row.over_networkx:.0f} times the networkx rate, "
             f"{row.over_numpy:.1f} times the best plain numpy one"
         )
+    for copied in copies:
+        print(
+            f"about {copied.size}, bucketed: {copied.kernel} us a tree, "
+            f"{copied.times_memcpy} times memcpy of the same bytes ({copied.memcpy} us), "
+            f"{copied.times_cold_memcpy} times one that misses the cache ({copied.cold_memcpy} us)"
+        )
 
 
-def verdict(rows: list[Row], assembly: dict[str, float]) -> Iterator[str]:
+def verdict(rows: list[Row], copies: list[Copied], assembly: dict[str, float]) -> Iterator[str]:
     """The targets that were missed."""
+    for copied in copies:
+        if copied.size == AT and copied.times_memcpy > MEMCPY_TARGET:
+            yield f"more than {MEMCPY_TARGET} times memcpy at {AT}"
     for row in (row for row in rows if row.size == AT):
         if row.over_networkx < NETWORKX_TARGET:
             yield f"less than {NETWORKX_TARGET} times networkx at {AT}"
@@ -379,22 +346,26 @@ def main() -> int:
     arguments = parser.parse_args()
     source, trees = sentences()
     sizes = [int(size) for size in arguments.sizes.split(",")]
-    rows = [measure(forests(size, source, trees), arguments.rounds) for size in sizes]
+    work = [forests(size, source, trees) for size in sizes]
+    rows = [measure(one, arguments.rounds) for one in work]
+    copies = [measure_copy(one, trees, arguments.rounds) for one in work]
     assembly = measure_assembly(trees, arguments.rounds)
     print(f"{source}, batches of {BATCH}, one thread, fastest of {arguments.rounds} rounds")
-    show(rows)
+    show(rows, copies)
     print(
         f"assemble_batch, pairs of {assembly['pieces']:.0f} pieces a second: "
         f"{assembly['matrices']:,} with matrices, {assembly['truncated']:,} cut to 48 pieces, "
         f"{assembly['vectors']:,} vectors only"
     )
-    missed = list(verdict(rows, assembly))
+    missed = list(verdict(rows, copies, assembly))
     print("missed: " + "; ".join(missed) if missed else "all targets met")
-    write(source, rows, assembly, arguments.rounds)
+    write(source, rows, copies, assembly, arguments.rounds)
     return 1 if missed else 0
 
 
-def write(source: str, rows: list[Row], assembly: dict[str, float], rounds: int) -> None:
+def write(
+    source: str, rows: list[Row], copies: list[Copied], assembly: dict[str, float], rounds: int
+) -> None:
     now = datetime.now(UTC)
     path = RESULTS / f"matrices-{now:%Y-%m-%d}.json"
     content = {
@@ -405,6 +376,7 @@ def write(source: str, rows: list[Row], assembly: dict[str, float], rounds: int)
         "batch": BATCH,
         "rounds": rounds,
         "microseconds_per_tree": [asdict(row) for row in rows],
+        "bucketed_against_memcpy": [asdict(copied) for copied in copies],
         "pairs_per_second": assembly,
     }
     RESULTS.mkdir(exist_ok=True)

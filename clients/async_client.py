@@ -13,7 +13,7 @@ import httpx
 from clients import calls
 from clients.calls import Call, LongSentences, ParseOptions
 from clients.features import ExampleLike, FeatureOptions, FeaturesResult, StoredOptions
-from clients.jobs import Job, JobState
+from clients.jobs import Forecast, Job, JobState
 from clients.results import ParseResult
 from clients.retries import Retries
 from clients.session import (
@@ -126,6 +126,27 @@ class AsyncClient:
     ) -> Job:
         """Send a dataset split to be parsed, aligned and stored."""
         call = calls.backfill(
+            spec,
+            examples,
+            tokenizer=tokenizer,
+            parser=parser,
+            matrices=matrices,
+            long_sentences=long_sentences,
+        )
+        return await self._do(call)
+
+    async def forecast(
+        self,
+        spec: DatasetSpec,
+        examples: Iterable[Example | Rejection],
+        *,
+        tokenizer: str | None = None,
+        parser: str | None = None,
+        matrices: bool = True,
+        long_sentences: LongSentences | None = None,
+    ) -> Forecast:
+        """What `backfill` would do: all examples are read, a sample is tried, nothing is kept."""
+        call = calls.forecast(
             spec,
             examples,
             tokenizer=tokenizer,

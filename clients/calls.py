@@ -19,7 +19,7 @@ from clients.features import (
     features_body,
     stored_path,
 )
-from clients.jobs import Job, JobState, decode_job
+from clients.jobs import Forecast, Job, JobState, decode_forecast, decode_job
 from clients.results import ParseResult, decode_parse_result
 from clients.staging import Upload, backfill_spec
 from syntax.errors import SpecError
@@ -176,13 +176,17 @@ def backfill(
         matrices=matrices,
         long_sentences=long_sentences,
     )
-    return Call(
-        "POST",
-        f"/datasets/{quote(spec.name, safe='')}/backfill",
-        _json(_created_job),
-        upload=Upload(content, examples),
-        replayable=False,
-    )
+    upload = Upload(content, examples)
+    return Call("POST", _backfill_path(spec), _json(_created_job), upload=upload, replayable=False)
+
+
+def forecast(
+    spec: DatasetSpec, examples: Iterable[Example | Rejection], **options: Any
+) -> Call[Forecast]:
+    """``POST /datasets/{name}/backfill?dry_run=true``, with the options of `backfill`."""
+    path = f"{_backfill_path(spec)}?dry_run=true"
+    upload = backfill(spec, examples, **options).upload
+    return Call("POST", path, _json(decode_forecast), upload=upload, replayable=False)
 
 
 def datasets() -> Call[list[dict[str, Any]]]:
@@ -222,6 +226,10 @@ def retry(job_id: str) -> Call[Job]:
 def events_path(job_id: str) -> str:
     """Address of a job's progress stream."""
     return f"{_job_path(job_id)}/events"
+
+
+def _backfill_path(spec: DatasetSpec) -> str:
+    return f"/datasets/{quote(spec.name, safe='')}/backfill"
 
 
 def _job_path(job_id: str) -> str:

@@ -13,7 +13,7 @@ import httpx
 from clients import calls
 from clients.calls import Call, LongSentences, ParseOptions
 from clients.features import ExampleLike, FeatureOptions, FeaturesResult, StoredOptions
-from clients.jobs import Job, JobState
+from clients.jobs import Forecast, Job, JobState
 from clients.results import ParseResult
 from clients.retries import Retries
 from clients.session import (
@@ -185,6 +185,30 @@ class Client:
                 (``refuse``, unless told otherwise), or the sentences cut (``split``).
         """
         call = calls.backfill(
+            spec,
+            examples,
+            tokenizer=tokenizer,
+            parser=parser,
+            matrices=matrices,
+            long_sentences=long_sentences,
+        )
+        return self._do(call)
+
+    def forecast(
+        self,
+        spec: DatasetSpec,
+        examples: Iterable[Example | Rejection],
+        *,
+        tokenizer: str | None = None,
+        parser: str | None = None,
+        matrices: bool = True,
+        long_sentences: LongSentences | None = None,
+    ) -> Forecast:
+        """What `backfill` would do with the same arguments; nothing is kept.
+
+        All examples are read, and a sample of those that would be parsed is tried.
+        """
+        call = calls.forecast(
             spec,
             examples,
             tokenizer=tokenizer,

@@ -47,6 +47,63 @@ class JobCounts:
 
 
 @dataclass(frozen=True, slots=True)
+class Sample:
+    """What was measured for a forecast, on examples drawn at random.
+
+    Attributes:
+        examples, parses: Examples that were tried, and their distinct texts.
+        dropped: Those on which the parser failed, by reason.
+    """
+
+    examples: int
+    parses: int
+    dropped: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What a backfill would do: ``to_store + already_stored + sum(dropped) == examples``.
+
+    Attributes:
+        examples: Items sent, those that the reader rejected included.
+        to_store: Examples that would be stored, if the parser can read them.
+        already_stored: Examples that the dataset holds, and repeated ones.
+        dropped: Unusable items by reason, as far as is known without parsing.
+        texts, distinct_texts: Texts of the examples to store; the same, each once.
+        already_parsed: Distinct texts whose parse the store holds.
+        sample: What the estimates go by; ``None`` when nothing would be stored.
+        workers: Processes that the times are meant for.
+        parse_seconds: Time to parse what nobody has parsed.
+        store_seconds: Time for everything else.
+        parse_bytes, store_bytes: Disk for those parses, and for the rows.
+    """
+
+    dataset: str
+    split: str
+    lang: str
+    parser: str
+    tokenizer: str
+    examples: int
+    to_store: int
+    already_stored: int
+    dropped: Mapping[str, int]
+    texts: int
+    distinct_texts: int
+    already_parsed: int
+    sample: Sample | None
+    workers: int
+    parse_seconds: float
+    store_seconds: float
+    parse_bytes: int
+    store_bytes: int
+
+    @property
+    def new_parses(self) -> int:
+        """Texts that would be parsed."""
+        return self.distinct_texts - self.already_parsed
+
+
+@dataclass(frozen=True, slots=True)
 class FailedShard:
     """A piece of work that was given up after some tries, and the name of its last error."""
 
@@ -110,6 +167,22 @@ def decode_job(answer: Mapping[str, Any]) -> Job:
         finished=answer.get("finished"),
         error=answer.get("error"),
         failed_shards=tuple(map(_failed_shard, answer.get("failed_shards", ()))),
+    )
+
+
+def decode_forecast(answer: Mapping[str, Any]) -> Forecast:
+    """The forecast that an answer describes."""
+    texts, estimate, sample = answer["texts"], answer["estimate"], answer["sample"]
+    names = ("dataset", "split", "lang", "parser", "tokenizer")
+    counts = ("examples", "to_store", "already_stored", "dropped")
+    return Forecast(
+        **{name: answer[name] for name in (*names, *counts)},
+        texts=texts["total"],
+        distinct_texts=texts["distinct"],
+        already_parsed=texts["already_parsed"],
+        sample=sample and Sample(sample["examples"], sample["parses"], sample["dropped"]),
+        **{name: estimate[name] for name in ("workers", "parse_seconds", "store_seconds")},
+        **{name: estimate[name] for name in ("parse_bytes", "store_bytes")},
     )
 
 

@@ -11,7 +11,9 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from importlib.resources import files
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,12 +27,17 @@ from syntax.assembly import SpecialTokens
 from syntax.errors import UnknownTokenizerError
 from syntax.registry import unknown_name
 
-Pieces = tuple[NDArray[np.int32], NDArray[np.int32]]
+Int32 = NDArray[np.int32]
+
+Pieces = tuple[Int32, Int32]
 """Piece ids, *shape* (L,), and character offsets into the text, *shape* (L, 2)."""
 
 _HUB_NAME: Final = re.compile(r"[\w.-]+(/[\w.-]+)?")
 _PLAIN_CLASSES: Final = ("PreTrainedTokenizerFast", "TokenizersBackend")
 _PROBE: Final = ("a", "b")
+
+KEPT_TOKENIZERS: Final = 3
+"""Large vocabularies take half a second to read, and some 50 MB each."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +68,21 @@ class LoadedTokenizer:
             for encoding in self._backend.encode_batch(texts, add_special_tokens=False)
         ]
 
+    def encode_flat(self, texts: Sequence[str]) -> tuple[Int32, Int32, list[int]]:
+        """As `encode_batch`, with the pieces of all texts (N) one after the other.
+
+        Returns:
+            Their ids, *shape* (N,); their offsets, *shape* (N, 2); how many each text has.
+        """
+        encodings = self._backend.encode_batch(list(texts), add_special_tokens=False)
+        ids = [encoding.ids for encoding in encodings]
+        spans = chain.from_iterable(encoding.offsets for encoding in encodings)
+        return (
+            np.fromiter(chain.from_iterable(ids), np.int32),
+            np.fromiter(chain.from_iterable(spans), np.int32).reshape(-1, 2),
+            [*map(len, ids)],
+        )
+
 
 def load_tokenizer(name_or_path: str, hub_timeout_seconds: float = 5.0) -> LoadedTokenizer:
     """Load a bundled tokenizer, a folder, or one from the Hugging Face hub or its cache.
@@ -79,6 +101,29 @@ def load_tokenizer(name_or_path: str, hub_timeout_seconds: float = 5.0) -> Loade
     special = _special_tokens(name_or_path, backend, special_names)
     content = {"tokenizer": _content_hash(backend), "special_tokens": special.to_json()}
     return LoadedTokenizer(name_or_path, fingerprint(content), content, special, backend)
+
+
+def kept_tokenizer(name_or_path: str, hub_timeout_seconds: float = 5.0) -> LoadedTokenizer:
+    """As `load_tokenizer`, but one whose files are as they were is not read again.
+
+    Raises:
+        UnknownTokenizerError: As `load_tokenizer`.
+    """
+    return _kept(name_or_path, hub_timeout_seconds, _state(name_or_path))
+
+
+@lru_cache(maxsize=KEPT_TOKENIZERS)
+def _kept(name: str, timeout: float, _state: tuple[object, ...]) -> LoadedTokenizer:
+    return load_tokenizer(name, timeout)
+
+
+def _state(name: str) -> tuple[object, ...]:
+    """What changes with the files of a folder."""
+    folder = bundled_tokenizers().get(name) or _local_folder(name)
+    if folder is None:
+        return ()
+    files = ((path.name, path.stat()) for path in sorted(folder.iterdir()))
+    return tuple((name, stat.st_mtime_ns, stat.st_size) for name, stat in files)
 
 
 def bundled_tokenizers() -> dict[str, Path]:

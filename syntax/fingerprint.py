@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
-from typing import Any, NewType
+from typing import Any, Final, NewType
 
 Fingerprint = NewType("Fingerprint", str)
 """32 lower-case hexadecimal digits: BLAKE2b with a 128-bit digest."""
@@ -20,10 +20,12 @@ def canonical_json(content: Any) -> bytes:
         ValueError: A number is NaN or infinite, or a string holds a lone surrogate.
     """
     _check_keys(content)
-    text = json.dumps(
-        content, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False
-    )
-    return text.encode("utf-8")
+    return _encode(content).encode("utf-8")
+
+
+_encode: Final = json.JSONEncoder(
+    sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False
+).encode
 
 
 def _check_keys(content: Any) -> None:
@@ -33,7 +35,8 @@ def _check_keys(content: Any) -> None:
         content = list(content.values())
     if isinstance(content, list | tuple):
         for item in content:
-            _check_keys(item)
+            if not isinstance(item, str):
+                _check_keys(item)
 
 
 def fingerprint(content: Any) -> Fingerprint:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,8 +66,12 @@ class DependencyTree:
 
 def _checked(heads: Sequence[int | None]) -> tuple[int, ...]:
     """The heads, once they are known to form one tree."""
-    checked = tuple(_in_range(word, head, len(heads)) for word, head in enumerate(heads, 1))
-    roots = [word for word, head in enumerate(checked, 1) if head == 0]
+    fits = range(len(heads) + 1).__contains__
+    if set(map(type, heads)) == {int} and all(map(fits, heads)):  # by far the most
+        checked = tuple(cast("Sequence[int]", heads))
+    else:  # the rest is looked at one by one
+        checked = tuple(_in_range(word, head, len(heads)) for word, head in enumerate(heads, 1))
+    roots = [word for word, head in enumerate(checked, 1) if not head]
     if not checked:
         raise EmptyTreeError("the sentence has no words; a tree needs at least one")
     if not roots:

@@ -22,13 +22,13 @@ MAY_IMPORT = {
 THIRD_PARTY = {
     "syntax": {"numpy", "numba"},
     "featurestore": {"numpy", "pyarrow", "deltalake", "duckdb", "scipy", "matplotlib"},
-    "clients": {"numpy", "httpx", "typer", "rich"},
+    "clients": {"numpy", "httpx", "ijson", "datasets", "typer", "rich"},
     "service": {
         *("numpy", "pyarrow", "fastapi", "starlette", "pydantic", "pydantic_settings", "uvicorn"),
         *("tokenizers", "transformers", "ufal", "stanza", "sqlalchemy", "structlog"),
         "prometheus_client",
         "huggingface_hub",
-        *("torch", "psutil", "limits", "starlette_compress", "zstandard", "httpx"),
+        *("torch", "psutil", "distributed", "limits", "starlette_compress", "zstandard", "httpx"),
         "python_multipart",
     },
     "trainer": {"numpy", "torch", "transformers", "accelerate", "safetensors", "rich"},

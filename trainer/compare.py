@@ -31,6 +31,7 @@ from trainer.metrics.significance import (
     ratio,
 )
 from trainer.predictions import Prediction, predictions_file, read_predictions
+from trainer.results import table
 from trainer.seeds import runs_of
 
 EVERY: Final = "all"
@@ -83,6 +84,11 @@ class Line:
     deviation: float
     mcnemar: Mapping[str, McNemar]
 
+    def to_json(self) -> dict[str, Any]:
+        """Every number by name."""
+        numbers = {**asdict(self.difference), "difference": self.difference.difference}
+        return {**asdict(self), **numbers}
+
     def cells(self) -> tuple[str, ...]:
         """The line as text, in the order of `HEADER`."""
         found = self.difference
@@ -128,7 +134,13 @@ class Comparison:
 
     def to_json(self) -> dict[str, Any]:
         """Every number by name."""
-        return asdict(self)
+        return {**asdict(self), "lines": [line.to_json() for line in self.lines]}
+
+    def markdown(self) -> str:
+        """The lines for people."""
+        shown = table(HEADER, [line.cells() for line in self.lines])
+        head = f"# {self.dataset}, {self.split}\n\nA is `{self.one}`, B is `{self.other}`."
+        return f"{head}\n\n{shown}\n"
 
 
 def compare(

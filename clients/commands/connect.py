@@ -19,6 +19,46 @@ StoreOption = Annotated[
     typer.Option("--store", help="Work in this process, on the store in this folder."),
 ]
 
+EngineOption = Annotated[
+    str | None,
+    typer.Option(help="Where shards are run: `local` (this machine) or `dask`. With --store."),
+]
+SchedulerOption = Annotated[
+    str | None,
+    typer.Option(help="Running scheduler of the engine `dask`, as tcp://host:8786."),
+]
+
+
+def engine_settings(
+    engine: str | None, scheduler: str | None, address: str | None
+) -> dict[str, str]:
+    """Settings of a service in this process: those that were given.
+
+    A scheduler alone says which engine is meant.
+
+    Raises:
+        BadParameter: The service at ``address`` has its own.
+    """
+    given = {"engine": engine or (scheduler and "dask"), "dask_scheduler": scheduler}
+    settings = {name: value for name, value in given.items() if value is not None}
+    if address and settings:
+        raise typer.BadParameter(
+            f"the service at {address} was started with its own engine; leave out --engine and "
+            "--scheduler, or work on a --store"
+        )
+    return settings
+
+
+def service_address(url: str | None, store: str | None) -> str | None:
+    """Address of the service that is meant, ``None`` for one in this process.
+
+    Raises:
+        BadParameter: Both were given.
+    """
+    if url and store:
+        raise typer.BadParameter("give --url or --store, not both")
+    return url or (None if store else os.environ.get("PARSEBANK_URL"))
+
 
 def connect(url: str | None, store: str | None, **settings: Any) -> Client:
     """A client of the service at ``url``, or of one in this process on ``store``.
@@ -39,9 +79,7 @@ def connect(url: str | None, store: str | None, **settings: Any) -> Client:
     from clients.client import Client
     from clients.session import API_KEY
 
-    if url and store:
-        raise typer.BadParameter("give --url or --store, not both")
-    address = url or (None if store else os.environ.get("PARSEBANK_URL"))
+    address = service_address(url, store)
     if address:
         return Client(address, api_key=os.environ.get(API_KEY))
     # Of a service in this process, the user wants answers and warnings only.

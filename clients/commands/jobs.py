@@ -67,7 +67,7 @@ def list_jobs(
 @jobs.command()
 def show(job: JobArgument, url: UrlOption = None, store: StoreOption = None) -> None:
     """The account of one job."""
-    from clients.commands.progress import account
+    from clients.commands.reports import account
 
     with _client(url, store) as client:
         account(client.job(job))
@@ -76,7 +76,7 @@ def show(job: JobArgument, url: UrlOption = None, store: StoreOption = None) -> 
 @jobs.command()
 def cancel(job: JobArgument, url: UrlOption = None, store: StoreOption = None) -> None:
     """Stop a job; what it has stored stays."""
-    from clients.commands.progress import account
+    from clients.commands.reports import account
 
     with _client(url, store) as client:
         account(client.cancel(job))
@@ -85,7 +85,7 @@ def cancel(job: JobArgument, url: UrlOption = None, store: StoreOption = None) -
 @jobs.command()
 def retry(job: JobArgument, url: UrlOption = None, store: StoreOption = None) -> None:
     """Run the failed shards of a failed job again; `watch` follows it."""
-    from clients.commands.progress import account
+    from clients.commands.reports import account
 
     with _client(url, store) as client:
         account(client.retry(job))
@@ -94,12 +94,13 @@ def retry(job: JobArgument, url: UrlOption = None, store: StoreOption = None) ->
 @jobs.command()
 def watch(job: JobArgument, url: UrlOption = None, store: StoreOption = None) -> None:
     """Follow a job to its end; exits with 1 when it fails."""
-    from clients.commands.progress import Watcher, account
+    from clients.commands.progress import Watcher
+    from clients.commands.reports import account
 
     with _client(url, store, working=True) as client:
         found = client.job(job)
-        with Watcher(f"{found.dataset} {found.split} {found.lang}") as watcher:
-            last = watcher.watch(client, found)
+        with Watcher() as watcher:
+            last = watcher.watch(client, found, f"{found.dataset} {found.split} {found.lang}")
     account(last)
     raise typer.Exit(exit_code(last))
 

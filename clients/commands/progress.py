@@ -1,4 +1,4 @@
-"""A backfill's progress on the terminal, and its final account."""
+"""A backfill's progress on the terminal."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from rich.progress import (
     TextColumn,
     TimeRemainingColumn,
 )
-from rich.table import Table
 
 from clients.benchmarks import Item
 from clients.client import Client
@@ -24,9 +23,9 @@ from clients.jobs import Job, JobCounts
 
 
 class Watcher:
-    """A progress bar that follows a backfill from the first example read to the last stored."""
+    """A progress bar that follows backfills from the first example read to the last stored."""
 
-    def __init__(self, title: str) -> None:
+    def __init__(self) -> None:
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=16),
@@ -36,24 +35,26 @@ class Watcher:
             TextColumn("{task.fields[detail]}"),
             console=Console(stderr=True),
         )
-        self._title = title
-        self._task = self._bar.add_task(f"{title}: sending", total=None, rate="", detail="")
-        self._started = time.perf_counter()
+        self._task = self._bar.add_task("", total=None, rate="", detail="")
+        self._started = self._began = time.perf_counter()
 
     @property
     def seconds(self) -> float:
         """Time since the bar was made."""
         return time.perf_counter() - self._started
 
-    def sending(self, items: Iterable[Item], limit: int | None = None) -> Iterator[Item]:
+    def sending(
+        self, items: Iterable[Item], limit: int | None = None, title: str = ""
+    ) -> Iterator[Item]:
         """The items as they are read and sent, counted."""
+        self._begin(f"{title}: sending")
         for item in islice(items, limit):
             yield item
             self._bar.advance(self._task)
 
-    def watch(self, client: Client, job: Job) -> Job:
+    def watch(self, client: Client, job: Job, title: str) -> Job:
         """Follow a job to its end."""
-        self._bar.reset(self._task, description=self._title)
+        self._begin(title)
         try:
             return client.wait(job.id, self.show)
         except KeyboardInterrupt:
@@ -70,9 +71,13 @@ class Watcher:
             self._task,
             total=counts.examples,
             completed=counts.accounted,
-            rate=f"{counts.accounted / max(self.seconds, 1e-9):,.0f}/s",
+            rate=f"{counts.accounted / max(time.perf_counter() - self._began, 1e-9):,.0f}/s",
             detail=f"{job.state}, {_reuse(counts)}, {sum(counts.dropped.values())} dropped",
         )
+
+    def _begin(self, title: str) -> None:
+        self._began = time.perf_counter()
+        self._bar.reset(self._task, description=title, rate="", detail="")
 
     def __enter__(self) -> Self:
         self._bar.start()
@@ -85,46 +90,6 @@ class Watcher:
         trace: TracebackType | None,
     ) -> None:
         self._bar.stop()
-
-
-def account(job: Job, seconds: float | None = None) -> None:
-    """Print what became of every example of a job."""
-    console = Console()
-    console.print(account_table(job, seconds))
-    for failure in failures(job):
-        console.print(failure, markup=False, soft_wrap=True)
-
-
-def failures(job: Job) -> list[str]:
-    """What went wrong, a line each: the failed shards, or the job's first error."""
-    if job.failed_shards:
-        return [
-            f"shard {shard.number}, tried {shard.tries} times: {shard.error_type}: {shard.message}"
-            for shard in job.failed_shards
-        ]
-    error = job.error
-    return [] if error is None else [f"{error.get('error_type')}: {error.get('message')}"]
-
-
-def account_table(job: Job, seconds: float | None = None) -> Table:
-    """The account of a job, one line a figure."""
-    counts = job.counts
-    table = Table("", "", title=f"job {job.id}: {job.state}", show_header=False)
-    rows = {
-        "dataset": f"{job.dataset} {job.split} {job.lang}, {job.tokenizer}",
-        "parser": job.parser,
-        "examples": f"{counts.examples:,}",
-        "stored": f"{counts.stored:,}",
-        "already stored": f"{counts.already_stored:,}",
-        "parses done": f"{counts.parses_done:,}",
-        "parses reused": f"{counts.parses_reused:,}",
-        **{f"dropped: {reason}": f"{n:,}" for reason, n in sorted(counts.dropped.items())},
-    }
-    if seconds is not None:
-        rows["time"] = f"{seconds:.1f} s, {counts.examples / max(seconds, 1e-9):,.0f} examples/s"
-    for name, value in rows.items():
-        table.add_row(name, value)
-    return table
 
 
 def _reuse(counts: JobCounts) -> str:

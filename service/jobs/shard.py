@@ -203,7 +203,7 @@ def _analyse(works: Sequence[Work], shard: Shard, tools: Tools, signals: Signals
     if missing:  # else the parser need not be loaded
         for key, outcome in _outcomes(missing, tools.analyser, signals):
             _note(analyses, shard, key, outcome)
-        signals.watch()
+    signals.watch()
     return analyses
 
 

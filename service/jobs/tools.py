@@ -29,7 +29,7 @@ from service.parsers import (
     load_parser,
 )
 from service.settings import Settings
-from service.tokenizers import LoadedTokenizer, load_tokenizer
+from service.tokenizers import LoadedTokenizer, kept_tokenizer
 from syntax.alignment import batch_features
 from syntax.errors import SpecError
 from syntax.examples import Segment
@@ -37,7 +37,7 @@ from syntax.fingerprint import Fingerprint
 from syntax.parse import Parse
 
 KEPT = 2
-"""Parsers and tokenizers that a worker keeps: the job in hand and the one before."""
+"""Parsers that a worker keeps: that of the job in hand, and the one before."""
 
 
 class Toolbox:
@@ -55,7 +55,6 @@ class Toolbox:
         self._store = store
         self._in_bulk = in_bulk
         self._parser = lru_cache(maxsize=KEPT)(self._load_parser)
-        self._tokenizer = lru_cache(maxsize=KEPT)(self._load_tokenizer)
         self._described: set[Fingerprint] = set()
 
     def tools(self, request: JobRequest) -> Tools:
@@ -105,8 +104,8 @@ class Toolbox:
     def _load_parser(self, name: str) -> Parser:
         return load_parser(find_parser(self._settings, name), self._settings.device)
 
-    def _load_tokenizer(self, name: str) -> LoadedTokenizer:
-        return load_tokenizer(name, self._settings.hub_timeout_seconds)
+    def _tokenizer(self, name: str) -> LoadedTokenizer:
+        return kept_tokenizer(name, self._settings.hub_timeout_seconds)
 
     def _describe(self, identity: ParserIdentity, tokenizer: LoadedTokenizer) -> None:
         contents = {

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import Final
 
 from service.parsers.surface import CONTINUED, Surface
 from syntax import DependencyTree, Parse
 from syntax.errors import NoSentenceError
 from syntax.spans import word_spans
 
+_NOTHING: Final = frozenset({"", "_"})
+
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
     """What a parser says about the words (W) of one sentence; "" and "_" stand for nothing."""
 
-    form: list[str]
-    lemma: list[str | None]
-    upos: list[str | None]
-    xpos: list[str | None]
-    feats: list[str | None]
-    head: list[int]
-    deprel: list[str]
+    form: Sequence[str]
+    lemma: Sequence[str | None]
+    upos: Sequence[str | None]
+    xpos: Sequence[str | None]
+    feats: Sequence[str | None]
+    head: Sequence[int]
+    deprel: Sequence[str]
 
 
 class Columns:
@@ -53,12 +57,12 @@ class Columns:
         DependencyTree(words.head, words.deprel)
         self._add_surface(surface)
         self.form += words.form
-        self.lemma += map(_given, words.lemma)
-        self.upos += map(_given, words.upos)
-        self.xpos += map(_given, words.xpos)
-        self.feats += map(_given, words.feats)
+        self.lemma += _given(words.lemma)
+        self.upos += _given(words.upos)
+        self.xpos += _given(words.xpos)
+        self.feats += _given(words.feats)
         self.head += words.head
-        self.deprel += map(_given, words.deprel)
+        self.deprel += _given(words.deprel)
 
     def parse(self) -> Parse:
         """The finished columns.
@@ -96,6 +100,8 @@ class Columns:
         return misc
 
 
-def _given(value: str | None) -> str | None:
-    """``None`` for a column that the model does not fill."""
-    return None if value in ("", "_") else value
+def _given(values: Sequence[str | None]) -> Sequence[str | None]:
+    """``None`` wherever the model filled nothing in; most columns are full, or bare."""
+    if _NOTHING.isdisjoint(values):
+        return values
+    return [None if value in _NOTHING else value for value in values]

@@ -12,6 +12,7 @@ from service.jobs.events import event_id, events
 from service.jobs.records import JobFilter, JobState
 from service.jobs.schemas import BackfillSpec, JobAnswer, JobDetailAnswer, Name
 from service.routes.answers import error_answers
+from service.routes.forecast import ForecastAnswer
 from service.schemas import ErrorBody
 from service.services import UsesServices
 from service.stopping import until
@@ -30,7 +31,10 @@ Each further line is an example, or one that its reader rejected:
     {"rejected": {"example_id": "2", "reason": "example", "message": "..."}}
 
 Segments have `text` (modes raw, sentence), `tokens` (pretokenized, retokenize) or `conllu`
-(gold)."""
+(gold). The label of a column of kind `class` or `string` is a string, of `float` a number, of
+`tags` a list of names, one for each token of the column's `field`, and of `spans` a list of
+`{"start_char": 0, "end_char": 4, "label": "LOC"}`, half-open, in code points of the field's text.
+Tags and spans that do not fit drop their example as `label`."""
 
 _BODY: dict[str, Any] = {
     "requestBody": {
@@ -47,6 +51,9 @@ _UNKNOWN: dict[int | str, dict[str, Any]] = {
 _CONFLICT: dict[int | str, dict[str, Any]] = {
     409: {"model": ErrorBody, "description": "The job has not failed, or its upload is gone."}
 }
+_FORECAST: dict[int | str, dict[str, Any]] = {
+    200: {"model": ForecastAnswer, "description": "With `dry_run`: what the job would do."}
+}
 _EVENT = {
     "type": "object",
     "description": "One event; `data` is the job as JSON.",
@@ -58,13 +65,30 @@ _STREAM: dict[int | str, dict[str, Any]] = {
 }
 
 
-@router.post("/datasets/{name}/backfill", status_code=status.HTTP_202_ACCEPTED, openapi_extra=_BODY)
-async def backfill(name: Name, request: Request, services: UsesServices) -> JobDetailAnswer:
+@router.post(
+    "/datasets/{name}/backfill",
+    status_code=status.HTTP_202_ACCEPTED,
+    responses=_FORECAST,
+    openapi_extra=_BODY,
+)
+async def backfill(
+    name: Name,
+    request: Request,
+    response: Response,
+    services: UsesServices,
+    dry_run: Annotated[
+        bool, Query(description="Only say what the job would do; nothing is kept.")
+    ] = False,
+) -> JobDetailAnswer | ForecastAnswer:
     """Parse, align and store a benchmark split as a job that survives restarts.
 
     The answer comes when the upload is durable; a line that breaks the format refuses all of it.
+    With `dry_run` it is 200 and a forecast: every line is read, and a sample is parsed.
     """
     try:
+        if dry_run:
+            response.status_code = status.HTTP_200_OK
+            return ForecastAnswer.of(await services.jobs.forecast(name, request.stream()))
         return JobDetailAnswer.of(await services.jobs.submit(name, request.stream()))
     except ClientDisconnect:
         raise HTTPException(status.HTTP_400_BAD_REQUEST, "the upload broke off") from None

@@ -109,7 +109,7 @@ class FlatExamples:
         segments = len(self.segment_offsets) - 1
         self._set("example_offsets", as_offsets(self.example_offsets, segments))
 
-    def _set(self, name: str, value: NDArray[Any]) -> None:
+    def _set(self, name: str, value: NDArray[Any] | None) -> None:
         object.__setattr__(self, name, value)
 
     def __len__(self) -> int:

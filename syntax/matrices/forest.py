@@ -13,13 +13,17 @@ from syntax.errors import InputError
 from syntax.matrices import kernels
 from syntax.matrices.buffers import MatrixBuffers
 from syntax.matrices.heads import IntArray
-from syntax.matrices.offsets import Offsets, round_up
+from syntax.matrices.offsets import Offsets, round_up, sizes
 
 UNREACHABLE8 = 255
 """Distance between two trees in uint8 matrices; real paths end at 254."""
 
 UNREACHABLE16 = 65535
 """Distance between two trees in uint16 matrices."""
+
+ROW_BYTES = 32
+"""Rows of distances are padded to a multiple of this while they are made, so that no passes over
+them has a rest of less than a vector."""
 
 FUSED = ("distance", "depth", "ancestor")
 """The matrices that the compiled passes make together, each in its first version."""
@@ -78,48 +82,21 @@ def lay_out(
     if not wanted:
         return {}
     count = len(forest.trees.offsets) - 1
-    stride = round_up(width, 8)
-    plan, extra = _plan(forest, count, stride)
-    rows = (count * stride + extra, stride)
-    filled: dict[str, NDArray[Any]] = {}
-    if "depth" in wanted:
-        filled["depth"] = buffers.take("depth", (count, width), forest.dtype)
-        filled["depth"][:] = plan.depth[:, :width]
-    if "distance" in wanted:
-        distance = buffers.take("distance", rows, forest.dtype)
-        kernels.fill_distance(plan, distance)
-        filled["distance"] = _trim("distance", distance, count, width, buffers)
-    if "ancestor" in wanted:
-        ancestor = buffers.take("ancestor", rows, np.uint8)
-        kernels.fill_ancestor(plan, ancestor)
-        filled["ancestor"] = _trim("ancestor", ancestor.view(np.bool_), count, width, buffers)
-    return filled
-
-
-def _plan(forest: Forest, count: int, stride: int) -> tuple[kernels.Plan, int]:
-    slot, above, top, row, row_above = np.empty((5, len(forest.depth)), np.uint32)
-    plan = kernels.Plan(
-        offsets=np.empty(count + 1, np.int64),
-        slot=slot,
-        slot_above=above,
-        slot_top=top,
-        row=row,
-        row_above=row_above,
-        length=np.empty(count, np.int32),
-        owner=np.empty((count, stride), np.uint32),
-        depth=np.empty((count, stride), np.int32),
+    shape = (count, width, width)
+    dtypes = {"distance": forest.dtype, "ancestor": np.uint8}
+    squares = {
+        name: buffers.take(name, shape if name in wanted else (0, width, width), dtype)
+        for name, dtype in dtypes.items()
+    }
+    depth = buffers.take("depth", shape[:2], forest.dtype)
+    kernels.fill_matrices(
+        forest.trees, forest.depth, _room(forest, width, buffers), depth, **squares
     )
-    return plan, kernels.make_plan(forest.trees, forest.depth, plan)
+    squares["ancestor"] = squares["ancestor"].view(np.bool_)
+    return {name: array for name, array in {"depth": depth, **squares}.items() if name in wanted}
 
 
-def _trim(
-    name: str, rows: NDArray[Any], count: int, width: int, buffers: MatrixBuffers
-) -> NDArray[Any]:
-    """The (T, width, width) matrices among rows that are padded to whole words."""
-    stride = rows.shape[1]
-    padded = rows[: count * stride].reshape(count, stride, stride)
-    if stride == width:
-        return padded
-    trimmed = buffers.take(f"{name}, trimmed", (count, width, width), rows.dtype)
-    trimmed[:] = padded[:, :width, :width]
-    return trimmed
+def _room(forest: Forest, width: int, buffers: MatrixBuffers) -> kernels.Room:
+    largest = int(sizes(forest.trees.offsets).max(initial=0))
+    shape = (largest, round_up(width, ROW_BYTES))
+    return kernels.Room(*(buffers.take(name, shape, forest.dtype) for name in kernels.Room._fields))

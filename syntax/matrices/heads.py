@@ -51,10 +51,27 @@ def order(heads: IntArray, offsets: Offsets, name: Name) -> kernels.Order:
     result = kernels.Order(*np.empty((5, len(heads)), np.int32))
     node = kernels.order_trees(heads, offsets, result)
     if node >= 0:
-        tree = owner_of(node, offsets)
-        first, end = offsets[tree : tree + 2].tolist()
-        raise _explain(heads[first:end].tolist(), node - first, tree, name(tree))
+        raise _fault(heads, offsets, node, name)
     return result
+
+
+def link(heads: IntArray, offsets: Offsets, name: Name) -> IntArray:
+    """The heads of trees that lie end to end as positions in the whole array; not all is checked.
+
+    Raises:
+        HeadOutOfRangeError: A head lies outside of its tree.
+    """
+    parents = np.empty_like(heads)
+    node = kernels.link_trees(heads, offsets, parents)
+    if node >= 0:
+        raise _fault(heads, offsets, node, name)
+    return parents
+
+
+def _fault(heads: IntArray, offsets: Offsets, node: int, name: Name) -> TreeError:
+    tree = owner_of(node, offsets)
+    first, end = offsets[tree : tree + 2].tolist()
+    return _explain(heads[first:end].tolist(), node - first, tree, name(tree))
 
 
 def _explain(heads: list[int], node: int, tree: int, name: str) -> TreeError:

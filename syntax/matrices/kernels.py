@@ -1,10 +1,10 @@
 """The compiled passes over parent vectors.
 
 Trees lie end to end in flat int32 arrays: tree ``t`` owns the nodes ``offsets[t]`` to
-``offsets[t + 1]``. All passes are linear in the nodes, but for `fill_ancestor` and
-`fill_distance`, which are linear in the cells.
+``offsets[t + 1]``. All passes are linear in the nodes, but for `fill_matrices`, which is linear
+in the cells.
 
-Arguments have one dtype each, so that each pass is compiled once (`fill_distance` twice).
+Arguments have one dtype each, so that each pass is compiled once (`fill_matrices` twice).
 """
 
 from __future__ import annotations
@@ -82,6 +82,21 @@ def order_trees(heads: IntArray, offsets: NDArray[np.int64], result: Order) -> i
 
 
 @njit(cache=True, nogil=True)
+def link_trees(heads: IntArray, offsets: NDArray[np.int64], parents: IntArray) -> int:
+    """Turn heads that count within each tree into positions in the flat array, as `Order` has them.
+
+    Returns:
+        The first node whose head lies outside of its tree, or -1.
+    """
+    place = np.empty_like(parents)
+    for tree in range(len(offsets) - 1):
+        misplaced = _link(heads, offsets[tree], offsets[tree + 1], parents, place)
+        if misplaced >= 0:
+            return misplaced
+    return -1
+
+
+@njit(cache=True, nogil=True)
 def _link(heads: IntArray, first: int, end: int, parents: IntArray, place: IntArray) -> int:
     """Turn one tree's heads into positions in the flat array; the first that cannot, or -1."""
     for node in range(first, end):
@@ -125,176 +140,199 @@ class Trees(NamedTuple):
     column: IntArray
 
 
-class Plan(NamedTuple):
-    """How to lay T trees into matrices that are ``width`` wide, row by row.
-
-    Each step fills one row from a row before it. A row has two numbers: its ``slot`` within the
-    tree, below ``width`` if it is shown and from ``width`` on if it belongs to a deleted node that
-    shown ones descend from; and its ``row`` in the array that holds all matrices, (T * width +
-    extra, width), whose extra rows serve the deleted nodes of every tree in turn. They are
-    unsigned, which spares the passes a check for negative indices.
+class Room(NamedTuple):
+    """Memory for one tree at a time, small enough to stay in the cache.
 
     Attributes:
-        offsets: First step of each tree, and the end. *Shape:* (T + 1,), int64.
-        slot: Slot of each step. *Shape:* (N,) here and below, of which one per step is used.
-        slot_above: Slot of the parent; the step's own at a root.
-        slot_top: Slot of the root; the step's own for a node that shows its parent's row.
-        row, row_above: Rows of ``slot`` and ``slot_above``.
-        length: Columns of each tree; the rest is padding. *Shape:* (T,), int32.
-        owner: Slot of the node that each column stands for. *Shape:* (T, width).
-        depth: Depth of each column, 0 in padding. *Shape:* (T, width), int32.
+        rows: A row of distances for each slot. *Shape:* (slots, stride), uint8 or uint16; ``slots``
+            is the size of the largest tree, ``stride`` the width of the batch rounded up so that
+            rows are whole 64-bit words.
+        below: A 0/1 row for each slot: the columns of the node and of all below it. Likewise.
     """
 
-    offsets: NDArray[np.int64]
-    slot: NDArray[np.uint32]
-    slot_above: NDArray[np.uint32]
-    slot_top: NDArray[np.uint32]
-    row: NDArray[np.uint32]
-    row_above: NDArray[np.uint32]
-    length: IntArray
+    rows: NDArray[np.uint8]
+    below: NDArray[np.uint8]
+
+
+class Steps(NamedTuple):
+    """One tree's nodes as slots, parents before children.
+
+    A node that is shown has its column as slot. Deleted nodes that shown ones descend from have
+    those after the last column; others have none, and no step. Slots are unsigned where rows are
+    looked up, which spares the passes a check for negative indices.
+
+    Attributes:
+        slot: Slot of each node, -1 for none. *Shape:* (largest,), int32.
+        own, above, top: Slots of each step's node, of its parent (its own at a root) and of its
+            root. *Shape:* (largest,).
+        owner: Slot of the node that each column stands for. *Shape:* (stride,).
+        depth: Depth of each column, 0 in padding. *Shape:* (stride,), uint8 or uint16.
+    """
+
+    slot: IntArray
+    own: NDArray[np.uint32]
+    above: NDArray[np.uint32]
+    top: NDArray[np.uint32]
     owner: NDArray[np.uint32]
-    depth: IntArray
+    depth: NDArray[np.uint8]
 
 
 @njit(cache=True, nogil=True)
-def make_plan(trees: Trees, depth: IntArray, plan: Plan) -> int:
-    """Fill ``plan``; returns how many rows of deleted nodes the neediest tree has."""
-    offsets, parents, order, root, source, column = trees
-    starts, slot, slot_above, slot_top, row, row_above, _, owner, _ = plan
-    width = owner.shape[1]
-    slots = column.copy()
-    most = 0
-    step = 0
-    for tree in range(len(offsets) - 1):
-        most = max(most, _add_slots(trees, tree, width, slots))
-        starts[tree] = step
-        shown, extra = tree * width, (len(offsets) - 2) * width
-        for index in range(offsets[tree], offsets[tree + 1]):
-            node = order[index]
-            own, parent = slots[node], parents[node]
-            if own >= 0:
-                above = slots[parent] if parent >= 0 else own
-                slot[step] = own
-                slot_above[step] = above
-                slot_top[step] = slots[root[node]] if source[node] == node else own
-                row[step] = own + (shown if own < width else extra)
-                row_above[step] = above + (shown if above < width else extra)
-                step += 1
-        _own_columns(trees, tree, slots, depth, plan)
-    starts[-1] = step
-    return most
-
-
-@njit(cache=True, nogil=True)
-def _add_slots(trees: Trees, tree: int, width: int, slots: IntArray) -> int:
-    """Give slots from ``width`` on to the deleted nodes that shown ones descend from."""
-    offsets, parents, order, _, _, _ = trees
-    first, end = offsets[tree], offsets[tree + 1]
-    added = 0
-    if (slots[first:end] >= 0).all():
-        return added
-    for index in range(end - 1, first - 1, -1):
-        node = order[index]
-        above = parents[node]
-        if above >= 0 and slots[node] >= 0 and slots[above] < 0:
-            slots[above] = width + added
-            added += 1
-    return added
-
-
-@njit(cache=True, nogil=True)
-def _own_columns(trees: Trees, tree: int, slots: IntArray, depth: IntArray, plan: Plan) -> None:
-    """Fill one tree's ``plan.length``, ``plan.owner`` and ``plan.depth``."""
-    offsets, _, _, _, source, column = trees
-    _, _, _, _, _, _, lengths, owner, shown_depth = plan
-    shown_depth[tree] = 0
-    length = 0
-    for node in range(offsets[tree], offsets[tree + 1]):
-        at = column[node]
-        if at >= 0:
-            owner[tree, at] = slots[source[node]]
-            shown_depth[tree, at] = depth[source[node]]
-            length += 1
-    lengths[tree] = length
-
-
-@njit(cache=True, nogil=True)
-def fill_ancestor(plan: Plan, ancestor: NDArray[np.uint8]) -> None:
-    """Lay 0/1 ancestor rows into ``ancestor``: the parent's row, and the node's own columns.
+def fill_matrices(
+    trees: Trees,
+    levels: IntArray,
+    room: Room,
+    depth: NDArray[np.uint8],
+    distance: NDArray[np.uint8],
+    ancestor: NDArray[np.uint8],
+) -> None:
+    """Fill the padded matrices of T trees.
 
     Args:
-        plan: What `make_plan` made for T trees.
-        ancestor: *Shape:* (T * width + extra, width), ``width`` a multiple of 8, so that rows are
-            joined as 64-bit words.
+        trees: The trees.
+        levels: Depth of each node. *Shape:* (N,).
+        room: Memory to work in.
+        depth: Written; 0 in padding. *Shape:* (T, width), uint8 or uint16.
+        distance: Written, the dtype's maximum where no path is and in padding; left alone if it
+            is empty. *Shape:* (T or 0, width, width), the dtype of ``depth``.
+        ancestor: Written as 0/1, 0 in padding; left alone if it is empty. Likewise, uint8.
     """
-    offsets, _, _, _, row, row_above, length, owner, _ = plan
-    words = ancestor.view(np.uint64)
-    count, width = owner.shape
-    for tree in range(count):
-        words[tree * width : (tree + 1) * width] = 0
-        words[count * width :] = 0
-        for column in range(length[tree]):
-            own = np.intp(owner[tree, column])
-            place = own + width * (tree if own < width else count - 1)
-            ancestor[place, column] = 1
-        for step in range(offsets[tree], offsets[tree + 1]):
-            here, there = row[step], row_above[step]
-            for word in range(words.shape[1]):
-                words[here, word] |= words[there, word]
+    largest, stride = room.rows.shape
+    width = depth.shape[1]
+    own, above, top = np.empty((3, largest), np.uint32)
+    slot, owner = np.empty(largest, np.int32), np.empty(stride, np.uint32)
+    steps = Steps(slot, own, above, top, owner, np.empty(stride, depth.dtype))
+    for tree in range(len(depth)):
+        length, slots = _take_slots(trees, tree, levels, steps)
+        count = _take_steps(trees, tree, steps)
+        depth[tree] = steps.depth[:width]
+        in_place = len(distance) > 0 and stride == width and _is_plain(steps, length, slots)
+        rows = distance[tree] if in_place else room.rows
+        _fill_below(steps, count, length, room.below[:slots])
+        _fill_rows(steps, count, room.below, rows)
+        if len(distance):
+            if not in_place:
+                _show_rows(steps, length, rows, distance[tree])
+            distance[tree, length:] = np.iinfo(distance.dtype).max
+        if len(ancestor):
+            _find_ancestors(steps, length, rows, ancestor[tree])
+            ancestor[tree, length:] = 0
 
 
 @njit(cache=True, nogil=True)
-def fill_distance(plan: Plan, distance: NDArray[np.uint8]) -> None:
-    """Lay distance rows into ``distance``, from each root downwards.
+def _take_slots(trees: Trees, tree: int, levels: IntArray, steps: Steps) -> tuple[int, int]:
+    """Fill ``slot``, ``owner`` and ``depth``; the number of columns, and of slots."""
+    offsets, parents, order, _, source, column = trees
+    first, end = offsets[tree], offsets[tree + 1]
+    length = 0
+    for node in range(first, end):
+        steps.slot[node - first] = column[node]
+        length += column[node] >= 0
+    slots = length
+    if length < end - first:
+        for index in range(end - 1, first - 1, -1):
+            node, above = order[index], parents[order[index]]
+            if above >= 0 and steps.slot[node - first] >= 0 and steps.slot[above - first] < 0:
+                steps.slot[above - first] = slots
+                slots += 1
+    steps.depth[:] = 0
+    for node in range(first, end):
+        at = column[node]
+        if at >= 0:
+            steps.owner[at] = steps.slot[source[node] - first]
+            steps.depth[at] = levels[source[node]]
+    return length, slots
 
-    A step from a node to its child comes one edge nearer to the nodes of the child's subtree and
-    goes one farther from the rest of the tree:
-    ``distance[child] = distance[node] + tree - 2 * subtree``, both 0/1 rows. Nodes of other trees
-    stay unreachable: the dtype's maximum.
+
+@njit(cache=True, nogil=True)
+def _take_steps(trees: Trees, tree: int, steps: Steps) -> int:
+    """Fill ``own``, ``above`` and ``top``; the number of steps."""
+    offsets, parents, order, root, _, _ = trees
+    slot, own, above, top, _, _ = steps
+    first = offsets[tree]
+    count = 0
+    for index in range(first, offsets[tree + 1]):
+        node = order[index]
+        here, parent = slot[node - first], parents[node]
+        if here >= 0:
+            own[count] = here
+            above[count] = slot[parent - first] if parent >= 0 else here
+            top[count] = slot[root[node] - first]
+            count += 1
+    return count
+
+
+@njit(cache=True, nogil=True)
+def _is_plain(steps: Steps, length: int, slots: int) -> bool:
+    """Whether every slot is a column, and every column shows its own row."""
+    plain = slots == length
+    for column in range(length):
+        plain &= steps.owner[column] == column
+    return plain
+
+
+@njit(cache=True, nogil=True)
+def _fill_below(steps: Steps, count: int, length: int, below: NDArray[np.uint8]) -> None:
+    """Lay the 0/1 rows of what is below, from the leaves upwards."""
+    words = below.view(np.uint64)
+    below[:] = 0
+    for column in range(length):
+        below[steps.owner[column], column] = 1
+    for step in range(count - 1, -1, -1):
+        to, row = words[steps.above[step]], words[steps.own[step]]
+        for word in range(len(to)):
+            to[word] |= row[word]
+
+
+@njit(cache=True, nogil=True)
+def _fill_rows(steps: Steps, count: int, below: NDArray[np.uint8], rows: NDArray[np.uint8]) -> None:
+    """Lay rows of distances, from each root downwards.
+
+    A step from a node to its child comes one edge nearer to all that is below the child, and goes
+    one farther from the rest of the tree:
+    ``distance[child] = distance[node] + tree - 2 * below[child]``, where ``tree`` is what is below
+    the root. Nodes of other trees stay unreachable: the dtype's maximum.
 
     Rows are added as 64-bit words, eight or four entries at once. That is exact: every entry of
     every row ends between 0 and the maximum, so nothing is carried from one to the next.
-
-    Args:
-        plan: What `make_plan` made for T trees.
-        distance: uint8 or uint16. *Shape:* (T * width + extra, width), ``width`` a multiple of 8.
     """
-    offsets, slot, _, slot_top, row, row_above, length, owner, depth = plan
-    words = distance.view(np.uint64)
-    unreachable = np.iinfo(distance.dtype).max
-    count, width = owner.shape
-    subtree = np.empty((len(distance) - (count - 1) * width, width), distance.dtype)
-    subtree_words = subtree.view(np.uint64)
-    for tree in range(count):
-        distance[tree * width + length[tree] : (tree + 1) * width] = unreachable
-        _fill_subtree(plan, tree, subtree)
-        for step in range(offsets[tree], offsets[tree + 1]):
-            here, there = row[step], row_above[step]
-            own, whole = slot[step], slot_top[step]
-            if here == there:
-                for column in range(width):
-                    inside = subtree[own, column] > 0
-                    distance[here, column] = depth[tree, column] if inside else unreachable
-                continue
-            for word in range(words.shape[1]):
-                nearer = subtree_words[own, word]
-                farther = subtree_words[whole, word] - nearer
-                words[here, word] = words[there, word] + farther - nearer
+    words, below_words = rows.view(np.uint64), below.view(np.uint64)
+    unreachable = np.iinfo(rows.dtype).max
+    for step in range(count):
+        here, there = steps.own[step], steps.above[step]
+        if here == there:
+            row, inside = rows[here], below[here]
+            for column in range(len(row)):
+                row[column] = steps.depth[column] if inside[column] else unreachable
+            continue
+        to, row_above = words[here], words[there]
+        nearer, tree = below_words[here], below_words[steps.top[step]]
+        for word in range(len(to)):
+            to[word] = row_above[word] + (tree[word] - nearer[word]) - nearer[word]
 
 
 @njit(cache=True, nogil=True)
-def _fill_subtree(plan: Plan, tree: int, subtree: NDArray[np.uint8]) -> None:
-    """Lay a 0/1 row of the columns below and of each node, from the leaves upwards.
+def _show_rows(
+    steps: Steps, length: int, rows: NDArray[np.uint8], shown: NDArray[np.uint8]
+) -> None:
+    """Copy to each column's row the one of the node that it stands for."""
+    for column in range(length):
+        to, row = shown[column], rows[steps.owner[column]]
+        for at in range(len(to)):
+            to[at] = row[at]
 
-    The row of a node that shows its parent's stays empty: its column belongs to the parent, so in
-    `fill_distance` it takes no step.
+
+@njit(cache=True, nogil=True)
+def _find_ancestors(
+    steps: Steps, length: int, rows: NDArray[np.uint8], ancestor: NDArray[np.uint8]
+) -> None:
+    """Compare distances with depths: to an ancestor, the path only climbs.
+
+    ``distance[i, j] + depth[j] == depth[i]``; the sum may wrap around, but not if the distance is
+    at most the depth, as it must be.
     """
-    offsets, slot, slot_above, _, _, _, length, owner, _ = plan
-    words = subtree.view(np.uint64)
-    words[:] = 0
-    for column in range(length[tree]):
-        subtree[owner[tree, column], column] = 1
-    for step in range(offsets[tree + 1] - 1, offsets[tree] - 1, -1):
-        here, there = slot_above[step], slot[step]
-        for word in range(words.shape[1]):
-            words[here, word] |= words[there, word]
+    kind, depth = rows.dtype.type, steps.depth
+    for column in range(length):
+        to, row, own = ancestor[column], rows[steps.owner[column]], depth[column]
+        for at in range(len(to)):
+            to[at] = (row[at] <= own) & (kind(row[at] + depth[at]) == own)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import typer
 
+from trainer.commands.compare import compare
 from trainer.commands.evaluate import evaluate
+from trainer.commands.picture import picture
+from trainer.commands.predict import predict
 from trainer.commands.train import train
 from trainer.commands.verify import verify
 
@@ -13,4 +16,7 @@ def register(app: typer.Typer) -> None:
     """Add this package's commands."""
     app.command()(train)
     app.command()(evaluate)
+    app.command()(compare)
+    app.command()(predict)
+    app.command()(picture)
     app.command()(verify)

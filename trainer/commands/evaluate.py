@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from trainer.commands.shared import Store, require_training
+from trainer.commands.shared import Store, quiet_transformers, require_training, show_table
+
+if TYPE_CHECKING:
+    from featurestore import FeatureStore
 
 
 def evaluate(
-    run: Annotated[Path, typer.Argument(help="Output folder of a run.")],
+    run: Annotated[
+        Path, typer.Argument(help="Output folder of a run, or a folder of runs by seed.")
+    ],
     store: Store = "./parsebank-data",
     split: Annotated[str, typer.Option(help="Split to score on.")] = "test",
     lang: Annotated[
@@ -22,23 +27,48 @@ def evaluate(
     any_parser: Annotated[
         bool, typer.Option("--any-parser", help="Accept trees of other parsers than in training.")
     ] = False,
+    crossed: Annotated[
+        bool,
+        typer.Option(
+            "--crossed",
+            help="Score all ordered pairs of languages: the first text in one, the others in "
+            "another. Writes a heat map.",
+        ),
+    ] = False,
 ) -> None:
-    """Score a trained model on stored languages: accuracy by language, and the transfer gap."""
+    """Score a trained model on stored languages, and keep what it predicts of each example."""
     require_training()
-    from rich.console import Console
-    from rich.table import Table
-    from transformers.utils.logging import disable_progress_bar
-
     from featurestore import open_store
-    from trainer.transfer import evaluate_run
+    from trainer.seeds import runs_of
 
-    disable_progress_bar()
+    quiet_transformers()
+    score = _crossed if crossed else _by_language
     with open_store(store) as opened:
-        scored = evaluate_run(run, opened, split, lang or [], any_parser=any_parser)
-    table = Table("language", "examples", scored.metric, title=f"{scored.dataset}, {split}")
-    for row in scored.rows():
-        table.add_row(*row)
-    Console().print(table)
-    path = run / f"evaluation-{split}.json"
-    path.write_text(json.dumps(scored.to_json(), indent=2, ensure_ascii=False) + "\n", "utf-8")
-    typer.echo(f"Every number is in {path}")
+        for folder in runs_of(run).values():
+            score(folder, opened, split, lang or [], any_parser)
+
+
+def _by_language(
+    folder: Path, store: FeatureStore, split: str, langs: Sequence[str], any_parser: bool
+) -> None:
+    from trainer.transfer import evaluate_run, write_transfer
+
+    scored = evaluate_run(folder, store, split, langs, any_parser=any_parser)
+    header = ("language", "examples", scored.metric)
+    show_table(f"{scored.dataset}, {split}", header, scored.rows())
+    typer.echo(f"Every number is in {write_transfer(scored, folder)}, predictions beside it")
+
+
+def _crossed(
+    folder: Path, store: FeatureStore, split: str, langs: Sequence[str], any_parser: bool
+) -> None:
+    from trainer.crossed import evaluate_crossed, write_crossed
+    from trainer.pictures import draw_crossed, require_matplotlib
+
+    require_matplotlib()
+    scored = evaluate_crossed(folder, store, split, langs, any_parser=any_parser)
+    header = (f"{scored.fields[0]} \\ others", *scored.langs)
+    show_table(f"{scored.dataset}, {split}: {scored.metric}", header, scored.rows())
+    path = write_crossed(scored, folder)
+    draw_crossed(scored, path.with_suffix(".svg"))
+    typer.echo(f"Every number is in {path}, the heat map in {path.with_suffix('.svg')}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
 from typing import Annotated
 
@@ -26,3 +27,22 @@ def require_training() -> None:
             f'training needs {" and ".join(missing)}; run: pip install "parsebank[train]"',
             missing=missing,
         )
+
+
+def quiet_transformers() -> None:
+    """Leave the terminal to us: no bars for loading weights."""
+    from transformers.utils.logging import disable_progress_bar
+
+    disable_progress_bar()
+
+
+def show_table(title: str | None, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print a table, its cells as they are."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(*header, title=title)
+    for row in rows:
+        table.add_row(*map(Text, row))
+    Console().print(table)

@@ -6,10 +6,14 @@ everything is copied while the caller still holds the sentence.
 
 from __future__ import annotations
 
-from typing import Any
+from operator import attrgetter
+from typing import Any, Final
 
 from service.parsers.columns import Annotation
 from service.parsers.surface import Surface
+
+_ATTRIBUTES: Final = attrgetter("form", "lemma", "upostag", "xpostag", "feats", "head", "deprel")
+"""The columns of `Annotation`, as UDPipe calls them."""
 
 
 def surface_of(sentence: Any, shift: int = 0) -> Surface:
@@ -36,13 +40,6 @@ def forms_of(sentence: Any) -> list[str]:
 
 def annotation_of(sentence: Any) -> Annotation:
     """The annotation of a sentence's words."""
-    words = list(sentence.words)[1:]
-    return Annotation(
-        form=[word.form for word in words],
-        lemma=[word.lemma for word in words],
-        upos=[word.upostag for word in words],
-        xpos=[word.xpostag for word in words],
-        feats=[word.feats for word in words],
-        head=[word.head for word in words],
-        deprel=[word.deprel for word in words],
-    )
+    # A call for each column would look every attribute's getter up again for each word.
+    words = map(_ATTRIBUTES, list(sentence.words)[1:])
+    return Annotation(*zip(*words, strict=True))

@@ -97,6 +97,11 @@ def test_examples_and_rejections_are_read() -> None:
     assert read_item(line.encode(), PAIRS) == Rejection("2", "example", "")
 
 
+def test_a_reason_that_is_not_on_the_list_is_told_in_the_message() -> None:
+    line = json.dumps({"rejected": {"example_id": "2", "reason": "too dull", "message": "yawn"}})
+    assert read_item(line, PAIRS) == Rejection("2", "example", "too dull: yawn")
+
+
 def test_each_mode_reads_its_own_form() -> None:
     tokens = DatasetSpec("ner", "dev", "en", ("text",), mode="pretokenized")
     gold = DatasetSpec("ud", "dev", "en", ("text",), mode="gold")

@@ -67,4 +67,4 @@ async def test_a_job_whose_examples_are_all_stored_needs_no_worker(running: Runn
         assert job["counts"]["already_stored"] == 10
         assert job["counts"]["parses"] == {"done": 0, "reused": 20}
         assert job["started"] == job["finished"] is not None
-        assert len((await reports(service, 2))) == 2
+        assert len(await reports(service, 2)) == 2

@@ -1,0 +1,44 @@
+"""UDPipe by itself, in a pool of processes."""
+
+from __future__ import annotations
+
+import multiprocessing.pool
+import time
+
+import ufal.udpipe
+
+CHUNK = 50
+"""Texts that a raw process takes at a time: balanced, and too many for the overhead to matter."""
+
+WARM_UP = [f"The {word} is warm." for word in ("engine", "water", "room", "tea")] * 4
+
+Raw = tuple[float, float, int]
+"""Wall-clock seconds, processor seconds, words."""
+
+_model: ufal.udpipe.Model
+
+
+def load_raw(path: str) -> None:
+    global _model
+    _model = ufal.udpipe.Model.load(path)
+    parse_raw(WARM_UP)
+
+
+def parse_raw(texts: list[str]) -> tuple[int, float]:
+    words, started = 0, time.process_time()
+    for text in texts:
+        tokenizer = _model.newTokenizer("ranges")
+        tokenizer.setText(text)
+        sentence = ufal.udpipe.Sentence()
+        while tokenizer.nextSentence(sentence):
+            _model.tag(sentence, "")
+            _model.parse(sentence, "")
+            words += len(sentence.words) - 1
+    return words, time.process_time() - started
+
+
+def time_raw(pool: multiprocessing.pool.Pool, texts: list[str]) -> Raw:
+    chunks = [texts[at : at + CHUNK] for at in range(0, len(texts), CHUNK)]
+    started = time.perf_counter()
+    words, processor = zip(*pool.imap_unordered(parse_raw, chunks), strict=True)
+    return time.perf_counter() - started, sum(processor), sum(words)

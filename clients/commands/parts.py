@@ -1,0 +1,108 @@
+"""Which parts of a benchmark a command is about, and by which reader they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, cast, get_args
+
+from syntax.errors import SpecError
+from syntax.examples import LabelKind, LabelSpec
+
+if TYPE_CHECKING:
+    from clients.benchmarks import Benchmark
+
+ALL: Final = "all"
+"""The split, or the language, that stands for every one that is found."""
+
+
+def wanted_parts(
+    reader: Benchmark, path: Path | None, splits: Sequence[str], langs: Sequence[str]
+) -> list[tuple[str, str]]:
+    """Split and language of each part that is asked for, each once.
+
+    A part that is named is not looked for here, so that one that is missing costs no other.
+
+    Raises:
+        SpecError: The files do not tell the split or language that `ALL` stands for.
+        UnknownNameError: Nothing is found for `ALL`.
+    """
+    found = [
+        part for split in splits for lang in langs for part in _parts(reader, path, split, lang)
+    ]
+    return list(dict.fromkeys(found))
+
+
+def _parts(reader: Benchmark, path: Path | None, split: str, lang: str) -> list[tuple[str, str]]:
+    from clients.benchmarks import ANY
+
+    if ALL not in (split, lang):
+        return [(split, lang)]
+    chosen = reader.chosen(path, None if split == ALL else split, None if lang == ALL else lang)
+    named = [
+        (
+            part.split if split == ALL else split,
+            part.lang if lang == ALL else lang,
+        )
+        for part in chosen
+    ]
+    for part in named:
+        if ANY in part:
+            what = "split" if part[0] == ANY else "language"
+            raise SpecError(
+                f"the files of {reader.name} do not say which {what} they are; name it instead "
+                f"of {ALL!r}"
+            )
+    return named
+
+
+def chosen_reader(
+    name: str, columns: Sequence[str], labels: Sequence[str], id_column: str | None
+) -> Benchmark:
+    """A reader by its name; ``table`` with the columns that were named.
+
+    Args:
+        name: Name in the registry.
+        columns: ``FIELD=COLUMN``, or the column alone; of the segments, in order.
+        labels: ``LABEL[:KIND[:FIELD]][=COLUMN]``: a class, and about the first field, unless told
+            otherwise.
+        id_column: The column with the id.
+
+    Raises:
+        UnknownNameError: There is no such reader.
+        SpecError: Columns were named for another reader than ``table``, or an unknown kind.
+    """
+    from clients.benchmarks import BENCHMARKS
+
+    reader = BENCHMARKS[name]
+    if not (columns or labels or id_column):
+        return reader
+    if name != "table":
+        raise SpecError(f"--columns, --label and --id are for the reader `table`, not for {name}")
+    from clients.benchmarks.table import table_benchmark
+
+    renamed = dict(_field(column) for column in columns or ("text",))
+    specs = [_label(label) for label in labels]
+    return table_benchmark(
+        fields=tuple(renamed),
+        labels=[spec for spec, _ in specs],
+        columns=renamed | {spec.name: column for spec, column in specs},
+        id=id_column,
+    )
+
+
+def _field(text: str) -> tuple[str, str]:
+    field, _, column = text.partition("=")
+    return field, column or field
+
+
+def _label(text: str) -> tuple[LabelSpec, str]:
+    described, _, column = text.partition("=")
+    label, _, about = described.partition(":")
+    kind, _, field = about.partition(":")
+    if kind and kind not in get_args(LabelKind):
+        raise SpecError(
+            f"label {label!r} has the kind {kind!r}; expected one of "
+            f"{', '.join(get_args(LabelKind))}"
+        )
+    return LabelSpec(label, cast(LabelKind, kind or "class"), field=field or None), column or label

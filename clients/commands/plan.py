@@ -1,0 +1,133 @@
+"""What a backfill command sends, part by part, and what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from syntax.errors import InputError, ParsebankError, UnknownNameError
+
+if TYPE_CHECKING:
+    from clients.benchmarks import Benchmark
+    from clients.client import Client
+    from clients.commands.progress import Watcher
+    from clients.jobs import Forecast, Job
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One split in one language, for one tokenizer; none is the service's own."""
+
+    split: str
+    lang: str
+    tokenizer: str | None
+
+    def __str__(self) -> str:
+        tokenizer = Path(self.tokenizer).name if self.tokenizer else ""
+        return " ".join(filter(None, (self.split, self.lang, tokenizer)))
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A task that could not be sent, and its error."""
+
+    task: Task
+    error_type: str
+    message: str
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of every task: a job, or a forecast of one, or a failure."""
+
+    jobs: list[Job] = field(default_factory=list)
+    forecasts: list[Forecast] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
+
+    def exit_code(self, *, strict: bool = False) -> int:
+        """0 when all jobs are done, nothing failed and, when strict, nothing was dropped."""
+        undone = any(job.state != "done" for job in self.jobs)
+        dropped = any(job.counts.dropped for job in self.jobs)
+        dropped |= any(forecast.dropped for forecast in self.forecasts)
+        return int(undone or bool(self.failures) or (strict and dropped))
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON."""
+        return {
+            "jobs": [asdict(job) for job in self.jobs],
+            "forecasts": [asdict(each) for each in self.forecasts],
+            "failures": [
+                {**asdict(each.task), "error_type": each.error_type, "message": each.message}
+                for each in self.failures
+            ],
+        }
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to send.
+
+    Attributes:
+        reader: Reads the parts.
+        path: Where they are.
+        parts: Split and language of each.
+        tokenizers: What each part is aligned with; the parses of the first serve the others.
+        name: Dataset; else the reader's name.
+        mode: How segments are read; else the reader's usual one.
+        limit: Only so many items of each part.
+        options: Keywords of `Client.backfill`.
+    """
+
+    reader: Benchmark
+    path: Path | None
+    parts: list[tuple[str, str]]
+    tokenizers: tuple[str | None, ...] = (None,)
+    name: str | None = None
+    mode: str | None = None
+    limit: int | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def run(self, client: Client, watcher: Watcher) -> Outcome:
+        """Send everything, and wait for the jobs; they run while later parts are sent."""
+        outcome = Outcome()
+        jobs = list(self._each(client.backfill, watcher, outcome))
+        for number, job in enumerate(jobs, 1):
+            title = f"{job.dataset} {job.split} {job.lang}{_of(number, len(jobs))}"
+            outcome.jobs.append(watcher.watch(client, job, title))
+        return outcome
+
+    def forecast(self, client: Client, watcher: Watcher) -> Outcome:
+        """Ask what each task would come to."""
+        outcome = Outcome()
+        outcome.forecasts.extend(self._each(client.forecast, watcher, outcome))
+        return outcome
+
+    def _each(self, call: Any, watcher: Watcher, outcome: Outcome) -> Iterator[Any]:
+        """The answers; a task that fails costs the others nothing, unless it is the only one."""
+        tasks = [Task(*part, tokenizer) for part in self.parts for tokenizer in self.tokenizers]
+        for number, task in enumerate(tasks, 1):
+            try:
+                yield self._sent(call, task, watcher, _of(number, len(tasks)))
+            except (InputError, UnknownNameError, OSError) as error:
+                if len(tasks) == 1:
+                    raise
+                outcome.failures.append(_failure(task, error))
+
+    def _sent(self, call: Any, task: Task, watcher: Watcher, place: str) -> Any:
+        spec = self.reader.spec(
+            task.split, task.lang, path=self.path, name=self.name, mode=self.mode
+        )
+        items = self.reader.read(self.path, task.split, task.lang, self.mode)
+        sent = watcher.sending(items, self.limit, f"{spec.name} {task}{place}")
+        return call(spec, sent, tokenizer=task.tokenizer, **self.options)
+
+
+def _failure(task: Task, error: Exception) -> Failure:
+    name = error.error_type if isinstance(error, ParsebankError) else type(error).__name__
+    return Failure(task, name, str(error))
+
+
+def _of(number: int, total: int) -> str:
+    return f" ({number}/{total})" if total > 1 else ""

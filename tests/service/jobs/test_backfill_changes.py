@@ -1,0 +1,94 @@
+"""What a second backfill does when the parser or the tokenizer is another one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from service.parsers import find_parser
+from service.settings import Settings
+from service.tokenizers import bundled_tokenizers
+
+from .conftest import Running, Service, ndjson, pairs
+
+pytestmark = pytest.mark.asyncio
+
+
+@pytest.fixture
+def other_model(tmp_path: Path) -> Path:
+    """A folder with the bundled model under another name, which makes another parser of it."""
+    path = find_parser(Settings(), lang="en").path
+    folder = tmp_path / "models"
+    folder.mkdir()
+    (folder / "english-other.udpipe").symlink_to(path)
+    return folder
+
+
+def other_tokenizer(folder: Path) -> Path:
+    """The bundled tokenizer without its normalizer."""
+    (bundled,) = bundled_tokenizers().values()
+    folder.mkdir()
+    content = json.loads((bundled / "tokenizer.json").read_text("utf-8"))
+    content["normalizer"] = None
+    (folder / "tokenizer.json").write_text(json.dumps(content), "utf-8")
+    config = (bundled / "tokenizer_config.json").read_text("utf-8")
+    (folder / "tokenizer_config.json").write_text(config, "utf-8")
+    return folder
+
+
+def parsers(service: Service, table: str) -> dict[str, int]:
+    query = f"select parser, count(*) from {table} group by 1"
+    return dict(service.store.sql(query).fetchall())
+
+
+async def test_another_parser_parses_into_rows_of_its_own_beside_the_old(
+    running: Running, other_model: Path
+) -> None:
+    async with running(models_dir=other_model) as service:
+        first, second = [
+            await service.backfill(ndjson(pairs(12), parser=f"udpipe/english-{name}"))
+            for name in ("ewt", "other")
+        ]
+        for job in (first, second):
+            assert job["counts"]["stored"] == 12
+            assert job["counts"]["parses"] == {"done": 18, "reused": 6}
+        both = {job["parser_fingerprint"] for job in (first, second)}
+        assert len(both) == 2
+        assert parsers(service, "parses") == dict.fromkeys(both, 18)
+        assert parsers(service, "examples") == dict.fromkeys(both, 12)
+        chosen = service.store.dataset("pairs", parser="udpipe/english-other")
+        assert set(chosen.parsers) == {second["parser_fingerprint"]}
+        again = await service.backfill(ndjson(pairs(12), parser="udpipe/english-ewt"))
+        assert again["counts"]["already_stored"] == 12
+
+
+async def test_another_tokenizer_aligns_anew_and_parses_nothing(
+    running: Running, tmp_path: Path
+) -> None:
+    async with running() as service:
+        folder = other_tokenizer(tmp_path / "cased")
+        first = await service.backfill(ndjson(pairs(12)))
+        second = await service.backfill(ndjson(pairs(12), tokenizer=str(folder)))
+        assert second["counts"]["stored"] == first["counts"]["stored"] == 12
+        assert second["counts"]["parses"] == {"done": 0, "reused": 24}
+        assert parsers(service, "parses") == {first["parser_fingerprint"]: 18}
+        sizes = service.store.sql(
+            "select tokenizer, sum(octet_length(input_ids)) from examples group by 1"
+        ).fetchall()
+        assert len({pieces for _, pieces in sizes}) == 2
+
+
+async def test_a_tokenizer_that_was_changed_in_its_folder_is_another_one(
+    running: Running, tmp_path: Path
+) -> None:
+    async with running() as service:
+        folder = other_tokenizer(tmp_path / "cased")
+        first = await service.backfill(ndjson(pairs(3), tokenizer=str(folder)))
+        content = json.loads((folder / "tokenizer.json").read_text("utf-8"))
+        content["normalizer"] = {"type": "Lowercase"}
+        (folder / "tokenizer.json").write_text(json.dumps(content), "utf-8")
+        second = await service.backfill(ndjson(pairs(3), tokenizer=str(folder)))
+        assert second["counts"]["stored"] == 3
+        assert second["tokenizer_fingerprint"] != first["tokenizer_fingerprint"]

@@ -1,0 +1,60 @@
+"""``parsebank compare``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from trainer.commands.shared import show_table
+
+if TYPE_CHECKING:
+    from trainer.compare import Comparison
+
+
+def compare(
+    first: Annotated[Path, typer.Argument(help="A: output folder of a run, or of runs by seed.")],
+    second: Annotated[Path, typer.Argument(help="B: likewise, of the same seeds.")],
+    split: Annotated[str, typer.Option(help="Split that both were evaluated on.")] = "test",
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(help="Metric to compare; may be repeated. The headline by default."),
+    ] = None,
+    resamples: Annotated[int, typer.Option(help="Resamples of each test.", min=100)] = 2000,
+    seed: Annotated[int, typer.Option(help="Of the resampling.")] = 0,
+    output: Annotated[
+        Path | None, typer.Option(help="Write every number there as JSON, and a table as .md.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print every number instead of a table.")
+    ] = False,
+) -> None:
+    """Tell whether A is better than B by more than chance, on the same examples."""
+    from trainer.compare import HEADER
+    from trainer.compare import compare as compare_runs
+
+    found = compare_runs(first, second, split, metric or (), resamples=resamples, seed=seed)
+    if as_json:
+        typer.echo(_json(found))
+    else:
+        rows = [line.cells() for line in found.lines]
+        show_table(f"{found.dataset}, {split}: A is {first}, B is {second}", HEADER, rows)
+        _tell_left_out(found)
+    if output is not None:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        output.write_text(_json(found) + "\n", "utf-8")
+        output.with_suffix(".md").write_text(found.markdown(), "utf-8")
+
+
+def _json(found: Comparison) -> str:
+    return json.dumps(found.to_json(), indent=2, ensure_ascii=False)
+
+
+def _tell_left_out(found: Comparison) -> None:
+    for lang, counts in found.left_out.items():
+        for reason, count in counts.items():
+            typer.echo(f"left out, {lang}: {count} examples {reason.replace('_', ' ')}")
+    if found.languages_of_one:
+        typer.echo(f"only one of them predicted {', '.join(found.languages_of_one)}")

@@ -1,0 +1,69 @@
+"""``parsebank picture``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from trainer.commands.shared import Store, quiet_transformers, require_training
+
+
+def picture(
+    run: Annotated[Path, typer.Argument(help="Output folder of a run.")],
+    example_id: Annotated[str, typer.Argument(help="Name of a stored example.")],
+    store: Store = "./parsebank-data",
+    split: Annotated[str, typer.Option(help="Split that has it.")] = "test",
+    lang: Annotated[
+        str | None, typer.Option(help="Its language; the one trained on by default.")
+    ] = None,
+    layer: Annotated[
+        int | None, typer.Option(help="Layer, from 0; the last by default.", min=0)
+    ] = None,
+    head: Annotated[
+        int | None, typer.Option(help="Head, from 0; the mean of all by default.", min=0)
+    ] = None,
+    matrix: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Matrix to show, such as distance or ancestor; may be repeated. By default the "
+            "distances and what the model reads."
+        ),
+    ] = None,
+    sequence: Annotated[
+        int, typer.Option(help="Which one, of an example in several sequences.", min=0)
+    ] = 0,
+    output: Annotated[
+        Path | None, typer.Option(help="The picture: .svg, .png or .pdf; in the run by default.")
+    ] = None,
+    any_parser: Annotated[
+        bool, typer.Option("--any-parser", help="Accept trees of other parsers than in training.")
+    ] = False,
+) -> None:
+    """Draw attention and matrices of one example, with its pieces at the edges."""
+    require_training()
+    from featurestore import open_store
+    from trainer.inspection import inspect_example
+    from trainer.models.stock import ATTENTION
+    from trainer.pictures import draw_panels, require_matplotlib
+    from trainer.trained import load_run, open_language
+
+    require_matplotlib()
+    quiet_transformers()
+    trained = load_run(run, ATTENTION["eager"])
+    with open_store(store) as opened:
+        here = trained.on(opened)
+        chosen = lang or next(iter(here.requirements.parsers))
+        source = open_language(opened, here, split, chosen, any_parser=any_parser)
+        names = matrix or ["distance"]
+        found = inspect_example(here, opened, source, example_id, names, sequence)
+    shown = names if matrix else list(found.matrices)
+    panels = [found.attention_panel(layer, head), *map(found.matrix_panel, shown)]
+    path = output or run / f"picture-{split}-{_file_name(example_id)}.svg"
+    draw_panels(panels, found.labels, path)
+    typer.echo(f"The picture is in {path}")
+
+
+def _file_name(example_id: str) -> str:
+    return "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in example_id)

@@ -1,0 +1,123 @@
+"""``parsebank predict``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from clients.commands.connect import StoreOption, UrlOption
+from trainer.commands.shared import quiet_transformers, require_training, show_table
+
+if TYPE_CHECKING:
+    from clients.results import ItemError
+    from trainer.predict import RawExample
+    from trainer.predictions import Prediction
+
+
+def predict(
+    run: Annotated[Path, typer.Argument(help="Output folder of a run.")],
+    texts: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="TEXT...",
+            help="Texts; of a model of pairs, the two of the first pair, of the second, and so on.",
+        ),
+    ] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            help="Examples as JSON lines, such as "
+            '{"premise": "...", "hypothesis": "..."}, by the names of the fields; - for stdin. '
+            "A list of tokens may stand for a text."
+        ),
+    ] = None,
+    lang: Annotated[
+        str | None,
+        typer.Option(help="Language of the texts; the one trained on by default."),
+    ] = None,
+    url: UrlOption = None,
+    store: StoreOption = None,
+    parser: Annotated[
+        str | None, typer.Option(help="Parser; the model's own, or the service's choice.")
+    ] = None,
+    any_parser: Annotated[
+        bool, typer.Option("--any-parser", help="Accept another parser than in training.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print a JSON object a line instead of a table.")
+    ] = False,
+) -> None:
+    """Predict for texts, which a service parses: a running one, or one in this process."""
+    require_training()
+    from clients.commands.connect import connect
+    from trainer.predict import predict as predict_texts
+    from trainer.trained import load_run
+
+    quiet_transformers()
+    trained = load_run(run)
+    examples = _examples(texts or [], file, trained.requirements.fields)
+    chosen = lang or next(iter(trained.requirements.parsers))
+    with connect(url, store) as client:
+        found = predict_texts(
+            trained, client, examples, chosen, parser=parser, any_parser=any_parser
+        )
+    show = _show_json if as_json else _show
+    show(found)
+    if any(_is_error(one) for one in found):
+        raise typer.Exit(1)
+
+
+def _examples(texts: list[str], file: Path | None, fields: Sequence[str]) -> list[RawExample]:
+    from syntax.errors import SpecError
+    from trainer.predict import examples_of_lines, examples_of_texts
+
+    if bool(texts) == bool(file):
+        raise SpecError("give texts or --file, one of the two")
+    if file is None:
+        return examples_of_texts(texts, fields)
+    if str(file) == "-":
+        return examples_of_lines(sys.stdin, fields)
+    with file.open(encoding="utf-8") as lines:
+        return examples_of_lines(lines, fields)
+
+
+def _show_json(found: Sequence[Prediction | ItemError]) -> None:
+    for at, one in enumerate(found):
+        typer.echo(json.dumps(_as_json(one, at), ensure_ascii=False))
+
+
+def _as_json(one: Any, at: int) -> dict[str, Any]:
+    if _is_error(one):
+        return {"line": at, "error": {"error_type": one.error_type, "message": one.message}}
+    content = asdict(one)
+    return {name: content[name] for name in ("example_id", "predicted", "probability")}
+
+
+def _show(found: Sequence[Any]) -> None:
+    rows = [
+        ("-", f"{one.error_type}: {one.message}", "")
+        if _is_error(one)
+        else (one.example_id, _readable(one.predicted), _percent(one.probability))
+        for one in found
+    ]
+    show_table(None, ("example", "prediction", "probability"), rows)
+
+
+def _is_error(one: Any) -> bool:
+    return hasattr(one, "error_type")
+
+
+def _readable(predicted: Any) -> str:
+    if isinstance(predicted, list):
+        return " ".join(map(str, predicted))
+    return predicted if isinstance(predicted, str) else json.dumps(predicted, ensure_ascii=False)
+
+
+def _percent(probability: float | None) -> str:
+    return "" if probability is None else f"{probability:.1%}"

@@ -20,6 +20,9 @@ PathOption = Annotated[Path | None, typer.Option(help="Folder or file of the ben
 _SHOWN = 10
 """Rejections that `check` prints in full."""
 
+_FILES = 5
+"""Files of a part that `describe` names."""
+
 
 @benchmarks.command("list")
 def list_benchmarks() -> None:
@@ -48,8 +51,7 @@ def describe(name: NameArgument, path: PathOption = None) -> None:
         for label in reader.labels_of(path) if reader.names_in else ():
             typer.echo(f"{'found:':<9} {_described(label)}")
         for part in reader.parts(path):
-            files = ", ".join(file.name for file in part.files)
-            typer.echo(f"{'found:':<9} {part.split} {part.lang} ({files})")
+            typer.echo(f"{'found:':<9} {part.split} {part.lang} ({_listed(part.files)})")
 
 
 @benchmarks.command()
@@ -110,6 +112,11 @@ def _statements(reader: Benchmark) -> list[tuple[str, str]]:
         ("source", reader.source),
         ("licence", reader.licence),
     ]
+
+
+def _listed(files: Sequence[Path]) -> str:
+    more = f" and {len(files) - _FILES:,} more" if len(files) > _FILES else ""
+    return ", ".join(file.name for file in files[:_FILES]) + more
 
 
 def _described(label: LabelSpec) -> str:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
 from rich.console import Console
 from rich.progress import (
@@ -20,6 +20,12 @@ from rich.progress import (
 from clients.benchmarks import Item
 from clients.client import Client
 from clients.jobs import Job, JobCounts
+
+
+_STOPPED: Final = (
+    "Stopped. What is stored stays: give the same command again to go on. A running service "
+    "meanwhile finishes the jobs that it was sent in full (`parsebank jobs list`)."
+)
 
 
 class Watcher:
@@ -55,14 +61,7 @@ class Watcher:
     def watch(self, client: Client, job: Job, title: str) -> Job:
         """Follow a job to its end."""
         self._begin(title)
-        try:
-            return client.wait(job.id, self.show)
-        except KeyboardInterrupt:
-            self._bar.console.print(
-                f"Stopped watching. A running service goes on (`parsebank jobs watch {job.id}`); "
-                "one in this process goes on when the same command is given again."
-            )
-            raise
+        return client.wait(job.id, self.show)
 
     def show(self, job: Job) -> None:
         """Redraw for the state that a job is in now."""
@@ -90,6 +89,8 @@ class Watcher:
         trace: TracebackType | None,
     ) -> None:
         self._bar.stop()
+        if kind is not None and issubclass(kind, KeyboardInterrupt):
+            self._bar.console.print(_STOPPED, markup=False, soft_wrap=True)
 
 
 def _reuse(counts: JobCounts) -> str:

@@ -26,9 +26,18 @@ def show_outcome(outcome: Outcome, seconds: float) -> None:
                 console.print(f"{job.id}: {failure}", markup=False, soft_wrap=True)
     if outcome.forecasts:
         console.print(forecast_table(outcome.forecasts))
-    for failed in outcome.failures:
-        line = f"{failed.task} was not sent: {failed.error_type}: {failed.message}"
+    for line in _unsent(outcome):
         console.print(line, markup=False, soft_wrap=True)
+
+
+def _unsent(outcome: Outcome) -> list[str]:
+    """How many parts were not sent, and which, each with its error."""
+    failed = outcome.failures
+    if not failed:
+        return []
+    total = len(failed) + len(outcome.jobs) + len(outcome.forecasts)
+    each = (f"  {one.task}: {one.error_type}: {one.message}" for one in failed)
+    return [f"{len(failed)} of {total} were not sent:", *each]
 
 
 def write_report(path: Path, outcome: Outcome, seconds: float) -> None:

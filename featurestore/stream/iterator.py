@@ -189,7 +189,9 @@ class _Ring:
     """Batch buffers taken in turn; none for fresh arrays."""
 
     def __init__(self, options: StreamOptions) -> None:
-        count = 0 if options.buffers == "fresh" else options.prefetch + 2
+        # One is in use; a thread fills one more, beside those that wait. Fewer stay in the cache.
+        count = options.prefetch + 2 if options.prefetch else 1
+        count = 0 if options.buffers == "fresh" else count
         self._buffers = [BatchBuffers() for _ in range(count)]
         self._turn = -1
 

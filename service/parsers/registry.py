@@ -206,8 +206,13 @@ def _for_language(index: _Index, lang: str, preferred: Mapping[str, str]) -> Mod
     if choice := preferred.get(code):
         return _by_name(index, choice, {})
     if code not in index.codes:
-        known = {known for model in index.models for known in model.langs}
-        raise unknown_name("language", lang, known, UnknownLanguageError)
+        known = sorted({known for model in index.models for known in model.langs})
+        raise UnknownLanguageError(
+            f"no parser serves the language {lang!r}, only {', '.join(known) or 'none'}; "
+            f"`parsebank models list --remote --lang {lang}` shows what can be pulled",
+            name=lang,
+            known=known,
+        )
     return index.codes[code]
 
 

@@ -82,7 +82,7 @@ def test_a_part_that_cannot_be_read_costs_no_other(parsebank, tmp_path):
     assert [job["state"] for job in written["jobs"]] == ["done"]
     (failure,) = written["failures"]
     assert (failure["split"], failure["error_type"]) == ("nosuch", "unknown_name")
-    assert "nosuch en was not sent: unknown_name" in result.stdout
+    assert "1 of 2 were not sent:\n  nosuch en: unknown_name: " in result.stdout
 
 
 def test_a_dry_run_shows_what_would_be_done_and_stores_nothing(parsebank, tmp_path):

@@ -179,6 +179,17 @@ def test_benchmarks_describe_finds_the_names_that_only_files_know(invoke, benchm
     assert "rejects:  no_label: an utterance without intent" in output
 
 
+def test_benchmarks_describe_names_the_first_files_of_a_part_and_counts_the_others(
+    invoke, tmp_path
+):
+    folder = tmp_path / "dev" / "high"
+    folder.mkdir(parents=True)
+    for number in range(9):
+        (folder / f"{number}.txt").write_text("{}", "utf-8")
+    output = invoke("benchmarks", "describe", "race", "--path", tmp_path).output
+    assert "found:    dev en (0.txt, 1.txt, 2.txt, 3.txt, 4.txt and 4 more)" in output
+
+
 def test_benchmarks_check_recognises_a_path_and_counts_all_its_parts(invoke, benchmark_files):
     by_place = invoke("benchmarks", "check", benchmark_files / "wikiann")
     by_path = invoke("benchmarks", "check", "--path", benchmark_files / "wikiann")

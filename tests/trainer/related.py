@@ -1,11 +1,13 @@
 """A small dataset of relations in GATE's format, made from real parses and read by the real reader.
 
-The relation of two words depends on nothing but the tree: what the head of the subject is.
+The relation of two words depends on nothing but the tree: whether one is the head of the other.
 """
 
 from __future__ import annotations
 
 import json
+import random
+from collections.abc import Sequence
 from itertools import permutations
 from pathlib import Path
 
@@ -19,6 +21,7 @@ from syntax.alignment import segment_features
 from syntax.conllu import parse_conllu, parse_from_sentences
 from syntax.examples import Example
 from syntax.fingerprint import fingerprint
+from syntax.matrices import tree_distance
 from syntax.parse import Parse
 from tests.trainer.tagged import sentences
 
@@ -26,13 +29,15 @@ ACE = BENCHMARKS["ace"]
 NAME = "related"
 PARSER = "cd" * 16
 CONTENT = ("ADJ", "ADV", "NOUN", "PRON", "PROPN", "VERB")
-RELATIONS = {"VERB": "of-verb", "NOUN": "of-noun", "PROPN": "of-noun", "PRON": "of-noun"}
 
 
-def write_related(folder: Path, parser: Parser, pairs: int = 2) -> None:
+def write_related(
+    folder: Path, parser: Parser, lines: Sequence[str] = (), pairs: int = 2
+) -> None:
     """Files as the reader expects them: half of the sentences each."""
     (folder / "English").mkdir(parents=True)
-    parses = [parser.parse(ParseInput("raw", line), Limits()) for line in sentences()]
+    given = lines or sentences()
+    parses = [parser.parse(ParseInput("raw", line), Limits()) for line in given]
     whole = [parse for parse in parses if len(parse.sentence_start) == 1]
     for split, chosen in (("train", whole[::2]), ("dev", whole[1::2])):
         records = [record for parse in chosen for record in _records(parse, pairs)]
@@ -40,12 +45,19 @@ def write_related(folder: Path, parser: Parser, pairs: int = 2) -> None:
 
 
 def _records(parse: Parse, pairs: int) -> list[dict[str, object]]:
-    words = [at for at, upos in enumerate(parse.upos) if upos in CONTENT and parse.head[at]]
-    return [_record(parse, *pair) for pair in list(permutations(words, 2))[:pairs]]
+    """As many neighbours as others."""
+    distance = tree_distance(np.asarray(parse.head) - 1)
+    words = [at for at, upos in enumerate(parse.upos) if upos in CONTENT]
+    near, far = [], []
+    for subject, object_ in permutations(words, 2):
+        (near if distance[subject, object_] == 1 else far).append((subject, object_))
+    count, draw = min(len(near), len(far), pairs), random.Random(len(parse.form))
+    chosen = [(*pair, "linked") for pair in draw.sample(near, count)]
+    chosen += [(*pair, "no_relation") for pair in draw.sample(far, count)]
+    return [_record(parse, *one) for one in chosen]
 
 
-def _record(parse: Parse, subject: int, object_: int) -> dict[str, object]:
-    relation = RELATIONS.get(str(parse.upos[int(parse.head[subject]) - 1]), "no_relation")
+def _record(parse: Parse, subject: int, object_: int, relation: str) -> dict[str, object]:
     return {
         "token": list(parse.form),
         "stanford_pos": list(parse.upos),

@@ -14,12 +14,12 @@ from syntax import fingerprint
 from syntax.assembly import SegmentFeatures
 from syntax.examples import DatasetSpec, LabelSpec
 
-ROW_GROUP = 262_144
-"""Pieces in one commit, which is a row group."""
+COMMIT = 262_144
+"""Pieces in one commit."""
 
 
 def write(folder: Path, examples: Sequence[SegmentFeatures], matrices: bool = False) -> None:
-    """A dataset of labelled texts, in commits of one row group."""
+    """A dataset of labelled texts, in commits of some row groups."""
     labels = (LabelSpec("label", "class", ("no", "yes")),)
     spec = DatasetSpec("texts", "train", "en", ("text",), labels)
     key = fingerprint("four characters")
@@ -30,7 +30,7 @@ def write(folder: Path, examples: Sequence[SegmentFeatures], matrices: bool = Fa
     for seq, example in enumerate(examples):
         rows.append(_row(seq, example))
         pieces += len(example)
-        if pieces >= ROW_GROUP:
+        if pieces >= COMMIT:
             store.features.append(handle, rows)
             rows, pieces = [], 0
     store.features.append(handle, rows)

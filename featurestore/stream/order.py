@@ -1,7 +1,7 @@
 """The order of an epoch: pure functions, the same on every machine and for every world size.
 
 Examples lie in *sequence order* (split, language, ``seq``). That sequence is cut into chunks of
-about 256k pieces, which is what a row group holds; chunks are shuffled, a pool of a few chunks is
+about 256k pieces, four row groups; chunks are shuffled, a pool of a few chunks is
 shuffled example by example, and sorted into batches of like length that are shuffled again. The
 files of the table play no part, so neither a compaction nor the race of the workers that wrote
 the table changes the order.

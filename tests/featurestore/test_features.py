@@ -121,7 +121,7 @@ def test_row_groups_hold_a_bounded_number_of_pieces(store, handle, make_row, par
 def _long_segments():
     from syntax.assembly import SegmentFeatures
 
-    size = 25_000
+    size = 6_250
     zeros = np.zeros(size, np.int32)
     segment = SegmentFeatures(
         input_ids=zeros,

@@ -42,6 +42,7 @@ bench: $(VENV)/.bench  ## Re-run the benchmarks; results go to benchmarks/result
 	$(BIN)/python benchmarks/store.py
 	$(BIN)/python -m benchmarks.backfill
 	$(BIN)/python benchmarks/service.py
+	$(BIN)/python benchmarks/train.py
 
 clean:  ## Remove the environment and caches
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis

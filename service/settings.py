@@ -151,7 +151,10 @@ class Settings(BaseSettings):
         "is run again. Longer than the slowest text and the slowest commit.",
     )
     job_max_tries: int = Field(
-        default=5, ge=1, description="Workers that may die on a shard before it counts as failed."
+        default=8,
+        ge=1,
+        description="Workers that may die on a shard before it counts as failed. A text that kills "
+        "every worker costs two, or three where it was in hand with others.",
     )
     job_retry_days: float = Field(
         default=7.0,

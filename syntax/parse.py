@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import dataclass, field
 from itertools import pairwise
-from operator import le, lt
+from operator import attrgetter, le, lt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,9 +62,8 @@ class Parse:
     misc: list[str | None] | None = field(default=None)
 
     def __post_init__(self) -> None:
-        _same_length("word", self, _WORD_COLUMNS)
-        _same_length("token", self, ("token_start", "token_end", "token_first_word"))
-        _same_length("sentence", self, ("sentence_start", "sentence_end", "sentence_first_word"))
+        for kind, names in _COLUMNS.items():
+            _same_length(kind, self, names)
         _partition("token", self.token_first_word, self.word_count)
         _partition("sentence", self.sentence_first_word, self.word_count)
         _in_order("word", self.word_start, self.word_end, len(self.text))
@@ -110,14 +109,19 @@ class Parse:
         return [_sentence(self, *pair) for pair in zip(ranges, spans, strict=True)]
 
 
-_WORD_COLUMNS = (
-    *("form", "lemma", "upos", "xpos", "feats", "head", "deprel"),
-    *("word_start", "word_end"),
-)
+_COLUMNS = {
+    "word": (
+        *("form", "lemma", "upos", "xpos", "feats", "head", "deprel"),
+        *("word_start", "word_end"),
+    ),
+    "token": ("token_start", "token_end", "token_first_word"),
+    "sentence": ("sentence_start", "sentence_end", "sentence_first_word"),
+}
+_VALUES = {names: attrgetter(*names) for names in _COLUMNS.values()}
 
 
 def _same_length(kind: str, parse: Parse, columns: tuple[str, ...]) -> None:
-    lengths = [len(getattr(parse, name)) for name in columns]
+    lengths = [*map(len, _VALUES[columns](parse))]
     if lengths.count(lengths[0]) != len(lengths):
         found = dict(zip(columns, lengths, strict=True))
         raise InputError(f"the {kind} columns of a parse differ in length: {found}")
@@ -136,7 +140,7 @@ def _partition(kind: str, first_word: list[int], words: int) -> None:
 def _in_order(kind: str, start: list[int], end: list[int], length: int) -> None:
     """Refuse spans that run backwards or leave the text."""
     bounds_are_sound = not start or (start[0] >= 0 and end[-1] <= length)
-    in_order = all(map(le, start, start[1:])) and all(map(le, end, end[1:]))
+    in_order = start == sorted(start) and end == sorted(end)
     if not (bounds_are_sound and in_order and all(map(le, start, end))):
         raise InputError(
             f"the {kind} spans of a parse must lie in its text ({length} characters), start and "

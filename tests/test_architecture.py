@@ -31,7 +31,10 @@ THIRD_PARTY = {
         *("torch", "psutil", "distributed", "limits", "starlette_compress", "zstandard", "httpx"),
         "python_multipart",
     },
-    "trainer": {"numpy", "torch", "transformers", "accelerate", "safetensors", "rich"},
+    "trainer": {
+        *("numpy", "torch", "transformers", "accelerate", "safetensors", "rich"),
+        *("scipy", "matplotlib", "wandb"),
+    },
 }
 COMMAND_LIBRARIES = {"typer", "rich"}
 

@@ -71,6 +71,11 @@ def find_checkpoint(folder: Path) -> Path:
     )
 
 
+def has_checkpoint(folder: Path) -> bool:
+    """Whether `find_checkpoint` would find one."""
+    return any((one / "state.pt").exists() for one in (folder, _old_folder(folder)))
+
+
 def load_checkpoint(folder: Path) -> dict[str, Any]:
     """The state that the main process saved, its tensors in main memory.
 

@@ -96,20 +96,16 @@ class Line:
         tests = ", ".join(f"{test.p:.3g}" for test in self.mcnemar.values())
         return (
             self.lang,
-            self.metric,
             str(self.examples),
             *(f"{score:.4f}" for score in (found.one, found.other)),
             f"{found.difference:+.4f}{spread}",
-            f"{found.low:+.4f} to {found.high:+.4f}",
+            f"{found.low:+.3f} {found.high:+.3f}",
             *(f"{p:.3g}" for p in (found.bootstrap, found.permutation)),
             tests or "-",
         )
 
 
-HEADER: Final = (
-    *("language", "metric", "examples", "A", "B", "A - B", "95% of resamples"),
-    *("p bootstrap", "p permutation", "p McNemar"),
-)
+HEADER: Final = ("", "n", "A", "B", "A - B", "95%", "p boot", "p perm", "p McN")
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +134,8 @@ class Comparison:
 
     def markdown(self) -> str:
         """The lines for people."""
-        shown = table(HEADER, [line.cells() for line in self.lines])
+        rows = [(line.metric, *line.cells()) for line in self.lines]
+        shown = table(("metric", *HEADER), rows)
         head = f"# {self.dataset}, {self.split}\n\nA is `{self.one}`, B is `{self.other}`."
         return f"{head}\n\n{shown}\n"
 
@@ -216,8 +213,9 @@ def _evaluation(run: Path, split: str) -> dict[str, Any]:
 
 def _by_id(path: Path) -> ById:
     found = read_predictions(path)
-    name, count = Counter(one.example_id for one in found).most_common(1)[0]
-    if count > 1:
+    counts = Counter(one.example_id for one in found)
+    if len(counts) < len(found):
+        name, count = counts.most_common(1)[0]
         raise SpecError(
             f"{path} has {count} predictions of the example {name!r}, such as of its sentences; "
             "examples that were scored in parts cannot be joined"
@@ -323,11 +321,13 @@ def _shares(part: Part, metric: str, classes: Sequence[str]) -> Floats:
 
 def _added(runs: list[list[Prediction]], metric: str, classes: Sequence[str]) -> Floats:
     """What each example adds in one language. *Shape:* (examples, runs, numbers)."""
-    known = [*runs[0][0].shares, *(_OF_CLASSES if classes else ())]
+    every = [one for run in runs for one in run]
+    ids = {name: at for at, name in enumerate(classes)}
+    of_classes = all(str(side) in ids for one in every for side in (one.gold, one.predicted))
+    known = [*runs[0][0].shares, *(_OF_CLASSES if of_classes else ())]
     if metric not in known:
         raise unknown_name("metric of these predictions", metric, known)
     if metric in _OF_CLASSES:
-        ids = {name: at for at, name in enumerate(classes)}
         gold = np.array([[ids[one.gold] for one in run] for run in runs]).T
         predicted = np.array([[ids[one.predicted] for one in run] for run in runs]).T
         return class_counts(gold, predicted, len(classes))

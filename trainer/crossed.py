@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from syntax.errors import SpecError
 from syntax.labels import field_of, is_local
 from trainer.data import Source
-from trainer.results import table
+from trainer.results import part_name, table
 from trainer.trained import TrainedRun, ask, described, languages, load_run, open_language
 
 if TYPE_CHECKING:
@@ -120,6 +120,7 @@ def evaluate_crossed(
     langs: Sequence[str] = (),
     *,
     any_parser: bool = False,
+    dataset: str | None = None,
 ) -> CrossedTable:
     """Score the model of a run on all ordered pairs of languages.
 
@@ -132,11 +133,12 @@ def evaluate_crossed(
         split: Which split.
         langs: Which languages; every one that the split has by default.
         any_parser: Accept other parsers for the language that the model was trained on.
+        dataset: Another dataset of the same fields and classes.
 
     Raises:
         SpecError: The examples have one field; or as `trainer.transfer.evaluate_run`.
     """
-    run = load_run(folder).on(store)
+    run = load_run(folder).on(store, dataset)
     sources = {
         lang: open_language(store, run, split, lang, any_parser=any_parser)
         for lang in langs or languages(store, run, split)
@@ -165,7 +167,7 @@ def write_crossed(crossed: CrossedTable, folder: Path) -> Path:
     Returns:
         The JSON file.
     """
-    path = folder / f"crossed-{crossed.split}.json"
+    path = folder / f"crossed-{part_name(folder, crossed.dataset, crossed.split)}.json"
     text = json.dumps(crossed.to_json(), indent=2, ensure_ascii=False)
     path.write_text(text + "\n", "utf-8")
     path.with_suffix(".md").write_text(crossed.markdown(), "utf-8")

@@ -141,7 +141,9 @@ def pin_version(source: Source, output: Path) -> None:
 
     A store that cannot be written is no reason not to train: that is logged.
     """
-    name = f"run-{fingerprint(str(output.resolve()))[:12]}-{source.dataset.version}"
+    card = source.dataset.card
+    run = fingerprint([source.dataset.name, card.tokenizer_fingerprint, str(output.resolve())])
+    name = f"run-{run[:12]}-{source.dataset.version}"
     try:
         source.dataset.pin(name, by=str(output.resolve()))
     except StoreError as error:

@@ -172,7 +172,9 @@ def _shown(data: FeatureDataset) -> dict[int, str]:
     ):
         if segment >= 0:
             later = word >= 0 and before == (segment, word)
-            shown.setdefault(piece, ("##" if later else "") + texts[segment][start:end])
+            text = ("##" if later else "") + texts[segment][start:end]
+            # One piece for texts that differ in case: the tokenizer lowers them.
+            shown[piece] = text if shown.get(piece, text) == text else text.lower()
         before = (segment, word)
     return shown
 

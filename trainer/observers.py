@@ -6,11 +6,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from torch.utils.tensorboard import SummaryWriter
 
+from syntax.errors import MissingExtraError
+from trainer.options import Recipe
 from trainer.progress import Evaluation, Report
 
 
@@ -35,6 +38,52 @@ class TensorBoard:
         trace: TracebackType | None,
     ) -> None:
         self._writer.close()
+
+
+class WeightsAndBiases:
+    """Sends the same scalars to Weights & Biases, with the recipe as the run's configuration.
+
+    The service's own variables say where and how: ``WANDB_API_KEY``, ``WANDB_MODE=offline``,
+    ``WANDB_ENTITY``.
+
+    Args:
+        folder: Output of the run; what is kept on this machine goes there.
+        recipe: What is trained; its name is that of the project.
+
+    Raises:
+        MissingExtraError: wandb is not installed.
+    """
+
+    def __init__(self, folder: Path, recipe: Recipe) -> None:
+        self._wandb, self._folder, self._recipe = _wandb(), folder, recipe
+        self._run: Any = None
+
+    def __call__(self, event: Report | Evaluation) -> None:
+        """Take one event."""
+        # Not before: of several processes only the first is told of events.
+        self._run = self._run or self._begun()
+        self._run.log(_scalars(event), step=event.step)
+
+    def _begun(self) -> Any:
+        return self._wandb.init(
+            project=self._recipe.name,
+            name=self._folder.name,
+            dir=str(self._folder),
+            config=self._recipe.to_json(),
+            reinit="create_new",
+        )
+
+    def __enter__(self) -> WeightsAndBiases:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._run is not None:
+            self._run.finish(exit_code=0 if error is None else 1)
 
 
 @contextmanager
@@ -74,6 +123,16 @@ class Bar:
                 f"data wait {event.data_share:.1%}"
             ),
         )
+
+
+def _wandb() -> Any:
+    try:
+        import wandb
+    except ImportError:
+        raise MissingExtraError(
+            '--wandb needs wandb; run: pip install "parsebank[wandb]"', missing=["wandb"]
+        ) from None
+    return wandb
 
 
 def _scalars(event: Report | Evaluation) -> dict[str, float]:

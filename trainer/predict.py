@@ -58,7 +58,7 @@ def examples_of_texts(texts: Sequence[str], fields: Sequence[str]) -> list[RawEx
     Raises:
         SpecError: They do not come out even.
     """
-    if not texts or len(texts) % len(fields):
+    if not texts or not fields or len(texts) % len(fields):
         raise SpecError(
             f"{len(texts)} texts came, and an example has {len(fields)}: {', '.join(fields)}"
         )

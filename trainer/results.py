@@ -66,6 +66,11 @@ def is_result_of(path: Path, recipe: Recipe) -> bool:
     return done == replace(recipe, data=replace(recipe.data, version=version))
 
 
+def part_name(run: Path, dataset: str, split: str) -> str:
+    """What the files of an evaluation are named after: the split, with a foreign dataset's name."""
+    return split if recipe_of(run).data.dataset == dataset else f"{dataset}-{split}"
+
+
 def markdown(result: dict[str, Any]) -> str:
     """The result for people."""
     dataset, training = result["dataset"], result["recipe"]["training"]
@@ -74,7 +79,7 @@ def markdown(result: dict[str, Any]) -> str:
         "train / dev": f"{_shown(dataset['train'])} / {_shown(dataset['dev'])}",
         "tokenizer": _named(result["tokenizer"]["name"], result["tokenizer"]["fingerprint"]),
         "parsers": ", ".join(_named(name, found) for found, name in result["parsers"].items()),
-        "steps": f"{result['steps']} of {training['batch_size']} examples",
+        "steps": f"{result['steps']} of {_examples_of_a_step(result)} examples",
         "seed": training["seed"],
         "examples a second": f"{result['examples_per_second']:.0f}",
         "time waiting for data": f"{result['data_share']:.1%}",
@@ -83,10 +88,27 @@ def markdown(result: dict[str, Any]) -> str:
         "dev loss": f"{result['scores']['loss']:.4f}",
     }
     parts = [f"# {result['recipe']['name']}\n", table(("", ""), list(rows.items()))]
+    if further := _further_scores(result):
+        parts += ["\n## Further scores on dev\n", table(("", ""), further)]
     if "per_class" in result["scores"]:
         parts += ["\n## Classes\n", _classes(result["scores"])]
+    if "confusion" in result["scores"]:
         parts += ["\n## Confusion (rows gold, columns predicted)\n", _confusion(result["scores"])]
     return "\n".join(parts) + "\n"
+
+
+def _examples_of_a_step(result: dict[str, Any]) -> int:
+    training, processes = result["recipe"]["training"], result["environment"]["processes"]
+    return int(training["batch_size"] * training["accumulation"] * processes)
+
+
+def _further_scores(result: dict[str, Any]) -> list[tuple[str, str]]:
+    """Every plain number that has no line of its own above."""
+    return [
+        (name, f"{value:.4f}" if isinstance(value, float) else str(value))
+        for name, value in result["scores"].items()
+        if isinstance(value, int | float) and name not in ("loss", result["metric"])
+    ]
 
 
 def _shown(part: dict[str, Any]) -> str:

@@ -39,15 +39,18 @@ class TrainedRun:
     model: SyntaxModel
     requirements: Requirements
 
-    def on(self, store: FeatureStore) -> TrainedRun:
-        """The run on the newest version that a store has of its dataset.
+    def on(self, store: FeatureStore, dataset: str | None = None) -> TrainedRun:
+        """The run on the newest version that a store has of its dataset, or of another.
 
         Raises:
             SpecError: The dataset was backfilled with other tokenizers than the model's.
             UnknownDatasetError: The store has no such dataset.
         """
-        tokenizer = _tokenizer(store, self.recipe, self.requirements)
-        data = replace(self.recipe.data, version=None, parser=None, tokenizer=tokenizer)
+        name = dataset or self.recipe.data.dataset
+        tokenizer = _tokenizer(store, name, self.requirements)
+        data = replace(
+            self.recipe.data, dataset=name, tokenizer=tokenizer, version=None, parser=None
+        )
         return replace(self, recipe=replace(self.recipe, data=data))
 
 
@@ -169,15 +172,15 @@ def described(dataset: Any) -> dict[str, Any]:
     }
 
 
-def _tokenizer(store: FeatureStore, recipe: Recipe, requirements: Requirements) -> str:
+def _tokenizer(store: FeatureStore, dataset: str, requirements: Requirements) -> str:
     """Fingerprint of the model's tokenizer, if the dataset has been backfilled with it."""
     found = {
         info.tokenizer_fingerprint: info.tokenizer
         for info in store.datasets()
-        if info.name == recipe.data.dataset
+        if info.name == dataset
     }
     if not found:
-        raise UnknownDatasetError(f"the store has no dataset {recipe.data.dataset!r}")
+        raise UnknownDatasetError(f"the store has no dataset {dataset!r}")
     if requirements.tokenizer not in found:
         requirements.check_tokenizer(*next(iter(found.items())))
     return requirements.tokenizer

@@ -10,7 +10,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from trainer.predictions import Prediction, predictions_file, write_predictions
-from trainer.results import table
+from trainer.results import part_name, table
 from trainer.tasks import Scores
 from trainer.trained import ask, described, languages, load_run, open_language
 
@@ -103,6 +103,7 @@ def evaluate_run(
     langs: Sequence[str] = (),
     *,
     any_parser: bool = False,
+    dataset: str | None = None,
 ) -> TransferTable:
     """Score the model of a run on a stored split, in one language after the other.
 
@@ -112,13 +113,15 @@ def evaluate_run(
         split: Which split.
         langs: Which languages; every one that the split has by default.
         any_parser: Accept other parsers for the language that the model was trained on.
+        dataset: Another dataset of the same fields and classes, such as ``xquad`` for a model
+            that was trained on ``squad``.
 
     Raises:
         SpecError: The data are of another tokenizer, parser or label set than the model's.
         UnknownDatasetError: The store has no such split or language.
         ModelLoadError: The run has no model.
     """
-    run = load_run(folder).on(store)
+    run = load_run(folder).on(store, dataset)
     sources = {
         lang: open_language(store, run, split, lang, any_parser=any_parser)
         for lang in langs or languages(store, run, split)
@@ -138,13 +141,16 @@ def evaluate_run(
 def write_transfer(transfer: TransferTable, folder: Path) -> Path:
     """Write ``evaluation-SPLIT.json`` and ``.md``, and the predictions of each language.
 
+    The name of a dataset that the run was not trained on comes before the split's.
+
     Returns:
         The JSON file.
     """
-    path = folder / f"evaluation-{transfer.split}.json"
+    part = part_name(folder, transfer.dataset, transfer.split)
+    path = folder / f"evaluation-{part}.json"
     text = json.dumps(transfer.to_json(), indent=2, ensure_ascii=False)
     path.write_text(text + "\n", "utf-8")
     path.with_suffix(".md").write_text(transfer.markdown(), "utf-8")
     for lang, predictions in transfer.predictions.items():
-        write_predictions(predictions, predictions_file(folder, transfer.split, lang))
+        write_predictions(predictions, predictions_file(folder, part, lang))
     return path

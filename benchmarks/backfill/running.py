@@ -72,9 +72,11 @@ class Timed:
     job: dict
 
 
-async def timed(client: httpx.AsyncClient, jobs: JobManager, lines: list[bytes]) -> Timed:
+async def timed(
+    client: httpx.AsyncClient, jobs: JobManager, lines: list[bytes], name: str = "corpus"
+) -> Timed:
     started, processor = time.time(), processor_seconds(jobs)
-    job = await backfill(client, "corpus", lines)
+    job = await backfill(client, name, lines)
     seconds = datetime.fromisoformat(job["finished"]).timestamp() - started
     return Timed(seconds, processor_seconds(jobs) - processor, job)
 
@@ -87,18 +89,22 @@ def processor_seconds(jobs: JobManager) -> float:
 async def warm_up(
     client: httpx.AsyncClient, jobs_file: Path, workers: int, tokenizer: str, lang: str
 ) -> None:
-    """Small jobs, of different datasets, until every worker has done one with its own model."""
+    """Small jobs, of different datasets, until every worker has done some with either tokenizer."""
     pairs = [(str(n), text, text) for n, text in enumerate(WARM_UP)]
-    lines = list(upload(pairs, lang))
-    await backfill(client, "warm", list(upload(pairs, lang, tokenizer=tokenizer)))
+    bodies = [list(upload(pairs, lang, **options)) for options in ({}, {"tokenizer": tokenizer})]
     names = (f"warm-{n}" for n in count())
     while workers_that_worked(jobs_file) < workers:
-        await asyncio.gather(
-            *(backfill(client, name, lines) for name in islice(names, 4 * workers))
-        )
+        rounds = islice(names, 4 * workers)
+        jobs = [backfill(client, name, body) for name in rounds for body in bodies]
+        await asyncio.gather(*jobs)
 
 
 def workers_that_worked(jobs_file: Path) -> int:
+    """How many have worked with each tokenizer: with the one that the fewest have."""
+    query = """
+        select coalesce(min(workers), 0) from (
+            select count(distinct owner) as workers from shards join jobs on jobs.id = shards.job
+            where shards.state = 'done' group by json_extract(request, '$.tokenizer')
+        )"""
     with closing(sqlite3.connect(jobs_file)) as connection:
-        query = "select count(distinct owner) from shards where state = 'done'"
         return int(connection.execute(query).fetchone()[0])

@@ -48,9 +48,10 @@ def list_jobs(
 ) -> None:
     """Jobs, newest first."""
     from rich.console import Console
-    from rich.table import Table
+    from rich.table import Column, Table
 
-    table = Table("job", "state", "dataset", "split", "lang", "accounted", "dropped", "created")
+    figures = ("state", "dataset", "split", "lang", "accounted", "dropped", "created")
+    table = Table(Column("job", no_wrap=True, overflow="ignore", min_width=16), *figures)
     with _client(url, store) as client:
         states = cast("list[JobState]", [one.value for one in state or ()])
         for job in client.jobs(state=states or None, dataset=dataset, before=before, limit=limit):

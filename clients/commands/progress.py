@@ -21,7 +21,6 @@ from clients.benchmarks import Item
 from clients.client import Client
 from clients.jobs import Job, JobCounts
 
-
 _STOPPED: Final = (
     "Stopped. What is stored stays: give the same command again to go on. A running service "
     "meanwhile finishes the jobs that it was sent in full (`parsebank jobs list`)."
@@ -90,7 +89,7 @@ class Watcher:
     ) -> None:
         self._bar.stop()
         if kind is not None and issubclass(kind, KeyboardInterrupt):
-            self._bar.console.print(_STOPPED, markup=False, soft_wrap=True)
+            self._bar.console.print(_STOPPED, markup=False, highlight=False, soft_wrap=True)
 
 
 def _reuse(counts: JobCounts) -> str:

@@ -58,19 +58,16 @@ _PLACES: Final[dict[str | None, int]] = {
 _PER_WORD: Final = ("upos", "xpos", "feats", "deprel")
 
 
-class _Strings:
-    """The list of strings of one record, each once."""
+class _Places(dict[str | None, int]):
+    """Where each string of one record is in its list; a new one is put at the end."""
 
-    def __init__(self) -> None:
-        self._places = dict(_PLACES)
-
-    def place(self, string: str | None) -> int:
-        """Where a string is in the list."""
-        return self._places.setdefault(string, len(self._places) + 2)  # two places have no string
+    def __missing__(self, string: str | None) -> int:
+        place = self[string] = len(self) + 2  # two places have no string
+        return place
 
     def written(self) -> list[str]:
         """Those that are not known."""
-        return [string for string in list(self._places)[len(_PLACES) :] if string is not None]
+        return [string for string in list(self)[len(_PLACES) :] if string is not None]
 
 
 def pack_record(record: ParseRecord) -> bytes:
@@ -80,8 +77,8 @@ def pack_record(record: ParseRecord) -> bytes:
         UnicodeEncodeError: A string holds a lone surrogate.
         TypeError, OverflowError: A number is missing, or has more than 32 bits.
     """
-    parse, strings = record.parse, _Strings()
-    names = [strings.place(name) for name in (record.lang, record.parser, record.mode)]
+    parse, places = record.parse, _Places(_PLACES)
+    names = [places[name] for name in (record.lang, record.parser, record.mode)]
     tokens = [] if _tokens_are_words(parse) else _tokens(parse)
     numbers = [
         *names,
@@ -90,9 +87,9 @@ def pack_record(record: ParseRecord) -> bytes:
         *_gaps(parse.sentence_start, parse.sentence_end),
         *parse.sentence_first_word,
         *parse.head,
-        *_string_places(parse, strings),
+        *_string_places(parse, places),
     ]
-    written = strings.written()
+    written = places.written()
     numbers.extend(map(len, (parse.text, *written)))
     flags = _HAS_MISC * (parse.misc is not None) + _TOKENS_ARE_WORDS * (not tokens)
     return _assembled(parse, flags, numbers, "".join((parse.text, *written)).encode())
@@ -103,7 +100,8 @@ def _assembled(parse: Parse, flags: int, numbers: list[int], body: bytes) -> byt
     kind = next(at for at, (low, high) in enumerate(_RANGES) if low <= least and most <= high)
     counts = (len(parse.form), len(parse.token_start), len(parse.sentence_start), len(numbers))
     head = _HEAD.pack(_VERSION, kind, flags, *counts)
-    return b"".join((head, np.array(numbers, _DTYPES[kind]).tobytes(), body))
+    content = bytes(numbers) if kind == 0 else np.array(numbers, _DTYPES[kind]).tobytes()
+    return b"".join((head, content, body))
 
 
 def _tokens_are_words(parse: Parse) -> bool:
@@ -124,32 +122,35 @@ def _gaps(starts: Sequence[int], ends: Sequence[int]) -> list[int]:
     return [bound - before for bound, before in zip(bounds, [0, *bounds], strict=False)]
 
 
-def _string_places(parse: Parse, strings: _Strings) -> Iterable[int]:
+def _string_places(parse: Parse, places: _Places) -> Iterable[int]:
     """Places of all forms, of all lemmas, and so on."""
-    form = _form_places(parse, strings)
-    lemma = [_lemma_place(*pair, strings) for pair in zip(parse.form, parse.lemma, strict=True)]
+    form = _form_places(parse, places)
+    lemma = _lemma_places(parse, places)
     # Word by word: tags that come together are then neighbours, which compresses better.
-    columns = [getattr(parse, name) for name in _PER_WORD]
-    words = [[strings.place(tag) for tag in word] for word in zip(*columns, strict=True)]
-    misc = [strings.place(entry) for entry in parse.misc or ()]
-    return chain(form, lemma, *zip(*words, strict=True), misc)
+    words = zip(*(getattr(parse, name) for name in _PER_WORD), strict=True)
+    tags = [*map(places.__getitem__, chain.from_iterable(words))]
+    columns = (tags[at :: len(_PER_WORD)] for at in range(len(_PER_WORD)))
+    return chain(form, lemma, *columns, map(places.__getitem__, parse.misc or ()))
 
 
-def _form_places(parse: Parse, strings: _Strings) -> list[int]:
+def _form_places(parse: Parse, places: _Places) -> list[int]:
     text = parse.text
     return [
-        _WRITTEN if form == text[start:end] else strings.place(form)
+        _WRITTEN if form == text[start:end] else places[form]
         for form, start, end in zip(parse.form, parse.word_start, parse.word_end, strict=True)
     ]
 
 
-def _lemma_place(form: str, lemma: str | None, strings: _Strings) -> int:
-    if lemma == form:
-        return _SAME
-    # Only ASCII: what is lower case elsewhere changes with the version of Unicode.
-    if form and form.isascii() and lemma == form.lower():
-        return _LOWERED
-    return strings.place(lemma)
+def _lemma_places(parse: Parse, places: _Places) -> list[int]:
+    return [
+        _SAME if lemma == form else _LOWERED if _is_lowered(form, lemma) else places[lemma]
+        for form, lemma in zip(parse.form, parse.lemma, strict=True)
+    ]
+
+
+def _is_lowered(form: str, lemma: str | None) -> bool:
+    """Only ASCII: what is lower case elsewhere changes with the version of Unicode."""
+    return lemma is not None and form != "" and form.isascii() and lemma == form.lower()
 
 
 def unpack_record(key: str, packed: bytes) -> ParseRecord:
@@ -241,7 +242,7 @@ def _string_columns(
         form if place == _SAME else form.lower() if place == _LOWERED else strings[place]
         for form, place in zip(form, places[1], strict=True)
     ]
-    tags = [[strings[place] for place in column] for column in places[2:]]
+    tags = [[*map(strings.__getitem__, column)] for column in places[2:]]
     misc = tags.pop() if len(tags) > len(_PER_WORD) else None
     return {
         **dict(zip(("form", "lemma", *_PER_WORD), (form, lemma, *tags), strict=True)),

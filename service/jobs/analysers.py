@@ -61,8 +61,9 @@ class TextAnalyser:
         mode: How segments are to be read.
         limits: What is accepted.
         long_sentences: What becomes of sentences over the limit.
-        bulk: Whether the parser takes several texts at once.
     """
+
+    bulk = True
 
     def __init__(
         self,
@@ -73,9 +74,7 @@ class TextAnalyser:
         limits: Limits,
         *,
         long_sentences: LongSentences = "refuse",
-        bulk: bool = False,
     ) -> None:
-        self.bulk = bulk
         self._identity = identity
         self._load = load
         self._lang = lang

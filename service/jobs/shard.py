@@ -133,11 +133,13 @@ def run_shard(shard: Shard, lines: Sequence[StagedLine], tools: Tools, signals: 
         StoreError: The store could not be read or written; running again is safe.
     """
     work = _sort(shard, lines, tools)
+    signals.beat()
     analyses = _analyse(work.works, shard, tools, signals)
     rows = _rows(work, analyses, shard, tools, signals)
     counts = _counts(len(lines), work, rows, analyses)
     if shard.plan is not None and not analyses.new:
         counts = shard.plan
+    signals.beat()
     signals.announce(counts)
     _commit(shard, tools, analyses.new, work.drops, rows)
     return counts
@@ -270,8 +272,7 @@ def _rows(
             work.drops.append(_drop_for(shard, item.line, item.example, error))
         else:
             good.append(item)
-    signals.beat()
-    features = _features(good, analyses.parses, tools.tokenizer)
+    features = _features(good, analyses.parses, tools.tokenizer, signals)
     return [_row(shard, item, analyses.parses, features) for item in good]
 
 
@@ -284,11 +285,15 @@ def _error_of(work: Work, analyses: Analyses, shard: Shard) -> ParsebankError | 
 
 
 def _features(
-    works: Sequence[Work], parses: Mapping[str, Parse], tokenizer: LoadedTokenizer
+    works: Sequence[Work],
+    parses: Mapping[str, Parse],
+    tokenizer: LoadedTokenizer,
+    signals: Signals,
 ) -> dict[str, SegmentFeatures]:
     keys = list(dict.fromkeys(key for work in works for key in work.keys))
     features: dict[str, SegmentFeatures] = {}
     for start in range(0, len(keys), ALIGNED_TEXTS):
+        signals.beat()
         group = keys[start : start + ALIGNED_TEXTS]
         parsed = [parses[key] for key in group]
         pieces = tokenizer.encode_flat([parse.text for parse in parsed])

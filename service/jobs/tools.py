@@ -46,14 +46,11 @@ class Toolbox:
     Args:
         settings: Says where models are, and the limits.
         store: Store that the tools work on.
-        in_bulk: Whether texts are taken in hand many at once, whatever the parser would rather do:
-            where it is dear to note each of them.
     """
 
-    def __init__(self, settings: Settings, store: FeatureStore, *, in_bulk: bool = False) -> None:
+    def __init__(self, settings: Settings, store: FeatureStore) -> None:
         self._settings = settings
         self._store = store
-        self._in_bulk = in_bulk
         self._parser = lru_cache(maxsize=KEPT)(self._load_parser)
         self._described: set[Fingerprint] = set()
 
@@ -97,9 +94,13 @@ class Toolbox:
             parse_mode(spec.mode),
             limits,
             long_sentences=request.long_sentences,
-            bulk=self._in_bulk
-            or BACKENDS[find_parser(self._settings, request.parser).backend].bulk,
         )
+
+    def makes_cycles(self, request: JobRequest) -> bool:
+        """Whether a job's parser leaves garbage that only the collector finds."""
+        if request.dataset.mode == "gold":
+            return False
+        return BACKENDS[find_parser(self._settings, request.parser).backend].bulk
 
     def _load_parser(self, name: str) -> Parser:
         return load_parser(find_parser(self._settings, name), self._settings.device)

@@ -147,10 +147,11 @@ class Worker:
     def _do(self, shard: Shard) -> None:
         folder = self._staging.folder(shard.job)
         lines = read_shard(folder, shard.number).lines()
-        tools = self._toolbox.tools(shard.request)
-        _let_collect(tools.analyser.bulk)
         with Crumbs(folder, shard.number, shard.tries) as crumbs:
             running = RunningShard(shard, self._owner, self._queue, crumbs, self._stop)
+            tools = self._toolbox.tools(shard.request)
+            _let_collect(self._toolbox.makes_cycles(shard.request))
+            running.beat()  # a worker's first tokenizer takes long on a busy machine
             running.complete(run_shard(shard, lines, tools, running))
 
 
@@ -174,9 +175,9 @@ def _rest_collector() -> None:
     gc.disable()
 
 
-def _let_collect(bulk: bool) -> None:
-    """Have cycles collected where there are: libraries that parse in bulk make objects per word."""
-    if bulk:
+def _let_collect(cycles: bool) -> None:
+    """Have cycles collected where there are: some libraries make objects per word."""
+    if cycles:
         gc.enable()
     else:
         gc.disable()

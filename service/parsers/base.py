@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal, Protocol, TypeVar
 
 from syntax import Fingerprint, Parse, fingerprint
 from syntax.errors import ParsebankError
@@ -36,6 +36,8 @@ TOKEN_MODES: Final = frozenset({"pretokenized", "retokenize"})
 
 Outcome = Parse | ParsebankError
 """What a text comes to: its parse, or its own error."""
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,21 +132,26 @@ class Parser(Protocol):
         ...
 
     def parse_many(self, items: Sequence[ParseInput], limits: Limits) -> Iterator[Outcome]:
-        """Parse texts; each gives its parse or its own error, in order, as soon as it is known.
+        """Parse texts; each gives its parse or its own error, in order.
 
-        A parser that gains from company (`Backend.bulk`) parses them together; the others take
-        `one_by_one`. The answers are those of `parse`.
+        A parser may take them together, and show none before all are done; whoever wants each as
+        soon as it is known asks `one_by_one`. The answers are those of `parse`.
         """
         ...
 
 
 def one_by_one(parser: Parser, items: Iterable[ParseInput], limits: Limits) -> Iterator[Outcome]:
-    """`Parser.parse_many` of a parser that gains nothing from company."""
+    """The answers of `Parser.parse_many`, each as soon as it is known."""
     for item in items:
-        try:
-            yield parser.parse(item, limits)
-        except ParsebankError as error:
-            yield error
+        yield attempt(parser.parse, item, limits)
+
+
+def attempt(do: Callable[..., T], *arguments: Any) -> T | ParsebankError:
+    """What a call gives, or the error that it raises, if it is ours."""
+    try:
+        return do(*arguments)
+    except ParsebankError as error:
+        return error
 
 
 @dataclass(frozen=True)
@@ -191,7 +198,7 @@ class Backend:
         load: Loads a model onto a device (``auto``, ``cpu``, ``cuda``); raises `ModelLoadError`,
             `MissingExtraError`.
         options: What else decides the answers of its models, for their fingerprints.
-        bulk: Whether texts are parsed faster together than one by one.
+        bulk: Whether the library answers a batch as a whole, and faster than one by one.
     """
 
     family: str

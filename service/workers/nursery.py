@@ -18,10 +18,13 @@ import signal
 import socket
 import struct
 import sys
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Final
 
 from service.logs import own_helper
-from service.parsers import Limits, ParseInput, Parser, load_parser
+from service.parsers import BACKENDS, ParseInput, load_parser
+from service.parsers.base import Outcome, one_by_one
 from service.processes import die_with, give_way
 from service.workers.wire import receive, send
 from syntax.errors import ParsebankError
@@ -33,6 +36,9 @@ FORK: Final = b"F"
 KILL: Final = b"K"
 
 _NICENESS: Final = 5
+
+Answer = Callable[[Sequence[ParseInput]], Iterator[Outcome]]
+"""What a worker makes of a batch."""
 
 
 def main() -> None:
@@ -58,12 +64,13 @@ def _serve(control: socket.socket) -> None:
         send(control, error)
         return
     send(control, parser.identity.fingerprint)
+    parse = parser.parse_many if BACKENDS[model.backend].bulk else partial(one_by_one, parser)
     # What is there before the first fork stays shared: the collector never touches it again.
     gc.freeze()
-    _tend(control, parser, limits)
+    _tend(control, lambda batch: parse(batch, limits))
 
 
-def _tend(control: socket.socket, parser: Parser, limits: Limits) -> None:
+def _tend(control: socket.socket, answer: Answer) -> None:
     """Fork, kill and bury workers until the service goes."""
     children: set[int] = set()
     wakeup, alarm = socket.socketpair()
@@ -80,7 +87,7 @@ def _tend(control: socket.socket, parser: Parser, limits: Limits) -> None:
                 if wakeup in ready:
                     wakeup.recv(4096)
                     _bury(children)
-                if control in ready and not _obey(control, children, parser, limits):
+                if control in ready and not _obey(control, children, answer):
                     break
     finally:
         for pid in children:
@@ -88,7 +95,7 @@ def _tend(control: socket.socket, parser: Parser, limits: Limits) -> None:
             os.waitpid(pid, 0)
 
 
-def _obey(control: socket.socket, children: set[int], parser: Parser, limits: Limits) -> bool:
+def _obey(control: socket.socket, children: set[int], answer: Answer) -> bool:
     """Carry out one command; ``False`` when the service has closed the control socket."""
     command, sockets, _, _ = socket.recv_fds(control, COMMAND.size, 1, socket.MSG_WAITALL)
     if len(command) < COMMAND.size:
@@ -96,13 +103,13 @@ def _obey(control: socket.socket, children: set[int], parser: Parser, limits: Li
     verb, pid = COMMAND.unpack(command)
     if verb == FORK:
         with socket.socket(fileno=sockets[0]) as channel:
-            children.add(_fork(control, channel, parser, limits))
+            children.add(_fork(control, channel, answer))
     elif pid in children:
         os.kill(pid, signal.SIGKILL)
     return True
 
 
-def _fork(control: socket.socket, channel: socket.socket, parser: Parser, limits: Limits) -> int:
+def _fork(control: socket.socket, channel: socket.socket, answer: Answer) -> int:
     nursery = os.getpid()
     pid = os.fork()
     if pid == 0:
@@ -112,7 +119,7 @@ def _fork(control: socket.socket, channel: socket.socket, parser: Parser, limits
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             control.close()
             die_with(parent=nursery)
-            _work(channel, parser, limits)
+            _work(channel, answer)
         except (EOFError, ConnectionError):
             pass  # the service has no more use for it
         except BaseException:
@@ -122,12 +129,12 @@ def _fork(control: socket.socket, channel: socket.socket, parser: Parser, limits
     return pid
 
 
-def _work(channel: socket.socket, parser: Parser, limits: Limits) -> None:
+def _work(channel: socket.socket, answer: Answer) -> None:
     """Answer batches, text by text, so that the service knows where a worker was when it died."""
     send(channel, os.getpid())
     while True:
         batch: list[ParseInput] = receive(channel)
-        for outcome in parser.parse_many(batch, limits):
+        for outcome in answer(batch):
             send(channel, outcome)
 
 

@@ -132,7 +132,7 @@ def test_backfill_without_such_a_file_sends_nothing(parsebank, tmp_path):
 
 
 def test_jobs_are_listed_shown_and_watched(parsebank):
-    listed = parsebank("jobs", "list")
+    listed = parsebank("jobs", "list", env={"COLUMNS": "80"})  # an id is not cut, to be copied
     assert listed.exit_code == 0
     job = next(line.split()[1] for line in listed.stdout.splitlines() if " sample " in line)
     shown = parsebank("jobs", "show", job)

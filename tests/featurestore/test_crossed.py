@@ -106,3 +106,20 @@ def test_nothing_in_common_is_an_empty_dataset(sides) -> None:
     none = CrossedDataset(first.where(langs=[]), second, ["hypothesis"])
     assert len(none) == 0
     assert list(none.stream()) == []
+
+
+def test_examples_with_another_label_can_be_left_out_by_name(
+    sides, store, make_handle, rows
+) -> None:
+    first, _, _ = sides
+    french = [
+        replace(row, labels={**row.labels, "note": "another"} if seq in (3, 5) else row.labels)
+        for seq, row in enumerate(rows[:8])
+    ]
+    store.features.append(make_handle(lang="fr"), french)
+    other = store.dataset("pairs", lang="fr")
+    crossed = CrossedDataset(first, other, ["hypothesis"], differing="leave_out")
+    assert crossed.differing == ("ex-3", "ex-5")
+    assert len(crossed.unmatched) == 52
+    names = [name for batch in crossed.stream(shuffle=False) for name in batch["example_id"]]
+    assert names == ["ex-0", "ex-1", "ex-2", "ex-4", "ex-6", "ex-7"]

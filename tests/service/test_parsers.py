@@ -125,7 +125,7 @@ def test_the_default_language_is_used_only_without_a_name(settings: Settings) ->
 def test_unknown_names_list_the_known_ones(settings: Settings) -> None:
     with pytest.raises(UnknownParserError, match="udpipe/english-ewt"):
         find_parser(settings, "udpipe/englisch")
-    with pytest.raises(UnknownLanguageError, match="only de, en.* --remote --lang tlh"):
+    with pytest.raises(UnknownLanguageError, match=r"only de, en.* --remote --lang tlh"):
         find_parser(settings, lang="tlh")
     with pytest.raises(UnknownLanguageError, match="serves en"):
         find_parser(settings, "udpipe/english-ewt", "de")

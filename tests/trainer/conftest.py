@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from itertools import islice
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -308,3 +309,37 @@ def small_recipe() -> Callable[..., Recipe]:
         return with_settings(RECIPES["sample"](), [*short, *settings])
 
     return make
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory: pytest.TempPathFactory, store_uri: str) -> Path:
+    """The output of a finished run of the sample recipe; look, but do not write there."""
+    from trainer.loop import train
+    from trainer.report import result_of
+    from trainer.results import write_result
+
+    output = tmp_path_factory.mktemp("run")
+    recipe = with_settings(RECIPES["sample"](), ["max_steps=20", "evaluate_every=10"])
+    with open_store(store_uri) as store:
+        write_result(result_of(train(recipe, store, output)), output)
+    return output
+
+
+@pytest.fixture(scope="session")
+def tagger(
+    tmp_path_factory: pytest.TempPathFactory, english: Parser, tokenizer: LoadedTokenizer
+) -> tuple[Path, str]:
+    """The output of a finished run that tags tokens, and its store."""
+    from tests.trainer.tagged import NAME, append_tagged
+    from trainer.loop import train
+    from trainer.report import result_of
+    from trainer.results import write_result
+
+    output, uri = tmp_path_factory.mktemp("tagger"), str(tmp_path_factory.mktemp("t") / "store")
+    settings = ["task.name=token_classification.v1", f"data.dataset={NAME}", "max_steps=2"]
+    recipe = with_settings(RECIPES["sample"](), [*settings, "evaluate_every=2"])
+    with open_store(uri) as store:
+        for split in ("train", "dev"):
+            append_tagged(store, english, tokenizer, split)
+        write_result(result_of(train(recipe, store, output)), output)
+    return output, uri

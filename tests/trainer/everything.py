@@ -70,7 +70,9 @@ def append_everything(
     store.features.append(handle, rows)
 
 
-def _row(parser: Parser, read: Callable[..., tuple[Parse, SegmentFeatures]], seq: int) -> ExampleRow:
+def _row(
+    parser: Parser, read: Callable[..., tuple[Parse, SegmentFeatures]], seq: int
+) -> ExampleRow:
     lines, identity = sentences(), parser.identity.fingerprint
     right, wrong = read(lines[seq]), read(lines[seq - 1])
     pairs = (right, read(QUESTION), wrong)

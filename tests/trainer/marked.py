@@ -1,8 +1,8 @@
 """Two words of a real tree are marked, all others look alike: are they close in the tree?
 
 Examples come in twins: the same tree, and marks as far apart in the sentence, once close in
-the tree and once not. Without the tree there is nothing to tell them by but where the marks stand, and no
-tree is in both splits.
+the tree and once not. Without the tree there is nothing to tell them by but where the marks stand,
+and no tree is in both splits.
 """
 
 from __future__ import annotations

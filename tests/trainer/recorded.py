@@ -1,6 +1,6 @@
 """A training run in a process of its own, which may be killed: every step notes what it read.
 
-    python -m tests.trainer.recorded STORE OUTPUT RECIPE.json ATTEMPT [--resume]
+python -m tests.trainer.recorded STORE OUTPUT RECIPE.json ATTEMPT [--resume]
 """
 
 from __future__ import annotations

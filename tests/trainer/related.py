@@ -31,9 +31,7 @@ PARSER = "cd" * 16
 CONTENT = ("ADJ", "ADV", "NOUN", "PRON", "PROPN", "VERB")
 
 
-def write_related(
-    folder: Path, parser: Parser, lines: Sequence[str] = (), pairs: int = 2
-) -> None:
+def write_related(folder: Path, parser: Parser, lines: Sequence[str] = (), pairs: int = 2) -> None:
     """Files as the reader expects them: half of the sentences each."""
     (folder / "English").mkdir(parents=True)
     given = lines or sentences()
@@ -65,8 +63,12 @@ def _record(parse: Parse, subject: int, object_: int, relation: str) -> dict[str
         "stanford_deprel": list(parse.deprel),
         "stanford_head": [str(head) for head in parse.head],
         "relation": relation,
-        **{"subj_type": str(parse.upos[subject]), "subj_start": subject, "subj_end": subject},
-        **{"obj_type": str(parse.upos[object_]), "obj_start": object_, "obj_end": object_},
+        "subj_type": str(parse.upos[subject]),
+        "subj_start": subject,
+        "subj_end": subject,
+        "obj_type": str(parse.upos[object_]),
+        "obj_start": object_,
+        "obj_end": object_,
     }
 
 

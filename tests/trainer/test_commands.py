@@ -111,7 +111,7 @@ def test_evaluation_prints_languages_and_keeps_the_numbers(store_uri, tmp_path) 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["train"], "which recipe? Known: sample,"),
+        (["train"], "which recipe? Known: "),
         (["train", "sampel"], "Did you mean 'sample'?"),
         (["train", "sample", "--set", "epoch=1"], "Did you mean 'epochs'?"),
         (["train", "nowhere/result.json"], "holds no result.json"),

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from clients.benchmarks import BENCHMARKS
 from syntax.errors import SpecError, UnknownNameError
 from trainer.options import MODEL_OPTIONS, TASK_OPTIONS, DataOptions, Recipe, TrainingOptions
 from trainer.options.settings import described, options, recipe_from_json, with_settings
@@ -17,6 +18,14 @@ def test_every_recipe_says_what_it_is_and_survives_json(name) -> None:
     assert recipe.name == name
     assert RECIPES[name].__doc__
     assert recipe_from_json(json.loads(json.dumps(recipe.to_json()))) == recipe
+
+
+@pytest.mark.parametrize("name", list(RECIPES))
+def test_every_recipe_reads_labels_that_its_benchmark_has(name) -> None:
+    recipe = RECIPES[name]()
+    if recipe.data.dataset in BENCHMARKS:
+        labels = {label.name for label in BENCHMARKS[recipe.data.dataset].labels}
+        assert set(recipe.task.columns()) <= labels
 
 
 @pytest.mark.parametrize(("name", "delta", "alpha"), [("xnli", 4, 0.0), ("pawsx", 4, 0.5)])

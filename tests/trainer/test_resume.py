@@ -70,7 +70,8 @@ def kill_at(process: subprocess.Popen[bytes], output: Path, stop: int, rank: int
 
 
 @pytest.mark.parametrize(
-    "task", [pytest.param(task, marks=[pytest.mark.slow] if n else []) for n, task in enumerate(TASKS)]
+    "task",
+    [pytest.param(task, marks=[pytest.mark.slow] if n else []) for n, task in enumerate(TASKS)],
 )
 def test_a_killed_process_resumes_to_the_losses_of_one_that_never_stopped(
     everything_uri, tmp_path, monkeypatch, task
@@ -148,3 +149,16 @@ def test_a_result_repeats_its_run_after_the_store_has_grown_and_been_compacted(
     assert again.progress.losses == first.progress.losses
     assert result_of(again)["scores"] == result_of(first)["scores"]
     assert result_of(again)["dataset"] == result_of(first)["dataset"]
+
+
+def test_a_folder_that_is_used_again_pins_the_other_dataset_too(
+    small_recipe, tmp_path, sample_rows, append_rows
+) -> None:
+    """Fails where a pin is named after folder and version alone: both datasets are at version 1."""
+    with open_store(tmp_path / "store") as store:
+        for name in ("sample", "other"):
+            append_rows(store, sample_rows["train"][:8], "train", "en", name)
+            append_rows(store, sample_rows["dev"][:8], "dev", "en", name)
+            train(small_recipe("max_steps=1", f"data.dataset={name}"), store, tmp_path / "out")
+        pins = [pin for pin in store.pins.all().values() if pin.by == str(tmp_path / "out")]
+    assert len(pins) == 2

@@ -2,32 +2,15 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from featurestore import open_store
 from syntax.errors import ModelLoadError, SpecError, UnknownDatasetError
-from trainer.loop import train
-from trainer.report import result_of
 from trainer.requirements import Requirements
-from trainer.results import write_result
-from trainer.transfer import evaluate_run
+from trainer.transfer import evaluate_run, write_transfer
 
 OTHER_PARSER = "ab" * 16
-
-
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory, store_uri) -> Path:
-    """The output of a finished run."""
-    from trainer.options.settings import with_settings
-    from trainer.recipes import RECIPES
-
-    output = tmp_path_factory.mktemp("run")
-    recipe = with_settings(RECIPES["sample"](), ["max_steps=20", "evaluate_every=10"])
-    with open_store(store_uri) as store:
-        write_result(result_of(train(recipe, store, output)), output)
-    return output
 
 
 def test_zero_shot_scores_every_language_of_the_split(trained, store) -> None:
@@ -80,6 +63,17 @@ def test_of_several_parsers_the_models_own_is_read(
         table = evaluate_run(trained, store, "dev", ["en"])
     assert table.scores["en"].examples == 10
     assert list(table.data["en"]["parsers"].values()) == ["udpipe/english-ewt"]
+
+
+def test_another_dataset_of_the_same_kind_can_be_scored(
+    trained, store, append_rows, sample_rows
+) -> None:
+    append_rows(store, sample_rows["dev"], "dev", "en", name="elsewhere")
+    here = evaluate_run(trained, store, "dev", ["en"])
+    there = evaluate_run(trained, store, "dev", dataset="elsewhere")
+    assert there.dataset == "elsewhere"
+    assert there.scores["en"].to_json() == here.scores["en"].to_json()
+    assert write_transfer(there, trained).name == "evaluation-elsewhere-dev.json"
 
 
 def test_unknown_data_are_named(trained, store, tmp_path) -> None:

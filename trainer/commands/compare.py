@@ -39,8 +39,10 @@ def compare(
     if as_json:
         typer.echo(_json(found))
     else:
-        rows = [line.cells() for line in found.lines]
-        show_table(f"{found.dataset}, {split}: A is {first}, B is {second}", HEADER, rows)
+        typer.echo(f"{found.dataset}, {split}: A is {first}, B is {second}")
+        for name in dict.fromkeys(line.metric for line in found.lines):
+            rows = [line.cells() for line in found.lines if line.metric == name]
+            show_table(name, HEADER, rows)
         _tell_left_out(found)
     if output is not None:
         output.parent.mkdir(parents=True, exist_ok=True)

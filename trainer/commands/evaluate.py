@@ -27,6 +27,10 @@ def evaluate(
     any_parser: Annotated[
         bool, typer.Option("--any-parser", help="Accept trees of other parsers than in training.")
     ] = False,
+    dataset: Annotated[
+        str | None,
+        typer.Option(help="Another dataset of the same kind, such as xquad for a squad run."),
+    ] = None,
     crossed: Annotated[
         bool,
         typer.Option(
@@ -45,28 +49,38 @@ def evaluate(
     score = _crossed if crossed else _by_language
     with open_store(store) as opened:
         for folder in runs_of(run).values():
-            score(folder, opened, split, lang or [], any_parser)
+            score(folder, opened, split, lang or [], any_parser, dataset)
 
 
 def _by_language(
-    folder: Path, store: FeatureStore, split: str, langs: Sequence[str], any_parser: bool
+    folder: Path,
+    store: FeatureStore,
+    split: str,
+    langs: Sequence[str],
+    any_parser: bool,
+    dataset: str | None,
 ) -> None:
     from trainer.transfer import evaluate_run, write_transfer
 
-    scored = evaluate_run(folder, store, split, langs, any_parser=any_parser)
+    scored = evaluate_run(folder, store, split, langs, any_parser=any_parser, dataset=dataset)
     header = ("language", "examples", scored.metric)
     show_table(f"{scored.dataset}, {split}", header, scored.rows())
     typer.echo(f"Every number is in {write_transfer(scored, folder)}, predictions beside it")
 
 
 def _crossed(
-    folder: Path, store: FeatureStore, split: str, langs: Sequence[str], any_parser: bool
+    folder: Path,
+    store: FeatureStore,
+    split: str,
+    langs: Sequence[str],
+    any_parser: bool,
+    dataset: str | None,
 ) -> None:
     from trainer.crossed import evaluate_crossed, write_crossed
     from trainer.pictures import draw_crossed, require_matplotlib
 
     require_matplotlib()
-    scored = evaluate_crossed(folder, store, split, langs, any_parser=any_parser)
+    scored = evaluate_crossed(folder, store, split, langs, any_parser=any_parser, dataset=dataset)
     header = (f"{scored.fields[0]} \\ others", *scored.langs)
     show_table(f"{scored.dataset}, {split}: {scored.metric}", header, scored.rows())
     path = write_crossed(scored, folder)

@@ -38,11 +38,12 @@ def quiet_transformers() -> None:
 
 def show_table(title: str | None, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Print a table, its cells as they are."""
+    from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(*header, title=title)
+    table = Table(*header, title=title, box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for row in rows:
         table.add_row(*map(Text, row))
     Console().print(table)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +13,7 @@ from trainer.commands.shared import Store, require_training
 
 if TYPE_CHECKING:
     from trainer.options import Recipe
+    from trainer.progress import Observer
 
 
 def train(
@@ -44,6 +46,9 @@ def train(
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on from the checkpoint in the output folder.")
     ] = False,
+    wandb: Annotated[
+        bool, typer.Option("--wandb", help="Also send losses and scores to Weights & Biases.")
+    ] = False,
     show_list: Annotated[bool, typer.Option("--list", help="List the recipes and exit.")] = False,
     describe: Annotated[
         bool, typer.Option("--describe", help="Show every option of the recipe and exit.")
@@ -58,8 +63,10 @@ def train(
         return _describe(chosen)
     require_training()
     if len(seeds) > 1:
-        return _train_seeds(chosen, seeds, store, output or Path("runs") / chosen.name, resume)
-    return _train(chosen, store, output or _default_output(chosen), resume)
+        return _train_seeds(
+            chosen, seeds, store, output or Path("runs") / chosen.name, resume, wandb
+        )
+    return _train(chosen, store, output or _default_output(chosen), resume, wandb)
 
 
 def _list_recipes() -> None:
@@ -107,7 +114,7 @@ def _default_output(recipe: Recipe) -> Path:
     return Path("runs") / f"{recipe.name}-seed{recipe.training.seed}"
 
 
-def _train(recipe: Recipe, store: str, output: Path, resume: bool) -> None:
+def _train(recipe: Recipe, store: str, output: Path, resume: bool, wandb: bool) -> None:
     from rich.console import Console
     from transformers.utils.logging import disable_progress_bar
 
@@ -124,15 +131,29 @@ def _train(recipe: Recipe, store: str, output: Path, resume: bool) -> None:
         open_store(store) as opened,
         TensorBoard(output / "tensorboard") as board,
         progress_bar(console) as bar,
+        _further_observer(output, recipe, wandb) as further,
     ):
-        run = run_recipe(recipe, opened, output, resume=resume, observers=(board, bar))
+        observers: list[Observer] = [board, bar, *([further] if further else [])]
+        run = run_recipe(recipe, opened, output, resume=resume, observers=observers)
     if run.accelerator.is_main_process:
         result = result_of(run)
         write_result(result, output)
         _summarise(console, result, output)
 
 
-def _train_seeds(recipe: Recipe, seeds: list[int], store: str, output: Path, resume: bool) -> None:
+def _further_observer(
+    output: Path, recipe: Recipe, wandb: bool
+) -> AbstractContextManager[Observer | None]:
+    from trainer.observers import WeightsAndBiases
+
+    return WeightsAndBiases(output, recipe) if wandb else nullcontext()
+
+
+def _train_seeds(
+    recipe: Recipe, seeds: list[int], store: str, output: Path, resume: bool, wandb: bool
+) -> None:
+    from trainer.checkpoint import has_checkpoint
+    from trainer.loop import CHECKPOINT
     from trainer.options.settings import with_settings
     from trainer.results import RESULT, is_result_of
     from trainer.seeds import summarise_seeds, write_summary
@@ -143,7 +164,9 @@ def _train_seeds(recipe: Recipe, seeds: list[int], store: str, output: Path, res
         if (folder / RESULT).exists() and is_result_of(folder, one):
             typer.echo(f"seed {seed} is done: {folder}")
         else:
-            _train(one, store, folder, resume)
+            typer.echo(f"seed {seed}: {folder}")
+            # Of a command that was killed, the later seeds have not begun.
+            _train(one, store, folder, resume and has_checkpoint(folder / CHECKPOINT), wandb)
     summary = summarise_seeds(runs)
     write_summary(summary, output)
     typer.echo(

@@ -81,7 +81,7 @@ def _tagging(dataset: str, *, weight: float, evaluate_every: int) -> Recipe:
         name=dataset,
         data=DataOptions(dataset=dataset),
         model=SyntaxBertOptions(max_distance=1, structure_weight=weight),
-        task=TokenClassificationOptions(),
+        task=TokenClassificationOptions(label="ner_tags"),
         training=TrainingOptions(epochs=10, evaluate_every=evaluate_every),
     )
 

@@ -20,7 +20,7 @@ from service.parsers.base import (
     Outcome,
     ParseInput,
     ParserIdentity,
-    one_by_one,
+    attempt,
 )
 from service.parsers.cards import model_card
 from service.parsers.columns import Columns
@@ -28,7 +28,7 @@ from service.parsers.languages import language_of
 from service.parsers.surface import Surface, joined_surface, within_limit
 from service.parsers.udpipe.columns import annotation_of, forms_of, surface_of
 from syntax import Parse
-from syntax.errors import ModelLoadError
+from syntax.errors import ModelLoadError, ParsebankError
 
 _FORCED_BREAK: Final = 500
 """Tokens after which UDPipe's tokenizer ends a sentence in any case
@@ -57,15 +57,23 @@ class UdpipeParser:
 
     def parse(self, item: ParseInput, limits: Limits) -> Parse:
         """Tokenise, check every sentence's length, and only then tag and parse."""
-        columns = Columns(item.joined)
-        for sentence, surface in self._fitting(item, limits.max_words_per_sentence):
-            self._analyse(sentence)
-            columns.add(surface, annotation_of(sentence))
-        return columns.parse()
+        found = self._fitting(item, limits.max_words_per_sentence)
+        self._analyse(found)
+        return _copied(item, found)
 
     def parse_many(self, items: Sequence[ParseInput], limits: Limits) -> Iterator[Outcome]:
-        """One after the other: UDPipe gains nothing from company."""
-        return one_by_one(self, items, limits)
+        """UDPipe does its part of all texts, and only then are they copied.
+
+        Its weights drive Python out of the processor's caches; after each text anew, the copy
+        takes several times as long.
+        """
+        limit = limits.max_words_per_sentence
+        texts = [attempt(self._fitting, item, limit) for item in items]
+        for found in texts:
+            if not isinstance(found, ParsebankError):
+                self._analyse(found)
+        for item, found in zip(items, texts, strict=True):
+            yield found if isinstance(found, ParsebankError) else attempt(_copied, item, found)
 
     def _fitting(self, item: ParseInput, limit: int) -> list[_Found]:
         """The sentences of a text, those over the limit in pieces."""
@@ -86,10 +94,12 @@ class UdpipeParser:
             return self._split(item.joined)
         return self._one(item.joined)
 
-    def _analyse(self, sentence: Any) -> None:
+    def _analyse(self, found: list[_Found]) -> None:
         model = self._model
-        if not (model.tag(sentence, "") and model.parse(sentence, "")):
-            raise ModelLoadError(f"{self._identity.name} has no tagger or no parser; use another")
+        for sentence, _ in found:
+            if not (model.tag(sentence, "") and model.parse(sentence, "")):
+                name = self._identity.name
+                raise ModelLoadError(f"{name} has no tagger or no parser; use another")
 
     def _one(self, text: str, shift: int = 0) -> list[_Found]:
         """The text as one sentence; line breaks are shown to UDPipe as spaces, 1:1."""
@@ -159,6 +169,13 @@ def udpipe_version() -> str:
 
 
 UDPIPE: Final = Backend("udpipe", find_udpipe, udpipe_version, load_udpipe)
+
+
+def _copied(item: ParseInput, found: list[_Found]) -> Parse:
+    columns = Columns(item.joined)
+    for sentence, surface in found:
+        columns.add(surface, annotation_of(sentence))
+    return columns.parse()
 
 
 def _from_words(forms: Sequence[str]) -> Any:

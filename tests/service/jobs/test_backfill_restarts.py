@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import time
 from collections.abc import Callable
 
 import psutil
@@ -23,7 +24,8 @@ from .servers import is_running, serving, wait_for
 async def until_owned(service: Service) -> None:
     """Wait until a living worker has a shard in hand, or all are done."""
     queue = job_queue(open_database(database_url(service.settings)), service.settings)
-    for _ in range(600):
+    deadline = time.monotonic() + 90
+    while time.monotonic() < deadline:
         living = {owner_name(pid) for pid in service.jobs.worker_pids}
         if queue.owners() & living:
             return

@@ -41,7 +41,7 @@ def _toolbox(content: str, store_id: str) -> Toolbox:
     settings = worker_settings(json.loads(content))
     _check_store(settings, store_id)
     load_kernels()
-    return Toolbox(settings, open_store(settings.store), in_bulk=True)
+    return Toolbox(settings, open_store(settings.store))
 
 
 def worker_settings(told: dict[str, Any]) -> Settings:

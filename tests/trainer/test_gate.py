@@ -1,0 +1,317 @@
+"""GATE against its equations, spelt out; its baselines; the faults of its release."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from syntax.errors import SpecError
+from syntax.matrices import distance_weights
+from trainer.models.config import SyntaxConfig
+from trainer.models.distance_attention import (
+    DistanceAttention,
+    RelativePositions,
+    head_weights,
+    sequence_positions,
+    structure_positions,
+)
+from trainer.models.encoders.gate import GateEncoder, WordInput
+from trainer.models.model import SyntaxModel
+from trainer.options import DataOptions, GateOptions
+
+DELTAS = (1, 2)
+NAMES = {
+    "relation": ["no_relation", "linked", "other"],
+    "subject": ["NOUN", "VERB"],
+    "object": ["NOUN", "VERB"],
+    "ner": ["O", "PER"],
+}
+
+
+def model_of(stock, task="relation.v1", **options) -> SyntaxModel:
+    torch.manual_seed(3)
+    config = SyntaxConfig(
+        encoder=stock.to_dict(),
+        model={"name": "gate.v1", "heads": 4, "head_size": 4, "feed_forward": 16, **options},
+        task={"name": task},
+        classes=NAMES,
+    )
+    return SyntaxModel(config).eval()
+
+
+@pytest.fixture
+def words(make_batch):
+    """Batches of random trees as words, with states, mentions and tags."""
+
+    def make(options: GateOptions = GateOptions(), **arguments):  # noqa: B008
+        batch = make_batch(**arguments)
+        B, L = batch.input_ids_BL.shape
+        draw = torch.Generator().manual_seed(5)
+        real = batch.attention_mask_BL
+        states = torch.randn(B, L, 16, generator=draw).half() * real[..., None]
+        mention = torch.zeros(B, L, dtype=torch.int64)
+        mention[:, 1] = 2
+        other = torch.zeros(B, L, dtype=torch.int64)
+        other[:, 2] = 3
+        tags = torch.randint(1, 3, (B, L), generator=draw) * real
+        labels = {
+            "relation": torch.arange(B) % 3,
+            "subject": mention,
+            "object": other,
+            "ner": tags,
+        }
+        return replace(
+            batch,
+            special_tokens_mask_BL=~real,
+            labels=labels,
+            extras={"word_states": states, options.distance: batch.distances()},
+        )
+
+    return make
+
+
+def slow_attention(layer, states, shares, relative=None):
+    """The layer by its equations, head by head, row by row; of one example."""
+    heads, size = layer.heads, layer.query.weight.shape[0] // layer.heads
+    context = torch.zeros(len(states), heads * size)
+    for head in range(heads):
+        part = slice(head * size, (head + 1) * size)
+        q, k, v = (one(states)[:, part] for one in (layer.query, layer.key, layer.value))
+        for i in range(len(states)):
+            seen = [j for j in range(len(states)) if shares[head][i][j] > 0]
+            if not seen:
+                continue
+            keys = [k[j] + (relative[0][i, j] if relative else 0) for j in seen]
+            values = [v[j] + (relative[1][i, j] if relative else 0) for j in seen]
+            likely = torch.stack([q[i] @ key / size**0.5 for key in keys]).softmax(0)
+            divided = torch.stack(
+                [p * shares[head][i][j] for p, j in zip(likely, seen, strict=True)]
+            )
+            divided = divided / divided.sum()
+            context[i, part] = sum(p * value for p, value in zip(divided, values, strict=True))
+    return layer.output(context)
+
+
+@pytest.mark.parametrize("variant", ["as_published", "as_released"])
+def test_weights_of_heads_are_shares_of_distance(batch, variant) -> None:
+    """Fails if the released diagonal is taken for the published one: `distance_weights` is 0."""
+    found = head_weights(batch.distances(), batch.attention_mask_BL, 4, DELTAS, variant)
+    for row, size in enumerate(batch.lengths_B.tolist()):
+        distance = batch.distances()[row, :size, :size].numpy()
+        for head, delta in enumerate(DELTAS):
+            expected = distance_weights(distance, delta, variant)
+            assert np.allclose(found[row, head, :size, :size], expected)
+            assert np.diag(expected).tolist() == [float(variant == "as_published")] * size
+        assert (found[row, 2:, :, :size] == 1).all()
+        assert (found[row, :, :, size:] == 0).all()
+
+
+@pytest.mark.parametrize("variant", ["as_published", "as_released"])
+@torch.no_grad()
+def test_attention_equals_its_slow_twin(batch, variant) -> None:
+    layer = DistanceAttention(6, 4, 3, dropout=0.5).eval()
+    states = torch.randn(*batch.input_ids_BL.shape, 6)
+    shares = head_weights(batch.distances(), batch.attention_mask_BL, 4, DELTAS, variant)
+    found = layer(states, shares)
+    for row, size in enumerate(batch.lengths_B.tolist()):
+        near = [
+            [
+                [_share(int(batch.distances()[row, i, j]), delta, variant) for j in range(size)]
+                for i in range(size)
+            ]
+            for delta in (*DELTAS, None, None)
+        ]
+        expected = slow_attention(layer, states[row, :size], near)
+        assert (found[row, :size] - expected).abs().max() < 1e-5
+
+
+def _share(distance: int, delta: int | None, variant: str) -> float:
+    if delta is None:
+        return 1.0
+    if distance == 0:
+        return float(variant == "as_published")
+    return 1.0 / distance if distance <= delta else 0.0
+
+
+@torch.no_grad()
+def test_relative_positions_are_added_to_keys_and_values(batch) -> None:
+    layer, relative = DistanceAttention(6, 2, 3, dropout=0.0).eval(), RelativePositions(3, 2)
+    B, L = batch.input_ids_BL.shape
+    states, shares = torch.randn(B, L, 6), torch.ones(B, 2, L, L)
+    vectors = relative(sequence_positions(L, states.device).expand(B, -1, -1))
+    found = layer(states, shares, vectors)
+    slow = torch.zeros(2, L, L, 3)
+    for i in range(L):
+        for j in range(L):
+            at = max(-2, min(2, j - i)) + 2
+            slow[0, i, j], slow[1, i, j] = relative.key.weight[at], relative.value.weight[at]
+    for row in range(B):
+        expected = slow_attention(layer, states[row], torch.ones(2, L, L), (slow[0], slow[1]))
+        assert (found[row] - expected).abs().max() < 1e-5
+
+
+def test_structural_positions_tell_left_from_right(batch) -> None:
+    """Fails on the release, whose sign is multiplied twice: its positions are symmetric."""
+    distance = batch.distances()
+    published = structure_positions(distance, 3)
+    assert torch.equal(published, -published.transpose(1, 2))
+    released = structure_positions(distance, 3, "as_released")
+    assert torch.equal(released, released.transpose(1, 2))
+    size = int(batch.lengths_B[0])
+    assert torch.equal(published.abs()[0, :size, :size], released[0, :size, :size])
+    assert int(released.max()) == 3, "no path, and padding, are as the largest"
+
+
+@torch.no_grad()
+def test_a_word_sees_itself_as_published_only(bert_config, words) -> None:
+    """The released diagonal is masked: of all heads syntactic, none reads the word itself."""
+    batch = words(sizes=(6,))
+    seen = {}
+    for variant in ("as_published", "as_released"):
+        model = model_of(bert_config, deltas=[1] * 4, diagonal=variant)
+        attention = model.encoder.layers[0].attention
+        weights = model.encoder._weights(batch)
+        states = torch.randn(1, 6, 16)
+        before = attention(states, weights)
+        states[0, 2] += 1
+        seen[variant] = bool((attention(states, weights)[0, 2] - before[0, 2]).abs().max() > 1e-6)
+    assert seen == {"as_published": True, "as_released": False}
+
+
+@torch.no_grad()
+def test_a_row_that_may_look_nowhere_is_zero(words) -> None:
+    batch = words(sizes=(3,), roots=1.0)
+    layer = DistanceAttention(6, 2, 3, dropout=0.0).eval()
+    weights = head_weights(batch.distances(), batch.attention_mask_BL, 2, (1, 1), "as_released")
+    found = layer(torch.randn(1, 3, 6), weights)
+    assert torch.equal(found, layer.output.bias.expand(1, 3, -1))
+    weights = head_weights(batch.distances(), batch.attention_mask_BL, 2, (1, 1))
+    assert (layer(torch.randn(1, 3, 6), weights) != layer.output.bias).all()
+
+
+@torch.no_grad()
+def test_without_trees_it_is_a_transformer(bert_config, words) -> None:
+    batch = words()
+    model = model_of(bert_config, use_syntax=False)
+    assert model.config.model_options().matrices() == ()
+    layer = model.encoder.layers[0]
+    attention = torch.nn.MultiheadAttention(16, 4, batch_first=True).eval()
+    for name, weight in (("weight", "in_proj_weight"), ("bias", "in_proj_bias")):
+        parts = (layer.attention.query, layer.attention.key, layer.attention.value)
+        getattr(attention, weight).copy_(torch.cat([getattr(part, name) for part in parts]))
+    attention.out_proj.load_state_dict(layer.attention.output.state_dict())
+    states = model.encoder.input(batch)
+    padding = ~batch.attention_mask_BL
+    context, _ = attention(states, states, states, key_padding_mask=padding)
+    middle = layer.attended(states + context)
+    expected = layer.fed(middle + layer.network(middle))
+    found = model.encoder(batch).last_hidden_state
+    assert (found - expected)[batch.attention_mask_BL].abs().max() < 1e-5
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"diagonal": "as_released", "layers": 2},
+        {"positions": "structure", "use_types": True},
+        {"use_syntax": False, "positions": "sequence"},
+    ],
+)
+@torch.no_grad()
+def test_company_and_padding_never_change_logits(bert_config, words, take_row, options) -> None:
+    batch, model = words(pad=2), model_of(bert_config, **options)
+    together = model(batch).logits["relation"]
+    for row in range(len(batch)):
+        alone = take_row(batch, row)
+        size = int(batch.lengths_B[row])
+        labels = {
+            name: values if values.dim() == 1 else values[:, :size]
+            for name, values in alone.labels.items()
+        }
+        states = {"word_states": batch.extra("word_states")[row : row + 1, :size]}
+        alone = replace(alone, labels=labels, extras={**alone.extras, **states})
+        found = model(alone).logits["relation"][0]
+        assert (found - together[row]).abs().max() < 1e-5
+
+
+def test_words_are_dropped_in_training_alone(bert_config, words) -> None:
+    """The release did so in evaluation alone."""
+    batch = words()
+    reader = model_of(bert_config, word_dropout=0.5, layer_dropout=0.0).encoder.input
+    assert isinstance(reader, WordInput)
+    whole = batch.extra("word_states").float()
+    assert torch.equal(reader._states(batch), whole)
+    dropped = reader.train()._states(batch)
+    gone = (dropped == 0).all(-1) & batch.attention_mask_BL
+    assert 0 < int(gone.sum()) < int(batch.attention_mask_BL.sum())
+    assert torch.equal(dropped[~gone], whole[~gone])
+
+
+def test_what_a_word_is_read_as(bert_config, words) -> None:
+    sizes = {
+        name: model_of(bert_config, **{name: False}).encoder.input.linear.in_features
+        for name in ("use_upos", "use_deprel", "use_tags", "use_types")
+    }
+    assert sizes == {"use_upos": 76, "use_deprel": 76, "use_tags": 76, "use_types": 106}
+    model, batch = model_of(bert_config, use_types=True), words()
+    assert model.encoder.input.linear.in_features == 136
+    before = model(batch).logits["relation"]
+    labels = {**batch.labels, "object": batch.labels["object"].clamp(max=2)}
+    assert not torch.allclose(model(replace(batch, labels=labels)).logits["relation"], before)
+
+
+def test_tags_need_a_task_that_has_them(bert_config) -> None:
+    with pytest.raises(SpecError, match=r"set model\.use_tags=false"):
+        model_of(bert_config, task="structural_probe.v1")
+    with pytest.raises(SpecError, match=r"set model\.use_types=false"):
+        model_of(bert_config, task="structural_probe.v1", use_tags=False, use_types=True)
+    model_of(bert_config, task="structural_probe.v1", use_tags=False)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"policy": "chain"}, "one of none, attach, broadcast"),
+        ({"joint_root": True}, r"set data\.joint_root=false"),
+        ({"stride": 4}, "leave data.template, data.stride and data.level alone"),
+        ({"matrices": "device"}, "set data.matrices=host"),
+    ],
+)
+def test_data_without_words_are_refused(changes, message) -> None:
+    whole = DataOptions("any", policy="none", joint_root=False)
+    GateOptions().check_data(whole)
+    with pytest.raises(SpecError, match=message):
+        GateOptions().check_data(replace(whole, **changes))
+
+
+def test_more_syntactic_heads_than_heads_are_refused() -> None:
+    with pytest.raises(SpecError, match=r"deltas has 3 values, and model\.heads is 2"):
+        GateOptions(heads=2, deltas=(1, 1, 1))
+    with pytest.raises(SpecError, match="at least 1"):
+        GateOptions(deltas=(0,))
+
+
+def test_a_saved_model_comes_back_the_same(tmp_path, bert_config, words) -> None:
+    model = model_of(bert_config, diagonal="as_released", use_types=True)
+    model.save_pretrained(tmp_path)
+    loaded = SyntaxModel.from_pretrained(tmp_path).eval()
+    assert isinstance(loaded.encoder, GateEncoder)
+    batch = words()
+    with torch.no_grad():
+        assert torch.equal(loaded(batch).logits["relation"], model(batch).logits["relation"])
+
+
+def test_it_learns_sixteen_examples_by_heart(bert_config, words) -> None:
+    batch = words(sizes=(8,) * 16)
+    model = model_of(bert_config, layer_dropout=0.0, dropout=0.0).train()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for _ in range(150):
+        optimizer.zero_grad()
+        model(batch).loss.backward()
+        optimizer.step()
+    predicted = model.eval()(batch).logits["relation"].argmax(1)
+    assert torch.equal(predicted, batch.labels["relation"])

@@ -1,0 +1,133 @@
+"""GATE's recipes on a small dataset of relations, from files to scores."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from statistics import fmean
+
+import pytest
+import torch
+
+from featurestore import FeatureStore, open_store
+from featurestore.inspect import inspect_store
+from tests.trainer.related import append_related, write_related
+from trainer.data import device_batches, open_source
+from trainer.loop import train
+from trainer.options.settings import with_settings
+from trainer.recipes import RECIPES
+from trainer.report import result_of
+from trainer.results import write_result
+from trainer.transfer import evaluate_run
+
+SMALL = (
+    *("data.dataset=related", "encoder=parsebank-tiny", "weights=random", "threads=1"),
+    *("head_size=8", "feed_forward=32", "batch_size=16", "evaluation_batch_size=64"),
+)
+
+
+@pytest.fixture(scope="session")
+def related_uri(tmp_path_factory, english, tokenizer) -> str:
+    folder = tmp_path_factory.mktemp("related")
+    write_related(folder / "ace", english)
+    with open_store(folder / "store") as store:
+        for split in ("train", "dev"):
+            append_related(store, tokenizer, folder / "ace", split)
+    return str(folder / "store")
+
+
+@pytest.fixture
+def related(related_uri) -> Iterator[FeatureStore]:
+    with open_store(related_uri) as store:
+        yield store
+
+
+def recipes_of(task: str) -> list[str]:
+    return [name for name, make in RECIPES.items() if make().task.name == task]
+
+
+@pytest.mark.parametrize("name", recipes_of("relation.v1"))
+def test_every_recipe_of_the_task_trains(name, related, tmp_path) -> None:
+    run = train(with_settings(RECIPES[name](), [*SMALL, "max_steps=2"]), related, tmp_path)
+    assert run.progress.best.scores["examples"] == len(run.dev.dataset) > 20
+    assert 0 < run.progress.losses[0] < 3
+
+
+def test_the_tree_is_pruned_around_the_mentions(related) -> None:
+    """The stream marks the mentions by their label columns."""
+    recipe = with_settings(RECIPES["gate-relation"](), [*SMALL, "prune=0"])
+    source = open_source(related, recipe, "dev", "en")
+    stream = source.evaluation_stream(recipe)
+    cut = 0
+    for batch in device_batches(stream, recipe, source.task, torch.device("cpu")):
+        distance = batch.extra(recipe.model.distance)
+        for row, size in enumerate(batch.lengths_B.tolist()):
+            marked = (batch.labels["subject"][row] > 0) | (batch.labels["object"][row] > 0)
+            inside = distance[row, :size, :size][marked[:size]][:, marked[:size]]
+            assert int(inside.max()) < 255, "a path joins the mentions"
+            left = (distance[row, :size, :size] < 255).sum(1) > 1
+            cut += int((~left).sum())
+    assert cut > 0, "what is not on the path is cut off"
+
+
+def test_another_model_trains_on_the_task(related, tmp_path) -> None:
+    """A model that reads pieces pools over pieces."""
+    settings = ["task.name=relation.v1", "data.dataset=related", "max_steps=2", "batch_size=8"]
+    run = train(with_settings(RECIPES["sample"](), settings), related, tmp_path)
+    assert run.progress.best.scores["examples"] > 20
+
+
+def test_a_run_is_evaluated_on_the_states_that_it_learned_from(related, tmp_path) -> None:
+    recipe = with_settings(RECIPES["gate-relation"](), [*SMALL, "max_steps=2"])
+    run = train(recipe, related, tmp_path)
+    write_result(result_of(run), tmp_path)
+    table = evaluate_run(tmp_path, related, "dev")
+    assert table.scores["en"].f1 == pytest.approx(run.progress.best.headline)
+    assert "states" in table.data["en"]["fingerprints"]
+
+
+@pytest.mark.slow
+def test_two_processes_compute_the_states_once(tmp_path, english, tokenizer) -> None:
+    """The second waits for the first, and finds them."""
+    write_related(tmp_path / "ace", english)
+    with open_store(tmp_path / "store") as store:
+        for split in ("train", "dev"):
+            append_related(store, tokenizer, tmp_path / "ace", split)
+        examples = sum(len(store.dataset("related", split=one)) for one in ("train", "dev"))
+    settings = [part for one in (*SMALL, "max_steps=2") for part in ("--set", one)]
+    launch = ("torch.distributed.run", "--standalone", "--nproc_per_node=2", "-m", "clients.cli")
+    places = ("--store", str(tmp_path / "store"), "--output", str(tmp_path / "run"))
+    command = [sys.executable, "-m", *launch, "train", "gate-relation", *settings, *places]
+    environment = {**os.environ, "ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1"}
+    subprocess.run(command, check=True, env=environment)
+    with open_store(tmp_path / "store") as store:
+        (states,) = [one for one in inspect_store(store) if one.table.startswith("states/")]
+    assert states.rows == examples
+
+
+@pytest.mark.slow
+def test_trees_help_where_the_label_is_about_the_tree(tmp_path, english, tokenizer) -> None:
+    """Whether one mention is the head of the other; by more than seeds explain."""
+    write_related(tmp_path / "ace", english, pairs=10)
+    settings = (
+        *("data.dataset=related", "encoder=parsebank-tiny", "weights=random", "threads=1"),
+        *("head_size=16", "feed_forward=128", "prune=-1", "deltas=[1, 1, 1, 1]", "layer=0"),
+        *("use_deprel=false", "use_tags=false", "use_types=true", "word_dropout=0.5"),
+        *("layer_dropout=0.3", "dropout=0.3", "optimizer=adamw", "learning_rate=0.003"),
+        *("schedule=linear", "epochs=10", "batch_size=16"),
+        *("evaluate_every=null", "checkpoint_every=null"),
+    )
+    scores = {True: [], False: []}
+    with open_store(tmp_path / "store") as store:
+        for split in ("train", "dev"):
+            append_related(store, tokenizer, tmp_path / "ace", split)
+        for seed in range(5):
+            for trees in scores:
+                further = (f"training.seed={seed}", f"use_syntax={str(trees).lower()}")
+                recipe = with_settings(RECIPES["gate-relation"](), [*settings, *further])
+                run = train(recipe, store, tmp_path / f"{seed}-{trees}")
+                scores[trees].append(run.progress.best.headline)
+    assert min(scores[True]) > max(scores[False]), scores
+    assert fmean(scores[True]) > fmean(scores[False]) + 0.08, scores

@@ -1,0 +1,72 @@
+"""Who is told how a run goes."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from syntax.errors import MissingExtraError
+from trainer.observers import TensorBoard, WeightsAndBiases
+from trainer.progress import Evaluation, Report
+
+
+def events(step: int) -> list[Report | Evaluation]:
+    return [
+        Report(step, 4, {"loss": 1.0 / step, "task": 0.5}, 1e-3, 8 * step, 2.0, 0.5),
+        Evaluation(step, "accuracy", 0.25 * step, {"accuracy": 0.25 * step, "per_class": {}}),
+    ]
+
+
+def test_tensorboard_has_every_number_by_step(tmp_path) -> None:
+    with TensorBoard(tmp_path) as board:
+        for step in (1, 2):
+            for event in events(step):
+                board(event)
+    found = EventAccumulator(str(tmp_path)).Reload()
+    assert [(one.step, one.value) for one in found.Scalars("train/loss")] == [(1, 1.0), (2, 0.5)]
+    assert [one.value for one in found.Scalars("dev/accuracy")] == [0.25, 0.5]
+    assert found.Scalars("speed/data_share")[0].value == 0.25
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_weights_and_biases_get_the_same_numbers(tmp_path, monkeypatch, small_recipe) -> None:
+    pytest.importorskip("wandb")
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    monkeypatch.setenv("WANDB_SILENT", "true")
+    with WeightsAndBiases(tmp_path, small_recipe()) as observer:
+        assert list(tmp_path.iterdir()) == []
+        for step in (1, 2, 3):
+            for event in events(step):
+                observer(event)
+        # A step is summed up when the next one begins.
+        summary = dict(observer._run.summary)
+        assert observer._run.config["training"]["max_steps"] == 8
+    assert (summary["train/loss"], summary["dev/accuracy"]) == (0.5, 0.5)
+    (kept,) = tmp_path.glob("wandb/offline-run-*/*.wandb")
+    assert b"speed/data_share" in kept.read_bytes()
+
+
+def test_without_wandb_the_line_that_installs_it_is_given(
+    tmp_path, monkeypatch, small_recipe
+) -> None:
+    monkeypatch.setitem(sys.modules, "wandb", None)
+    with pytest.raises(MissingExtraError, match=r'pip install "parsebank\[wandb\]"'):
+        WeightsAndBiases(tmp_path, small_recipe())
+
+
+def test_without_matplotlib_the_line_that_installs_it_is_given(monkeypatch) -> None:
+    from trainer.pictures import require_matplotlib
+
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(MissingExtraError, match=r'pip install "parsebank\[pictures\]"'):
+        require_matplotlib()
+
+
+def test_without_scipy_the_line_that_installs_it_is_given(monkeypatch) -> None:
+    from trainer.metrics.significance import mcnemar
+
+    monkeypatch.setitem(sys.modules, "scipy", None)
+    with pytest.raises(MissingExtraError, match=r'pip install "parsebank\[train\]"'):
+        mcnemar([True], [False])

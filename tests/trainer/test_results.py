@@ -1,0 +1,43 @@
+"""What a run leaves for people, and several seeds in one command."""
+
+from __future__ import annotations
+
+import shutil
+
+from typer.testing import CliRunner
+
+from clients.cli import build_app
+from featurestore import open_store
+from tests.trainer.everything import append_everything, recipe_for
+from trainer.loop import train
+from trainer.report import result_of
+from trainer.results import markdown, read_result
+
+
+def test_scores_of_every_task_are_shown(tmp_path, english, tokenizer) -> None:
+    settings = ("max_steps=1", "evaluate_every=null", "checkpoint_every=null", "accumulation=2")
+    with open_store(tmp_path / "store") as store:
+        append_everything(store, english, tokenizer, "train", 8)
+        append_everything(store, english, tokenizer, "dev", 4, 8)
+        run = train(recipe_for("intent_slots.v1", *settings), store, tmp_path / "out")
+    result = result_of(run)
+    text = markdown(result)
+    assert "| steps | 1 of 8 examples |" in text
+    for name in ("intent_accuracy", "slot_f1"):
+        assert f"| {name} | {result['scores'][name]:.4f} |" in text
+
+
+def test_a_killed_command_of_several_seeds_resumes(store_uri, tmp_path) -> None:
+    """As if killed in the second of three seeds: one is done, one has begun, one has not."""
+    seeds = ("--seed", "1", "--seed", "2", "--seed", "3", "--max-steps", "4")
+    command = ("train", "sample", "--store", store_uri, "--output", str(tmp_path), *seeds)
+    small = ("--set", "batch_size=8", "--set", "checkpoint_every=2", "--set", "log_every=1")
+    whole = CliRunner().invoke(build_app(), [*command, *small])
+    assert whole.exit_code == 0, whole.output
+    expected = read_result(tmp_path / "seed2")["loss_end"]
+    (tmp_path / "seed2" / "result.json").unlink()
+    shutil.rmtree(tmp_path / "seed3")
+    again = CliRunner().invoke(build_app(), [*command, *small, "--resume"])
+    assert again.exit_code == 0, again.output
+    assert again.output.count("is done") == 1
+    assert read_result(tmp_path / "seed2")["loss_end"] == expected

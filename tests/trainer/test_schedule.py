@@ -1,0 +1,88 @@
+"""Optimizers and learning rates; a rate that falls when scores stop rising, and resumes."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from syntax.errors import SpecError
+from trainer.loop import train
+from trainer.options import TrainingOptions
+from trainer.progress import Evaluation, Report
+from trainer.schedule import learning_rate, new_optimizer, plateaus
+
+
+def evaluations(*headlines: float) -> list[Evaluation]:
+    return [Evaluation(step, "f1", headline, {}) for step, headline in enumerate(headlines)]
+
+
+def slow_plateaus(headlines, after) -> int:
+    count = 0
+    for number in range(len(headlines)):
+        better = all(headlines[number] > earlier for earlier in headlines[:number])
+        count += number >= after and number > 0 and not better
+    return count
+
+
+@pytest.mark.parametrize("after", [0, 1, 3, 9])
+def test_every_evaluation_that_is_no_better_counts(after) -> None:
+    headlines = [0.1, 0.3, 0.2, 0.3, 0.4, 0.4, 0.1]
+    assert plateaus(headlines, after) == slow_plateaus(headlines, after)
+
+
+def test_the_rate_falls_on_a_plateau_alone() -> None:
+    """GATE: 0.1, multiplied by 0.9 after each pass without a better score after the fifth."""
+    options = TrainingOptions(
+        learning_rate=0.1, schedule="plateau", decay=0.9, decay_after=5, warmup_steps=2
+    )
+    found = [learning_rate(1, 10, options), learning_rate(2, 10, options)]
+    assert found == [0.05, 0.1]
+    stalled = evaluations(0.5, 0.4, 0.4, 0.4, 0.4, 0.4, 0.6, 0.6)
+    assert learning_rate(9, 10, options, stalled[:5]) == 0.1
+    assert learning_rate(9, 10, options, stalled) == pytest.approx(0.1 * 0.9**2)
+
+
+def test_plain_gradient_descent() -> None:
+    weight = torch.nn.Parameter(torch.tensor([1.0]))
+    options = TrainingOptions(optimizer="sgd", learning_rate=0.5)
+    optimizer = new_optimizer([weight], options)
+    (3 * weight).sum().backward()
+    optimizer.step()
+    assert weight.item() == pytest.approx(1.0 - 0.5 * 3)
+
+
+def test_an_evaluation_after_each_pass(store, small_recipe, tmp_path) -> None:
+    run = train(
+        small_recipe("max_steps=30", "evaluate_every=epoch", "batch_size=8"), store, tmp_path
+    )
+    assert run.epoch_steps == 12
+    assert [one.step for one in run.progress.evaluations] == [12, 24, 30]
+
+
+def test_a_rate_that_fell_is_the_same_after_a_resume(store, small_recipe, tmp_path, crash) -> None:
+    recipe = small_recipe(
+        *("max_steps=12", "evaluate_every=2", "checkpoint_every=3", "optimizer=sgd"),
+        *("schedule=plateau", "decay=0.5", "warmup_steps=0", "learning_rate=0.0001"),
+    )
+    rates: list[float] = []
+
+    def note(event: Report | Evaluation) -> None:
+        if isinstance(event, Report):
+            rates.append(event.learning_rate)
+
+    def killer(event: Report | Evaluation) -> None:
+        if event.step >= 8:
+            raise crash
+
+    whole = train(recipe, store, tmp_path / "whole", observers=[note])
+    assert rates[0] > rates[-1]
+    with pytest.raises(crash):
+        train(recipe, store, tmp_path / "cut", observers=[killer])
+    resumed = train(recipe, store, tmp_path / "cut", resume=True)
+    assert resumed.progress.losses == whole.progress.losses
+
+
+@pytest.mark.parametrize("options", [{"decay": 1.5}, {"decay_after": -1}, {"evaluate_every": 0}])
+def test_values_out_of_range_are_refused(options) -> None:
+    with pytest.raises(SpecError, match=next(iter(options))):
+        TrainingOptions(**options)

@@ -89,14 +89,13 @@ def lay_out(
         for name, dtype in dtypes.items()
     }
     depth = buffers.take("depth", shape[:2], forest.dtype)
-    kernels.fill_matrices(
-        forest.trees, forest.depth, _room(forest, width, buffers), depth, **squares
-    )
+    room = _room(forest, width, buffers, rows=any(map(len, squares.values())))
+    kernels.fill_matrices(forest.trees, forest.depth, room, depth, **squares)
     squares["ancestor"] = squares["ancestor"].view(np.bool_)
     return {name: array for name, array in {"depth": depth, **squares}.items() if name in wanted}
 
 
-def _room(forest: Forest, width: int, buffers: MatrixBuffers) -> kernels.Room:
-    largest = int(sizes(forest.trees.offsets).max(initial=0))
+def _room(forest: Forest, width: int, buffers: MatrixBuffers, *, rows: bool) -> kernels.Room:
+    largest = int(sizes(forest.trees.offsets).max(initial=0)) if rows else 0
     shape = (largest, round_up(width, ROW_BYTES))
     return kernels.Room(*(buffers.take(name, shape, forest.dtype) for name in kernels.Room._fields))

@@ -191,14 +191,14 @@ def fill_matrices(
     Args:
         trees: The trees.
         levels: Depth of each node. *Shape:* (N,).
-        room: Memory to work in.
+        room: Memory to work in; no rows are needed for the depth alone.
         depth: Written; 0 in padding. *Shape:* (T, width), uint8 or uint16.
         distance: Written, the dtype's maximum where no path is and in padding; left alone if it
             is empty. *Shape:* (T or 0, width, width), the dtype of ``depth``.
         ancestor: Written as 0/1, 0 in padding; left alone if it is empty. Likewise, uint8.
     """
-    largest, stride = room.rows.shape
-    width = depth.shape[1]
+    stride, width = room.rows.shape[1], depth.shape[1]
+    largest = np.diff(trees.offsets).max() if len(depth) else 0
     own, above, top = np.empty((3, largest), np.uint32)
     slot, owner = np.empty(largest, np.int32), np.empty(stride, np.uint32)
     steps = Steps(slot, own, above, top, owner, np.empty(stride, depth.dtype))
@@ -206,6 +206,8 @@ def fill_matrices(
         length, slots = _take_slots(trees, tree, levels, steps)
         count = _take_steps(trees, tree, steps)
         depth[tree] = steps.depth[:width]
+        if not (len(distance) or len(ancestor)):
+            continue
         in_place = len(distance) > 0 and stride == width and _is_plain(steps, length, slots)
         rows = distance[tree] if in_place else room.rows
         _fill_below(steps, count, length, room.below[:slots])

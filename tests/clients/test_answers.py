@@ -213,6 +213,7 @@ def test_real_xquad_ids_are_the_same_in_every_language(data_dir):
     assert all(each == ids[0] for each in ids)
 
 
+@pytest.mark.slow
 def test_every_real_file_of_mlqa_that_mixes_languages_is_a_join(data_dir):
     folder = data_dir / "benchmarks/mlqa"
     sizes = {lang: len(by_id(MLQA, folder, "dev", lang)) for lang in ("de", "en", "es")}

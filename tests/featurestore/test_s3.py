@@ -75,6 +75,7 @@ def test_a_store_that_cannot_be_reached_is_named(s3, records) -> None:
         open_store("s3://no-such-bucket/store", storage_options=s3.options).parses.append(records)
 
 
+@pytest.mark.slow
 def test_datasets_are_read_compacted_pinned_and_vacuumed(
     remote, handle, rows, records, make_record
 ) -> None:

@@ -333,6 +333,7 @@ print("ok")
 """
 
 
+@pytest.mark.slow
 def test_no_network_is_needed_and_forked_processes_answer_the_same(folder: Path) -> None:
     done = run_python(OFFLINE, str(folder))
     assert (done.stdout, done.stderr) == ("ok\n", "")

@@ -99,6 +99,7 @@ class TestRoundTrip:
         write_conllu(read_conllu(source), copy)
         assert copy.read_bytes() == source.read_bytes()
 
+    @pytest.mark.slow
     def test_every_treebank_comes_back_byte_for_byte(self, data_dir: Path) -> None:
         different = [
             str(path)
@@ -323,6 +324,7 @@ class TestParseFromSentences:
         with pytest.raises(NoSentenceError):
             parse_from_sentences([])
 
+    @pytest.mark.slow
     def test_tokens_of_every_treebank_are_found_in_their_text(self, data_dir: Path) -> None:
         for path in treebanks(data_dir):
             for sentence in islice(read_conllu(path), 400):

@@ -205,6 +205,7 @@ class TestTreesOfSynclm:
 
 
 class TestTreesOfLrSib:
+    @pytest.mark.slow
     @settings(max_examples=40)
     @given(data=st.data(), seed=st.integers(0, 1000), negatives=st.integers(2, 12))
     def test_every_sample_keeps_the_rules(

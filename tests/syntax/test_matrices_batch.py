@@ -143,10 +143,11 @@ def test_each_pass_is_compiled_for_one_kind_of_array() -> None:
     read_only.flags.writeable = False
     for heads in (read_only, read_only.astype(np.int64), read_only.tolist(), CHAIN):
         batch_matrices(heads, np.array([0, len(heads)], np.int32))
+    # What a pass calls is compiled with it, unless the pass comes from numba's cache.
     compiled = {
         name: len(item.signatures)
         for name, item in vars(kernels).items()
-        if hasattr(item, "signatures")
+        if hasattr(item, "signatures") and not name.startswith("_")
     }
     assert compiled["fill_matrices"] == 2  # uint8 and uint16
     del compiled["fill_matrices"]

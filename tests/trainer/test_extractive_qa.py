@@ -207,7 +207,8 @@ def test_every_recipe_of_the_task_trains(name, qa, tmp_path) -> None:
     stride = ["stride=20"] if RECIPES[name]().data.stride else []
     run = train(with_settings(RECIPES[name](), [*TINY, *stride, "max_steps=2"]), qa, tmp_path)
     scores = run.progress.best.scores
-    assert scores["examples"] == PASSAGES
+    blank = RECIPES[name]().task.no_answer
+    assert scores["examples"] == (PASSAGES if blank else PASSAGES * 3 // 4)
     assert scores["unreachable"] == 0
     assert all(map(math.isfinite, run.progress.losses))
 
@@ -231,6 +232,19 @@ def test_gold_positions_give_back_the_gold_answers(qa) -> None:
     scores = scorer.scores()
     assert (scores.f1, scores.exact_match, scores.unreachable) == (1.0, 1.0, 0)
     assert scores.examples == PASSAGES
+
+
+def test_questions_that_nobody_answered_are_not_scored_where_all_have_an_answer(qa) -> None:
+    task = ExtractiveQa(ExtractiveQaOptions(), {"answers": ANSWERS})
+    data = qa.dataset("squad", split="dev", lang="en")
+    knowing = ExtractiveQa(ExtractiveQaOptions(no_answer=True), {"answers": ANSWERS})
+    scorer = task.scorer(data)
+    for arrays in data.stream(batch_size=4, matrices=(), **task.stream_options):
+        scorer.add(*perfect(arrays, knowing))
+    assert scorer.scores().examples == PASSAGES * 3 // 4
+    assert scorer.scores().f1 == 1.0
+    unknown = [one for one in scorer.predictions() if one.right is None]
+    assert [one.gold for one in unknown] == [None] * (PASSAGES // 4)
 
 
 def perfect(arrays, task):
@@ -259,6 +273,7 @@ def test_the_threshold_of_dev_scores_other_data(qa, tmp_path) -> None:
     assert again.f1 == pytest.approx(tuned["f1"])
 
 
+@pytest.mark.slow
 def test_it_learns_by_heart(qa, tmp_path) -> None:
     settings = [*TINY, "stride=20", "max_steps=120", "learning_rate=0.002", "warmup_share=0"]
     run = train(with_settings(RECIPES["sgnet-squad2"](), settings), qa, tmp_path)

@@ -93,6 +93,7 @@ def test_a_template_of_another_size_is_refused(choices, tmp_path) -> None:
         train(with_settings(RECIPES["sgnet-race"](), settings), choices, tmp_path)
 
 
+@pytest.mark.slow
 def test_it_learns_by_heart(choices, tmp_path) -> None:
     settings = [*TINY, "max_steps=150", "learning_rate=0.002", "warmup_share=0", "batch_size=12"]
     run = train(with_settings(RECIPES["sgnet-race"](), settings), choices, tmp_path)

@@ -30,6 +30,7 @@ def test_tensorboard_has_every_number_by_step(tmp_path) -> None:
     assert found.Scalars("speed/data_share")[0].value == 0.25
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_weights_and_biases_get_the_same_numbers(tmp_path, monkeypatch, small_recipe) -> None:
     pytest.importorskip("wandb")

@@ -49,6 +49,7 @@ def backfill(uri: Path, pairs: Path, parser, tokenizer) -> None:
         store.features.append(handle, rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("tokenizer", "family"),
     [

@@ -36,7 +36,8 @@ class QaScores:
     """Scores of extracted answers.
 
     Attributes:
-        examples: Questions scored.
+        examples: Questions scored: all, or those that have gold answers where every question has
+            one.
         exact_match, f1: Means over all questions, against the gold answer that fits best.
         answerable, unanswerable: Mean F1 of those with and without gold answers; 0 of none.
         unreachable: Questions none of whose answers is whole in any sequence that the model saw.
@@ -204,7 +205,8 @@ class QaScorer:
 
     def predictions(self) -> list[Prediction]:
         """The answer to each question; its gold answers."""
-        return [_prediction(name, answer) for name, answer in self._answers()[0].items()]
+        blank = self._options.no_answer
+        return [_prediction(name, one, blank) for name, one in self._answers()[0].items()]
 
     def _answers(self) -> tuple[dict[str, Answer], float]:
         """What is answered in the end, and the threshold."""
@@ -259,7 +261,8 @@ class QaScorer:
         return Answer(text, golds, exact, f1)
 
     def _summary(self, answers: Mapping[str, Answer], threshold: float) -> QaScores:
-        every, questions = list(answers.values()), self._questions.values()
+        questions = self._questions.values()
+        every = [one for one in answers.values() if one.golds or self._options.no_answer]
         return QaScores(
             examples=len(every),
             exact_match=_mean([one.exact for one in every]),
@@ -300,7 +303,9 @@ def best_spans(
     return score_B, at_B // L, at_B % L
 
 
-def _prediction(name: str, answer: Answer) -> Prediction:
+def _prediction(name: str, answer: Answer, may_be_blank: bool) -> Prediction:
+    if not answer.golds and not may_be_blank:
+        return Prediction(name, None, answer.text)
     shares = {"exact_match": (answer.exact, 1.0), "f1": (answer.f1, 1.0)}
     right = answer.exact == 1.0
     return Prediction(name, list(answer.golds), answer.text, right, shares)

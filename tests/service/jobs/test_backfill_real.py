@@ -7,6 +7,7 @@ from collections import deque
 from pathlib import Path
 from typing import Any
 
+import pytest
 import tokenizers
 import ufal.udpipe
 
@@ -116,6 +117,7 @@ def climb(heads: list[int], piece: int) -> int:
     return 0 if heads[piece] < 0 else 1 + climb(heads, heads[piece])
 
 
+@pytest.mark.slow
 async def test_xnli_features_equal_an_independent_recomputation(
     running: Running, data_dir: Path
 ) -> None:

@@ -49,6 +49,7 @@ async def test_workers_killed_in_the_middle_of_shards_cost_nothing(running: Runn
         assert [row[0] for row in service.rows()] == list(range(300))
 
 
+@pytest.mark.slow
 async def test_a_worker_that_hangs_is_ended_and_its_shard_run_again(running: Running) -> None:
     async with running(job_workers=1, job_lease_seconds=4, job_shard_segments=300) as service:
         job = await service.submit(ndjson(pairs(150)))
@@ -62,6 +63,7 @@ async def test_a_worker_that_hangs_is_ended_and_its_shard_run_again(running: Run
         assert len(service.rows()) == 150
 
 
+@pytest.mark.slow
 async def test_a_stopped_service_gives_its_shards_back(running: Running) -> None:
     async with running(job_workers=1, job_shard_segments=250) as service:
         job = await service.submit(ndjson(pairs(250)))
@@ -76,6 +78,7 @@ async def test_a_stopped_service_gives_its_shards_back(running: Running) -> None
     assert list((service.settings.state_dir / "staging").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_killed_service_loses_no_acknowledged_job_and_leaves_no_process(
     make_settings: Callable[..., Settings],
 ) -> None:

@@ -31,6 +31,7 @@ def upload() -> bytes:
     return ndjson([*items, pair(80, "Fred", first="word " * 1500)])
 
 
+@pytest.mark.slow
 async def test_the_job_does_what_the_forecast_said(shared: Service) -> None:
     body = upload()
     expected = await forecast(shared, body, "foretold")

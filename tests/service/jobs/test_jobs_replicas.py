@@ -32,6 +32,7 @@ from .servers import serving, wait_for
 COUNT = 360
 
 
+@pytest.mark.slow
 def test_replicas_share_their_jobs_and_one_may_die(
     make_settings: Callable[..., Settings], new_database: str
 ) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from seqeval.metrics import classification_report
 
@@ -44,6 +44,7 @@ def tagged(tagged_uri) -> Iterator[FeatureStore]:
         yield store
 
 
+@settings(deadline=None)  # seqeval takes its time
 @given(SENTENCES)
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_entity_scores_equal_seqeval(sentences) -> None:

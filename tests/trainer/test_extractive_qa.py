@@ -287,11 +287,11 @@ def test_a_verifier_decides_where_it_counts_alone(qa, tmp_path) -> None:
     reader, judge = tmp_path / "reader", tmp_path / "judge"
     short = [*TINY, "stride=20", "max_steps=2"]
     learnt = [*TINY, "max_steps=60", "learning_rate=0.002", "warmup_share=0"]
-    for name, settings, folder in (
+    for name, changes, folder in (
         ("sgnet-squad2", short, reader),
         ("sgnet-squad2-verifier", learnt, judge),
     ):
-        run = train(with_settings(RECIPES[name](), settings), qa, folder)
+        run = train(with_settings(RECIPES[name](), changes), qa, folder)
         write_result(result_of(run), folder)
     assert run.progress.best.headline == 1.0
     alone = verify_run(reader, judge, qa, weights=Weights(0.0, 1.0))["en"]

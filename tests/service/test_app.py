@@ -178,6 +178,7 @@ def _all_gone(processes: list[psutil.Process]) -> bool:
     return not alive
 
 
+@pytest.mark.slow
 def test_a_killed_service_leaves_no_process_and_loses_no_committed_parse(tmp_path: Path) -> None:
     with real_service(tmp_path) as (url, process):
         assert not _parse(url, "Keep this.")["cached"]

@@ -244,6 +244,7 @@ class TestTreesOfLrSib:
         beside = {node + step for node in below for step in (-1, 1)} - below
         assert set(came) <= beside - set(twin.walk(root))
 
+    @pytest.mark.slow
     def test_parts_are_exchanged_for_neighbours(self) -> None:
         # 1 and 2 hang from 3, between 0 and 4, which hang from 5.
         samples = trees(TreeSampler(way="lr_sib").sample(bare([5, 3, 3, 5, 5, -1]), ["a"], 0, 0))

@@ -255,6 +255,7 @@ async def test_a_tokenizer_that_changed_since_fails_the_job_by_name(
         assert "send the backfill again" in job["error"]["message"]
 
 
+@pytest.mark.slow
 async def test_idle_workers_end_and_new_work_starts_new_ones(running: Running) -> None:
     async with running(job_idle_seconds=0.5, job_workers=1) as service:
         assert service.jobs.worker_pids == []

@@ -104,6 +104,7 @@ TEXTS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_stanza_job_stores_what_the_parser_says(service: Service, data_dir: Path) -> None:
     items = [

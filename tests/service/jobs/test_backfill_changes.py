@@ -43,6 +43,7 @@ def parsers(service: Service, table: str) -> dict[str, int]:
     return dict(service.store.sql(query).fetchall())
 
 
+@pytest.mark.slow
 async def test_another_parser_parses_into_rows_of_its_own_beside_the_old(
     running: Running, other_model: Path
 ) -> None:

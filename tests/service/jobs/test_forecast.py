@@ -47,6 +47,7 @@ async def test_the_job_does_what_the_forecast_said(shared: Service) -> None:
     assert expected["texts"]["total"] == 122
 
 
+@pytest.mark.slow
 async def test_what_is_stored_and_parsed_already_costs_nothing(shared: Service) -> None:
     await shared.backfill(ndjson(pairs(20, "Gina")), "partly")
     again = await forecast(shared, ndjson(pairs(20, "Gina")), "partly")

@@ -88,6 +88,7 @@ def test_only_an_owner_of_this_host_can_be_seen_to_be_gone() -> None:
     assert [is_gone(owner) for owner in elsewhere] == [False, False]
 
 
+@pytest.mark.slow
 async def test_a_locked_job_database_delays_a_job_and_costs_it_nothing(
     running: Running, tmp_path: Path
 ) -> None:

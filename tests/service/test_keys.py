@@ -24,7 +24,10 @@ from service.settings import Settings
 from syntax.errors import RateLimitError, SpecError, UnauthorizedError
 
 ENTRY = {"name": "x", "sha256": "0" * 64, "created": "2026-01-01"}
-TODAY = datetime.now(UTC).date()
+
+
+def today() -> date:
+    return datetime.now(UTC).date()
 
 
 @pytest.fixture
@@ -62,7 +65,7 @@ def test_what_is_written_is_read_back(file: KeyFile) -> None:
     first, second = file.read()
     assert (first.name, first.rate_limit, first.expires) == ("ada", "5/second", date(2030, 1, 31))
     assert (second.name, second.rate_limit, second.expires) == ("bob", None, None)
-    assert first.created == TODAY
+    assert first.created == today()
 
 
 def test_a_failed_write_leaves_the_old_keys(file: KeyFile, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,8 +150,8 @@ def test_a_revoked_name_loses_all_its_keys(file: KeyFile) -> None:
 
 
 def test_an_expired_or_disabled_key_is_refused(file: KeyFile) -> None:
-    last_day, _ = file.add("ada", expires=TODAY)
-    over, _ = file.add("ada", expires=TODAY - timedelta(days=1))
+    last_day, _ = file.add("ada", expires=today())
+    over, _ = file.add("ada", expires=today() - timedelta(days=1))
     off, _ = file.add("ada")
     *others, last = file.read()
     file.write([*others, ApiKey.from_json({**last.to_json(), "disabled": True})])

@@ -1,4 +1,4 @@
-"""Structural probes (Hewitt and Manning 2019), as the authors' code trains them.
+"""Structural probes (Hewitt and Manning 2019), much as the authors train them.
 
 Common to both: layer 7 of BERT base, frozen, a linear map of full rank, Adam from 0.001, a tenth of
 it after each pass that is no better, batches of 20, at most 40 passes, an end after 5 without a

@@ -48,10 +48,3 @@ async def until(condition: Callable[[], bool], seconds: float = 30.0) -> None:
     while not condition():
         assert time.monotonic() < deadline, "did not happen in time"
         await asyncio.sleep(0.02)
-
-
-async def busy_worker() -> psutil.Process:
-    """The worker that is parsing now, by its share of the processor."""
-    before = {process: process.cpu_times().user for process in workers()}
-    await asyncio.sleep(0.15)
-    return max(before, key=lambda process: process.cpu_times().user - before[process])

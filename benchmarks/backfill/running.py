@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import sqlite3
 import tempfile
@@ -44,6 +45,8 @@ async def running_service(
             app.router.lifespan_context(app),
             httpx.AsyncClient(transport=transport, base_url="http://bench", timeout=600) as client,
         ):
+            gc.collect()
+            gc.freeze()  # as the server does once it has started
             yield client, app.state.services
 
 

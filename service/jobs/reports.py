@@ -27,6 +27,7 @@ class ReportWriter:
         self._store = store
         self._ledger = ledger
         self._since = 0.0
+        self._written: set[str] = set()
 
     def write(self) -> None:
         """Write what is missing.
@@ -35,19 +36,25 @@ class ReportWriter:
             JobDatabaseError: The jobs cannot be read now.
             StoreError: A report cannot be written now.
         """
-        ended = self._ledger.ended(self._since)
-        known = self._store.fingerprints.all(KIND) if ended else {}
-        for job in ended:
-            key = fingerprint([KIND, job.id, job.finished])
+        jobs = {_key(job): job for job in self._ledger.ended(self._since)}
+        if jobs.keys() <= self._written:  # the last one always is, until another ends
+            return
+        known = self._store.fingerprints.all(KIND)
+        for key, job in jobs.items():
             if key not in known:
                 self._store.describe(key, KIND, report_of(job, self._version(job)))
             self._since = max(self._since, job.finished or 0.0)
+        self._written = set(jobs)
 
     def _version(self, job: Job) -> int | None:
         """Version of the dataset now, which has all that the job wrote."""
         name, tokenizer = job.request.dataset.name, job.request.tokenizer_fingerprint
         card = self._store.features.card_of(name, tokenizer)
         return None if card is None else self._store.features.version_of(card)
+
+
+def _key(job: Job) -> str:
+    return fingerprint([KIND, job.id, job.finished])
 
 
 def report_of(job: Job, version: int | None) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from featurestore import FeatureStore
+from featurestore import FeatureStore, open_store
 from featurestore.encode.blobs import many_matrix_blobs
 from featurestore.records import DatasetHandle
 from service.jobs.analysers import (
@@ -117,6 +117,11 @@ class Toolbox:
             if key not in self._described:
                 self._store.describe(key, kind, content)
                 self._described.add(key)
+
+
+def shard_store(uri: str) -> FeatureStore:
+    """The store as those who run shards open it: what a shard read, the next one does not want."""
+    return open_store(uri, cache_items=0)
 
 
 def load_kernels() -> None:

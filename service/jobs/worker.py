@@ -11,7 +11,7 @@ from typing import Final
 
 import structlog
 
-from featurestore import FeatureStore, open_store
+from featurestore import FeatureStore
 from service.jobs.crumbs import Crumbs
 from service.jobs.database import JobDatabaseError, open_database
 from service.jobs.orders import Orders, take_orders
@@ -20,7 +20,7 @@ from service.jobs.records import Shard
 from service.jobs.running import DATABASE_SECONDS, InterruptedByStopError, RunningShard
 from service.jobs.shard import run_shard
 from service.jobs.staging import StagedShardError, StagingArea, read_shard
-from service.jobs.tools import Toolbox, load_kernels
+from service.jobs.tools import Toolbox, load_kernels, shard_store
 from service.jobs.wiring import database_url, job_queue, staging_area
 from service.logs import headline
 from service.processes import give_way
@@ -161,7 +161,7 @@ def main() -> None:
     give_way(_NICENESS)
     load_kernels()
     _rest_collector()
-    with open_store(orders.settings.store) as store:
+    with shard_store(orders.settings.store) as store:
         _worker(orders, store, stop).work(orders.settings.job_idle_seconds)
 
 

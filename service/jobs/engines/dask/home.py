@@ -8,10 +8,9 @@ import socket
 from functools import lru_cache
 from typing import Any, Final
 
-from featurestore import open_store
 from service.jobs.engines.dask.beacon import read_beacon
 from service.jobs.engines.dask.messages import Ticket, own_version
-from service.jobs.tools import Toolbox, load_kernels
+from service.jobs.tools import Toolbox, load_kernels, shard_store
 from service.settings import Settings, read_settings
 from syntax.errors import SpecError
 
@@ -41,7 +40,7 @@ def _toolbox(content: str, store_id: str) -> Toolbox:
     settings = worker_settings(json.loads(content))
     _check_store(settings, store_id)
     load_kernels()
-    return Toolbox(settings, open_store(settings.store))
+    return Toolbox(settings, shard_store(settings.store))
 
 
 def worker_settings(told: dict[str, Any]) -> Settings:

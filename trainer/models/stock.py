@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from torch import nn
 from transformers import AutoConfig, AutoModel, PretrainedConfig, PreTrainedModel
 
 from syntax.errors import ModelLoadError, SpecError
+from trainer.batch import SyntaxBatch
 from trainer.models.attention import EAGER, SDPA
 from trainer.models.config import SyntaxConfig
 from trainer.options import DataOptions, ModelOptions
+from trainer.options.checks import check_range
 
 if TYPE_CHECKING:
     from syntax.assembly import SpecialTokens
@@ -71,6 +73,43 @@ def load_encoder_config(options: ModelOptions, special: SpecialTokens) -> Pretra
     if options.weights == "random":
         config.vocab_size, config.pad_token_id = special.vocab_size, special.pad_id
     return config
+
+
+def run_encoder(encoder: PreTrainedModel, batch: SyntaxBatch, **options: Any) -> Any:
+    """Run a stock encoder on the pieces of a batch.
+
+    Args:
+        encoder: The encoder.
+        batch: What it reads.
+        options: Further arguments of its ``forward``, such as ``output_attentions``.
+
+    Returns:
+        What it gives; ``last_hidden_state`` has the *shape* (B, L, D).
+    """
+    return encoder(
+        input_ids=batch.input_ids_BL,
+        attention_mask=batch.attention_mask_BL.long(),
+        token_type_ids=batch.token_type_ids_BL,
+        **options,
+    )
+
+
+def chosen_layers(name: str, layers: Sequence[int] | None, count: int) -> list[int]:
+    """The layers that an option names, in order; every one where it names none.
+
+    Args:
+        name: Of the option.
+        layers: Its value, 0-based.
+        count: How many layers the encoder has.
+
+    Raises:
+        SpecError: The encoder has no such layer.
+    """
+    if layers is None:
+        return list(range(count))
+    for layer in layers:
+        check_range(name, layer, 0, count - 1)
+    return sorted(set(layers))
 
 
 def layers_of(encoder: PreTrainedModel) -> list[nn.Module]:

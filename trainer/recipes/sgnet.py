@@ -52,14 +52,7 @@ def squad2() -> Recipe:
     """SQuAD 2.0: the passage in windows of 384 pieces before at most 64 of the question."""
     return Recipe(
         name="sgnet-squad2",
-        data=_trees_of_words(
-            "squad",
-            max_length=384,
-            template=("passage question",),
-            truncation="only_first",
-            segment_limits=(None, 64),
-            stride=128,
-        ),
+        data=_passages(stride=128),
         model=SgNetOptions(encoder=_ENCODER),
         task=ExtractiveQaOptions(segment=0, no_answer=True, tune_threshold=True),
         training=_training(learning_rate=3e-5, batch_size=8, evaluation_batch_size=8),
@@ -70,16 +63,21 @@ def squad2_verifier() -> Recipe:
     """Whether a question of SQuAD 2.0 has an answer, for ``parsebank verify`` beside the other."""
     return Recipe(
         name="sgnet-squad2-verifier",
-        data=_trees_of_words(
-            "squad",
-            max_length=384,
-            template=("passage question",),
-            truncation="only_first",
-            segment_limits=(None, 64),
-        ),
+        data=_passages(),
         model=SgNetOptions(encoder=_ENCODER),
         task=SequenceClassificationOptions(label="answerable"),
         training=_training(learning_rate=3e-5, batch_size=8, evaluation_batch_size=8),
+    )
+
+
+def _passages(**options: Any) -> DataOptions:
+    return _trees_of_words(
+        "squad",
+        max_length=384,
+        template=("passage question",),
+        truncation="only_first",
+        segment_limits=(None, 64),
+        **options,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
@@ -19,7 +19,7 @@ from trainer.metrics.answers import answer_scores, best_threshold
 from trainer.models.heads.extractive_qa import END, START
 from trainer.options import ExtractiveQaOptions, TaskOptions
 from trainer.predictions import Prediction
-from trainer.tasks.base import Arrays
+from trainer.tasks.base import Arrays, NamedScores
 from trainer.tasks.losses import MeanLoss
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ Span = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class QaScores:
+class QaScores(NamedScores):
     """Scores of extracted answers.
 
     Attributes:
@@ -55,16 +55,6 @@ class QaScores:
     threshold: float
     loss: float
     metric: str = "f1"
-
-    @property
-    def headline(self) -> float:
-        """The metric that models are selected on."""
-        value: float = getattr(self, self.metric)
-        return value
-
-    def to_json(self) -> dict[str, Any]:
-        """Every number by name."""
-        return asdict(self)
 
 
 class ExtractiveQa:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import compress
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -15,7 +15,7 @@ from trainer.batch import SyntaxBatch
 from trainer.metrics.entities import SpanScores
 from trainer.options import IntentSlotsOptions, TaskOptions
 from trainer.predictions import Prediction
-from trainer.tasks.base import Arrays
+from trainer.tasks.base import Arrays, NamedScores
 from trainer.tasks.losses import MeanLoss
 from trainer.tasks.sequence_classification import check_classes
 from trainer.tasks.token_classification import Pairs, tagging_scores, tagging_shares
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class IntentSlotsScores:
+class IntentSlotsScores(NamedScores):
     """Scores of intents and slots.
 
     Attributes:
@@ -48,16 +48,6 @@ class IntentSlotsScores:
     loss: float
     per_slot: dict[str, SpanScores]
     metric: str = "exact_match"
-
-    @property
-    def headline(self) -> float:
-        """The metric that models are selected on."""
-        value: float = getattr(self, self.metric)
-        return value
-
-    def to_json(self) -> dict[str, Any]:
-        """Every number by name."""
-        return asdict(self)
 
 
 def intent_slots_scores(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -15,7 +15,7 @@ from syntax.examples import LabelSpec
 from trainer.batch import SyntaxBatch
 from trainer.options import SequenceClassificationOptions, TaskOptions
 from trainer.predictions import Prediction
-from trainer.tasks.base import Arrays
+from trainer.tasks.base import Arrays, NamedScores
 from trainer.tasks.losses import MeanLoss
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class ClassScores:
 
 
 @dataclass(frozen=True, slots=True)
-class ClassificationScores:
+class ClassificationScores(NamedScores):
     """Scores of single-label classification.
 
     Attributes:
@@ -55,16 +55,6 @@ class ClassificationScores:
     per_class: dict[str, ClassScores]
     confusion: list[list[int]]
     metric: str = "accuracy"
-
-    @property
-    def headline(self) -> float:
-        """The metric that models are selected on."""
-        value: float = getattr(self, self.metric)
-        return value
-
-    def to_json(self) -> dict[str, Any]:
-        """Every number by name."""
-        return asdict(self)
 
 
 def classification_scores(

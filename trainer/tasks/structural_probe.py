@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -18,7 +18,7 @@ from trainer.metrics.probes import edges_of, mean_over_lengths, root_of, spearma
 from trainer.options import StructuralProbeOptions, TaskOptions
 from trainer.options.tasks.structural_probe import METRICS
 from trainer.predictions import Prediction
-from trainer.tasks.base import Arrays
+from trainer.tasks.base import Arrays, NamedScores
 from trainer.tasks.losses import MeanLoss
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class ProbeScores:
+class ProbeScores(NamedScores):
     """Scores of a structural probe.
 
     Attributes:
@@ -48,16 +48,6 @@ class ProbeScores:
     root_accuracy: float | None
     loss: float
     metric: str
-
-    @property
-    def headline(self) -> float:
-        """The metric that models are selected on."""
-        value: float = getattr(self, self.metric)
-        return value
-
-    def to_json(self) -> dict[str, Any]:
-        """Every number by name."""
-        return asdict(self)
 
 
 class StructuralProbe:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -15,7 +15,7 @@ from trainer.batch import SyntaxBatch
 from trainer.metrics.entities import SpanScores, entities, entity_scores
 from trainer.options import TaskOptions, TokenClassificationOptions
 from trainer.predictions import Prediction
-from trainer.tasks.base import Arrays
+from trainer.tasks.base import Arrays, NamedScores
 from trainer.tasks.losses import MeanLoss
 from trainer.tasks.tokens import STREAM_OPTIONS, TokenTags, example_ids
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class TaggingScores:
+class TaggingScores(NamedScores):
     """Scores of tagged tokens.
 
     Attributes:
@@ -47,16 +47,6 @@ class TaggingScores:
     loss: float
     per_type: dict[str, SpanScores]
     metric: str = "f1"
-
-    @property
-    def headline(self) -> float:
-        """The metric that models are selected on."""
-        value: float = getattr(self, self.metric)
-        return value
-
-    def to_json(self) -> dict[str, Any]:
-        """Every number by name."""
-        return asdict(self)
 
 
 def tagging_scores(pairs: Pairs, loss: float, metric: str = "f1") -> TaggingScores:

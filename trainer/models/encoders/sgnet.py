@@ -23,7 +23,7 @@ from trainer.models.attention import EAGER
 from trainer.models.config import SyntaxConfig
 from trainer.models.masks import never_empty
 from trainer.models.outputs import SyntaxEncoding
-from trainer.models.stock import further_layer, new_encoder
+from trainer.models.stock import further_layer, new_encoder, run_encoder
 from trainer.options import SgNetOptions
 
 
@@ -87,12 +87,7 @@ class SgNetEncoder(nn.Module):
 
     def forward(self, batch: SyntaxBatch, **options: Any) -> SyntaxEncoding:
         """Encode a batch; ``options`` go to the encoder (such as ``output_attentions``)."""
-        output = self.encoder(
-            input_ids=batch.input_ids_BL,
-            attention_mask=batch.attention_mask_BL.long(),
-            token_type_ids=batch.token_type_ids_BL,
-            **options,
-        )
+        output = run_encoder(self.encoder, batch, **options)
         states_BLD = output.last_hidden_state
         if self.guided is not None and self.aggregation is not None:
             guided_BLD = self.guided(states_BLD, self._attention_mask(batch, states_BLD))

@@ -9,7 +9,6 @@ Letters in shapes: ``B`` examples, ``L`` wordpieces, ``D`` width of the states.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, cast
 
 import torch
@@ -21,9 +20,8 @@ from trainer.models.attention import LocalAttention, check_reads_syntax
 from trainer.models.config import SyntaxConfig
 from trainer.models.masks import never_empty
 from trainer.models.outputs import SyntaxEncoding
-from trainer.models.stock import layers_of, new_encoder
+from trainer.models.stock import chosen_layers, layers_of, new_encoder, run_encoder
 from trainer.options import SlaOptions
-from trainer.options.checks import check_range
 from trainer.switches import Variant
 
 
@@ -79,22 +77,14 @@ class SlaEncoder(nn.Module):
         if self.gates:
             check_reads_syntax(self.encoder.config._attn_implementation)
             options["near"] = never_empty(batch.extra(self.mask), batch)
-        output = self.encoder(
-            input_ids=batch.input_ids_BL,
-            attention_mask=batch.attention_mask_BL.long(),
-            token_type_ids=batch.token_type_ids_BL,
-            **options,
-        )
+        output = run_encoder(self.encoder, batch, **options)
         return SyntaxEncoding(
             last_hidden_state=output.last_hidden_state, attentions=output.get("attentions")
         )
 
 
-def _local_layers(options: SlaOptions, stock: PretrainedConfig) -> Iterable[int]:
-    for layer in options.local_layers or ():
-        check_range("model.local_layers", layer, 0, stock.num_hidden_layers - 1)
-    every = range(stock.num_hidden_layers)
-    return every if options.local_layers is None else sorted(set(options.local_layers))
+def _local_layers(options: SlaOptions, stock: PretrainedConfig) -> list[int]:
+    return chosen_layers("model.local_layers", options.local_layers, stock.num_hidden_layers)
 
 
 def _let_attend_locally(layer: nn.Module, gate: nn.Module) -> None:

@@ -21,7 +21,7 @@ from trainer.models.config import SyntaxConfig
 from trainer.models.encoders.structure import StructureLosses
 from trainer.models.gat import GraphEncoder
 from trainer.models.outputs import SyntaxEncoding
-from trainer.models.stock import new_encoder
+from trainer.models.stock import chosen_layers, new_encoder, run_encoder
 from trainer.options import SyntaxBertOptions
 from trainer.options.checks import check_range
 
@@ -43,7 +43,7 @@ class SyntaxBertEncoder(nn.Module):
         super().__init__()
         options, stock = config.model_options(), config.encoder_config()
         assert isinstance(options, SyntaxBertOptions)
-        _check_sizes(options, stock)
+        check_range("model.syntax_heads", options.syntax_heads, 1, stock.num_attention_heads)
         self.width, self.options = int(stock.hidden_size), options
         self.encoder = pretrained if pretrained is not None else new_encoder(config)
         self.gat = self.bias = None
@@ -60,12 +60,7 @@ class SyntaxBertEncoder(nn.Module):
             words_BLD = self.encoder.get_input_embeddings()(batch.input_ids_BL)
             states_BLG = self.gat(words_BLD, batch)
             options["syntax"] = self.bias(states_BLG)
-        output = self.encoder(
-            input_ids=batch.input_ids_BL,
-            attention_mask=batch.attention_mask_BL.long(),
-            token_type_ids=batch.token_type_ids_BL,
-            **options,
-        )
+        output = run_encoder(self.encoder, batch, **options)
         objectives = self.losses(states_BLG, batch)
         return SyntaxEncoding(
             last_hidden_state=output.last_hidden_state,
@@ -78,12 +73,6 @@ class SyntaxBertEncoder(nn.Module):
 
 def _weighted_sum(weight: float, objectives: dict[str, Tensor]) -> Tensor | None:
     return weight * torch.stack(list(objectives.values())).sum() if objectives else None
-
-
-def _check_sizes(options: SyntaxBertOptions, stock: PretrainedConfig) -> None:
-    check_range("model.syntax_heads", options.syntax_heads, 1, stock.num_attention_heads)
-    for layer in options.syntax_layers or ():
-        check_range("model.syntax_layers", layer, 0, stock.num_hidden_layers - 1)
 
 
 def graph_encoder(options: SyntaxBertOptions, stock: PretrainedConfig) -> GraphEncoder:
@@ -103,12 +92,12 @@ def graph_encoder(options: SyntaxBertOptions, stock: PretrainedConfig) -> GraphE
 
 
 def _attention_bias(options: SyntaxBertOptions, stock: PretrainedConfig) -> AttentionBias:
-    layers = range(stock.num_hidden_layers)
+    layers = chosen_layers("model.syntax_layers", options.syntax_layers, stock.num_hidden_layers)
     return AttentionBias(
         options.syntax_size,
         options.syntax_heads,
         stock.hidden_size // stock.num_attention_heads,
-        layers if options.syntax_layers is None else options.syntax_layers,
+        layers,
         stock.num_hidden_layers,
         options.attention_bias,
     )

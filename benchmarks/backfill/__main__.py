@@ -18,7 +18,8 @@ With as many processes each, on the same pairs of texts, with the same model, al
 
 Each backfill is compared with the mean of the raw runs before and after it, for machines drift.
 Ratios are of wall-clock times; where others use the machine too these scatter, and the ratios of
-processor seconds beside them say what the work itself costs.
+processor seconds beside them say what the work itself costs. A neighbour can slow a whole round by
+half: beside the medians stand the ratios of each one's best round.
 
 With PARSEBANK_DATA set the texts are sentence pairs of XNLI: English, by the small model that ships
 with us, and French, by an official one, which takes twice to three times as long for a word. The
@@ -54,8 +55,9 @@ TARGETS = {
     "again_share": ("<=", 0.01),
     "first_of_raw_for_a_text": (">=", 0.9),
     "tokenizer_share_for_a_text": ("<=", 0.03),
+    "again_share_for_a_text": ("<=", 0.01),
 }
-"""What the medians are to be: throughput of raw and pipeline, shares of the first one's time."""
+"""What is wanted: throughput of raw and pipeline, shares of the first one's time."""
 
 
 def measure(corpus: Corpus, workers: int, rounds: int, tokenizer: str) -> list[dict]:
@@ -129,12 +131,19 @@ def ratios(
         "again_share": again / first,
         "first_of_raw_for_a_text": raw / (first - least),
         "tokenizer_share_for_a_text": (tokenizer - least) / (first - least),
+        "again_share_for_a_text": (again - least) / (first - least),
     }
 
 
 def show_round(number: int, result: dict[str, Any]) -> None:
     times = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in result["seconds"].items())
     print(f"round {number + 1}: {times}")
+
+
+def at_best(rounds: list[dict[str, Any]], kind: str) -> dict[str, float]:
+    """The ratios of each one's best round."""
+    best = {name: min(r[kind][name] for r in rounds) for name in rounds[0][kind]}
+    return ratios(best.pop("raw"), best.pop("pipeline"), **best)
 
 
 def medians(rounds: list[dict[str, Any]], kind: str) -> dict[str, float]:
@@ -163,15 +172,20 @@ def run(corpus: Corpus, workers: int, rounds: int, tokenizer: str) -> dict[str, 
     )
     found = measure(corpus, workers, rounds, tokenizer)
     both = {kind: medians(found, kind) for kind in ("ratios", "processor_ratios")}
+    best = {kind: at_best(found, kind) for kind in ("seconds", "processor_seconds")}
     for name, (better, target) in TARGETS.items():
-        wall, processor = (each[name] for each in both.values())
-        print(f"{name}: {wall:.3f} (processor {processor:.3f}); target {better} {target}")
+        wall, processor, *bests = (each[name] for each in (*both.values(), *best.values()))
+        print(
+            f"{name}: {wall:.3f} (processor {processor:.3f}), at best {bests[0]:.3f} "
+            f"({bests[1]:.3f}); target {better} {target}"
+        )
     return {
         "corpus": corpus.name,
         "parser": parser,
         "pairs": len(corpus.pairs),
         "distinct_texts": len(corpus.texts),
         "median": both,
+        "at_best": best,
         "rounds": found,
     }
 

@@ -11,7 +11,7 @@ from typing import Any, Self, TypeVar, Unpack
 import httpx
 
 from clients import calls
-from clients.calls import Call, LongSentences, ParseOptions
+from clients.calls import Call, ParseOptions
 from clients.features import ExampleLike, FeatureOptions, FeaturesResult, StoredOptions
 from clients.jobs import Forecast, Job, JobState
 from clients.results import ParseResult
@@ -26,6 +26,7 @@ from clients.session import (
     key_headers,
     quiet_httpx,
 )
+from clients.staging import BackfillOptions
 from clients.streams import AnswerReader, NumberedItem
 from syntax.errors import OverloadedError, RateLimitError
 from syntax.examples import DatasetSpec, Example, Rejection
@@ -118,43 +119,19 @@ class AsyncClient:
         self,
         spec: DatasetSpec,
         examples: Iterable[Example | Rejection],
-        *,
-        tokenizer: str | None = None,
-        parser: str | None = None,
-        matrices: bool = True,
-        long_sentences: LongSentences | None = None,
+        **options: Unpack[BackfillOptions],
     ) -> Job:
         """Send a dataset split to be parsed, aligned and stored."""
-        call = calls.backfill(
-            spec,
-            examples,
-            tokenizer=tokenizer,
-            parser=parser,
-            matrices=matrices,
-            long_sentences=long_sentences,
-        )
-        return await self._do(call)
+        return await self._do(calls.backfill(spec, examples, **options))
 
     async def forecast(
         self,
         spec: DatasetSpec,
         examples: Iterable[Example | Rejection],
-        *,
-        tokenizer: str | None = None,
-        parser: str | None = None,
-        matrices: bool = True,
-        long_sentences: LongSentences | None = None,
+        **options: Unpack[BackfillOptions],
     ) -> Forecast:
         """What `backfill` would do: all examples are read, a sample is tried, nothing is kept."""
-        call = calls.forecast(
-            spec,
-            examples,
-            tokenizer=tokenizer,
-            parser=parser,
-            matrices=matrices,
-            long_sentences=long_sentences,
-        )
-        return await self._do(call)
+        return await self._do(calls.forecast(spec, examples, **options))
 
     async def datasets(self) -> list[dict[str, Any]]:
         """What the store holds, with the drops of each split."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypedDict, TypeVar
+from typing import Any, Generic, Literal, TypedDict, TypeVar, Unpack
 from urllib.parse import quote, urlencode
 
 from clients.failures import answered_error
@@ -21,7 +21,7 @@ from clients.features import (
 )
 from clients.jobs import Forecast, Job, JobState, decode_forecast, decode_job
 from clients.results import ParseResult, decode_parse_result
-from clients.staging import Upload, backfill_spec
+from clients.staging import BackfillOptions, LongSentences, Upload, backfill_spec
 from syntax.errors import SpecError
 from syntax.examples import DatasetSpec, Example, Rejection
 
@@ -29,7 +29,6 @@ T = TypeVar("T")
 
 ParseMode = Literal["raw", "sentence", "pretokenized", "retokenize"]
 MatrixName = Literal["distance", "depth", "ancestor"]
-LongSentences = Literal["refuse", "split"]
 
 
 class ParseOptions(TypedDict, total=False):
@@ -162,26 +161,17 @@ def health() -> Call[bool]:
 def backfill(
     spec: DatasetSpec,
     examples: Iterable[Example | Rejection],
-    *,
-    tokenizer: str | None = None,
-    parser: str | None = None,
-    matrices: bool = True,
-    long_sentences: LongSentences | None = None,
+    **options: Unpack[BackfillOptions],
 ) -> Call[Job]:
     """``POST /datasets/{name}/backfill``; not replayable, for the examples can be read once."""
-    content = backfill_spec(
-        spec,
-        tokenizer=tokenizer,
-        parser=parser,
-        matrices=matrices,
-        long_sentences=long_sentences,
-    )
-    upload = Upload(content, examples)
+    upload = Upload(backfill_spec(spec, **options), examples)
     return Call("POST", _backfill_path(spec), _json(_created_job), upload=upload, replayable=False)
 
 
 def forecast(
-    spec: DatasetSpec, examples: Iterable[Example | Rejection], **options: Any
+    spec: DatasetSpec,
+    examples: Iterable[Example | Rejection],
+    **options: Unpack[BackfillOptions],
 ) -> Call[Forecast]:
     """``POST /datasets/{name}/backfill?dry_run=true``, with the options of `backfill`."""
     path = f"{_backfill_path(spec)}?dry_run=true"

@@ -11,7 +11,7 @@ from typing import Any, Self, TypeVar, Unpack
 import httpx
 
 from clients import calls
-from clients.calls import Call, LongSentences, ParseOptions
+from clients.calls import Call, ParseOptions
 from clients.features import ExampleLike, FeatureOptions, FeaturesResult, StoredOptions
 from clients.jobs import Forecast, Job, JobState
 from clients.results import ParseResult
@@ -26,6 +26,7 @@ from clients.session import (
     key_headers,
     quiet_httpx,
 )
+from clients.staging import BackfillOptions
 from clients.streams import AnswerReader, NumberedItem
 from syntax.errors import OverloadedError, RateLimitError
 from syntax.examples import DatasetSpec, Example, Rejection
@@ -164,11 +165,7 @@ class Client:
         self,
         spec: DatasetSpec,
         examples: Iterable[Example | Rejection],
-        *,
-        tokenizer: str | None = None,
-        parser: str | None = None,
-        matrices: bool = True,
-        long_sentences: LongSentences | None = None,
+        **options: Unpack[BackfillOptions],
     ) -> Job:
         """Send a dataset split to be parsed, aligned and stored.
 
@@ -178,45 +175,21 @@ class Client:
         Args:
             spec: What the split is.
             examples: Its examples, and the items that a reader rejected, in training order.
-            tokenizer: Name or path; the service's default when left out.
-            parser: Parser name; the service's choice for the language when left out.
-            matrices: Whether to store the matrices beside the vectors.
-            long_sentences: Whether examples with sentences over the service's limit are dropped
-                (``refuse``, unless told otherwise), or the sentences cut (``split``).
+            options: See `BackfillOptions`.
         """
-        call = calls.backfill(
-            spec,
-            examples,
-            tokenizer=tokenizer,
-            parser=parser,
-            matrices=matrices,
-            long_sentences=long_sentences,
-        )
-        return self._do(call)
+        return self._do(calls.backfill(spec, examples, **options))
 
     def forecast(
         self,
         spec: DatasetSpec,
         examples: Iterable[Example | Rejection],
-        *,
-        tokenizer: str | None = None,
-        parser: str | None = None,
-        matrices: bool = True,
-        long_sentences: LongSentences | None = None,
+        **options: Unpack[BackfillOptions],
     ) -> Forecast:
         """What `backfill` would do with the same arguments; nothing is kept.
 
         All examples are read, and a sample of those that would be parsed is tried.
         """
-        call = calls.forecast(
-            spec,
-            examples,
-            tokenizer=tokenizer,
-            parser=parser,
-            matrices=matrices,
-            long_sentences=long_sentences,
-        )
-        return self._do(call)
+        return self._do(calls.forecast(spec, examples, **options))
 
     def datasets(self) -> list[dict[str, Any]]:
         """What the store holds, with the drops of each split."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Literal, TypedDict, Unpack
 
 from syntax.examples import (
     DatasetSpec,
@@ -17,6 +17,27 @@ from syntax.examples import (
 )
 
 _CHUNK_BYTES = 64 * 1024
+
+
+LongSentences = Literal["refuse", "split"]
+
+
+class BackfillOptions(TypedDict, total=False):
+    """Keywords of ``backfill`` and ``forecast``.
+
+    Attributes:
+        tokenizer: Name or path; the service's default when left out.
+        parser: Parser name; the service's choice for the language when left out.
+        matrices: Whether to store the matrices beside the vectors, as it does unless told
+            otherwise.
+        long_sentences: Whether examples with sentences over the service's limit are dropped
+            (``refuse``, unless told otherwise), or the sentences cut (``split``).
+    """
+
+    tokenizer: str | None
+    parser: str | None
+    matrices: bool
+    long_sentences: LongSentences | None
 
 
 class Upload:
@@ -49,21 +70,11 @@ class Upload:
 
 def backfill_spec(
     spec: DatasetSpec,
-    *,
-    tokenizer: str | None,
-    parser: str | None,
-    matrices: bool,
-    long_sentences: str | None = None,
+    **options: Unpack[BackfillOptions],
 ) -> dict[str, Any]:
     """The JSON of a specification; what was left open is left out."""
-    named = {
-        "tokenizer": tokenizer,
-        "parser": parser,
-        "matrices": matrices,
-        "long_sentences": long_sentences,
-    }
     labels = [_given(asdict(label)) for label in spec.labels]
-    return asdict(spec) | {"labels": labels} | _given(named)
+    return asdict(spec) | {"labels": labels} | _given(dict(options))
 
 
 def _given(content: dict[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from syntax.assembly import SegmentFeatures
 from syntax.errors import SpecError
-from syntax.examples import DatasetSpec
+from syntax.examples import DatasetSpec, LabelSpec, LabelValue, SpanLabel
 from syntax.fingerprint import fingerprint
 from syntax.labels import token_offsets
 from trainer.predictions import Prediction
@@ -46,10 +46,12 @@ class RawExample:
     Attributes:
         example_id: Name of the example.
         texts: A text, or the tokens of one sentence, for each field.
+        labels: What the task is given beside them (`TaskOptions.given`), such as two mentions.
     """
 
     example_id: str
     texts: tuple[Text, ...]
+    labels: Mapping[str, LabelValue] = field(default_factory=dict)
 
 
 def examples_of_texts(texts: Sequence[str], fields: Sequence[str]) -> list[RawExample]:
@@ -67,15 +69,29 @@ def examples_of_texts(texts: Sequence[str], fields: Sequence[str]) -> list[RawEx
     return [RawExample(str(at), group) for at, group in enumerate(groups)]
 
 
-def examples_of_lines(lines: Iterable[str], fields: Sequence[str]) -> list[RawExample]:
+def examples_of_lines(
+    lines: Iterable[str], fields: Sequence[str], given: Sequence[LabelSpec] = ()
+) -> list[RawExample]:
     """Examples from JSON objects, one a line, with a text or a list of tokens for each field.
 
     ``example_id`` names an example; left out, it is the number of its line, from 0.
 
+    Args:
+        lines: The objects.
+        fields: Names of the texts.
+        given: Label columns that the task is given (`given_labels`): tags are a list of names,
+            spans one of objects with ``start_char``, ``end_char`` and, where it has one, ``label``.
+
     Raises:
         SpecError: A line is not such an object.
     """
-    return [_of_line(line, at, fields) for at, line in enumerate(lines) if line.strip()]
+    return [_of_line(line, at, fields, given) for at, line in enumerate(lines) if line.strip()]
+
+
+def given_labels(run: TrainedRun) -> list[LabelSpec]:
+    """The label columns that come with an example, for they are not what the run finds."""
+    names = run.recipe.task.given()
+    return [label for label in run.requirements.labels if label.name in names]
 
 
 def predict(
@@ -113,16 +129,18 @@ def predict(
         return _predicted(run, folder, examples, answers, lang, any_parser)
 
 
-def _of_line(line: str, at: int, fields: Sequence[str]) -> RawExample:
+def _of_line(line: str, at: int, fields: Sequence[str], given: Sequence[LabelSpec]) -> RawExample:
     try:
         content = json.loads(line)
         texts = tuple(_text(content[name]) for name in fields)
+        labels = {label.name: _label(content[label.name], label) for label in given}
     except (ValueError, TypeError, KeyError) as error:
+        also = "".join(f", and the {label.kind} {label.name}" for label in given)
         raise SpecError(
             f"line {at + 1} is no example ({error!r}); expected a JSON object with a text, or a "
-            f"list of tokens, for each of {', '.join(fields)}"
+            f"list of tokens, for each of {', '.join(fields)}{also}"
         ) from error
-    return RawExample(str(content.get("example_id", at)), texts)
+    return RawExample(str(content.get("example_id", at)), texts, labels)
 
 
 def _text(value: Any) -> Text:
@@ -131,6 +149,12 @@ def _text(value: Any) -> Text:
     if isinstance(value, list) and value and all(isinstance(token, str) for token in value):
         return tuple(value)
     raise TypeError(f"{value!r} is neither a text nor a list of tokens")
+
+
+def _label(value: Any, label: LabelSpec) -> LabelValue:
+    if not isinstance(value, list) or not value:
+        raise TypeError(f"{label.name} is {value!r}, not a list of {label.kind}")
+    return tuple(SpanLabel(**span) for span in value) if label.kind == "spans" else tuple(value)
 
 
 def _own_parser(requirements: Requirements, lang: str) -> str | None:
@@ -243,6 +267,7 @@ def _row(at: int, example: RawExample, answer: FeatureExample) -> ExampleRow:
         texts=tuple(segment.text for segment in answer.segments),
         parse_keys=keys,
         segments=segments,
+        labels=example.labels,
         tokens=tuple(map(_tokens, example.texts, segments)),
     )
 

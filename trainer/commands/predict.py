@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from clients.results import ItemError
     from trainer.predict import RawExample
     from trainer.predictions import Prediction
+    from trainer.trained import TrainedRun
 
 
 def predict(
@@ -34,7 +35,9 @@ def predict(
         typer.Option(
             help="Examples as JSON lines, such as "
             '{"premise": "...", "hypothesis": "..."}, by the names of the fields; - for stdin. '
-            "A list of tokens may stand for a text."
+            "A list of tokens may stand for a text. Where mentions or tags are given, as for "
+            'relations: "subject": [{"start_char": 0, "end_char": 4, "label": "PER"}], '
+            '"ner": ["B-PER", "O"].',
         ),
     ] = None,
     lang: Annotated[
@@ -61,7 +64,7 @@ def predict(
 
     quiet_transformers()
     trained = load_run(run)
-    examples = _examples(texts or [], file, trained.requirements.fields)
+    examples = _examples(texts or [], file, trained)
     chosen = lang or next(iter(trained.requirements.parsers))
     with connect(url, store) as client:
         found = predict_texts(
@@ -73,18 +76,22 @@ def predict(
         raise typer.Exit(1)
 
 
-def _examples(texts: list[str], file: Path | None, fields: Sequence[str]) -> list[RawExample]:
+def _examples(texts: list[str], file: Path | None, run: TrainedRun) -> list[RawExample]:
     from syntax.errors import SpecError
-    from trainer.predict import examples_of_lines, examples_of_texts
+    from trainer.predict import examples_of_lines, examples_of_texts, given_labels
 
+    fields, given = run.requirements.fields, given_labels(run)
     if bool(texts) == bool(file):
         raise SpecError("give texts or --file, one of the two")
+    if file is None and given:
+        names = ", ".join(label.name for label in given)
+        raise SpecError(f"an example comes with its {names}; give examples with --file")
     if file is None:
         return examples_of_texts(texts, fields)
     if str(file) == "-":
-        return examples_of_lines(sys.stdin, fields)
+        return examples_of_lines(sys.stdin, fields, given)
     with file.open(encoding="utf-8") as lines:
-        return examples_of_lines(lines, fields)
+        return examples_of_lines(lines, fields, given)
 
 
 def _show_json(found: Sequence[Prediction | ItemError]) -> None:

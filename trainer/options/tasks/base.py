@@ -23,6 +23,10 @@ class TaskOptions:
         """The label columns that the task reads."""
         return ()
 
+    def given(self) -> tuple[str, ...]:
+        """Those of them that come with an example; the others are to be found."""
+        return ()
+
     def spans(self) -> tuple[str, ...]:
         """Those of them whose spans matrices such as ``gate_distance`` go by."""
         return ()

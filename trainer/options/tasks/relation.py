@@ -41,8 +41,12 @@ class RelationOptions(TaskOptions):
         check_variant("task.empty_precision", self.empty_precision)
 
     def columns(self) -> tuple[str, ...]:
-        """All columns; the mentions and tags are given, the label is to be found."""
-        return (self.label, self.subject, self.object, *([self.tags] if self.tags else []))
+        """All columns."""
+        return (self.label, *self.given())
+
+    def given(self) -> tuple[str, ...]:
+        """The mentions, and the tags if there are any."""
+        return (*self.spans(), *([self.tags] if self.tags else []))
 
     def spans(self) -> tuple[str, ...]:
         """The mentions."""

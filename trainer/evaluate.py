@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import torch
 from torch import nn
 
+from syntax.errors import SpecError
 from trainer.batch import SyntaxBatch
 from trainer.tasks import Scorer, Scores
 
@@ -20,3 +21,20 @@ def evaluate(model: nn.Module, batches: Iterable[SyntaxBatch], scorer: Scorer) -
         scorer.add(model(batch), batch)
     model.train(training)
     return scorer.scores()
+
+
+def check_scored(scores: Scores, *where: str) -> None:
+    """Refuse the scores of nothing, which would look like those of a model that is always wrong.
+
+    Args:
+        scores: The scores.
+        where: Dataset, split and language.
+
+    Raises:
+        SpecError: No example had labels.
+    """
+    if not scores.examples:
+        raise SpecError(
+            f"{' '.join(where)}: no example has labels to score by; `parsebank predict` reads "
+            "texts without any"
+        )

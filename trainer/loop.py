@@ -27,7 +27,7 @@ from trainer.checkpoint import (
     set_random_state,
 )
 from trainer.data import device_batches, open_source, pin_version, profile_data
-from trainer.evaluate import evaluate
+from trainer.evaluate import check_scored, evaluate
 from trainer.models.build import build_model
 from trainer.options import Recipe
 from trainer.options.settings import described, recipe_from_json
@@ -201,6 +201,8 @@ class Run:
         """
         batches = self._device_batches(self.dev.evaluation_stream(self.recipe))
         scores = evaluate(self.model, batches, self.task.scorer(self.dev.dataset))
+        data = self.recipe.data
+        check_scored(scores, data.dataset, data.dev_split, data.lang)
         evaluation = Evaluation(
             self.progress.step, self.task.metric, scores.headline, scores.to_json()
         )

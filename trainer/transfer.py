@@ -9,6 +9,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
+from trainer.evaluate import check_scored
 from trainer.predictions import Prediction, predictions_file, write_predictions
 from trainer.results import part_name, table
 from trainer.tasks import Scores
@@ -117,7 +118,8 @@ def evaluate_run(
             that was trained on ``squad``.
 
     Raises:
-        SpecError: The data are of another tokenizer, parser or label set than the model's.
+        SpecError: The data are of another tokenizer, parser or label set than the model's, or
+            have no labels.
         UnknownDatasetError: The store has no such split or language.
         ModelLoadError: The run has no model.
     """
@@ -127,6 +129,8 @@ def evaluate_run(
         for lang in langs or languages(store, run, split)
     }
     answers = {lang: ask(run, source) for lang, source in sources.items()}
+    for lang, found in answers.items():
+        check_scored(found.scores, run.recipe.data.dataset, split, lang)
     return TransferTable(
         dataset=run.recipe.data.dataset,
         split=split,

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -298,3 +299,13 @@ def test_a_run_ends_when_the_scores_stop_rising(store, small_recipe, tmp_path) -
     run = train(small_recipe(*settings), store, tmp_path)
     assert run.progress.step == 3
     assert run.progress.best.step == 1
+
+
+def test_a_dev_split_without_labels_selects_no_model(
+    small_recipe, tmp_path, sample_rows, append_rows
+) -> None:
+    with open_store(tmp_path / "store") as store:
+        append_rows(store, sample_rows["train"], "train", "en")
+        append_rows(store, [replace(row, labels={}) for row in sample_rows["dev"]], "dev", "en")
+        with pytest.raises(SpecError, match=r"sample dev en: no example has labels"):
+            train(small_recipe("max_steps=1"), store, tmp_path / "run")

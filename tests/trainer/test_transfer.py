@@ -76,6 +76,16 @@ def test_another_dataset_of_the_same_kind_can_be_scored(
     assert write_transfer(there, trained).name == "evaluation-elsewhere-dev.json"
 
 
+def test_a_split_without_labels_has_no_scores(trained, tmp_path, sample_rows, append_rows) -> None:
+    bare = [replace(row, labels={}) for row in sample_rows["dev"]]
+    with open_store(tmp_path) as store:
+        append_rows(store, bare, "test", "en")
+        with pytest.raises(SpecError, match=r"sample test en: no example has labels.*predict"):
+            evaluate_run(trained, store, "test")
+        append_rows(store, sample_rows["dev"][:3], "test", "de")
+        assert evaluate_run(trained, store, "test", ["de"]).scores["de"].examples == 3
+
+
 def test_unknown_data_are_named(trained, store, tmp_path) -> None:
     with pytest.raises(UnknownDatasetError, match="no split 'test'; it has dev, train"):
         evaluate_run(trained, store, "test")

@@ -29,6 +29,7 @@ from benchmarks.backfill.corpus import read_corpora
 from clients.client import Client
 from clients.jobs import Job
 from clients.processes import free_port
+from syntax.errors import ParsebankError
 from syntax.examples import DatasetSpec, Example, Segment
 
 FIFTHS = 5
@@ -115,7 +116,7 @@ def wait_for(client: Client) -> None:
     for _ in range(240):
         try:
             client.health()
-        except Exception:
+        except ParsebankError:
             time.sleep(0.5)
         else:
             return

@@ -26,10 +26,14 @@ def backfill(
         str, typer.Argument(metavar="NAME", help="A reader of `parsebank benchmarks list`.")
     ],
     split: Annotated[
-        list[str], typer.Option(help="Split, such as train; repeatable; `all` for every one found.")
+        list[str],
+        typer.Option(help="Split, such as train, or train,dev; repeatable; `all` for all found."),
     ],
     lang: Annotated[
-        list[str], typer.Option(help="Language code; repeatable; `all` for every one found.")
+        list[str],
+        typer.Option(
+            help="Language code; repeatable, or several as en,fr; `all` for every one found."
+        ),
     ],
     path: Annotated[
         Path | None, typer.Option(help="Folder or file of the benchmark; `sample` needs none.")

@@ -23,14 +23,27 @@ def wanted_parts(
 
     A part that is named is not looked for here, so that one that is missing costs no other.
 
+    Args:
+        reader: The benchmark.
+        path: Its files.
+        splits: Names, of which one string may hold several with commas between them.
+        langs: The same of languages.
+
     Raises:
         SpecError: The files do not tell the split or language that `ALL` stands for.
         UnknownNameError: Nothing is found for `ALL`.
     """
     found = [
-        part for split in splits for lang in langs for part in _parts(reader, path, split, lang)
+        part
+        for split in _names(splits)
+        for lang in _names(langs)
+        for part in _parts(reader, path, split, lang)
     ]
     return list(dict.fromkeys(found))
+
+
+def _names(given: Sequence[str]) -> list[str]:
+    return [name.strip() for text in given for name in text.split(",")]
 
 
 def _parts(reader: Benchmark, path: Path | None, split: str, lang: str) -> list[tuple[str, str]]:

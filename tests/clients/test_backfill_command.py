@@ -76,7 +76,7 @@ def test_several_parts_and_tokenizers_are_one_command_with_one_account(
 def test_a_part_that_cannot_be_read_costs_no_other(parsebank, tmp_path):
     report = tmp_path / "report.json"
     place = ("backfill", "sample", "--lang", "en", "--name", "parts", "--limit", 3)
-    result = parsebank(*place, "--split", "dev", "--split", "nosuch", "--report", report)
+    result = parsebank(*place, "--split", "dev, nosuch", "--split", "dev", "--report", report)
     assert result.exit_code == 1
     written = json.loads(report.read_text("utf-8"))
     assert [job["state"] for job in written["jobs"]] == ["done"]

@@ -9,6 +9,8 @@ from torch import nn
 
 from syntax.errors import SpecError
 from trainer.batch import SyntaxBatch
+from trainer.data import Source
+from trainer.options import Recipe
 from trainer.tasks import Scorer, Scores
 
 
@@ -23,18 +25,24 @@ def evaluate(model: nn.Module, batches: Iterable[SyntaxBatch], scorer: Scorer) -
     return scorer.scores()
 
 
-def check_scored(scores: Scores, *where: str) -> None:
-    """Refuse the scores of nothing, which would look like those of a model that is always wrong.
+def check_labelled(source: Source, recipe: Recipe, split: str, lang: str) -> None:
+    """Refuse data without labels, whose scores would be those of a model that is always wrong.
 
     Args:
-        scores: The scores.
-        where: Dataset, split and language.
+        source: The data.
+        recipe: Its task reads the labels.
+        split: Their split, for the message.
+        lang: Their language.
 
     Raises:
-        SpecError: No example had labels.
+        SpecError: No example has labels.
     """
-    if not scores.examples:
+    task = recipe.task
+    names = [name for name in task.columns() if name not in task.given()]
+    columns = source.dataset.columns(names)
+    if names and not task.has_labels({name: columns[name].to_pylist() for name in names}):
         raise SpecError(
-            f"{' '.join(where)}: no example has labels to score by; `parsebank predict` reads "
-            "texts without any"
+            f"no example of {recipe.data.dataset} {split} {lang} has the label "
+            f"{', '.join(names)} to be scored by; name another split, or let `parsebank predict` "
+            "read the texts"
         )

@@ -27,7 +27,7 @@ from trainer.checkpoint import (
     set_random_state,
 )
 from trainer.data import device_batches, open_source, pin_version, profile_data
-from trainer.evaluate import check_scored, evaluate
+from trainer.evaluate import check_labelled, evaluate
 from trainer.models.build import build_model
 from trainer.options import Recipe
 from trainer.options.settings import described, recipe_from_json
@@ -122,6 +122,7 @@ class Run:
         pinned = replace(recipe.data, version=self.data.dataset.version)
         self.recipe = replace(recipe, data=pinned)
         self.dev = open_source(store, self.recipe, pinned.dev_split, pinned.lang)
+        check_labelled(self.dev, self.recipe, pinned.dev_split, pinned.lang)
         self.model, self.optimizer = self._prepared()
         self.progress, self._losses, self._examples = Progress(), Losses(), 0
         self._stream = self._training_stream(0)
@@ -201,8 +202,6 @@ class Run:
         """
         batches = self._device_batches(self.dev.evaluation_stream(self.recipe))
         scores = evaluate(self.model, batches, self.task.scorer(self.dev.dataset))
-        data = self.recipe.data
-        check_scored(scores, data.dataset, data.dev_split, data.lang)
         evaluation = Evaluation(
             self.progress.step, self.task.metric, scores.headline, scores.to_json()
         )

@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from trainer.evaluate import check_scored
+from trainer.evaluate import check_labelled
 from trainer.predictions import Prediction, predictions_file, write_predictions
 from trainer.results import part_name, table
 from trainer.tasks import Scores
@@ -128,9 +128,9 @@ def evaluate_run(
         lang: open_language(store, run, split, lang, any_parser=any_parser)
         for lang in langs or languages(store, run, split)
     }
+    for lang, source in sources.items():
+        check_labelled(source, run.recipe, split, lang)
     answers = {lang: ask(run, source) for lang, source in sources.items()}
-    for lang, found in answers.items():
-        check_scored(found.scores, run.recipe.data.dataset, split, lang)
     return TransferTable(
         dataset=run.recipe.data.dataset,
         split=split,

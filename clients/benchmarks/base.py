@@ -142,10 +142,10 @@ class Benchmark:
         parts = self.parts(path)
         if split is not None:
             name = canonical_split(split)
-            _check(name, "split", {part.split for part in parts})
+            _check(name, f"split of {self.name}", {part.split for part in parts})
             parts = [replace(x, split=name) for x in parts if x.split in (name, ANY)]
         if lang is not None:
-            kind = f"language of the {split} split" if split else "language"
+            kind = f"language of {self.name}" + (f" ({split})" if split else "")
             _check(lang, kind, {part.lang for part in parts})
             parts = [replace(x, lang=lang) for x in parts if x.lang in (lang, ANY)]
         return parts

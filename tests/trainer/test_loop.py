@@ -307,5 +307,5 @@ def test_a_dev_split_without_labels_selects_no_model(
     with open_store(tmp_path / "store") as store:
         append_rows(store, sample_rows["train"], "train", "en")
         append_rows(store, [replace(row, labels={}) for row in sample_rows["dev"]], "dev", "en")
-        with pytest.raises(SpecError, match=r"sample dev en: no example has labels"):
+        with pytest.raises(SpecError, match=r"no example of sample dev en has the label label"):
             train(small_recipe("max_steps=1"), store, tmp_path / "run")

@@ -80,7 +80,9 @@ def test_a_split_without_labels_has_no_scores(trained, tmp_path, sample_rows, ap
     bare = [replace(row, labels={}) for row in sample_rows["dev"]]
     with open_store(tmp_path) as store:
         append_rows(store, bare, "test", "en")
-        with pytest.raises(SpecError, match=r"sample test en: no example has labels.*predict"):
+        with pytest.raises(
+            SpecError, match=r"no example of sample test en has the label label.*predict"
+        ):
             evaluate_run(trained, store, "test")
         append_rows(store, sample_rows["dev"][:3], "test", "de")
         assert evaluate_run(trained, store, "test", ["de"]).scores["de"].examples == 3

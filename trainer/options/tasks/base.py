@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +26,14 @@ class TaskOptions:
     def given(self) -> tuple[str, ...]:
         """Those of them that come with an example; the others are to be found."""
         return ()
+
+    def has_labels(self, values: Mapping[str, Sequence[Any]]) -> bool:
+        """Whether there is something to score predictions by, in the columns that are to be found.
+
+        Args:
+            values: Those columns of all examples, by name.
+        """
+        return any(any(column) for column in values.values())
 
     def spans(self) -> tuple[str, ...]:
         """Those of them whose spans matrices such as ``gate_distance`` go by."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -54,6 +54,10 @@ class ExtractiveQaOptions(TaskOptions):
     def columns(self) -> tuple[str, ...]:
         """The one column."""
         return (self.answers,)
+
+    def has_labels(self, values: Mapping[str, Sequence[Any]]) -> bool:
+        """Whether a question has an answer, or none is an answer, too."""
+        return self.no_answer or any(values[self.answers])
 
     def tuned(self, scores: Mapping[str, Any]) -> ExtractiveQaOptions:
         """These options with the threshold that dev gave."""

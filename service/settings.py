@@ -171,7 +171,7 @@ class Settings(BaseSettings):
         default=3_000,
         ge=1,
         description="Texts in one shard: what one worker takes, and one commit writes, at once; "
-        "a job's last shard is cut smaller. Claiming and committing take 40 ms a shard, 3,000 "
+        "a job's last ones are smaller. Claiming and committing take 40 ms a shard, 3,000 "
         "short sentences two seconds.",
     )
     job_max_line_bytes: int = Field(

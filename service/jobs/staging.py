@@ -13,7 +13,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator, Set
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import IO, Any, Final
@@ -120,8 +120,53 @@ class StagingArea:
         return sorted(path.name for path in unused)
 
 
+_Row = tuple[int, int, str, str]
+"""Position, line, key and body, as `_SCHEMA` has them."""
+
+
+@dataclass(slots=True)
+class _Lines:
+    """Checked lines in memory; ``joined`` says of each whether it goes with the one before."""
+
+    rows: list[_Row] = field(default_factory=list)
+    joined: list[bool] = field(default_factory=list)
+    segments: int = 0
+    bytes: int = 0
+
+    def add(self, row: _Row, segments: int, joined: bool) -> None:
+        self.rows.append(row)
+        self.joined.append(joined)
+        self.segments += segments
+        self.bytes += len(row[-1])
+
+    def before(self, others: _Lines) -> _Lines:
+        # Between two shards one may cut, whatever the lines share.
+        return _Lines(
+            self.rows + others.rows,
+            [*self.joined, *(at > 0 and joined for at, joined in enumerate(others.joined))],
+            self.segments + others.segments,
+            self.bytes + others.bytes,
+        )
+
+
+def _cuts(left: _Lines, shard_segments: int) -> list[int]:
+    """Where the last parts of a job begin, and their end."""
+    cuts, end = [0], len(left.rows)
+    segments = -(-shard_segments // SMALLEST_PART)
+    smallest = max(1, segments * end // max(1, left.segments))
+    while cuts[-1] < end:
+        at = cuts[-1] + max(smallest, -(-(end - cuts[-1]) // LAST_SHARE))
+        while at < end and left.joined[at]:
+            at += 1
+        cuts.append(min(at, end))
+    return cuts
+
+
 class Upload:
-    """Writes the shards of one job; memory is bounded by one shard.
+    """Writes the shards of one job; memory is bounded by two shards.
+
+    A full shard is held back until the next one is full, too: what is left at the end is cut into
+    parts, of which the first must not be so large that the other workers wait for it.
 
     Args:
         folder: New folder of the job.
@@ -131,10 +176,8 @@ class Upload:
     def __init__(self, folder: Path, shard_segments: int) -> None:
         self._folder = folder
         self._shard_segments = shard_segments
-        self._rows: list[tuple[int, int, str, str]] = []
-        self._joined: list[bool] = []
-        self._segments = 0
-        self._bytes = 0
+        self._held = _Lines()
+        self._taken = _Lines()
         self._keys = bytearray()
         self.lines = 0
         self.shards = 0
@@ -154,45 +197,32 @@ class Upload:
                 no two workers parse the text at once.
         """
         most = self._shard_segments * (LONGEST if joined else 1)
-        return self._segments >= most or self._bytes >= SHARD_BYTES
+        return self._taken.segments >= most or self._taken.bytes >= SHARD_BYTES
 
     def add(self, line: int, key: str, body: str, segments: int, joined: bool = False) -> None:
         """Take one checked line into the shard in memory; ``joined`` as in `is_full`."""
-        self._rows.append((self.lines, line, key, body))
-        self._joined.append(joined)
+        self._taken.add((self.lines, line, key, body), segments, joined)
         self._keys += bytes.fromhex(key)
         self.lines += 1
-        self._segments += segments
-        self._bytes += len(body)
 
     def write_shard(self) -> None:
-        """Write the lines in memory as the next shard, through to the disk."""
-        self._write(self._rows)
-        self._rows, self._joined, self._segments, self._bytes = [], [], 0, 0
+        """Hold the lines in memory as a shard; write the one held so far, through to the disk."""
+        if self._held.rows:
+            self._write(self._held.rows)
+        self._held, self._taken = self._taken, _Lines()
 
     def finish(self) -> None:
         """Write what is left, in several parts; afterwards the folder survives a power loss."""
-        for start, end in pairwise(self._cuts()):
-            self._write(self._rows[start:end])
+        left = self._held.before(self._taken)
+        for start, end in pairwise(_cuts(left, self._shard_segments)):
+            self._write(left.rows[start:end])
         path = self._folder / _REPEATS
         np.save(path, _repeats(np.frombuffer(self._keys, dtype=np.uint64)))
         _sync(path)
         _sync(self._folder)
         _sync(self._folder.parent)
 
-    def _cuts(self) -> list[int]:
-        """Where the parts of the last shard begin, and its end."""
-        cuts, end = [0], len(self._rows)
-        segments = -(-self._shard_segments // SMALLEST_PART)
-        smallest = max(1, segments * end // max(1, self._segments))
-        while cuts[-1] < end:
-            at = cuts[-1] + max(smallest, -(-(end - cuts[-1]) // LAST_SHARE))
-            while at < end and self._joined[at]:
-                at += 1
-            cuts.append(min(at, end))
-        return cuts
-
-    def _write(self, rows: list[tuple[int, int, str, str]]) -> None:
+    def _write(self, rows: list[_Row]) -> None:
         columns = [
             pa.array(column, type_)
             for column, type_ in zip(zip(*rows, strict=True), _SCHEMA.types, strict=True)

@@ -69,7 +69,7 @@ def sizes(folder: Path) -> list[int]:
 def test_the_last_shard_is_shared_out_in_parts_that_grow_smaller(tmp_path: Path) -> None:
     area = StagingArea(tmp_path)
     folder = stage(area, "job", [str(n) for n in range(36)], shard_segments=16)
-    assert sizes(folder) == [16, 16, 2, 2]
+    assert sizes(folder) == [16, 7, 5, 3, 2, 2, 1]
     folder = stage(area, "full", [str(n) for n in range(16)], shard_segments=16)
     assert sizes(folder) == [6, 4, 2, 2, 2]
 

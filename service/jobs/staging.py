@@ -29,7 +29,7 @@ SHARD_BYTES: Final = 32 * 2**20
 """A shard is also full at this size, so that long texts do not fill the memory."""
 
 LAST_SHARE: Final = 3
-"""The last shard is cut into parts that grow smaller, each a third of what is left, so that no
+"""The end of a job is cut into parts that grow smaller, each a third of what is left, so that no
 worker is long at work when the others are done, and a small job is shared too."""
 
 SMALLEST_PART: Final = 8

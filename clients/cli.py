@@ -50,14 +50,25 @@ def readable(error: Exception) -> str | None:
 
 
 def missing_extra(module: str) -> str | None:
-    """The line that installs a module which only an extra brings; ``None`` if none does."""
+    """The line that installs a module which only an extra brings; ``None`` if none does.
+
+    Of several extras it names the one that brings the least beside it.
+    """
     package = module.partition(".")[0]
+    extras: dict[str, list[str]] = {}
     for requirement in requires(_DISTRIBUTION) or []:
         name, _, condition = requirement.partition(";")
-        if name.startswith(package) and "extra ==" in condition and "dev" not in condition:
-            extra = condition.rpartition("==")[2].strip(" '\"")
-            return f"{package} is not installed; run `pip install '{_DISTRIBUTION}[{extra}]'`"
-    return None
+        if "extra ==" in condition:
+            extras.setdefault(condition.rpartition("==")[2].strip(" '\""), []).append(name)
+    brought = {
+        extra: len(names)
+        for extra, names in extras.items()
+        if any(name.startswith(package) for name in names)
+    }
+    if not brought:
+        return None
+    extra = min(brought, key=lambda name: brought[name])
+    return f"{package} is not installed; run `pip install '{_DISTRIBUTION}[{extra}]'`"
 
 
 def build_app() -> typer.Typer:

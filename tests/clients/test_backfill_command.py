@@ -85,6 +85,7 @@ def test_a_part_that_cannot_be_read_costs_no_other(parsebank, tmp_path):
     assert "1 of 2 were not sent:\n  nosuch en: unknown_name: " in result.stdout
 
 
+@pytest.mark.slow
 def test_a_dry_run_shows_what_would_be_done_and_stores_nothing(parsebank, tmp_path):
     report = tmp_path / "report.json"
     place = ("backfill", "sample", "--split", "dev", "--lang", "en", "--name", "dry")

@@ -160,6 +160,7 @@ def test_killed_writers_lose_nothing_they_acknowledged(s3, writers, mode) -> Non
         assert validate_store(store).problem_count == 0
 
 
+@pytest.mark.slow
 def test_an_old_store_is_migrated(s3, records) -> None:
     uri = s3.location()
     folder = Location.of(uri, s3.options)

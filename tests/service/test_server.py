@@ -307,6 +307,7 @@ def _queued_job(service: Service) -> str:
     return str(answer.json()["id"])
 
 
+@pytest.mark.slow
 def test_a_second_signal_ends_it_at_once_and_leaves_nothing(tmp_path: Path) -> None:
     with served(tmp_path) as service:
         httpx.post(f"{service.url}/parse", json={"text": "Warm."}, timeout=60)

@@ -225,6 +225,7 @@ def test_recipes_are_named_and_fingerprintable() -> None:
         RECIPES["huge"]
 
 
+@pytest.mark.slow
 def test_the_command_trains_prints_the_scores_and_records_the_model(
     finished: tuple[TrainedModel, list[Progress]],
     tmp_path: Path,

@@ -120,6 +120,7 @@ def test_any_forest_equals_brute_force(
     check(data.draw(forests), slow_matrices)
 
 
+@pytest.mark.slow
 @given(st.integers(1, 400), st.integers(0, 2**32 - 1), st.floats(0, 1))
 @example(256, 0, 1.0)
 @example(257, 0, 1.0)

@@ -82,6 +82,7 @@ def assert_same(run: TrainedRun, folder: Path, store: FeatureStore, client: Clie
     assert len(found) == len(lines) > 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", everything.TASKS)
 def test_a_task_on_sequences(client, store, tmp_path, task) -> None:
     run = trained(everything.recipe_for(task, *SHORT), store, tmp_path)

@@ -81,6 +81,7 @@ async def test_another_tokenizer_aligns_anew_and_parses_nothing(
         assert len({pieces for _, pieces in sizes}) == 2
 
 
+@pytest.mark.slow
 async def test_a_tokenizer_that_was_changed_in_its_folder_is_another_one(
     running: Running, tmp_path: Path
 ) -> None:

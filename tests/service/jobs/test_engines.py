@@ -40,6 +40,7 @@ def everything(service: Service) -> dict[str, Any]:
     return {name: service.store.sql(query).fetchall() for name, query in queries.items()}
 
 
+@pytest.mark.slow
 async def test_a_cluster_stores_what_this_machine_stores(tmp_path: Path) -> None:
     items = [*pairs(50), *pairs(3), pair(50, first=" "), pair(51, second="a\0b")]
     body = ndjson(items)

@@ -55,20 +55,25 @@ def missing_extra(module: str) -> str | None:
     Of several extras it names the one that brings the least beside it.
     """
     package = module.partition(".")[0]
+    brought = [
+        (len(names), extra)
+        for extra, names in _extras().items()
+        if any(name.startswith(package) for name in names)
+    ]
+    if not brought:
+        return None
+    _, extra = min(brought)
+    return f"{package} is not installed; run `pip install '{_DISTRIBUTION}[{extra}]'`"
+
+
+def _extras() -> dict[str, list[str]]:
+    """What each extra installs."""
     extras: dict[str, list[str]] = {}
     for requirement in requires(_DISTRIBUTION) or []:
         name, _, condition = requirement.partition(";")
         if "extra ==" in condition:
             extras.setdefault(condition.rpartition("==")[2].strip(" '\""), []).append(name)
-    brought = {
-        extra: len(names)
-        for extra, names in extras.items()
-        if any(name.startswith(package) for name in names)
-    }
-    if not brought:
-        return None
-    extra = min(brought, key=lambda name: brought[name])
-    return f"{package} is not installed; run `pip install '{_DISTRIBUTION}[{extra}]'`"
+    return extras
 
 
 def build_app() -> typer.Typer:

@@ -39,8 +39,7 @@ def check_labelled(source: Source, recipe: Recipe, split: str, lang: str) -> Non
     """
     task = recipe.task
     names = [name for name in task.columns() if name not in task.given()]
-    columns = source.dataset.columns(names)
-    if names and not task.has_labels({name: columns[name].to_pylist() for name in names}):
+    if names and not task.has_labels(source.dataset.columns(names).to_pydict()):
         raise SpecError(
             f"no example of {recipe.data.dataset} {split} {lang} has the label "
             f"{', '.join(names)} to be scored by; name another split, or let `parsebank predict` "

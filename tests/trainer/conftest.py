@@ -13,6 +13,7 @@ import torch
 from accelerate.state import AcceleratorState, PartialState
 from transformers import BertConfig, XLMRobertaConfig
 
+from clients import Client
 from clients.benchmarks import SAMPLE
 from featurestore import DatasetHandle, ExampleRow, FeatureStore, open_store
 from service.parsers import Limits, ParseInput, Parser, find_parser, load_parser
@@ -219,6 +220,13 @@ def crash() -> type[CrashError]:
 OTHER_PARSER = "ab" * 16
 Rows = dict[str, list[ExampleRow]]
 Append = Callable[..., None]
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    """Of a service in this process."""
+    with Client.embedded(str(tmp_path_factory.mktemp("service")), log_level="warning") as opened:
+        yield opened
 
 
 @pytest.fixture(scope="session")

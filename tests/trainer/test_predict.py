@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +10,6 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
-from clients import Client
 from clients.benchmarks import SAMPLE
 from clients.cli import build_app
 from clients.results import ItemError
@@ -31,13 +29,6 @@ from trainer.trained import TrainedRun, load_run
 from trainer.transfer import evaluate_run
 
 FIELDS = ("premise", "hypothesis")
-
-
-@pytest.fixture(scope="module")
-def client(tmp_path_factory) -> Iterator[Client]:
-    folder = str(tmp_path_factory.mktemp("service"))
-    with Client.embedded(folder, log_level="warning") as opened:
-        yield opened
 
 
 @pytest.fixture

@@ -29,17 +29,6 @@ GATE = ("encoder=parsebank-tiny", "weights=random", "head_size=8", "feed_forward
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory) -> str:
-    return str(tmp_path_factory.mktemp("service"))
-
-
-@pytest.fixture(scope="module")
-def client(service) -> Iterator[Client]:
-    with Client.embedded(service, log_level="warning") as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
 def store(tmp_path_factory, english, tokenizer) -> Iterator[FeatureStore]:
     folder = tmp_path_factory.mktemp("stored")
     related.write_related(folder / "ace", english)

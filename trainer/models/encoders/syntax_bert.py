@@ -44,12 +44,15 @@ class SyntaxBertEncoder(nn.Module):
         options, stock = config.model_options(), config.encoder_config()
         assert isinstance(options, SyntaxBertOptions)
         check_range("model.syntax_heads", options.syntax_heads, 1, stock.num_attention_heads)
+        layers = chosen_layers(
+            "model.syntax_layers", options.syntax_layers, stock.num_hidden_layers
+        )
         self.width, self.options = int(stock.hidden_size), options
         self.encoder = pretrained if pretrained is not None else new_encoder(config)
         self.gat = self.bias = None
         if options.use_syntax:
             self.gat = graph_encoder(options, stock)
-            self.bias = _attention_bias(options, stock)
+            self.bias = _attention_bias(options, stock, layers)
         self.losses = StructureLosses(options)
 
     def forward(self, batch: SyntaxBatch, **options: Any) -> SyntaxEncoding:
@@ -91,8 +94,9 @@ def graph_encoder(options: SyntaxBertOptions, stock: PretrainedConfig) -> GraphE
     )
 
 
-def _attention_bias(options: SyntaxBertOptions, stock: PretrainedConfig) -> AttentionBias:
-    layers = chosen_layers("model.syntax_layers", options.syntax_layers, stock.num_hidden_layers)
+def _attention_bias(
+    options: SyntaxBertOptions, stock: PretrainedConfig, layers: list[int]
+) -> AttentionBias:
     return AttentionBias(
         options.syntax_size,
         options.syntax_heads,

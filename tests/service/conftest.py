@@ -30,6 +30,12 @@ def make_settings(tmp_path: Path) -> MakeSettings:
 
 
 @pytest.fixture(scope="session")
+def bundled() -> Path:
+    """The file of the bundled English parser."""
+    return find_parser(Settings(store="unused"), lang="en").path
+
+
+@pytest.fixture(scope="session")
 def english() -> Parser:
     """The bundled English parser, loaded into this process."""
     return load_parser(find_parser(Settings(store="unused"), lang="en"))

@@ -6,27 +6,23 @@ import hashlib
 import json
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 import typer
 from typer.testing import CliRunner, Result
 
 from clients.cli import build_app
-from service.models.catalogue import choose, stanza_offers, udpipe_offers
+from service.models.catalogue import stanza_offers
 from service.models.download import Downloader, open_client
 from service.models.pull import STAGING
-from service.models.stanza import merged, needed_files, stanza_records, without
-from service.models.upkeep import note_trained
+from service.models.stanza import stanza_records
 from service.parsers import Limits, ParseInput, find_parser, identify, list_models, load_parser
-from service.parsers.languages import ud_languages
 from service.parsers.records import locked, read_records
 from service.settings import Settings
-from syntax.errors import UnknownParserError
 
 from .file_server import FileServer, file_server
+from .stanza_lists import official_excerpt
 
 PARTUT = "udpipe/french-partut-ud-2.5-191206"
 PARTUT_SHA256 = "c41b8569ddbc317b8ed78937b3eaf1e6f2ae2b066cdd44ac0dcd056c4a7b1465"
@@ -320,35 +316,6 @@ def test_stanzas_own_address_and_list_are_understood(stanza_folder: Path, models
     assert all(file.md5 for file in offer.record.files)
 
 
-def test_packages_are_resolved_as_stanza_resolves_them() -> None:
-    common = pytest.importorskip("stanza.resources.common")
-    resources = official_excerpt()
-    names = {record.name for record in stanza_records(resources, "1", None)}
-    # Of packages with the same files only one can be told from the others afterwards.
-    assert names == {"stanza/af", "stanza/af-default_fast", "stanza/af-default_accurate"}
-    for package in ("default", "default_fast", "default_accurate"):
-        ours = needed_files(resources["af"], package)
-        chosen = {k: v for k, v in resources["af"]["packages"][package].items() if k != "ner"}
-        theirs = common.maintain_processor_list(resources, "af", None, chosen)
-        flat = common.flatten_processor_list(common.add_dependencies(resources, "af", theirs))
-        # The identity is a lemmatizer without a file.
-        assert {*ours, ("lemma", "identity")} == set(map(tuple, flat))
-
-
-def test_parts_of_the_list_come_and_go_without_touching_each_other() -> None:
-    parts = {
-        record.name: record.resources or {}
-        for record in stanza_records(official_excerpt(), "1", None)
-    }
-    both = merged(merged({}, parts["stanza/af"]), parts["stanza/af-default_fast"])
-    assert set(both["af"]["packages"]) == {"default", "default_fast"}
-    assert set(both["af"]["depparse"]) == {"afribooms_charlm", "afribooms_nocharlm"}
-    fast = without(both, parts["stanza/af"])
-    assert set(fast["af"]["depparse"]) == {"afribooms_nocharlm"}
-    assert "forward_charlm" not in fast["af"]
-    assert without(fast, parts["stanza/af-default_fast"]) == {}
-
-
 def test_shared_files_stay_as_long_as_a_package_needs_them(
     run: Run, models_dir: Path, tmp_path: Path
 ) -> None:
@@ -429,87 +396,3 @@ def test_a_record_without_its_files_is_reported_and_can_be_removed(
     assert f"FAILED {PARTUT}: it is in the registry file, but" in text_of(result)
     assert run("remove", PARTUT).exit_code == 0
     assert "unknown model" in text_of(run("verify", PARTUT))
-
-
-def test_a_model_trained_into_the_folder_is_recorded(
-    archive: Path, models_dir: Path, tmp_path: Path
-) -> None:
-    card = {"language": "cop", "treebank": "UD_Coptic", "treebank_version": "r1", "licence": "CC0"}
-    settings = Settings(models_dir=models_dir)
-    for folder in (models_dir / "own", tmp_path / "elsewhere"):
-        folder.mkdir(parents=True)
-        shutil.copy(archive / "coptic-scriptorium-ud-2.5-191206.udpipe", folder / "own.udpipe")
-    assert not note_trained(settings, tmp_path / "elsewhere" / "own.udpipe", card)
-    assert note_trained(settings, models_dir / "own" / "own.udpipe", card)
-    (record,) = read_records(models_dir).values()
-    assert (record.name, record.version) == ("udpipe/own", "r1")
-    assert find_parser(settings, "own").sha256 == record.sha256
-
-
-def test_the_official_udpipe_models_are_known_by_name() -> None:
-    offers = udpipe_offers()
-    codes = {codes[0] for codes in ud_languages().values()}
-    assert len(offers) == 94
-    assert {offer.record.language for offer in offers} <= codes
-    english = choose(offers, "english-ewt")
-    assert english.record.treebank == "UD_English-EWT"
-    assert english.sources[0][-1] == (
-        "https://lindat.mff.cuni.cz/repository/xmlui/bitstream/handle/11234/1-3131/"
-        "english-ewt-ud-2.5-191206.udpipe"
-    )
-    assert choose(offers, "eu").record.name == "udpipe/basque-bdt-ud-2.5-191206"
-    assert choose(offers, "udpipe/eus") == choose(offers, "basque") == choose(offers, "BASQ")
-    with pytest.raises(UnknownParserError):
-        choose(offers, "stanza/eu")
-    with pytest.raises(UnknownParserError):
-        choose(offers, "")
-
-
-def test_checksums_in_the_catalogue_are_those_of_the_official_files(data_dir: Path) -> None:
-    known = {file.path: file.sha256 for offer in udpipe_offers() for file in offer.record.files}
-    for path in (data_dir / "models" / "udpipe").glob("*-ud-2.5-191206.udpipe"):
-        found = hashlib.sha256(path.read_bytes()).hexdigest()
-        assert known[f"udpipe/{path.name}"] == found
-
-
-def test_of_two_versions_the_newest_is_taken() -> None:
-    older, newer = (f"udpipe/afrikaans-afribooms-ud-{version}" for version in ("2.9", "2.10"))
-    (offer,) = udpipe_offers()[:1]
-    offers = [replace(offer, record=replace(offer.record, name=name)) for name in (newer, older)]
-    assert choose(offers, "af").record.name == newer
-    assert choose(offers, older).record.name == older
-
-
-def official_excerpt() -> dict[str, Any]:
-    """What Stanza's official list says about a language, with what its packages build on."""
-    vectors = [{"model": "pretrain", "package": "fasttextwiki"}]
-    charlm = [
-        *vectors,
-        {"model": "forward_charlm", "package": "oscar"},
-        {"model": "backward_charlm", "package": "oscar"},
-    ]
-    plain = {"tokenize": "afribooms", "lemma": "identity"}
-    best = {**plain, "pos": "afribooms_charlm", "depparse": "afribooms_charlm"}
-    fast = {**plain, "pos": "afribooms_nocharlm", "depparse": "afribooms_nocharlm"}
-    mixed = {**best, "pos": "afribooms_nocharlm"}
-    trained = {
-        "afribooms_charlm": {"md5": "1", "dependencies": charlm},
-        "afribooms_nocharlm": {"md5": "2", "dependencies": vectors},
-    }
-    entry = {
-        "tokenize": {"afribooms": {"md5": "3"}},
-        "pos": trained,
-        "depparse": json.loads(json.dumps(trained)),
-        "pretrain": {"fasttextwiki": {"md5": "4"}},
-        "forward_charlm": {"oscar": {"md5": "5"}},
-        "backward_charlm": {"oscar": {"md5": "6"}},
-        "ner": {"nchlt": {"md5": "7", "dependencies": charlm}},
-        "packages": {
-            "afribooms": best,
-            "default": {**best, "ner": "nchlt"},
-            "default_fast": fast,
-            "default_accurate": mixed,
-        },
-        "lang_name": "Afrikaans",
-    }
-    return {"af": entry, "afrikaans": {"alias": "af"}, "url": "https://example.org/{filename}"}

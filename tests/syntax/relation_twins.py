@@ -4,6 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+from hypothesis import strategies as st
+
+Forests = st.SearchStrategy[list[int]]
+
+# "the dog chased a cat": the -> dog -> chased <- cat <- a
+DOG = [1, 2, -1, 4, 2]
+# The dependents of 3 are 0 and 4; 1 and 2, which lie between, hang from 5.
+CROSSING = [3, 5, 5, 5, 3, -1]
+
 
 class Twin:
     """One forest, all questions answered by walking.
@@ -104,3 +114,18 @@ class Twin:
 
     def square(self, cell: Any) -> list[list[Any]]:
         return [[cell(one, other) for other in range(self.size)] for one in range(self.size)]
+
+
+def filled(cells: list[list[int | None]], matrix: np.ndarray[Any, Any]) -> list[list[int]]:
+    """Cells as they are in a matrix: what there is none of is the dtype's largest."""
+    none = int(np.iinfo(matrix.dtype).max)
+    return [[none if cell is None else cell for cell in row] for row in cells]
+
+
+@st.composite
+def shown_forests(draw: st.DrawFn, forests: Forests) -> tuple[list[int], list[int]]:
+    """A forest of which some leaves show their parents, as later pieces do."""
+    parents = draw(forests)
+    leaves = [node for node in range(len(parents)) if node not in parents and parents[node] >= 0]
+    later = draw(st.sets(st.sampled_from(leaves))) if leaves else set()
+    return parents, [parents[node] if node in later else node for node in range(len(parents))]

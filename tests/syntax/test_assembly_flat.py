@@ -1,0 +1,124 @@
+"""Assembly of flat examples, and what all batches share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import ArrayLike, NDArray
+
+from syntax.assembly import (
+    AssemblySpec,
+    BatchBuffers,
+    FlatExamples,
+    SpecialTokens,
+    assemble_batch,
+    kernels,
+)
+from syntax.errors import (
+    InputError,
+)
+from syntax.matrices import MATRICES, tree_depth
+from tests.syntax.assembly_cases import BERT, CAT, DOGS, XLMR, assemble, segment
+
+
+class TestFlatExamples:
+    def test_columns_must_agree(self) -> None:
+        with pytest.raises(InputError, match="columns of a segment differ in length"):
+            replace(DOGS, upos=np.zeros(2, np.uint8))
+        flat = FlatExamples.from_segments([[DOGS]])
+        with pytest.raises(InputError, match="columns of a batch differ in length"):
+            replace(flat, head=np.zeros(2, np.int32))
+
+    @pytest.mark.parametrize(
+        "offsets",
+        [{"segment_offsets": [0, 2]}, {"example_offsets": [0, 2]}, {"example_offsets": 1}],
+    )
+    def test_offsets_must_span(self, offsets: dict[str, ArrayLike]) -> None:
+        with pytest.raises(InputError, match="ascending from 0 to"):
+            replace(FlatExamples.from_segments([[DOGS]]), **offsets)  # type: ignore[arg-type]
+
+    def test_stored_dtypes_and_read_only_columns_are_taken(self) -> None:
+        expected = assemble([DOGS, CAT])
+        flat = FlatExamples.from_segments([[DOGS, CAT]])
+        narrow = {"head": np.int16, "word_ids": np.int16, "input_ids": np.int64}
+        columns = {name: getattr(flat, name).astype(dtype) for name, dtype in narrow.items()}
+        columns["upos"] = np.frombuffer(flat.upos.tobytes(), np.uint8)
+        batch = assemble_batch(replace(flat, **columns), BERT, AssemblySpec())
+        for name, array in expected.items():
+            np.testing.assert_array_equal(batch[name], array)
+        assert len(kernels.gather.signatures) == len(kernels.place.signatures) == 1
+
+    def test_lengths_count_pieces(self) -> None:
+        flat = FlatExamples.from_segments([[DOGS, CAT], [CAT], [segment([])]])
+        assert len(flat) == 3
+        assert flat.lengths.tolist() == [5, 2, 0]
+        assert flat.take([2, 0, 0]).lengths.tolist() == [0, 5, 5]
+        assert flat.take([1]).input_ids.tolist() == [20, 21]
+        assert len(flat.take([])) == 0
+
+    def test_an_empty_batch_is_empty(self) -> None:
+        batch = assemble()
+        assert batch["input_ids"].shape == (0, 0)
+        assert batch["distance"].shape == (0, 0, 0)
+
+    def test_only_what_was_asked_is_made(self) -> None:
+        assert "distance" not in assemble([DOGS], matrices=("depth.v1",))
+        assert {"distance", "depth", "ancestor"}.isdisjoint(assemble([DOGS], matrices=()))
+
+
+@pytest.mark.parametrize("special", [BERT, XLMR])
+def test_special_tokens_survive_json(special: SpecialTokens) -> None:
+    content = special.to_json()
+    assert SpecialTokens.from_json(content) == special
+    assert content["prefix"] == list(special.prefix)
+    assert special.count(1) == 2
+    assert special.count(2) == 2 + len(special.separator)
+
+
+def common_depth(parents: ArrayLike) -> NDArray[Any]:
+    """Depth of the lowest common ancestor; -1 in different trees."""
+    parents = np.asarray(parents)
+    walks = []
+    for node in range(len(parents)):
+        walks.append([node])
+        while parents[walks[-1][-1]] >= 0:
+            walks[-1].append(int(parents[walks[-1][-1]]))
+    depth = tree_depth(parents)
+    return np.array(
+        [[max((int(depth[x]) for x in {*a} & {*b}), default=-1) for b in walks] for a in walks],
+        np.int16,
+    ).reshape(len(walks), len(walks))
+
+
+@pytest.fixture
+def newcomer() -> Iterator[str]:
+    """A matrix of somebody else's, registered while a test runs."""
+    MATRICES.add("common_depth.v1", common_depth)
+    yield "common_depth"
+    del MATRICES._items["common_depth.v1"]
+
+
+def test_a_matrix_of_somebody_elses_is_made_example_by_example(newcomer: str) -> None:
+    word = segment([-1, 0, 0, 0], [0, 0, 1, 2])
+    batch = assemble([word], [CAT], matrices=(newcomer, "depth"), policy="broadcast", max_length=5)
+    assert batch["input_ids"].tolist() == [[101, 0, 1, 2, 102], [101, 20, 21, 102, 0]]
+    assert batch[newcomer].dtype == np.int16
+    assert batch[newcomer].tolist() == [
+        [[0, 0, 0, 0, 0], [0, 1, 1, 1, 0], [0, 1, 1, 1, 0], [0, 1, 1, 2, 0], [0, 0, 0, 0, 1]],
+        [[0, 0, 0, 0, 0], [0, 2, 1, 0, 0], [0, 1, 1, 0, 0], [0, 0, 0, 1, 0], [0, 0, 0, 0, 0]],
+    ]
+
+
+def test_a_ring_of_memory_holds_as_many_batches() -> None:
+    flat = FlatExamples.from_segments([[DOGS, CAT]])
+    ring = [BatchBuffers(), BatchBuffers()]
+    batches = [assemble_batch(flat, BERT, AssemblySpec(), ring[at % 2]) for at in range(4)]
+    assert np.shares_memory(batches[0]["input_ids"], batches[2]["input_ids"])
+    assert not np.shares_memory(batches[2]["input_ids"], batches[3]["input_ids"])
+    held = sum(buffers.nbytes for buffers in ring)
+    assemble_batch(flat, BERT, AssemblySpec(), ring[0])
+    assert sum(buffers.nbytes for buffers in ring) == held

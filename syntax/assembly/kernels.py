@@ -180,6 +180,7 @@ def place(
         root = 0 if frame.joint_root else NOTHING
         nearest = root if frame.edge != EDGE_NONE else NOTHING
         anchor = nearest
+        anchored = frame.edge == EDGE_LAST_PIECE and not joined[first + 1 : end].all()
         node, column = _place_specials(nodes, node, 0, 0, frame.prefix, root, 0)
         if frame.prefix > 0:
             nodes.heads[start] = NOTHING
@@ -194,7 +195,7 @@ def place(
                 anchor = nearest
             nodes.segment[node : node + stop - begin] = segment - first
             nodes.type_id[node : node + stop - begin] = type_id
-            if frame.edge == EDGE_LAST_PIECE and stop > begin:
+            if anchored and stop > begin:
                 anchor = source[stop - 1] + node - begin - start
             shown, hidden = begin + spans[segment, 0], begin + spans[segment, 1]
             for piece in range(begin, stop):

@@ -73,7 +73,7 @@ class Twin:
                 self.segment.append(index)
                 self.piece.append(piece)
             anchor = {"root": root, "none": -1, "last_piece": root}[spec.separator_edge]
-            if spec.separator_edge == "last_piece" and len(segment):
+            if spec.separator_edge == "last_piece" and len(segments) > 1 and len(segment):
                 anchor = self.source[-1]
             last = index == len(segments) - 1
             self._add_special(special.suffix if last else special.separator, anchor, type_id)

@@ -11,6 +11,7 @@ import pytest
 from syntax.assembly import (
     AssemblySpec,
     SegmentFeatures,
+    Template,
 )
 from syntax.errors import (
     CycleError,
@@ -113,6 +114,19 @@ class TestPairs:
         assert batch["parents"][0, [4, 7]].tolist() == [3, 6]
         assert batch["distance"][0, 0, [4, 7]].tolist() == [2 + 1, 1 + 1]
 
+    @pytest.mark.parametrize("template", ["a", "a+b", "b+a"])
+    def test_the_separator_of_one_text_hangs_from_cls_as_released_too(self, template: str) -> None:
+        options = {"template": Template.of(("a", "b"), template), "separator_edge": "last_piece"}
+        for limit in (None, 4):
+            batch = assemble([DOGS, CAT], max_length=limit, **options)
+            assert batch["parents"][0, -1] == 0
+            assert batch["distance"][0, 0, -1] == 1
+
+    def test_a_second_text_of_which_nothing_is_left_still_makes_a_pair(self) -> None:
+        for options in ({"max_length": 6, "truncation": "only_second"}, {"max_length": 3}):
+            batch = assemble([DOGS, CAT], separator_edge="last_piece", **options)
+            assert batch["distance"][0, 0, -2:].tolist() == [2 + 1, 1 + 1]
+
     def test_all_separators_of_a_pair_hang_from_the_last_piece(self) -> None:
         batch = assemble([DOGS, CAT], special=XLMR, separator_edge="last_piece")
         assert batch["parents"][0, [4, 5, 8]].tolist() == [3, 3, 7]
@@ -177,12 +191,13 @@ class TestTruncation:
     def test_broadcast_pieces_show_a_word_that_is_cut_in_two(self) -> None:
         # "play ##ing ##s" of one word, and one word that hangs from it
         word = segment([-1, 0, 0, 0], [0, 0, 0, 1])
-        batch = assemble([word], max_length=4, policy="broadcast", separator_edge="last_piece")
-        assert batch["input_ids"].tolist() == [[101, 0, 1, 102]]
-        assert batch["distance"].tolist() == [
+        cut = {"max_length": 6, "truncation": "only_first", "policy": "broadcast"}
+        batch = assemble([word, segment([-1])], separator_edge="last_piece", **cut)
+        assert batch["input_ids"].tolist() == [[101, 0, 1, 102, 0, 102]]
+        assert batch["distance"][:, :4, :4].tolist() == [
             [[0, 1, 1, 3], [1, 0, 0, 2], [1, 0, 0, 2], [3, 2, 2, 0]]
         ]
-        assert batch["depth"].tolist() == [[0, 1, 1, 3]]
+        assert batch["depth"].tolist() == [[0, 1, 1, 3, 1, 2]]
 
     @pytest.mark.parametrize("truncation", ["longest_first", "only_first", "only_second", "none"])
     def test_no_room_for_the_special_tokens(self, truncation: Any) -> None:

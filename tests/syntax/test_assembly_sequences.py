@@ -196,7 +196,8 @@ class Twin:
             for at in part:
                 start = len(self.parents)
                 self._add_segment(at, row.segments[at], type_id, root, spec)
-                if spec.separator_edge == "last_piece" and len(self.parents) > start:
+                re_anchors = spec.separator_edge == "last_piece" and len(row.parts) > 1
+                if re_anchors and len(self.parents) > start:
                     anchor = self.source[-1]
             last = index == len(row.parts) - 1
             self._add(special.suffix if last else special.separator, anchor, type_id)

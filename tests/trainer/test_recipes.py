@@ -6,6 +6,8 @@ import pytest
 
 from clients.benchmarks import BENCHMARKS
 from syntax.errors import SpecError, UnknownNameError
+from tests.syntax.assembly_cases import DOGS, assemble
+from trainer.data import features_of
 from trainer.options import MODEL_OPTIONS, TASK_OPTIONS, DataOptions, Recipe, TrainingOptions
 from trainer.options.settings import described, options, recipe_from_json, with_settings
 from trainer.recipes import RECIPES
@@ -67,6 +69,14 @@ def test_every_switch_is_published_by_default_and_released_on_demand(switch) -> 
         released = RECIPES[f"{recipe}-as-released"]()
         assert getattr(getattr(released, section), name) == "as_released"
         assert released.model.structure_weight == 1.0
+
+
+@pytest.mark.parametrize("name", ["wikiann-as-released", "mtop-as-released"])
+def test_the_released_taggers_hang_the_separator_of_one_text_from_cls(name) -> None:
+    """The release's own pairs hang it from the last piece; its taggers never did."""
+    edge = features_of(RECIPES[name]().data)["separator_edge"]
+    batch = assemble([DOGS], separator_edge=edge)
+    assert batch["parents"].tolist() == assemble([DOGS])["parents"].tolist()
 
 
 @pytest.mark.parametrize("name", list(MODEL_OPTIONS))

@@ -8,8 +8,8 @@ from typing import Any, Final
 from featurestore.store import FeatureStore
 
 _QUERY: Final = """
-    select dataset, tokenizer, split, lang, parser, example_id, count(distinct example_key) as rows
-    from examples group by all having rows > 1 order by all
+    select dataset, tokenizer, split, lang, parser, example_id, count(distinct example_key)
+    from examples group by all having count(distinct example_key) > 1 order by all
 """
 
 

@@ -41,10 +41,13 @@ WORDS: Final = """
     from sentences
 """
 
-SEGMENTS: Final = """
+_SAME_IN_ALL: Final = ", ".join(("dataset", "tokenizer", *(name for name, _ in EXAMPLE_COLUMNS)))
+"""Columns of every dataset. Labels are left out: they may be called ``n`` or ``length``."""
+
+SEGMENTS: Final = f"""
     create view segments as
     with numbered as (
-        select *, unnest(generate_series(1, len(segment_lengths))) as n,
+        select {_SAME_IN_ALL}, unnest(generate_series(1, len(segment_lengths))) as n,
         from examples
     ), bounded as (
         select *, segment_lengths[n] as length, list_sum(segment_lengths[:n]) as z,
@@ -127,7 +130,7 @@ def create_examples_view(
     empty = pa.schema([("dataset", pa.string()), ("tokenizer", pa.string()), *EXAMPLE_COLUMNS])
     connection.from_arrow(empty.empty_table()).create_view("no_examples")
     views = [connection.view(view) for view, _, _ in datasets]
-    types = [dict(zip(view.columns, map(str, view.types), strict=True)) for view in views]
+    types = [_types(view) for view in views]
     selects = [
         f"select {quoted(name)} as dataset, {quoted(tokenizer)} as tokenizer, "
         f"{_columns(own, types)} from {view}"
@@ -137,11 +140,23 @@ def create_examples_view(
     connection.execute(f"create view examples as {union}")
 
 
+def _types(view: duckdb.DuckDBPyRelation) -> dict[str, str]:
+    """Types by name in lower case: SQL takes ``Label`` and ``label`` for one column."""
+    names = [name.lower() for name in view.columns]
+    return dict(zip(names, map(str, view.types), strict=True))
+
+
 def _columns(own: Mapping[str, str], types: Sequence[Mapping[str, str]]) -> str:
     """The columns of a view, as text where another view has another type of the same name."""
     several = [name for name in own if len({other.get(name, own[name]) for other in types}) > 1]
-    texts = ", ".join(f'"{name}"::varchar as "{name}"' for name in several)
+    texts = ", ".join(f"{_name(name)}::varchar as {_name(name)}" for name in several)
     return f"* replace ({texts})" if several else "*"
+
+
+def _name(column: str) -> str:
+    """A column as an SQL identifier."""
+    escaped = column.replace('"', '""')
+    return f'"{escaped}"'
 
 
 def _literal(path: str) -> str:

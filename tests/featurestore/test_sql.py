@@ -10,8 +10,10 @@ import duckdb
 import pytest
 
 from featurestore import Drop, open_store
+from featurestore.changed import changed_examples
 from featurestore.sql.functions import FUNCTIONS
 from syntax import DependencyTree
+from syntax.examples import LabelSpec
 from syntax.matrices import ancestor_mask, tree_depth, tree_distance
 
 VIEWS = ("parses", "sentences", "words", "examples", "segments", "drops", "fingerprints")
@@ -140,6 +142,45 @@ def test_examples_of_all_datasets_are_united(filled, make_handle, rows) -> None:
         ("pairs", "train", "en", 100, 100),
         ("unlabelled", "train", "en", 2, 0),
     ]
+
+
+NAMES_IN_VIEWS = (
+    "n",
+    "length",
+    "z",
+    "a",
+    "bounds",
+    "segment",
+    "text",
+    "last_token",
+    "rows",
+    'a "b"',
+)
+
+
+def test_labels_may_be_called_as_the_views_call_theirs(store, handle, rows) -> None:
+    labels = tuple(LabelSpec(name, "string") for name in NAMES_IN_VIEWS)
+    values = {label.name: f"value of {label.name}" for label in labels}
+    named = replace(handle, spec=replace(handle.spec, labels=labels))
+    store.features.append(named, [replace(row, labels=values) for row in rows[:2]])
+    found = store.sql("select text, length from segments order by seq, segment").fetchall()
+    assert found == [
+        (text, len(segment))
+        for row in rows[:2]
+        for text, segment in zip(row.texts, row.segments, strict=True)
+    ]
+    (example, _) = store.sql("from examples").df().to_dict("records")
+    assert {name: example[name] for name in NAMES_IN_VIEWS} == values
+    assert changed_examples(store) == []
+
+
+def test_labels_that_differ_in_case_and_type_are_one_column_of_text(
+    filled, make_handle, rows
+) -> None:
+    other = make_handle(name="more")
+    spec = replace(other.spec, labels=(LabelSpec("SCORE", "tags", ("a",)),))
+    filled.features.append(replace(other, spec=spec), [replace(rows[0], labels={"SCORE": None})])
+    assert len(filled.sql("select score from examples").fetchall()) == 101
 
 
 def test_drops_can_be_counted(store) -> None:

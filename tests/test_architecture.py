@@ -89,3 +89,14 @@ def test_no_file_outgrows_four_hundred_lines() -> None:
         if (count := len(path.read_text(encoding="utf-8").splitlines())) > 400
     }
     assert long == {}
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_what_is_printed_is_never_taken_for_markup(package: str) -> None:
+    """Texts have square brackets: Rich would swallow ``[NP]`` and fail on ``[/NP]``."""
+    for path in modules(package):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                plain = {key.arg for key in node.keywords if ast.unparse(key.value) == "False"}
+                wanted = {"Console": {"markup", "emoji"}, "TextColumn": {"markup"}}
+                assert wanted.get(node.func.id, set()) <= plain, f"{path}:{node.lineno}"

@@ -90,11 +90,11 @@ class WeightsAndBiases:
 def progress_bar(console: Console) -> Iterator[Bar]:
     """A bar with loss, examples a second and the share of time spent waiting for data."""
     columns = (
-        TextColumn("training"),
+        TextColumn("training", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
     )
     with Progress(*columns, console=console) as progress:
         yield Bar(progress)

@@ -40,7 +40,7 @@ def demo(
     from clients.processes import termination_unwinds
 
     _require_training()
-    console = Console(highlight=False)
+    console = Console(markup=False, emoji=False, highlight=False)
     folder = Path(tempfile.mkdtemp(prefix="parsebank-demo-"))
     with termination_unwinds():
         try:

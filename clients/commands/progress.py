@@ -32,13 +32,13 @@ class Watcher:
 
     def __init__(self) -> None:
         self._bar = Progress(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=16),
             MofNCompleteColumn(),
-            TextColumn("{task.fields[rate]}"),
+            TextColumn("{task.fields[rate]}", markup=False),
             TimeRemainingColumn(),
-            TextColumn("{task.fields[detail]}"),
-            console=Console(stderr=True),
+            TextColumn("{task.fields[detail]}", markup=False),
+            console=Console(stderr=True, markup=False, emoji=False),
         )
         self._task = self._bar.add_task("", total=None, rate="", detail="")
         self._started = self._began = time.perf_counter()

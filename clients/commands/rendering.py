@@ -126,7 +126,7 @@ def _table(*columns: str, title: str | None = None) -> Table:
 
 
 def _show(result: ParseResult, render: Callable[[Sentence], RenderableType]) -> None:
-    console = Console()
+    console = Console(markup=False, emoji=False)
     for item in result:
         if isinstance(item, ParsedItem):
             for renderable in _parts(item, render):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain, count
 from typing import Annotated
 
 import typer
@@ -17,18 +19,47 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 DEFAULT_STORE = "parsebank-data"
 
 
-def print_rows(rows: list[dict[str, object]], as_json: bool) -> None:
+def print_rows(rows: Sequence[Mapping[str, object]], as_json: bool) -> None:
     """Print rows of equal keys."""
+    print_table(list(rows[0]) if rows else [], [list(row.values()) for row in rows], as_json)
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], as_json: bool) -> None:
+    """Print rows under the names of their columns; in JSON a repeated name gets a number."""
     if as_json:
-        typer.echo(json.dumps(rows, indent=2, ensure_ascii=False, default=str))
+        names = _different(columns)
+        print_json([dict(zip(names, row, strict=True)) for row in rows])
         return
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(*(rows[0] if rows else ["nothing here"]))
+    table = Table(*(columns or ["nothing here"]))
     for row in rows:
-        table.add_row(*(str(value) for value in row.values()))
-    Console().print(table)
+        table.add_row(*map(str, row))
+    Console(markup=False, emoji=False).print(table)
+
+
+def print_json(content: object) -> None:
+    """Print JSON as others read it: what is no number, or infinite, is null."""
+    plain = _finite(content)
+    typer.echo(json.dumps(plain, indent=2, ensure_ascii=False, allow_nan=False, default=str))
+
+
+def _finite(value: object) -> object:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {name: _finite(item) for name, item in value.items()}
+    return [_finite(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _different(columns: Sequence[str]) -> list[str]:
+    """The names, with a number where one was there already: ``n``, ``n_1``."""
+    names: list[str] = []
+    for column in columns:
+        numbered = (f"{column}_{number}" for number in count(1))
+        names.append(next(name for name in chain([column], numbered) if name not in names))
+    return names
 
 
 @contextmanager
@@ -38,6 +69,7 @@ def rows_bar(total: int) -> Iterator[Callable[[int], None]]:
     from rich.progress import MofNCompleteColumn, Progress
 
     columns = (*Progress.get_default_columns(), MofNCompleteColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    console = Console(stderr=True, markup=False, emoji=False)
+    with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("rows", total=total)
         yield lambda count: bar.advance(task, count)

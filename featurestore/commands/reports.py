@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from featurestore.commands.printing import DEFAULT_STORE, AsJson, Where, print_rows
+from featurestore.commands.printing import DEFAULT_STORE, AsJson, Where, print_json, print_rows
 
 Lang = Annotated[str | None, typer.Option("--lang", help="Only this language.")]
 Parser = Annotated[
@@ -30,7 +29,7 @@ def stats(
     with open_store(store) as opened:
         found = parse_stats(opened, lang, parser)
     if as_json:
-        typer.echo(json.dumps([group.to_json() for group in found], indent=2, ensure_ascii=False))
+        print_json([group.to_json() for group in found])
         return
     rows: list[dict[str, object]] = [
         {
@@ -64,7 +63,7 @@ def diff(
     with open_store(store) as opened:
         found = parser_agreement(opened, first, second, dataset=dataset, lang=lang, shown=shown)
     if as_json:
-        typer.echo(json.dumps(found.to_json(), indent=2, ensure_ascii=False))
+        print_json(found.to_json())
         return
     typer.echo(f"{found.texts} texts, {found.identical} of them the same")
     scores = found.scores.items()
@@ -95,7 +94,7 @@ def word_order(
         found.draw(picture)
     content = found.to_json()
     if as_json:
-        typer.echo(json.dumps(content, indent=2, ensure_ascii=False))
+        print_json(content)
         return
     rows = [{"distance": lang, **row} for lang, row in content["distances"].items()]
     print_rows(rows, as_json=False)

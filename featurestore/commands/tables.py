@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
-from featurestore.commands.printing import DEFAULT_STORE, AsJson, Where, print_rows, rows_bar
+from featurestore.commands.printing import (
+    DEFAULT_STORE,
+    AsJson,
+    Where,
+    print_json,
+    print_rows,
+    print_table,
+    rows_bar,
+)
 
 
 def inspect(
@@ -35,7 +42,7 @@ def datasets(store: Where = DEFAULT_STORE, as_json: AsJson = False) -> None:
     with open_store(store) as opened:
         infos = opened.datasets()
     if as_json:
-        typer.echo(json.dumps([info.to_json() for info in infos], indent=2))
+        print_json([info.to_json() for info in infos])
         return
     rows = [
         {
@@ -66,11 +73,13 @@ def sql(
     with open_store(store) as opened:
         try:
             relation = opened.sql(query)
-            rows = [dict(zip(relation.columns, row, strict=True)) for row in relation.fetchall()]
+            if relation is None:  # the library gives nothing for what is no question
+                raise typer.BadParameter(f"{query!r} gives no rows; ask with SELECT or FROM")
+            columns, rows = relation.columns, relation.fetchall()
         except duckdb.Error as error:
             typer.echo(str(error), err=True)
             raise typer.Exit(2) from error
-    print_rows(rows, as_json)
+    print_table(columns, rows, as_json)
 
 
 def validate(

@@ -183,7 +183,8 @@ def _print_table(table: Table) -> None:
     from rich.console import Console
 
     # Into a pipe, a line is a model, however long.
-    Console(width=None if sys.stdout.isatty() else 300).print(table)
+    width = None if sys.stdout.isatty() else 300
+    Console(width=width, markup=False, emoji=False).print(table)
 
 
 def _remote_offers(settings: Settings, timeout: float) -> list[Offer]:
@@ -242,14 +243,15 @@ def _with_checksum(offers: list[Offer], sha256: str | None) -> list[Offer]:
 def _downloader(timeout: float) -> Iterator[Downloader]:
     """A downloader that shows a bar while something comes."""
     from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TransferSpeedColumn
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
     from service.models.download import Downloader, open_client
 
-    console = Console(stderr=True)
-    columns = ("{task.description}", BarColumn(bar_width=30), DownloadColumn())
+    console = Console(stderr=True, markup=False, emoji=False)
     bars = Progress(
-        *columns,
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=30),
+        DownloadColumn(),
         TransferSpeedColumn(),
         console=console,
         transient=True,

@@ -138,6 +138,27 @@ def test_sql_mistakes_are_told_without_a_trace(filled, run) -> None:
     assert "Traceback" not in done.output
 
 
+@pytest.mark.parametrize("text", ["[/foo]", "see [NP the cat]", ":smile: [bold]"])
+def test_sql_prints_texts_in_brackets_as_they_are(filled, run, text) -> None:
+    done = run("sql", f"select '{text}' as \"[b]\"", "--store", filled.uri)
+    assert done.exit_code == 0
+    assert text in done.output
+    assert "[b]" in done.output
+
+
+def test_sql_gives_every_column_and_no_number_that_json_lacks(filled, run) -> None:
+    query = "select 1 as n, 2 as n, 'nan'::float as x, ['inf'::float, 1] as y"
+    done = run("sql", query, "--store", filled.uri, "--json")
+    assert json.loads(done.output) == [{"n": 1, "n_1": 2, "x": None, "y": [None, 1.0]}]
+
+
+@pytest.mark.parametrize("query", ["", " -- all of it"])
+def test_sql_that_asks_nothing_is_refused(filled, run, query) -> None:
+    done = run("sql", query, "--store", filled.uri)
+    assert done.exit_code == 2
+    assert "gives no rows" in done.output
+
+
 def test_compact_joins_files(filled, run) -> None:
     done = run("compact", "--store", filled.uri)
     assert done.exit_code == 0

@@ -46,4 +46,4 @@ def show_table(title: str | None, header: Sequence[str], rows: Iterable[Sequence
     table = Table(*header, title=title, box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for row in rows:
         table.add_row(*map(Text, row))
-    Console().print(table)
+    Console(markup=False, emoji=False).print(table)

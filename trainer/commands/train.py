@@ -107,7 +107,7 @@ def _describe(recipe: Recipe) -> None:
     )
     for key, kind, value in described(recipe):
         table.add_row(key, json.dumps(value), kind)
-    Console().print(table)
+    Console(markup=False, emoji=False).print(table)
 
 
 def _default_output(recipe: Recipe) -> Path:
@@ -126,7 +126,7 @@ def _train(recipe: Recipe, store: str, output: Path, resume: bool, wandb: bool) 
 
     _check_free(output, resume)
     disable_progress_bar()
-    console = Console()
+    console = Console(markup=False, emoji=False)
     with (
         open_store(store) as opened,
         TensorBoard(output / "tensorboard") as board,

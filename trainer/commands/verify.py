@@ -45,7 +45,7 @@ def verify(
     for name, one in found.items():
         numbers = (one.exact_match, one.f1, one.threshold)
         table.add_row(name, str(one.examples), *(f"{number:.4f}" for number in numbers))
-    Console().print(table)
+    Console(markup=False, emoji=False).print(table)
     path = run / f"verified-{split}.json"
     content = {"verifier": str(verifier), "weights": weights, "languages": {}}
     content["languages"] = {name: asdict(one) for name, one in found.items()}

@@ -73,11 +73,11 @@ def _bars() -> Bars:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     return Progress(
-        TextColumn("{task.fields[component]:>10}"),
+        TextColumn("{task.fields[component]:>10}", markup=False),
         BarColumn(bar_width=20),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
     )
 
 

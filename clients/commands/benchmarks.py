@@ -28,15 +28,16 @@ _FILES = 5
 def list_benchmarks() -> None:
     """Every reader, one a line; `describe` tells more about each."""
     from rich.console import Console
-    from rich.table import Table
+    from rich.table import Column, Table
 
     from clients.benchmarks import BENCHMARKS
 
-    table = Table("name", "fields", "labels", "modes")
+    # A name is to be typed: it is never cut.
+    table = Table(Column("name", min_width=max(map(len, BENCHMARKS))), "fields", "labels")
     for name, reader in BENCHMARKS.items():
         labels = ", ".join(label.name for label in reader.labels) or "-"
-        table.add_row(name, ", ".join(reader.fields), labels, ", ".join(reader.modes))
-    Console().print(table)
+        table.add_row(name, ", ".join(reader.fields), labels)
+    Console(markup=False, emoji=False).print(table)
 
 
 @benchmarks.command()
@@ -89,6 +90,8 @@ def _meant(name: str | None, path: Path | None) -> tuple[Benchmark, Path | None]
     from clients.benchmarks.recognise import recognised
     from syntax.errors import SpecError
 
+    if name is not None and path is None and "/" in name and not Path(name).exists():
+        raise SpecError(f"there is no file or folder {name}")
     if name is not None and (name in BENCHMARKS or path is not None or not Path(name).exists()):
         return BENCHMARKS[name], path
     place = path if name is None else Path(name)

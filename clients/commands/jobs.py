@@ -51,7 +51,8 @@ def list_jobs(
     from rich.table import Column, Table
 
     figures = ("state", "dataset", "split", "lang", "accounted", "dropped", "created")
-    table = Table(Column("job", no_wrap=True, overflow="ignore", min_width=16), *figures)
+    columns = (Column(figure, overflow="fold") for figure in figures)
+    table = Table(Column("job", no_wrap=True, overflow="ignore", min_width=16), *columns)
     with _client(url, store) as client:
         states = cast("list[JobState]", [one.value for one in state or ()])
         for job in client.jobs(state=states or None, dataset=dataset, before=before, limit=limit):
@@ -62,7 +63,7 @@ def list_jobs(
                 f"{sum(counts.dropped.values()):,}",
                 job.created or "",
             )
-    Console().print(table)
+    Console(markup=False, emoji=False).print(table)
 
 
 @jobs.command()

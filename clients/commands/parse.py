@@ -28,7 +28,9 @@ class Format(StrEnum):
 
 def parse(
     text: Annotated[str, typer.Argument(help="The text; - reads it from standard input.")] = "-",
-    lang: Annotated[str, typer.Option(help="Language code.")] = "en",
+    lang: Annotated[
+        str | None, typer.Option(help="Language code; else the parser's, or the service's own.")
+    ] = None,
     parser: Annotated[str | None, typer.Option(help="Parser; else the language's own.")] = None,
     mode: Annotated[
         str | None,
@@ -72,6 +74,8 @@ def parse(
     options |= {"tokenizer": tokenizer, "policy": policy, "matrices": _names(matrices)}
     options["long_sentences"] = "split" if split_long else None
     if tokens_file is not None:
+        if text != "-" or tokens or lines:
+            raise typer.BadParameter("it comes instead of TEXT, --tokens and --lines")
         options |= read_tokens(tokens_file)
     elif tokens or mode in ("pretokenized", "retokenize"):
         options["tokens"] = [line.split() for line in read_texts(text, lines=lines)]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from clients.commands.plan import Outcome
 from clients.jobs import Forecast, Job
@@ -16,7 +16,7 @@ from clients.jobs import Forecast, Job
 
 def show_outcome(outcome: Outcome, seconds: float) -> None:
     """Print what became of every example of every task."""
-    console = Console()
+    console = Console(markup=False, emoji=False)
     if len(outcome.jobs) == 1 and not outcome.failures:
         account(outcome.jobs[0], seconds)
     elif outcome.jobs:
@@ -48,7 +48,7 @@ def write_report(path: Path, outcome: Outcome, seconds: float) -> None:
 
 def account(job: Job, seconds: float | None = None) -> None:
     """Print what became of every example of a job."""
-    console = Console()
+    console = Console(markup=False, emoji=False)
     console.print(account_table(job, seconds))
     for failure in failures(job):
         console.print(failure, markup=False, soft_wrap=True)
@@ -91,7 +91,8 @@ def summary_table(jobs: Iterable[Job], seconds: float) -> Table:
     jobs = list(jobs)
     reasons = sorted({reason for job in jobs for reason in job.counts.dropped})
     figures = ("examples", "stored", "already stored", "parses done", "parses reused")
-    table = Table("split", "lang", "tokenizer", "state", *figures, *reasons)
+    tokenizer = Column("tokenizer", overflow="fold")
+    table = Table("split", "lang", tokenizer, "state", *figures, *reasons)
     for job in jobs:
         name = Path(job.tokenizer).name
         table.add_row(job.split, job.lang, name, job.state, *_cells(_figures(job), reasons))

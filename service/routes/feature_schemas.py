@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
@@ -16,6 +17,10 @@ from syntax.errors import SpecError
 FeatureFormat = Literal["json", "ndjson", "arrow"]
 
 LARGEST_MULTIPLE: Final = 1_024
+LARGEST_LENGTH: Final = 2**31 - 1
+
+_COMMA: Final = re.compile(r",(?![^()]*\))")
+"""One between names, not one between the settings in a name's brackets."""
 
 _EXAMPLES: Final[list[JsonValue]] = [
     {
@@ -40,7 +45,7 @@ def _split(value: object) -> object:
     """``matrices=depth,distance`` and ``matrices=depth&matrices=distance`` mean the same."""
     if not isinstance(value, list):
         return value
-    parts = [part.split(",") if isinstance(part, str) else [part] for part in value]
+    parts = [_COMMA.split(part) if isinstance(part, str) else [part] for part in value]
     return [name for part in parts for name in part if name != ""]
 
 
@@ -56,6 +61,7 @@ class AssemblyOptions(BaseModel):
     max_length: int | None = Field(
         default=128,
         ge=1,
+        le=LARGEST_LENGTH,
         description="Longest sequence, special tokens included; `null` cuts nothing.",
     )
     policy: str = Field(
@@ -106,6 +112,7 @@ class FeatureQuery(AssemblyOptions):
     max_length: Annotated[int | None, BeforeValidator(lambda value: value or None)] = Field(
         default=128,
         ge=1,
+        le=LARGEST_LENGTH,
         description="Longest sequence, special tokens included; empty cuts nothing.",
     )
     format: FeatureFormat | None = Field(default=None, description="Overrides `Accept`.")

@@ -44,7 +44,7 @@ _POSTED: Final[dict[int | str, dict[str, Any]]] = {
     200: _ANSWER,
     406: _NO_FORMAT,
     429: _WAIT,
-    **error_answers(413, 422, 503, 504),
+    **error_answers(408, 413, 422, 501, 503, 504),
 }
 _GOT: Final[dict[int | str, dict[str, Any]]] = {
     200: {**_ANSWER, "headers": {"ETag": {"schema": {"type": "string"}}}},

@@ -44,7 +44,7 @@ async def model(name: str, services: UsesServices) -> ModelAnswer:
 
 @router.post(
     "/models/{name:path}/load",
-    responses={404: {"model": ErrorBody}, 429: {"model": ErrorBody}, 503: {"model": ErrorBody}},
+    responses={429: {"model": ErrorBody}, **error_answers(404, 501)},
 )
 async def load_model(name: str, services: UsesServices) -> ModelAnswer:
     """Load a parser now, so that the first text need not wait for it."""

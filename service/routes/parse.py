@@ -14,6 +14,7 @@ from service.render import Rendered, Representation
 from service.render.ndjson import stream_ndjson
 from service.render.negotiate import FORMATS, MEDIA_TYPES, choose_encoding, named_format, negotiate
 from service.render.streaming import ClosingStream
+from service.routes.answers import error_answers
 from service.schemas import ErrorBody, ParseAnswer, ParseRequest
 from service.services import Services, services_of
 
@@ -43,7 +44,7 @@ _RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
     },
     304: {"description": "`If-None-Match` has the tag of the answer, and every text is stored."},
     406: {"model": ErrorBody, "description": "`Accept` admits none of the formats."},
-    413: {"model": ErrorBody, "description": "The body is larger than `max_body_bytes`."},
+    **error_answers(408, 413, 501),
     422: {
         "model": ErrorBody,
         "description": "The request contradicts itself, or names a parser, "

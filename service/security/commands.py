@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -36,6 +36,8 @@ def add(
     id. A running service follows within a second or two.
     """
     last_day = None if expires is None else expires.date()
+    if last_day is not None and last_day < datetime.now(UTC).date():
+        raise typer.BadParameter(f"{last_day} is over; the key would never be valid")
     secret, key = _file(keys_file).add(name, rate_limit=rate_limit, expires=last_day)
     typer.echo(f"key {key.id} of {key.name}; it is not shown again:", err=True)
     typer.echo(secret)
@@ -51,7 +53,7 @@ def list_keys(keys_file: FileOption = None) -> None:
     for key in _file(keys_file).read():
         days = (str(key.created), str(key.expires or "never"))
         table.add_row(key.id, key.name, *days, key.rate_limit or "the service's", _state(key))
-    Console().print(table)
+    Console(markup=False, emoji=False).print(table)
 
 
 @keys.command()

@@ -14,7 +14,6 @@ from service.parsers.base import Outcome
 from service.settings import Settings
 from service.timing import Stages
 from service.workers.feeder import Feeder
-from service.workers.memory import shared_bytes
 from service.workers.process import Nursery, Worker
 from service.workers.queue import Job, JobQueue, Request
 from service.workers.stats import PoolStats, Reason
@@ -109,10 +108,6 @@ class WorkerPool:
         """Its processes, the one that has loaded the model first; any thread may ask."""
         nursery = [] if self._nursery is None else [self._nursery.pid]
         return nursery + [worker.pid for worker in list(self._workers)]
-
-    def memory_bytes(self) -> int:
-        """What its processes take, shared memory counted once; some milliseconds each."""
-        return shared_bytes(self.pids)
 
     async def parse(self, items: Sequence[ParseInput], deadline: float) -> list[Outcome]:
         """Parse texts; each gets its parse or its own error.

@@ -87,7 +87,7 @@ class Request:
 
     def too_late(self) -> DeadlineError:
         """What becomes of the texts that are open at the deadline."""
-        seconds = round(self.deadline - self.arrived, 1)
+        seconds = max(0.0, round(self.deadline - self.arrived, 1))
         return DeadlineError(
             f"the text was not parsed within {seconds:g} s; send fewer or shorter texts at once, "
             "or allow more time (deadline_seconds, at most request_deadline_seconds)",

@@ -14,6 +14,7 @@ import typer
 from typer.main import get_command
 from typer.testing import CliRunner
 
+from clients.benchmarks import BENCHMARKS
 from clients.cli import build_app, missing_extra, readable
 from clients.commands import register
 from syntax.errors import UnknownNameError
@@ -163,9 +164,9 @@ def test_nobody_listening_is_told_to_the_user(invoke):
 
 
 def test_benchmarks_list_shows_every_reader(invoke):
-    output = invoke("benchmarks", "list", env={"COLUMNS": "120"}).output
-    for name in ("xnli", "pawsx", "ud", "text", "sample"):
-        assert name in output
+    output = invoke("benchmarks", "list", env={"COLUMNS": "80"}).output
+    for name in BENCHMARKS:
+        assert f" {name} " in output
 
 
 def test_benchmarks_describe_shows_statement_and_parts(invoke, benchmark_files):
@@ -212,6 +213,7 @@ def test_benchmarks_check_takes_a_language_of_all_splits(invoke, benchmark_files
 
 def test_benchmarks_check_needs_a_name_or_a_path(invoke, tmp_path):
     assert "needs the name of a benchmark" in invoke("benchmarks", "check").stderr
+    assert "no file or folder" in invoke("benchmarks", "check", tmp_path / "nope").stderr
     assert "unknown benchmark 'xnly'" in invoke("benchmarks", "check", "xnly").stderr
     assert "no reader fits" in invoke("benchmarks", "check", tmp_path).stderr
 

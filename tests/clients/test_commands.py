@@ -96,6 +96,13 @@ def test_parse_names_standard_input_that_is_not_utf8(parsebank):
     assert result.stderr == "Error: byte 3 of standard input is not UTF-8; convert it first\n"
 
 
+def test_without_a_language_it_is_the_parsers_or_the_services(parsebank, monkeypatch):
+    monkeypatch.setenv("PARSEBANK_LANG", "xx")
+    assert "'xx'" in parsebank("parse", "Bonjour.").stderr
+    named = parsebank("parse", "It works.", "--parser", "english-ewt", "--format", "json")
+    assert json.loads(named.stdout)["parser"]["name"] == "udpipe/english-ewt"
+
+
 def test_an_unknown_language_is_one_message(parsebank):
     result = parsebank("parse", "Bonjour.", "--lang", "xx")
     assert result.exit_code == 1
@@ -193,6 +200,7 @@ def test_parse_reads_tokens_and_labels_from_a_file_and_projects_them(parsebank, 
     assert first["word_labels"] == ["O", "B-X", "I-X", "O"]
     assert second["text"] == "New York is big"
     assert second["word_labels"] == ["B-LOC", "I-LOC", "O", "O"]
+    assert parsebank("parse", "Yes.", "--tokens-file", path).exit_code == 2
     path.write_text("I\tO\nsee\n", "utf-8")
     result = parsebank("parse", "--tokens-file", path)
     assert result.exit_code == 1

@@ -40,11 +40,14 @@ async def test_they_are_answered_under_the_names_they_were_asked_by(
     assert example[NAMES[0]][0] == [False] * example["length"]
 
 
-async def test_a_query_parts_settings_by_semicolons(client: httpx.AsyncClient) -> None:
-    (example,) = (await client.post("/features", json=BODY)).json()["examples"]
-    query = {"matrices": "sla_mask(threshold=1;variant=as_released),depth", "joint_root": "false"}
+@pytest.mark.parametrize("mark", [",", ";"])
+async def test_commas_part_names_and_settings(client: httpx.AsyncClient, mark: str) -> None:
+    name = f"sla_mask(threshold=1{mark}variant=as_released)"
+    body = {**BODY, "matrices": [name]}
+    (example,) = (await client.post("/features", json=body)).json()["examples"]
+    query = {"matrices": f"{name},depth", "joint_root": "false"}
     answer = (await client.get(f"/features/{example['key']}", params=query)).json()
-    name = "sla_mask(threshold=1;variant=as_released)"
+    assert example[name] == answer["examples"][0][name]
     assert answer["examples"][0][name] == expected(name, answer["examples"][0])
 
 

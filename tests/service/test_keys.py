@@ -291,6 +291,7 @@ def test_commands_say_what_is_wrong(file: KeyFile, monkeypatch: pytest.MonkeyPat
     monkeypatch.delenv("PARSEBANK_KEYS_FILE", raising=False)
     assert "--keys-file" in run("list").output
     path = str(file.path)
+    assert "is over" in run("add", "ada", "--expires", "2001-01-01", "--keys-file", path).output
     assert "no rate limit" in run("add", "ada", "--rate-limit", "often", "--keys-file", path).output
     assert not file.path.exists()
     run("add", "ada", "--keys-file", path)

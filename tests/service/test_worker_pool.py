@@ -12,6 +12,7 @@ import pytest_asyncio
 
 from service.parsers import ParseInput, find_parser, identify
 from service.settings import Settings
+from service.workers.memory import shared_bytes
 from service.workers.pool import WorkerPool
 from syntax import Parse
 
@@ -105,4 +106,4 @@ async def test_workers_share_the_models_memory(running: WorkerPool) -> None:
     own = [process.memory_full_info().uss for process in processes]
     assert len(own) == 3
     assert max(own[1:]) < 20e6
-    assert 10e6 < running.memory_bytes() < sum(p.memory_info().rss for p in processes)
+    assert 10e6 < shared_bytes(running.pids) < sum(p.memory_info().rss for p in processes)

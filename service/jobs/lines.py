@@ -10,10 +10,10 @@ from __future__ import annotations
 import hashlib
 import json
 import reprlib
-import sys
 from collections.abc import AsyncGenerator, AsyncIterable, Mapping, Sequence
 from typing import Any, Final
 
+import numpy as np
 from pydantic import ValidationError
 
 from service.jobs.schemas import BackfillSpec, LabelColumn
@@ -41,6 +41,9 @@ FORMS: Mapping[Mode, str] = {
     "gold": "conllu",
 }
 """Which form of a segment each mode reads."""
+
+_LARGEST_FLOAT: Final = float(np.finfo(np.float32).max)
+"""Float labels are stored in 32 bits."""
 
 _EXPECTED = 'expected {"example": {...}} or {"rejected": {...}}'
 
@@ -311,6 +314,8 @@ def _span(content: Any, name: str) -> SpanLabel:
 def _finite(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f"label {name} is {reprlib.repr(value)}; expected a number")
-    if not abs(value) <= sys.float_info.max:
-        raise ValueError(f"label {name} is not a finite number")
+    if not abs(value) <= _LARGEST_FLOAT:
+        raise ValueError(
+            f"label {name} is {reprlib.repr(value)}, which is no finite number in 32 bits"
+        )
     return float(value)

@@ -75,7 +75,7 @@ class StreamedDataset(ABC):
         policy: str = "attach",
         shuffle: bool = True,
         bucket: bool = True,
-        matrices: tuple[str, ...] | Literal["stored"] = ("distance", "depth", "ancestor"),
+        matrices: Sequence[str] | Literal["stored"] = ("distance", "depth", "ancestor"),
         buffers: Literal["fresh", "ring"] = "fresh",
         drop_last: bool = False,
         prefetch: int = 0,
@@ -93,7 +93,7 @@ class StreamedDataset(ABC):
         offsets: bool = False,
         first_pieces: bool = False,
         token_ids: bool = False,
-        spans: Mapping[str, Sequence[Span]] | tuple[str, ...] | None = None,
+        spans: Mapping[str, Sequence[Span]] | Sequence[str] | None = None,
         samplers: Sequence[Sampler] = (),
         nodes: bool = False,
     ) -> FeatureStream:
@@ -105,8 +105,8 @@ class StreamedDataset(ABC):
             epoch: Number of the epoch.
             rank: This rank.
             world_size: Number of ranks. They take turns over one global sequence of batches;
-                every rank gets the same number of batches, and nothing is lost or repeated
-                (`featurestore.stream.turns`).
+                every rank gets the same number of batches, none larger than asked for, and nothing
+                is lost or repeated (`featurestore.stream.turns`).
             max_length: Longest sequence, special tokens included; ``None`` cuts nothing.
             policy: Subword policy.
             shuffle: ``False`` gives sequence order (``seq``).
@@ -143,13 +143,14 @@ class StreamedDataset(ABC):
             nodes: Give the nodes of whole sequences, too, for a device that derives the matrices.
 
         Raises:
-            SpecError: Options contradict each other or the dataset.
+            SpecError: An option is of another type, or options contradict each other or the
+                dataset.
             UnknownNameError: The template names a field that the dataset does not have.
         """
         from featurestore.stream.iterator import FeatureStream
         from featurestore.stream.options import StreamOptions
 
-        options = StreamOptions(
+        options = StreamOptions.of(
             batch_size=batch_size,
             batch_tokens=batch_tokens,
             seed=seed,
@@ -160,7 +161,7 @@ class StreamedDataset(ABC):
             policy=policy,
             shuffle=shuffle,
             bucket=bucket,
-            matrices=matrices if matrices == "stored" else tuple(matrices),
+            matrices=matrices,
             buffers=buffers,
             drop_last=drop_last,
             prefetch=prefetch,
@@ -169,18 +170,16 @@ class StreamedDataset(ABC):
             separator_edge=separator_edge,
             truncation=truncation,
             pad_to_multiple_of=pad_to_multiple_of,
-            truncation_side=(
-                truncation_side if isinstance(truncation_side, str) else tuple(truncation_side)
-            ),
-            segment_limits=tuple(segment_limits),
-            template=(template,) if isinstance(template, str) else tuple(template),
+            truncation_side=truncation_side,
+            segment_limits=segment_limits,
+            template=template,
             stride=stride,
             level=level,
             offsets=offsets,
             first_pieces=first_pieces,
             token_ids=token_ids,
             spans=spans,
-            samplers=tuple(samplers),
+            samplers=samplers,
             nodes=nodes,
         )
         return FeatureStream(self, options)

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import groupby
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from featurestore.stream.batches import Batch, BatchSource
 from featurestore.stream.options import STORED, StreamOptions
-from featurestore.stream.order import EpochOrder, epoch_order
-from featurestore.stream.prefetch import Prefetched, windows_ahead
-from featurestore.stream.reader import Window
-from featurestore.stream.samples import draw_samples, marked_examples
-from featurestore.stream.stored import check_stored, stored_matrices
-from featurestore.stream.turns import Rounds, Turn
+from featurestore.stream.order import epoch_order
+from featurestore.stream.prefetch import Prefetched
+from featurestore.stream.stored import check_stored
+from featurestore.stream.turns import Rounds
 from featurestore.streamed import StreamedDataset
-from syntax.assembly import BatchBuffers, assemble_batch
 from syntax.errors import SpecError
-
-Batch = dict[str, Any]
 
 
 class FeatureStream(Iterator[Batch]):
@@ -50,7 +46,6 @@ class FeatureStream(Iterator[Batch]):
         self._assembly = options.assembly(data.card.fields)
         if options.matrices == STORED:
             check_stored(options)
-        self._order: EpochOrder | None = None
         self._consumed = 0
         self._source: Iterator[tuple[int, Batch]] | None = None
 
@@ -65,12 +60,16 @@ class FeatureStream(Iterator[Batch]):
 
     def __len__(self) -> int:
         """Batches of this rank in the whole epoch."""
-        return self._turns_from(0)
+        return self._batches.rounds.left(0)
 
     @property
     def remaining(self) -> int:
-        """Batches of this rank from the position to the end of the epoch."""
-        return self._turns_from(self._consumed)
+        """Batches of this rank from the position to the end of the epoch.
+
+        Raises:
+            SpecError: There are fewer examples than ranks.
+        """
+        return self._batches.rounds.left(self._consumed)
 
     def state_dict(self) -> dict[str, Any]:
         """The position after the last batch given, as plain JSON; the same on every rank."""
@@ -81,8 +80,8 @@ class FeatureStream(Iterator[Batch]):
         """Go on after the batch at which ``state`` was saved, on any rank and world size.
 
         Raises:
-            SpecError: The state belongs to another order: other examples, another seed, epoch,
-                batch size or length.
+            SpecError: The state belongs to another order (other examples, another seed, epoch,
+                batch size or length), or leaves too few examples for so many ranks.
         """
         mine = self._identity()
         different = [
@@ -95,11 +94,13 @@ class FeatureStream(Iterator[Batch]):
                 f"the state was saved in another stream, over version {state.get('version')}: "
                 f"{'; '.join(different)}"
             )
+        consumed = int(state["consumed"])
+        self._batches.rounds.left(consumed)
         self.close()
-        self._consumed = int(state["consumed"])
+        self._consumed = consumed
 
     def close(self) -> None:
-        """End the prefetching thread, if there is one."""
+        """End the prefetching thread, if there is one; dropping the stream ends it, too."""
         source, self._source = self._source, None
         if isinstance(source, Prefetched):
             source.close()
@@ -112,50 +113,23 @@ class FeatureStream(Iterator[Batch]):
             **self.options.identity(),
         }
 
-    def _turns_from(self, consumed: int) -> int:
-        return self._rounds().left(consumed)
-
-    def _rounds(self) -> Rounds:
-        options, ends = self.options, self._epoch_order().batch_ends
-        return Rounds(len(self.data), ends, options.world_size, options.drop_last)
-
     def _open(self) -> Iterator[tuple[int, Batch]]:
-        batches = self._batches(self._consumed)
+        batches = self._batches.after(self._consumed)
         depth = self.options.prefetch
         return Prefetched(batches, depth) if depth else batches
 
-    def _batches(self, consumed: int) -> Iterator[tuple[int, Batch]]:
-        """Each batch from a position on, with the position after it."""
-        order = self._epoch_order()
-        reader = self.data.open_reader(
-            self.options.matrices == STORED, self.options.reads_offsets, self.options.token_ids
+    @cached_property
+    def _batches(self) -> BatchSource:
+        options, pieces = self.options, self.data.rows.pieces
+        order = epoch_order(pieces, self._lengths(), options.order)
+        rounds = Rounds(
+            len(self.data),
+            order.batch_ends,
+            options.world_size,
+            options.drop_last,
+            joins=options.batch_tokens is None,
         )
-        ring = _Ring(self.options)
-        for turns, window in windows_ahead(self._pools(order, consumed), reader):
-            start = 0
-            for turn in turns:
-                end = start + turn.end - turn.start
-                yield turn.after, self._assemble(window.batch(start, end), ring.next())
-                start = end
-
-    def _pools(
-        self, order: EpochOrder, consumed: int
-    ) -> Iterator[tuple[list[Turn], NDArray[np.int64]]]:
-        """Turns that are read together, with their examples."""
-        groups = groupby(self._turns(consumed), key=lambda turn: order.pool_of(turn.start))
-        for turns in (list(group) for _, group in groups):
-            yield turns, np.concatenate([order.examples[t.start : t.end] for t in turns])
-
-    def _turns(self, consumed: int) -> Iterator[Turn]:
-        rounds = self._rounds()
-        while turn := rounds.turn(consumed, self.options.rank):
-            yield turn
-            consumed = turn.after
-
-    def _epoch_order(self) -> EpochOrder:
-        if self._order is None:
-            self._order = epoch_order(self.data.rows.pieces, self._lengths(), self.options.order)
-        return self._order
+        return BatchSource(self.data, options, self._assembly, order, rounds)
 
     def _lengths(self) -> NDArray[np.int64]:
         """Assembled length of each example."""
@@ -163,40 +137,3 @@ class FeatureStream(Iterator[Batch]):
         lengths = self.data.rows.pieces + special
         longest = self.options.max_length
         return lengths if longest is None else np.minimum(lengths, longest)
-
-    def _assemble(self, window: Window, out: BatchBuffers | None) -> Batch:
-        special = self.data.special_tokens
-        examples = marked_examples(window, self.options, self.data.card)
-        batch = assemble_batch(examples, special, self._assembly, out)
-        if self.options.matrices == STORED:
-            kept = (batch["segment_ids"], batch["lengths"])
-            batch.update(stored_matrices(window, special, self.options, *kept))
-        named = window.named
-        rows = batch.get("example_index")
-        whole: Batch = {**batch, **(named if rows is None else _repeated(named, rows))}
-        return {**whole, **draw_samples(whole, self.options)}
-
-
-def _repeated(named: dict[str, Any], rows: NDArray[np.int32]) -> dict[str, Any]:
-    """What is said of examples, for each of their sequences."""
-    return {
-        name: [values[row] for row in rows] if isinstance(values, list) else values[rows]
-        for name, values in named.items()
-    }
-
-
-class _Ring:
-    """Batch buffers taken in turn; none for fresh arrays."""
-
-    def __init__(self, options: StreamOptions) -> None:
-        # One is in use; a thread fills one more, beside those that wait. Fewer stay in the cache.
-        count = options.prefetch + 2 if options.prefetch else 1
-        count = 0 if options.buffers == "fresh" else count
-        self._buffers = [BatchBuffers() for _ in range(count)]
-        self._turn = -1
-
-    def next(self) -> BatchBuffers | None:
-        if not self._buffers:
-            return None
-        self._turn = (self._turn + 1) % len(self._buffers)
-        return self._buffers[self._turn]

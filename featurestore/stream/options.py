@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 
+from featurestore.checks import flag, items, names, one_of, optional, text, whole_number
 from featurestore.stream.order import OrderPolicy
 from syntax.assembly import AssemblySpec, Span, Template
 from syntax.contrast import Sampler
@@ -53,13 +54,22 @@ class StreamOptions:
     spans: Mapping[str, Sequence[Span]] | tuple[str, ...] | None = None
     samplers: tuple[Sampler, ...] = ()
 
+    @classmethod
+    def of(cls, **given: Any) -> StreamOptions:
+        """The options as callers give them: lists and NumPy's numbers too.
+
+        Raises:
+            SpecError: A value is of another type than its option, or options contradict each other.
+        """
+        return cls(**{name: _CHECKS[name](name, value) for name, value in given.items()})
+
     def __post_init__(self) -> None:
+        _ = self.order  # refuses sizes that are not positive
         if not 0 <= self.rank < self.world_size:
             raise SpecError(f"rank {self.rank} is not one of {self.world_size} ranks, from 0")
         if self.prefetch < 0:
             raise SpecError(f"prefetch is {self.prefetch}; give 0 for none")
-        if self.buffers not in ("fresh", "ring"):
-            raise SpecError(f"buffers is {self.buffers!r}; choose 'fresh' or 'ring'")
+        one_of("buffers", self.buffers, ("fresh", "ring"))
         if self.batch_tokens is not None and self.rearranges:
             raise SpecError(
                 "batch_tokens counts one sequence per example, of all its segments; with a "
@@ -117,3 +127,47 @@ class StreamOptions:
     def identity(self) -> dict[str, Any]:
         """What must be equal for a position in one stream to mean the same in another."""
         return {**asdict(self.order), "max_length": self.max_length, "drop_last": self.drop_last}
+
+
+def _matrices(name: str, value: Any) -> tuple[str, ...] | str:
+    return STORED if isinstance(value, str) and value == STORED else names(name, value)
+
+
+def _one_or_several(name: str, value: Any) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else names(name, value)
+
+
+def _sides(name: str, value: Any) -> tuple[str, ...] | str:
+    return value if isinstance(value, str) else names(name, value)
+
+
+def _limits(name: str, value: Any) -> tuple[int | None, ...]:
+    return tuple(optional(whole_number)(f"one of {name}", one) for one in items(name, value))
+
+
+def _spans(name: str, value: Any) -> Mapping[str, Sequence[Span]] | tuple[str, ...]:
+    return value if isinstance(value, Mapping) else names(name, value)
+
+
+def _samplers(name: str, value: Any) -> tuple[Sampler, ...]:
+    for one in items(name, value):
+        if not callable(getattr(one, "sample", None)):
+            raise SpecError(f"one of {name} is {one!r}; it must be a sampler of syntax.contrast")
+    return tuple(value)
+
+
+_CHECKS: Final[Mapping[str, Callable[[str, Any], Any]]] = {
+    **dict.fromkeys(("batch_size", "seed", "epoch", "rank", "world_size"), whole_number),
+    **dict.fromkeys(("prefetch", "pad_to_multiple_of"), whole_number),
+    **dict.fromkeys(("batch_tokens", "max_length", "pool", "stride"), optional(whole_number)),
+    **dict.fromkeys(("shuffle", "bucket", "drop_last", "joint_root", "nodes"), flag),
+    **dict.fromkeys(("offsets", "first_pieces", "token_ids"), flag),
+    **dict.fromkeys(("policy", "buffers", "separator_edge", "truncation", "level"), text),
+    "matrices": _matrices,
+    "truncation_side": _sides,
+    "segment_limits": _limits,
+    "template": _one_or_several,
+    "spans": optional(_spans),
+    "samplers": _samplers,
+}
+"""What each option must be."""

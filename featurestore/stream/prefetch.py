@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
+import weakref
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
@@ -24,16 +25,20 @@ _END: Final = object()
 class Prefetched(Generic[T]):
     """An iterator that prepares up to ``depth`` items ahead; errors arrive in their place.
 
+    Its thread ends with it: the thread holds no reference to it, and so does not keep it.
+
     Args:
         source: The iterator; it is advanced from the thread only.
         depth: Items that wait, at most; one more is being made.
     """
 
     def __init__(self, source: Iterator[T], depth: int) -> None:
-        self._source = source
         self._queue: queue.Queue[object] = queue.Queue(depth)
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="prefetch", daemon=True)
+        ended = threading.Event()
+        self._end = weakref.finalize(self, _end, self._queue, ended)
+        self._thread = threading.Thread(
+            target=_run, args=(source, self._queue, ended), name="prefetch", daemon=True
+        )
         self._thread.start()
 
     def __iter__(self) -> Iterator[T]:
@@ -50,26 +55,29 @@ class Prefetched(Generic[T]):
         return item  # type: ignore[return-value]
 
     def close(self) -> None:
-        """End the thread; what it prepared is dropped."""
-        self._stopped.set()
-        while self._thread.is_alive():
-            self._drain()
-            self._thread.join(0.01)
+        """End the thread and wait for it; what it prepared is dropped."""
+        self._end()
+        self._thread.join()
 
-    def _run(self) -> None:
-        try:
-            for item in self._source:
-                self._queue.put(item)
-                if self._stopped.is_set():
-                    return
-        except BaseException as error:
-            self._queue.put(_Failure(error))
-        else:
-            self._queue.put(_END)
 
-    def _drain(self) -> None:
-        while not self._queue.empty():
-            self._queue.get_nowait()
+def _run(source: Iterator[T], waiting: queue.Queue[object], ended: threading.Event) -> None:
+    try:
+        for item in source:
+            waiting.put(item)
+            if ended.is_set():
+                return
+    except BaseException as error:
+        waiting.put(_Failure(error))
+    else:
+        waiting.put(_END)
+
+
+def _end(waiting: queue.Queue[object], ended: threading.Event) -> None:
+    """Let a thread that waits for room, or comes to that, go on to its end."""
+    ended.set()
+    with suppress(queue.Empty):
+        while True:
+            waiting.get_nowait()
 
 
 def windows_ahead(

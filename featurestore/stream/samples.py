@@ -51,11 +51,22 @@ def labelled_spans(window: Window, names: Sequence[str], card: DatasetCard) -> l
 
 
 def draw_samples(batch: dict[str, Any], options: StreamOptions) -> Samples:
-    """The arrays of all samplers of the stream; nothing depends on rank or place in the epoch."""
+    """The arrays of all samplers of the stream; nothing depends on rank or place in the epoch.
+
+    Raises:
+        SpecError: Two samplers give arrays of one name, or one hides an array of the batch.
+    """
     keys = sequence_keys(batch)
     arrays: Samples = {}
     for sampler in options.samplers:
-        arrays.update(sampler.sample(batch, keys, options.seed, options.epoch))
+        drawn = sampler.sample(batch, keys, options.seed, options.epoch)
+        twice = sorted(drawn.keys() & (arrays.keys() | batch.keys()))
+        if twice:
+            raise SpecError(
+                f"{sampler} gives {', '.join(twice)}, which the batch has already; give each kind "
+                "of sampler once, and others a stream of their own"
+            )
+        arrays.update(drawn)
     return arrays
 
 

@@ -52,6 +52,7 @@ class _Sequence:
         distance: `_FAR` where there is no path. *Shape:* (n, n), int64.
         depth: Edges from the root. *Shape:* (n,), int64.
         ancestor: Row = dependent. *Shape:* (n, n), bool.
+        segments: Number of its segments, empty ones too.
         segment: Segment of each position, -1 at special tokens. *Shape:* (n,).
         place: Position within the segment. *Shape:* (n,).
     """
@@ -59,6 +60,7 @@ class _Sequence:
     distance: NDArray[np.int64]
     depth: NDArray[np.int64]
     ancestor: NDArray[np.bool_]
+    segments: int
     segment: NDArray[np.int64]
     place: NDArray[np.int64]
 
@@ -105,7 +107,7 @@ def _kept(
     sequence: _Sequence, segment_ids: NDArray[np.int32], options: StreamOptions
 ) -> NDArray[np.intp]:
     """Positions that truncation, which cuts one end of a segment, left."""
-    size = int(sequence.segment.max()) + 1
+    size = sequence.segments
     counts = np.bincount(segment_ids[segment_ids >= 0], minlength=size)
     lengths = np.bincount(sequence.segment[sequence.segment >= 0], minlength=size)
     side = options.truncation_side
@@ -136,6 +138,7 @@ def _whole(window: Window, index: int, special: SpecialTokens, options: StreamOp
         distance=np.minimum(inside, rise[:, None] + rise[None, :]),
         depth=np.where(rise < _FAR, rise, depth),
         ancestor=ancestor,
+        segments=len(heads),
         segment=segment,
         place=place,
     )

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from syntax.errors import SpecError
+
+Ends = NDArray[np.int64]
+"""Where batches end, as positions in `EpochOrder.examples`. *Shape:* (J,)."""
 
 
 @dataclass(frozen=True)
@@ -28,22 +32,28 @@ class Turn:
 class Rounds:
     """The rounds of an epoch.
 
-    A full round gives each rank one batch. What is left in the end is dealt out in near-equal
-    parts, so that every rank has the same number of batches, and nothing is lost or repeated;
-    when fewer than ``world_size`` examples would be left for a round of their own, the round
-    before takes them in, and some batches have one example more than planned.
+    A full round gives each rank one batch. Where the batches in the end are too few for a round,
+    some of them are split, so that every rank has the same number of batches, and nothing is lost
+    or repeated; if these have fewer examples than there are ranks, the round before leaves as many
+    of its own as are needed. No batch is larger than planned, but where almost every batch is a
+    single example: then some of the last round have two, if ``joins``.
+
+    A round depends on its start alone, so a stream may go on at the start of any.
 
     Attributes:
         total: Examples in the epoch.
         batch_ends: Where each whole batch ends. *Shape:* (J,), int64.
         world_size: Number of ranks.
         drop_last: Leave out the examples that do not fill a round.
+        joins: Whether batches of one example may be joined where ranks cannot have the same number
+            otherwise.
     """
 
     total: int
-    batch_ends: NDArray[np.int64]
+    batch_ends: Ends
     world_size: int
     drop_last: bool
+    joins: bool = True
 
     def turn(self, consumed: int, rank: int) -> Turn | None:
         """The batch of a rank in the round that starts when ``consumed`` examples are done.
@@ -52,37 +62,73 @@ class Rounds:
             The turn; ``None`` at the end of the epoch.
 
         Raises:
-            SpecError: There are fewer examples than ranks.
+            SpecError: The examples cannot be shared by so many ranks.
         """
-        ends = self.batch_ends[self._batches_before(consumed) :][: self.world_size]
-        if len(ends) == self.world_size and self._may_end_at(int(ends[-1])):
-            start = consumed if rank == 0 else int(ends[rank - 1])
-            return Turn(start, int(ends[rank]), int(ends[-1]))
-        left = self.total - consumed
-        if left == 0 or self.drop_last:
+        left = self.left(consumed)
+        if not left:
             return None
-        if left < self.world_size:
-            raise SpecError(
-                f"{left} examples cannot be shared by {self.world_size} ranks; use fewer ranks"
-            )
-        size, more = divmod(left, self.world_size)
-        start = consumed + rank * size + min(rank, more)
-        return Turn(start, start + size + (rank < more), self.total)
+        ends = self._round(consumed, left)
+        start = consumed if rank == 0 else int(ends[rank - 1])
+        return Turn(start, int(ends[rank]), int(ends[-1]))
 
     def left(self, consumed: int) -> int:
-        """Number of rounds, which is each rank's number of batches, from ``consumed`` on."""
-        before = self._batches_before(consumed)
-        rounds = (len(self.batch_ends) - before) // self.world_size
-        end = int(self.batch_ends[before + rounds * self.world_size - 1]) if rounds else consumed
-        rest = self.total - end
-        if self.drop_last or not rest:
+        """Number of rounds, which is each rank's number of batches, from ``consumed`` on.
+
+        Raises:
+            SpecError: The examples cannot be shared by so many ranks.
+        """
+        batches, world = len(self._ends) - self._before(consumed), self.world_size
+        if self.drop_last:
+            return batches // world
+        examples, rounds = self.total - consumed, -(-batches // world)
+        if rounds * world <= examples:
             return rounds
-        return max(rounds, 1) if rest < self.world_size else rounds + 1
+        if examples < world:
+            raise SpecError(
+                f"{examples} examples cannot be shared by {world} ranks; use fewer ranks"
+            )
+        if not self.joins:
+            raise SpecError(
+                f"{examples} examples in {batches} batches of batch_tokens cannot be shared "
+                f"equally by {world} ranks; raise batch_tokens, use fewer ranks, or drop_last=True"
+            )
+        return examples // world
 
-    def _batches_before(self, consumed: int) -> int:
-        return int(np.searchsorted(self.batch_ends, consumed, side="right"))
+    @cached_property
+    def _ends(self) -> Ends:
+        """Where batches end that may be given: with the rest, if it is not dropped."""
+        rest = not self.drop_last and self.total > int(self.batch_ends[-1:].sum())
+        return np.append(self.batch_ends, self.total) if rest else self.batch_ends
 
-    def _may_end_at(self, end: int) -> bool:
-        """Whether what comes after is nothing, or enough for a round of its own."""
-        rest = self.total - end
-        return self.drop_last or rest == 0 or rest >= self.world_size
+    def _before(self, consumed: int) -> int:
+        """Number of batches that are over."""
+        return int(np.searchsorted(self._ends, consumed, side="right"))
+
+    def _round(self, consumed: int, left: int) -> Ends:
+        """Where each rank's batch ends. *Shape:* (world_size,)."""
+        before = self._before(consumed)
+        ends = self._ends[before : before + self.world_size]
+        if self.drop_last:
+            return ends
+        # What comes later needs an example for every rank.
+        most = self.total - (left - 1) * self.world_size
+        if left == 1 and ends[-1] < most:
+            ends = np.array([most])
+        elif ends[-1] > most:
+            ends = np.append(ends[ends < most], most)
+        return ends if len(ends) == self.world_size else _split(consumed, ends, self.world_size)
+
+
+def _split(start: int, ends: Ends, parts: int) -> Ends:
+    """Split the runs up to ``ends`` into parts, the largest first; where these end.
+
+    >>> _split(0, np.array([8, 11]), 4).tolist()
+    [3, 6, 8, 11]
+    """
+    sizes = np.diff(ends, prepend=start)
+    counts = np.ones_like(sizes)
+    for _ in range(parts - len(ends)):
+        counts[np.argmax(-(-sizes // counts))] += 1
+    run = np.repeat(np.arange(len(ends)), counts)
+    number = np.arange(parts) - np.repeat(np.cumsum(counts) - counts, counts) + 1
+    return np.asarray((ends - sizes)[run] - (-number * sizes[run] // counts[run]), np.int64)

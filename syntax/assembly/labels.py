@@ -74,7 +74,7 @@ def label_pieces(
     ids = batch["word_ids"]
     wanted = (batch["segment_ids"] == segment) & (ids >= 0)
     rows = label_rows(batch, len(labels))
-    _check_counts("word", ids, wanted, rows, sizes_of(labels))
+    _check_counts(batch, "word", ids, wanted, rows, sizes_of(labels))
     if pieces == "first":
         wanted &= _column(batch, "first_pieces", "first_pieces")
     return _laid(ids, wanted, rows, labels, ignore)
@@ -133,7 +133,7 @@ def label_tokens(
     rows = label_rows(batch, len(labels))
     counts = sizes_of(labels)
     wanted &= (counts > 0)[rows][:, None]
-    _check_counts("token", ids, wanted, rows, counts)
+    _check_counts(batch, "token", ids, wanted, rows, counts)
     wanted &= _labelled(batch, pieces)
     laid = _laid(ids, wanted, rows, labels, _NONE)
     if pieces == "words" and not is_released(variant):
@@ -180,7 +180,7 @@ def labels_of_tokens(
     wanted = (batch["segment_ids"] == segment) & (ids >= 0) & _labelled(batch, pieces)
     if pieces == "words":
         wanted &= batch["token_words"][..., 0] == 0
-    _check_counts("token", ids, wanted, own, of_example)
+    _check_counts(batch, "token", ids, wanted, own, of_example)
     wanted &= batch.get("is_max_context", True)
     bounds = offsets_of(of_example)
     flat = np.full(bounds[-1], missing, np.int64)
@@ -269,6 +269,7 @@ def _column(batch: Mapping[str, Any], name: str, option: str) -> NDArray[Any]:
 
 
 def _check_counts(
+    batch: Mapping[str, Any],
     kind: str,
     ids: NDArray[np.int32],
     wanted: NDArray[np.bool_],
@@ -278,9 +279,12 @@ def _check_counts(
     most = np.where(wanted, ids, -1).max(axis=1, initial=-1)
     short = np.flatnonzero(most >= counts[rows])
     if len(short):
-        example = int(rows[short[0]])
+        row = int(short[0])
+        example = int(rows[row])
+        ids_of_batch = batch.get("example_id")
+        name = f"{example} of the batch" if ids_of_batch is None else repr(ids_of_batch[row])
         raise InputError(
-            f"example {example} of the batch has the {kind} {int(most[short[0]])}, and labels for "
+            f"example {name} has the {kind} {int(most[row])}, and labels for "
             f"{int(counts[example])} {kind}s; give one for each {kind} of the text",
             example=example,
         )

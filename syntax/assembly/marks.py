@@ -37,7 +37,9 @@ def mark_spans(examples: FlatExamples, spans: Sequence[Sequence[Span]]) -> FlatE
     marks = np.zeros(len(examples.input_ids), np.uint8)
     for example, own in enumerate(spans):
         if len(own) > 8:
-            raise InputError(f"example {example} has {len(own)} spans; 8 can be marked")
+            raise InputError(
+                f"example {example} of the batch has {len(own)} spans; 8 can be marked"
+            )
         for bit, span in enumerate(own):
             marks[_pieces(examples, examples.offsets, example, span)] |= np.uint8(1 << bit)
     return replace(examples, marks=marks)
@@ -51,14 +53,15 @@ def _pieces(
     first, last = examples.example_offsets[example : example + 2].tolist()
     if not 0 <= segment < last - first:
         raise InputError(
-            f"example {example} has {last - first} segments; a span is in segment {segment}"
+            f"example {example} of the batch has {last - first} segments; a span is in segment "
+            f"{segment}"
         )
     begin, stop = examples.segment_offsets[first + segment : first + segment + 2].tolist()
     touched = (offsets[begin:stop, 0] < end) & (offsets[begin:stop, 1] > start)
     pieces: NDArray[np.intp] = begin + np.flatnonzero(touched)
     if not len(pieces):
         raise InputError(
-            f"example {example}: no piece of segment {segment} covers any of characters {start} "
-            f"to {end}"
+            f"example {example} of the batch: no piece of segment {segment} covers any of "
+            f"characters {start} to {end}"
         )
     return pieces

@@ -27,8 +27,9 @@ class AssemblySpec:
             and other prefix tokens hang from it. Otherwise every sentence is a tree of its own.
         separator_edge: What separators and the suffix hang from. ``root``: the joint root, if
             there is one (Syntax-MBERT as published: Ahmad et al. 2021, section 3); ``last_piece``:
-            the last piece of the segment before them, kept or not (Syntax-MBERT as released, for
-            pairs), the joint root if that segment is empty; ``none``: nothing.
+            in sequences of several parts, the last piece of the segment before them, kept or not
+            (Syntax-MBERT as released), and otherwise, or if that segment is empty, the joint
+            root; ``none``: nothing.
         truncation: ``longest_first`` removes one piece at a time from the longest segment, of
             equally long ones the last; ``only_first`` and ``only_second`` shorten one segment;
             ``none`` refuses what is too long. Matrices stay those of the whole tree: truncation
@@ -55,8 +56,8 @@ class AssemblySpec:
             which a device can derive the matrices.
 
     Raises:
-        SpecError: A limit is not positive, or an option is none of those above, or windows are
-            asked for without a length or a segment to cut.
+        SpecError: A limit is not positive, or an option is none of those above, a matrix is named
+            twice, or windows are asked for without a length or a segment to cut.
         UnknownNameError: The policy or a matrix is not registered.
     """
 
@@ -91,8 +92,7 @@ class AssemblySpec:
             _check_positive("a segment limit", limit)
         _check_windows(self)
         POLICIES.resolve(self.policy)
-        for name in self.matrices:
-            MATRICES.resolve(name)
+        _check_matrices(self.matrices)
 
     @property
     def sides(self) -> tuple[TruncationSide, ...]:
@@ -118,6 +118,16 @@ def _check_windows(spec: AssemblySpec) -> None:
             "truncation 'none' cuts nothing; with stride or level 'sentence' it must name the "
             "segment that is spread over sequences: only_first or only_second"
         )
+
+
+def _check_matrices(names: tuple[str, ...]) -> None:
+    full = [MATRICES.resolve(name) for name in names]
+    for at, name in enumerate(full):
+        if name in full[:at]:
+            raise SpecError(
+                f"the matrices {names[full.index(name)]!r} and {names[at]!r} are the same, "
+                f"{name}; name it once"
+            )
 
 
 def _check_positive(name: str, value: int | None) -> None:

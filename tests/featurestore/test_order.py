@@ -138,33 +138,91 @@ def turns(of: Rounds, consumed: int, rank: int):
         consumed = turn.after
 
 
-@given(st.lists(st.integers(1, 5), max_size=30), worlds, st.booleans())
-def test_ranks_share_batches_of_any_sizes(sizes, world, drop_last) -> None:
+def batches_of(of: Rounds, consumed: int = 0) -> list[list[tuple[int, int]]]:
+    """Of each rank, where its batches start and end."""
+    ranks = range(of.world_size)
+    return [[(turn.start, turn.end) for turn in turns(of, consumed, rank)] for rank in ranks]
+
+
+def seen(by_rank: list[list[tuple[int, int]]]) -> list[int]:
+    """All positions, round after round."""
+    given = zip(*by_rank, strict=True)
+    return [at for one in given for start, end in one for at in range(start, end)]
+
+
+sizes_of_batches = st.one_of(
+    st.lists(st.integers(1, 9), max_size=30),
+    st.lists(st.sampled_from([1, 1, 1, 1, 1, 2, 8]), max_size=30),
+)
+
+
+@given(sizes_of_batches, worlds, st.integers(0, 200))
+def test_batches_are_split_and_never_joined(sizes, world, start) -> None:
     ends = np.cumsum(sizes, dtype=np.int64)
     total = int(sum(sizes))
-    of = Rounds(total, ends, world, drop_last)
-    if 0 < total < world and not drop_last:
+    of, start = Rounds(total, ends, world, drop_last=False, joins=False), min(start, total)
+    batches = sum(int(end) > start for end in ends)
+    if (total - start) // world * world < batches:  # no number of rounds is large enough
+        with pytest.raises(SpecError, match="cannot be shared"):
+            of.left(start)
         return
-    by_rank = [list(turns(of, 0, rank)) for rank in range(world)]
-    seen = sorted(at for rank in by_rank for turn in rank for at in range(turn.start, turn.end))
-    kept = ([0, *ends.tolist()])[len(ends) // world * world] if drop_last else total
-    assert seen == list(range(kept))
-    assert {len(rank) for rank in by_rank} == {of.left(0)}
+    by_rank = batches_of(of, start)
+    assert {len(rank) for rank in by_rank} == {of.left(start)} == {-(-batches // world)}
+    assert seen(by_rank) == list(range(start, total))
+    given = [one for rank in by_rank for one in rank]
+    assert not [one for one in given for end in ends if one[0] < end < one[1]]
+    assert all(first < end for first, end in given)
+
+
+@given(sizes_of_batches, worlds, st.data())
+def test_a_round_depends_on_its_start_alone(sizes, world, data) -> None:
+    of = Rounds(int(sum(sizes)), np.cumsum(sizes, dtype=np.int64), world, drop_last=False)
+    if of.total < world:
+        return
+    whole = list(turns(of, 0, 0))
+    done = data.draw(st.integers(1, len(whole)))
+    after = whole[done - 1].after
+    assert list(turns(of, after, 0)) == whole[done:]
+    assert of.left(after) == len(whole) - done
+
+
+@given(st.lists(st.integers(1, 5), max_size=30), worlds)
+def test_whole_rounds_are_all_that_drop_last_leaves(sizes, world) -> None:
+    ends = np.cumsum(sizes, dtype=np.int64)
+    of = Rounds(int(sum(sizes)) + 3, ends, world, drop_last=True)
+    kept = ([0, *ends.tolist()])[len(ends) // world * world]
+    assert seen(batches_of(of)) == list(range(kept))
+    assert of.left(0) == len(ends) // world
+
+
+def test_a_round_leaves_examples_to_the_next_that_would_have_too_few() -> None:
+    of = Rounds(33, np.array([8, 16, 24, 32, 33]), 4, drop_last=False)
+    ends = [[turn.end for turn in turns(of, 0, rank)] for rank in range(4)]
+    assert ends == [[8, 30], [16, 31], [24, 32], [29, 33]]
+
+
+def test_batches_of_one_example_are_joined_only_where_nothing_else_is_left() -> None:
+    singles = np.arange(1, 11)
+    of = Rounds(10, singles, 4, drop_last=False)
+    sizes = [[end - start for start, end in rank] for rank in batches_of(of)]
+    assert sorted(sizes) == [[1, 1], [1, 1], [1, 2], [1, 2]]
+    with pytest.raises(SpecError, match=r"10 examples in 10 batches of batch_tokens.*drop_last"):
+        Rounds(10, singles, 4, drop_last=False, joins=False).left(0)
 
 
 @given(st.integers(0, 200), st.integers(1, 6), worlds, st.booleans())
 def test_ranks_share_an_epoch_without_loss_or_repetition(total, size, world, drop_last) -> None:
+    of = rounds(total, size, world, drop_last)
     if 0 < total < world and not drop_last:
         with pytest.raises(SpecError, match="use fewer ranks"):
-            rounds(total, size, world, drop_last).turn(0, 0)
+            of.turn(0, 0)
         return
-    by_rank = [list(turns(rounds(total, size, world, drop_last), 0, rank)) for rank in range(world)]
-    seen = sorted(at for rank in by_rank for turn in rank for at in range(turn.start, turn.end))
+    by_rank = batches_of(of)
     kept = total // (size * world) * size * world if drop_last else total
-    assert seen == list(range(kept))
-    assert {len(rank) for rank in by_rank} == {rounds(total, size, world, drop_last).left(0)}
-    sizes = [turn.end - turn.start for rank in by_rank for turn in rank]
-    assert all(1 <= one <= size + 1 for one in sizes)
+    assert seen(by_rank) == list(range(kept))
+    assert {len(rank) for rank in by_rank} == {of.left(0)}
+    sizes = [end - start for rank in by_rank for start, end in rank]
+    assert all(1 <= one <= max(size, 2 if world > 1 else 1) for one in sizes)
 
 
 @given(st.integers(1, 200), st.integers(1, 6), worlds, worlds, st.integers(0, 30))

@@ -143,6 +143,6 @@ def test_another_handle_sees_them(store, data) -> None:
 
 def test_spans_of_an_unknown_column_are_refused(data) -> None:
     with pytest.raises(UnknownNameError, match="mention"):
-        next(data.stream(spans=("mention",), matrices=("gate_distance",)))
+        next(data.stream(spans=["mention"], matrices=("gate_distance",)))
     with pytest.raises(SpecError, match=r"'label' is of kind 'class'; spans are needed"):
         next(data.stream(spans=("label",), matrices=("gate_distance",)))

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from featurestore.stream.prefetch import Prefetched
-from syntax.assembly import AssemblySpec, FlatExamples, assemble_batch
-from syntax.errors import SpecError
+from syntax.assembly import AssemblySpec, FlatExamples, SegmentFeatures, assemble_batch
+from syntax.errors import InputError, SpecError
 
 
 @pytest.fixture
@@ -238,21 +238,22 @@ def test_stored_matrices_equal_derived_ones(data, options) -> None:
         assert_same(one, other)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"matrices": "stored", "policy": "chain"}, "policy 'attach', not 'chain'"),
-        ({"matrices": "stored", "separator_edge": "last_piece"}, "derive them"),
-        ({"rank": 2, "world_size": 2}, "rank 2 is not one of 2 ranks"),
-        ({"batch_size": 0}, "batch_size is 0"),
-        ({"prefetch": -1}, "prefetch is -1"),
-        ({"buffers": "shared"}, "choose 'fresh' or 'ring'"),
-        ({"world_size": 101}, "use fewer ranks"),
-    ],
-)
-def test_options_that_make_no_sense_are_refused(data, options, message) -> None:
-    with pytest.raises(SpecError, match=message):
-        next(data.stream(**options))
+@pytest.mark.parametrize("side", ["left", "right", ("left", "right"), ("right", "left")])
+def test_stored_matrices_of_an_empty_last_text_are_the_derived_ones(
+    store, handle, rows, side
+) -> None:
+    column = np.zeros(0, np.int32)
+    byte = np.zeros(0, np.uint8)
+    nothing = SegmentFeatures(
+        column, column, column, byte, byte, column, np.zeros((0, 2), np.int32)
+    )
+    first = replace(rows[0], texts=(rows[0].texts[0], ""), segments=(rows[0].segments[0], nothing))
+    store.features.append(handle, [first, rows[1]])
+    data, options = store.dataset("pairs"), {"truncation_side": side, "max_length": 12}
+    for size in (1, 2):
+        stored = data.stream(batch_size=size, matrices="stored", **options)
+        for one, other in zip(stored, data.stream(batch_size=size, **options), strict=True):
+            assert_same(one, other)
 
 
 def test_stored_matrices_that_were_left_out_are_missed_by_name(store, handle, rows) -> None:
@@ -278,7 +279,7 @@ def test_many_pools_and_row_groups_give_every_example_once(store, handle, rows) 
     data = store.dataset("pairs")
     stream = data.stream(batch_size=64, pool=1, matrices=())
     assert sorted(ids(stream)) == sorted(row.example_id for row in copies)
-    assert len(stream._epoch_order().pool_ends) >= 3
+    assert len(stream._batches.order.pool_ends) >= 3
 
 
 def test_a_prefetching_thread_ends_with_its_stream(data) -> None:
@@ -287,6 +288,55 @@ def test_a_prefetching_thread_ends_with_its_stream(data) -> None:
     assert "prefetch" in {thread.name for thread in threading.enumerate()}
     stream.close()
     assert "prefetch" not in {thread.name for thread in threading.enumerate()}
+
+
+@pytest.mark.parametrize("depth", [1, 3])
+def test_a_prefetching_thread_ends_with_a_loop_that_is_left(data, depth) -> None:
+    before = set(threading.enumerate())
+    for _ in range(3):
+        for _batch in data.stream(batch_size=2, prefetch=depth):
+            break
+    started = [one for one in threading.enumerate() if one not in before]
+    for thread in started:
+        thread.join(timeout=60)
+    assert [thread for thread in started if thread.is_alive()] == []
+
+
+def test_an_error_names_its_example_by_id(data) -> None:
+    stream = data.stream(batch_size=8, seed=2, max_length=8, truncation="only_second")
+    with pytest.raises(SpecError, match=r"^example 'ex-\d+' has \d+ pieces") as caught:
+        list(stream)
+    assert caught.value.detail["example_id"] in caught.value.message
+    with pytest.raises(InputError, match=r"^example 'ex-7': no piece of segment 0"):
+        list(data.stream(spans={"ex-7": [(0, 90_000, 90_001)]}))
+
+
+def test_a_state_that_leaves_too_few_examples_is_refused_when_it_is_loaded(data) -> None:
+    stream = data.stream(batch_size=8, matrices=())
+    for _ in range(12):
+        next(stream)
+    later = data.stream(batch_size=8, matrices=(), world_size=5)
+    with pytest.raises(SpecError, match="4 examples cannot be shared by 5 ranks"):
+        later.load_state_dict(stream.state_dict())
+    assert later.state_dict()["consumed"] == 0
+
+
+@pytest.mark.parametrize("world", [2, 3, 8])
+def test_a_token_budget_holds_on_every_rank(store, handle, records, make_row, world) -> None:
+    lengths = sorted(records, key=lambda record: len(record.parse.text))
+    short = [make_row(seq, (lengths[0], lengths[1])) for seq in range(61)]
+    long = [make_row(61 + seq, (lengths[-1], lengths[-2])) for seq in range(9)]
+    store.features.append(handle, [*short, *long])
+    data = store.dataset("pairs")
+    given = [
+        batch
+        for rank in range(world)
+        for batch in data.stream(
+            batch_tokens=512, max_length=256, rank=rank, world_size=world, matrices=()
+        )
+    ]
+    assert all(one["input_ids"].size <= 512 or len(one["example_id"]) == 1 for one in given)
+    assert sorted(ids(given)) == sorted(f"ex-{seq}" for seq in range(70))
 
 
 def test_errors_of_a_prefetched_iterator_arrive_in_their_place() -> None:

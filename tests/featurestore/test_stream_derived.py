@@ -14,7 +14,7 @@ from syntax.contrast import PhraseSampler, TreeSampler
 from syntax.errors import InputError, SpecError
 from syntax.matrices import sgnet_mask, subtrees
 
-SAMPLERS = (PhraseSampler(probability=0.5), TreeSampler(way="lr_sib"), TreeSampler())
+SAMPLERS = (PhraseSampler(probability=0.5), TreeSampler(way="lr_sib"))
 
 
 @pytest.fixture
@@ -108,6 +108,13 @@ def test_several_sequences_of_an_example_draw_apart(data: Any) -> None:
         assert len(batch["phrase_offsets"]) == len(batch["input_ids"]) + 1
         rows = np.repeat(np.arange(len(batch["lengths"])), np.diff(batch["phrase_offsets"]))
         assert (batch["word_ids"][rows, batch["phrase_anchor"]] >= 0).all()
+
+
+@pytest.mark.parametrize("ways", [("synclm", "lr_sib"), ("synclm", "synclm")])
+def test_two_samplers_of_a_kind_would_write_over_each_other(data, ways) -> None:
+    samplers = [TreeSampler(way=way) for way in ways]
+    with pytest.raises(SpecError, match=r"gives tree_negatives, tree_offsets, .* has already"):
+        next(data.stream(samplers=samplers, matrices=()))
 
 
 def test_samplers_are_values() -> None:

@@ -196,9 +196,12 @@ class TestMarks:
         ("spans", "message"),
         [
             ([[(0, 0, 1)]], "spans came for 1 examples; there are 2"),
-            ([[(1, 0, 1)], []], "example 0 has 1 segments; a span is in segment 1"),
-            ([[], [(0, 7, 9)]], r"example 1: no piece of segment 0 covers any of characters 7"),
-            ([[(0, 0, 1)] * 9, []], "example 0 has 9 spans; 8 can be marked"),
+            ([[(1, 0, 1)], []], "example 0 of the batch has 1 segments; a span is in segment 1"),
+            (
+                [[], [(0, 7, 9)]],
+                r"example 1 of the batch: no piece of segment 0 covers any of characters 7",
+            ),
+            ([[(0, 0, 1)] * 9, []], "example 0 of the batch has 9 spans; 8 can be marked"),
         ],
     )
     def test_spans_that_mark_nothing_are_refused(self, spans: Any, message: str) -> None:

@@ -1,0 +1,126 @@
+"""Batches of one rank, from a position on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from featurestore.stream.options import STORED, StreamOptions
+from featurestore.stream.order import EpochOrder
+from featurestore.stream.prefetch import windows_ahead
+from featurestore.stream.reader import Window
+from featurestore.stream.samples import draw_samples, marked_examples
+from featurestore.stream.stored import stored_matrices
+from featurestore.stream.turns import Rounds, Turn
+from featurestore.streamed import StreamedDataset
+from syntax.assembly import AssemblySpec, BatchBuffers, assemble_batch
+from syntax.errors import InputError
+
+Batch = dict[str, Any]
+
+_IN_BATCH: Final = re.compile(r"example (\d+) of the batch")
+
+
+@dataclass(frozen=True)
+class BatchSource:
+    """Makes the batches of a stream, of which it knows nothing: whoever drops that ends both.
+
+    Attributes:
+        data: The dataset.
+        options: Options of the stream.
+        assembly: What to make of examples.
+        order: The order of the epoch.
+        rounds: Its rounds.
+    """
+
+    data: StreamedDataset
+    options: StreamOptions
+    assembly: AssemblySpec
+    order: EpochOrder
+    rounds: Rounds
+
+    def after(self, consumed: int) -> Iterator[tuple[int, Batch]]:
+        """Each batch from a position on, with the position after it."""
+        reader = self.data.open_reader(
+            self.options.matrices == STORED, self.options.reads_offsets, self.options.token_ids
+        )
+        ring = _Ring(self.options)
+        for turns, window in windows_ahead(self._pools(consumed), reader):
+            start = 0
+            for turn in turns:
+                end = start + turn.end - turn.start
+                yield turn.after, self._assemble(window.batch(start, end), ring.next())
+                start = end
+
+    def _pools(self, consumed: int) -> Iterator[tuple[list[Turn], NDArray[np.int64]]]:
+        """Turns that are read together, with their examples."""
+        groups = groupby(self._turns(consumed), key=lambda turn: self.order.pool_of(turn.start))
+        for turns in (list(group) for _, group in groups):
+            yield turns, np.concatenate([self.order.examples[t.start : t.end] for t in turns])
+
+    def _turns(self, consumed: int) -> Iterator[Turn]:
+        while turn := self.rounds.turn(consumed, self.options.rank):
+            yield turn
+            consumed = turn.after
+
+    def _assemble(self, window: Window, out: BatchBuffers | None) -> Batch:
+        batch = self._arrays(window, out)
+        if self.options.matrices == STORED:
+            kept = (batch["segment_ids"], batch["lengths"])
+            special = self.data.special_tokens
+            batch.update(stored_matrices(window, special, self.options, *kept))
+        named = window.named
+        rows = batch.get("example_index")
+        whole: Batch = {**batch, **(named if rows is None else _repeated(named, rows))}
+        return {**whole, **draw_samples(whole, self.options)}
+
+    def _arrays(self, window: Window, out: BatchBuffers | None) -> Batch:
+        try:
+            examples = marked_examples(window, self.options, self.data.card)
+            return assemble_batch(examples, self.data.special_tokens, self.assembly, out)
+        except InputError as error:
+            named = _named(error, window.example_ids)
+            if named is None:
+                raise
+            raise named from error
+
+
+def _repeated(named: dict[str, Any], rows: NDArray[np.int32]) -> dict[str, Any]:
+    """What is said of examples, for each of their sequences."""
+    return {
+        name: [values[row] for row in rows] if isinstance(values, list) else values[rows]
+        for name, values in named.items()
+    }
+
+
+def _named(error: InputError, example_ids: list[str]) -> InputError | None:
+    """An error of one example with its id, for nobody knows what is where in a batch."""
+    found = _IN_BATCH.search(error.message)
+    if found is None:
+        return None
+    name = example_ids[int(found[1])]
+    message = error.message.replace(found[0], f"example {name!r}")
+    return type(error)(message, **{**error.detail, "example_id": name})
+
+
+class _Ring:
+    """Batch buffers taken in turn; none for fresh arrays."""
+
+    def __init__(self, options: StreamOptions) -> None:
+        # One is in use; a thread fills one more, beside those that wait. Fewer stay in the cache.
+        count = options.prefetch + 2 if options.prefetch else 1
+        count = 0 if options.buffers == "fresh" else count
+        self._buffers = [BatchBuffers() for _ in range(count)]
+        self._turn = -1
+
+    def next(self) -> BatchBuffers | None:
+        if not self._buffers:
+            return None
+        self._turn = (self._turn + 1) % len(self._buffers)
+        return self._buffers[self._turn]

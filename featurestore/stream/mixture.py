@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, Final, Literal
 
-from featurestore.stream.iterator import Batch, FeatureStream
+from featurestore.checks import one_of
+from featurestore.stream.batches import Batch
+from featurestore.stream.iterator import FeatureStream
 from featurestore.streamed import StreamedDataset
 from syntax.errors import SpecError
 
@@ -45,9 +49,10 @@ class FeatureMixture(Iterator[Batch]):
     """One epoch over several datasets, each batch from one of them (``batch["dataset"]``).
 
     Step ``k`` belongs to the dataset that is furthest behind its share of the first ``k + 1``
-    steps; so with weights 7 and 1 exactly every eighth batch is of the second. Every rank has the
-    same dataset in the same step, and each dataset keeps the promises of its own stream: no
-    example is lost or repeated within a pass, on any world size.
+    steps, of several the first by name; so with weights 7 and 1 exactly every eighth batch is of
+    the second. In which order datasets and weights are given has no effect. Every rank has the same
+    dataset in the same step, and each dataset keeps the promises of its own stream: no example is
+    lost or repeated within a pass, on any world size.
 
     Args:
         datasets: By a name of your own.
@@ -59,7 +64,8 @@ class FeatureMixture(Iterator[Batch]):
         **options: As `StreamedDataset.stream`, for all of them.
 
     Raises:
-        SpecError: No dataset, weights for others, a weight or temperature that is not positive.
+        SpecError: No dataset, one that fills no batch, or datasets of several tokenizers; weights
+            for others; a weight or temperature that is not positive and finite.
     """
 
     def __init__(
@@ -70,14 +76,15 @@ class FeatureMixture(Iterator[Batch]):
         until: Until = "longest",
         **options: Any,
     ) -> None:
-        if until not in ("longest", "shortest"):
-            raise SpecError(f"until is {until!r}; choose 'longest' or 'shortest'")
+        one_of("until", until, ("longest", "shortest"))
         shares = _shares(datasets, weights, temperature)
         self._until = until
         self._sources = {
             name: _Source(data, shares[name], options, data.stream(**options))
-            for name, data in datasets.items()
+            for name, data in sorted(datasets.items())
         }
+        for name, source in self._sources.items():
+            _check_batches(name, source.stream)
 
     def __iter__(self) -> FeatureMixture:
         return self
@@ -111,10 +118,15 @@ class FeatureMixture(Iterator[Batch]):
         Raises:
             SpecError: The state belongs to another mixture, or to streams in another order.
         """
+        if "sources" not in state:
+            raise SpecError(
+                f"the state was saved in a stream of {state.get('dataset')!r} alone, and this is a "
+                f"mixture of {', '.join(self._sources)}; load it into such a stream"
+            )
         sources = state["sources"]
         theirs = {name: source["weight"] for name, source in sources.items()}
         ours = {name: source.weight for name, source in self._sources.items()}
-        if (theirs, state["until"]) != (ours, self._until):
+        if state["until"] != self._until or not _are_close(theirs, ours):
             raise SpecError(
                 f"the state was saved in another mixture: until {state['until']}, weights "
                 f"{theirs}; here it is until {self._until}, weights {ours}"
@@ -130,7 +142,7 @@ class FeatureMixture(Iterator[Batch]):
             source.stream.close()
 
     def _turn(self) -> str:
-        """The dataset furthest behind its share; of several, the first."""
+        """The dataset furthest behind its share; of several, the first by name."""
         steps = 1 + sum(source.taken for source in self._sources.values())
         return max(
             self._sources,
@@ -150,23 +162,58 @@ def _shares(
     temperature: float | None,
 ) -> dict[str, float]:
     """Share of each dataset; they sum to 1."""
-    if not datasets or not all(map(len, datasets.values())):
-        empty = [name for name, data in datasets.items() if not len(data)]
-        raise SpecError(f"a mixture needs datasets with examples; without any: {empty or 'all'}")
+    _check_datasets(datasets)
     if weights is not None and temperature is not None:
         raise SpecError("both weights and temperature came; give one of them")
     if weights is None:
-        heat = 1.0 if temperature is None else temperature
-        _check_positive("temperature", heat)
-        weights = {name: len(data) ** (1.0 / heat) for name, data in datasets.items()}
+        weights = _heated(datasets, 1.0 if temperature is None else temperature)
     if set(weights) != set(datasets):
         raise SpecError(f"weights came for {sorted(weights)}; the datasets are {sorted(datasets)}")
     for name, weight in weights.items():
         _check_positive(f"the weight of {name}", weight)
-    total = sum(weights.values())
-    return {name: weights[name] / total for name in datasets}
+    largest = max(weights.values())
+    total = math.fsum(weight / largest for weight in weights.values())
+    return {name: float(weights[name] / largest / total) for name in datasets}
 
 
-def _check_positive(name: str, value: float) -> None:
-    if not value > 0:
-        raise SpecError(f"{name} is {value}; it must be positive")
+def _heated(datasets: Mapping[str, StreamedDataset], temperature: float) -> dict[str, float]:
+    """Weights by size."""
+    _check_positive("temperature", temperature)
+    largest = max(map(len, datasets.values()))
+    weights = {
+        name: (len(data) / largest) ** (1.0 / temperature) for name, data in datasets.items()
+    }
+    if nothing := [name for name, weight in weights.items() if not weight]:
+        raise SpecError(
+            f"temperature is {temperature}, which leaves nothing to {', '.join(nothing)}; raise it"
+        )
+    return weights
+
+
+def _check_datasets(datasets: Mapping[str, StreamedDataset]) -> None:
+    if not datasets or not all(map(len, datasets.values())):
+        empty = [name for name, data in datasets.items() if not len(data)]
+        raise SpecError(f"a mixture needs datasets with examples; without any: {empty or 'all'}")
+    if len({data.card.tokenizer_fingerprint for data in datasets.values()}) > 1:
+        each = {name: data.card.tokenizer for name, data in datasets.items()}
+        raise SpecError(f"a mixture needs datasets of one tokenizer; these are of {each}")
+
+
+def _check_batches(name: str, stream: FeatureStream) -> None:
+    if not stream.remaining:
+        raise SpecError(
+            f"{name} has {len(stream.data)} examples, too few for a batch on each rank; leave it "
+            "out, make batches smaller, or give drop_last=False"
+        )
+
+
+def _check_positive(name: str, value: Any) -> None:
+    if not (isinstance(value, Real) and 0 < float(value) < math.inf):
+        raise SpecError(f"{name} is {value!r}; it must be a positive, finite number")
+
+
+def _are_close(theirs: Mapping[str, float], ours: Mapping[str, float]) -> bool:
+    """Whether two mixtures have the same shares, but for the last bits of a sum."""
+    return theirs.keys() == ours.keys() and all(
+        math.isclose(theirs[name], ours[name], rel_tol=1e-9) for name in ours
+    )

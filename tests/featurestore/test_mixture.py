@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from itertools import permutations
 
 import pytest
 
@@ -101,13 +102,60 @@ def test_another_mixture_is_refused(datasets) -> None:
         FeatureMixture(datasets, batch_size=8).load_state_dict(state)
 
 
+def test_a_dataset_that_fills_no_batch_is_refused(datasets) -> None:
+    with pytest.raises(SpecError, match="small has 8 examples, too few for a batch"):
+        FeatureMixture(datasets, batch_size=9, drop_last=True)
+    with pytest.raises(SpecError, match="8 examples cannot be shared by 9 ranks"):
+        FeatureMixture(datasets, batch_size=2, world_size=9)
+
+
+def test_the_order_in_which_datasets_are_named_has_no_effect(datasets) -> None:
+    weights = {"large": 0.1, "middle": 0.2, "small": 0.3}
+
+    def mixture(names, weights=weights) -> FeatureMixture:
+        chosen = {name: datasets[name] for name in names}
+        return FeatureMixture(
+            chosen, weights={name: weights[name] for name in names}, batch_size=8, matrices=()
+        )
+
+    for shares in (weights, dict.fromkeys(datasets, 1)):
+        whole = [(b["dataset"], b["example_id"]) for b in mixture(datasets, shares)]
+        first = mixture(datasets, shares)
+        before = [(b["dataset"], b["example_id"]) for _, b in zip(range(5), first, strict=False)]
+        for names in permutations(datasets):
+            later = mixture(names, shares)
+            later.load_state_dict(first.state_dict())
+            assert before + [(b["dataset"], b["example_id"]) for b in later] == whole
+
+
+def test_the_state_of_a_single_stream_is_refused(datasets) -> None:
+    state = datasets["large"].stream(batch_size=4).state_dict()
+    with pytest.raises(SpecError, match="saved in a stream of 'large' alone"):
+        FeatureMixture(datasets, batch_size=4).load_state_dict(state)
+    mixed = FeatureMixture(datasets, batch_size=4).state_dict()
+    with pytest.raises(SpecError, match="another stream"):
+        datasets["large"].stream(batch_size=4).load_state_dict(mixed)
+
+
+def test_datasets_of_different_tokenizers_are_not_mixed(datasets, store, make_handle, rows) -> None:
+    other = make_handle(name="other", tokenizer="words", fingerprint="0" * 32)
+    store.features.append(other, rows[:8])
+    with pytest.raises(SpecError, match=r"one tokenizer; these are of .*'other': 'words'"):
+        FeatureMixture({**datasets, "other": store.dataset("other")})
+
+
 def test_what_cannot_be_mixed_is_named(datasets, store) -> None:
     for options, message in (
         ({"weights": {"large": 1}}, "weights came for"),
         ({"weights": {**dict.fromkeys(datasets, 1), "small": 0}}, "weight of small is 0"),
+        ({"weights": {**dict.fromkeys(datasets, 1), "small": float("inf")}}, "small is inf"),
+        ({"weights": {**dict.fromkeys(datasets, 1), "large": float("nan")}}, "large is nan"),
+        ({"weights": {**dict.fromkeys(datasets, 1), "large": "1"}}, "large is '1'"),
         ({"temperature": -1}, "temperature is -1"),
+        ({"temperature": float("nan")}, "temperature is nan"),
+        ({"temperature": 0.001}, r"leaves nothing to .*small"),
         ({"temperature": 1, "weights": {}}, "give one of them"),
-        ({"until": "never"}, "choose 'longest'"),
+        ({"until": "never"}, "until is 'never'; it must be one of longest, shortest"),
     ):
         with pytest.raises(SpecError, match=message):
             FeatureMixture(datasets, **options)

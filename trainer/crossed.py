@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from syntax.errors import SpecError
 from syntax.labels import field_of, is_local
 from trainer.data import Source
+from trainer.metrics.answers import Rules, rules_text
 from trainer.results import part_name, table
 from trainer.trained import TrainedRun, ask, described, languages, load_run, open_language
 
@@ -55,6 +56,7 @@ class CrossedTable:
         langs: The languages.
         cells: By ordered pair.
         data: By language, what the scores were computed from.
+        rules: How answers were compared; None of other tasks.
     """
 
     dataset: str
@@ -65,6 +67,7 @@ class CrossedTable:
     langs: Sequence[str]
     cells: Mapping[Pair, Cell]
     data: Mapping[str, Mapping[str, Any]]
+    rules: Rules | None = None
 
     @property
     def mean_within(self) -> float:
@@ -96,6 +99,7 @@ class CrossedTable:
             "fields": list(self.fields),
             "sources": list(self.sources),
             "metric": self.metric,
+            **({} if self.rules is None else {"rules": self.rules}),
             **self.summary(),
             "pairs": pairs,
             "data": self.data,
@@ -109,8 +113,9 @@ class CrossedTable:
         """The same for people."""
         header = (f"{self.fields[0]} \\ {', '.join(self.fields[1:])}", *self.langs)
         means = [(name.replace("_", " "), f"{mean:.4f}") for name, mean in self.summary().items()]
-        parts = (f"# {self.dataset}, {self.split}: {self.metric}", table(header, self.rows()))
-        return "\n\n".join([*parts, table(("", ""), means)]) + "\n"
+        parts = [f"# {self.dataset}, {self.split}: {self.metric}", rules_text(self.rules).strip()]
+        parts += [table(header, self.rows()), table(("", ""), means)]
+        return "\n\n".join(filter(None, parts)) + "\n"
 
 
 def evaluate_crossed(
@@ -121,6 +126,7 @@ def evaluate_crossed(
     *,
     any_parser: bool = False,
     dataset: str | None = None,
+    rules: Rules | None = None,
 ) -> CrossedTable:
     """Score the model of a run on all ordered pairs of languages.
 
@@ -134,11 +140,12 @@ def evaluate_crossed(
         langs: Which languages; every one that the split has by default.
         any_parser: Accept other parsers for the language that the model was trained on.
         dataset: Another dataset of the same fields and classes.
+        rules: As `trainer.transfer.evaluate_run` takes them.
 
     Raises:
         SpecError: The examples have one field; or as `trainer.transfer.evaluate_run`.
     """
-    run = load_run(folder).on(store, dataset)
+    run = load_run(folder).on(store, dataset).scored_by(rules)
     sources = {
         lang: open_language(store, run, split, lang, any_parser=any_parser)
         for lang in langs or languages(store, run, split)
@@ -158,6 +165,7 @@ def evaluate_crossed(
         langs=list(sources),
         cells={(a, b): _cell(run, sources[a], sources[b]) for a in sources for b in sources},
         data={lang: described(source.dataset) for lang, source in sources.items()},
+        rules=run.rules,
     )
 
 

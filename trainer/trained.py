@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from syntax.errors import ModelLoadError, UnknownDatasetError, UnknownParserError
+from syntax.errors import ModelLoadError, SpecError, UnknownDatasetError, UnknownParserError
 from trainer.data import Source, device_batches, open_source, parser_names, states_of
 from trainer.evaluate import evaluate
 from trainer.loop import MODEL
+from trainer.metrics.answers import Rules
 from trainer.models.config import SyntaxConfig
 from trainer.models.model import MODEL_CLASSES, SyntaxModel
-from trainer.options import Recipe
+from trainer.options import ExtractiveQaOptions, Recipe
 from trainer.predictions import Prediction
 from trainer.requirements import Requirements
 from trainer.results import read_result, recipe_of
@@ -52,6 +53,28 @@ class TrainedRun:
             self.recipe.data, dataset=name, tokenizer=tokenizer, version=None, parser=None
         )
         return replace(self, recipe=replace(self.recipe, data=data))
+
+    @property
+    def rules(self) -> Rules | None:
+        """How answers are compared on the run's dataset; None of other tasks."""
+        task, dataset = self.recipe.task, self.recipe.data.dataset
+        return task.rules_of(dataset) if isinstance(task, ExtractiveQaOptions) else None
+
+    def scored_by(self, rules: Rules | None) -> TrainedRun:
+        """The run with its answers compared by these rules; as it is, when left out.
+
+        Raises:
+            SpecError: It does not extract answers.
+        """
+        task = self.recipe.task
+        if rules is None:
+            return self
+        if not isinstance(task, ExtractiveQaOptions):
+            raise SpecError(
+                f"rules are how answers of extractive_qa.v1 are compared, and the run is of "
+                f"{task.name}; leave them out"
+            )
+        return replace(self, recipe=replace(self.recipe, task=replace(task, rules=rules)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from trainer.evaluate import check_labelled
+from trainer.metrics.answers import Rules, rules_text
 from trainer.predictions import Prediction, predictions_file, write_predictions
 from trainer.results import part_name, table
 from trainer.tasks import Scores
@@ -30,6 +31,7 @@ class TransferTable:
         scores: By language.
         data: By language, what the scores were computed from: version, parsers, fingerprints.
         predictions: By language, of each example.
+        rules: How answers were compared; None of other tasks.
     """
 
     dataset: str
@@ -39,6 +41,7 @@ class TransferTable:
     scores: Mapping[str, Scores]
     data: Mapping[str, Mapping[str, Any]]
     predictions: Mapping[str, Sequence[Prediction]]
+    rules: Rules | None = None
 
     @property
     def targets(self) -> Sequence[str]:
@@ -73,6 +76,7 @@ class TransferTable:
             "split": self.split,
             "sources": list(self.sources),
             "metric": self.metric,
+            **({} if self.rules is None else {"rules": self.rules}),
             "mean_of_targets": self.mean_of_targets,
             "transfer_gap": self.gap,
             "languages": languages,
@@ -92,9 +96,8 @@ class TransferTable:
     def markdown(self) -> str:
         """The same for people."""
         shown = table(("language", "examples", self.metric), self.rows())
-        return (
-            f"# {self.dataset}, {self.split}\n\nTrained on {', '.join(self.sources)}.\n\n{shown}\n"
-        )
+        trained = f"Trained on {', '.join(self.sources)}.{rules_text(self.rules)}"
+        return f"# {self.dataset}, {self.split}\n\n{trained}\n\n{shown}\n"
 
 
 def evaluate_run(
@@ -105,6 +108,7 @@ def evaluate_run(
     *,
     any_parser: bool = False,
     dataset: str | None = None,
+    rules: Rules | None = None,
 ) -> TransferTable:
     """Score the model of a run on a stored split, in one language after the other.
 
@@ -116,14 +120,15 @@ def evaluate_run(
         any_parser: Accept other parsers for the language that the model was trained on.
         dataset: Another dataset of the same fields and classes, such as ``xquad`` for a model
             that was trained on ``squad``.
+        rules: How answers are compared; as the run says, or the dataset's own scorer, by default.
 
     Raises:
         SpecError: The data are of another tokenizer, parser or label set than the model's, or
-            have no labels.
+            have no labels; or rules are given for a run that extracts no answers.
         UnknownDatasetError: The store has no such split or language.
         ModelLoadError: The run has no model.
     """
-    run = load_run(folder).on(store, dataset)
+    run = load_run(folder).on(store, dataset).scored_by(rules)
     sources = {
         lang: open_language(store, run, split, lang, any_parser=any_parser)
         for lang in langs or languages(store, run, split)
@@ -139,6 +144,7 @@ def evaluate_run(
         scores={lang: found.scores for lang, found in answers.items()},
         data={lang: described(source.dataset) for lang, source in sources.items()},
         predictions={lang: found.predictions for lang, found in answers.items()},
+        rules=run.rules,
     )
 
 

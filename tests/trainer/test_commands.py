@@ -106,6 +106,8 @@ def test_evaluation_prints_languages_and_keeps_the_numbers(store_uri, tmp_path) 
     assert set(content["languages"]) == {"de", "en", "fr"}
     one = parsebank("evaluate", tmp_path, "--store", store_uri, "--split", "dev", "--lang", "fr")
     assert "de" not in one.stdout.split()
+    refused = parsebank("evaluate", tmp_path, "--store", store_uri, "--rules", "squad")
+    assert "the run is of sequence_classification.v1" in refused.stderr
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import math
+from collections import Counter
 from collections.abc import Iterator
 from itertools import product
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -20,6 +21,7 @@ from syntax.errors import SpecError
 from syntax.examples import DatasetSpec, LabelSpec, SpanLabel
 from syntax.fingerprint import fingerprint
 from tests.trainer.tagged import sentences
+from trainer.crossed import evaluate_crossed
 from trainer.loop import train
 from trainer.metrics.answers import answer_scores, best_threshold, normalised
 from trainer.models.heads.extractive_qa import LOWEST, shared_loss
@@ -30,7 +32,7 @@ from trainer.report import result_of
 from trainer.results import write_result
 from trainer.tasks import ExtractiveQa
 from trainer.tasks.extractive_qa import best_spans
-from trainer.transfer import evaluate_run
+from trainer.transfer import evaluate_run, write_transfer
 from trainer.verifier import Weights, verify_run
 
 ANSWERS = LabelSpec("answers", "spans", field="passage")
@@ -39,23 +41,32 @@ WORD = st.sampled_from(["the", "a", "Elbe", "elbe,", "river", "--", "1,000", "an
 ANSWER = st.lists(WORD, max_size=4).map(" ".join)
 
 
+def public_scores(said: str, golds: list[str]) -> tuple[float, float]:
+    """By torchmetrics: SQuAD 1.1's script, but for the F1 of answers of no words (2.0's)."""
+    answers = {"answer_start": [0] * len(golds), "text": golds}
+    found = squad([{"prediction_text": said, "id": "1"}], [{"answers": answers, "id": "1"}])
+    return float(found["exact_match"]) / 100, float(found["f1"]) / 100
+
+
+def f1_of_squad1(said: str, gold: str) -> float:
+    """Rajpurkar et al. 2016's own script, spelt out."""
+    shared = sum((Counter(normalised(said)) & Counter(normalised(gold))).values())
+    return 2 * shared / (len(normalised(said)) + len(normalised(gold))) if shared else 0.0
+
+
 @settings(deadline=None)  # the public scorer takes its time
-@given(st.lists(st.tuples(ANSWER, st.lists(ANSWER, min_size=1, max_size=3)), min_size=1))
-def test_scores_equal_the_public_scorer(questions) -> None:
-    kept = [(said, golds) for said, golds in questions if all(map(normalised, golds))]
-    if not kept:
-        return
-    said = [{"prediction_text": said, "id": str(n)} for n, (said, _) in enumerate(kept)]
-    gold = [
-        {"answers": {"answer_start": [0] * len(golds), "text": golds}, "id": str(n)}
-        for n, (_, golds) in enumerate(kept)
-    ]
-    expected = squad(said, gold)
-    found = [answer_scores(said, golds) for said, golds in kept]
-    assert 100 * np.mean([em for em, _ in found]) == pytest.approx(
-        float(expected["exact_match"]), abs=1e-3
+@given(ANSWER, st.lists(ANSWER, min_size=1, max_size=3))
+def test_scores_equal_the_public_scorer(said, golds) -> None:
+    """Also where normalisation leaves nothing: there SQuAD 1.1 and 2.0 differ."""
+    exact, f1 = answer_scores(said, golds)
+    assert exact == public_scores(said, golds)[0]
+    assert f1 == pytest.approx(max(f1_of_squad1(said, gold) for gold in golds))
+    if normalised(said):
+        assert f1 == pytest.approx(public_scores(said, golds)[1], abs=1e-5)
+    left = [gold for gold in golds if normalised(gold)] or [""]
+    assert answer_scores(said, golds, rules="squad2") == pytest.approx(
+        public_scores(said, left), abs=1e-5
     )
-    assert 100 * np.mean([f1 for _, f1 in found]) == pytest.approx(float(expected["f1"]), abs=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -66,11 +77,35 @@ def test_scores_equal_the_public_scorer(questions) -> None:
         ("", ["Elbe"], (0.0, 0.0)),
         ("the", ["Elbe"], (0.0, 0.0)),
         ("Elbe", ["the", "the Elbe"], (1.0, 1.0)),
+        ("", ["the"], (1.0, 1.0)),
+        ("", ["the", "Elbe"], (0.0, 0.0)),
     ],
 )
 def test_no_answer_is_an_answer(said, golds, scores) -> None:
     """SQuAD 2.0's rules."""
-    assert answer_scores(said, golds) == scores
+    assert answer_scores(said, golds, rules="squad2") == scores
+
+
+@pytest.mark.parametrize("rules", ["squad", "mlqa"])
+def test_an_answer_of_which_nothing_is_left_shares_no_word(rules) -> None:
+    """As in the scripts of SQuAD 1.1 and MLQA, whose F1 is 0 without a shared word."""
+    assert answer_scores("", ["--"], rules=rules) == (1.0, 0.0)
+    assert answer_scores("", ["--", "Elbe"], rules=rules) == (1.0, 0.0)
+    assert answer_scores("Elbe", ["--"], rules=rules) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("options", "dataset", "rules"),
+    [
+        ({}, "squad", "squad"),
+        ({}, "xquad", "squad"),
+        ({}, "mlqa", "mlqa"),
+        ({"no_answer": True}, "squad", "squad2"),
+        ({"rules": "mlqa"}, "xquad", "mlqa"),
+    ],
+)
+def test_each_dataset_is_scored_by_its_own_rules_unless_told(options, dataset, rules) -> None:
+    assert ExtractiveQaOptions(**options).rules_of(dataset) == rules
 
 
 @pytest.mark.parametrize(
@@ -273,6 +308,20 @@ def test_the_threshold_of_dev_scores_other_data(qa, tmp_path) -> None:
     again = evaluate_run(tmp_path, qa, "dev").scores["en"]
     assert again.threshold == tuned["threshold"]
     assert again.f1 == pytest.approx(tuned["f1"])
+
+
+def test_an_evaluation_says_by_whose_rules(qa, tmp_path) -> None:
+    run = train(with_settings(RECIPES["squad"](), [*TINY, "max_steps=1"]), qa, tmp_path)
+    write_result(result_of(run), tmp_path)
+    assert run.progress.best.scores["rules"] == "squad"
+    for rules, told, name in ((None, "squad", "SQuAD 1.1"), ("mlqa", "mlqa", "MLQA")):
+        path = write_transfer(evaluate_run(tmp_path, qa, "dev", rules=rules), tmp_path)
+        found = json.loads(path.read_text("utf-8"))
+        assert (found["rules"], found["languages"]["en"]["rules"]) == (told, told)
+        assert f"compared as by {name}." in path.with_suffix(".md").read_text("utf-8")
+    crossed = evaluate_crossed(tmp_path, qa, "dev", rules="squad2")
+    assert crossed.to_json()["rules"] == "squad2"
+    assert "compared as by SQuAD 2.0." in crossed.markdown()
 
 
 @pytest.mark.slow

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from trainer.commands.shared import Store, quiet_transformers, require_training, show_table
+from trainer.metrics.answers import Rules
 
 if TYPE_CHECKING:
     from featurestore import FeatureStore
@@ -31,6 +32,13 @@ def evaluate(
         str | None,
         typer.Option(help="Another dataset of the same kind, such as xquad for a squad run."),
     ] = None,
+    rules: Annotated[
+        Rules | None,
+        typer.Option(
+            help="Whose rules compare answers; by default the dataset's own scorer's: MLQA's for "
+            "mlqa, else SQuAD 1.1's, or 2.0's where questions may have no answer."
+        ),
+    ] = None,
     crossed: Annotated[
         bool,
         typer.Option(
@@ -47,40 +55,31 @@ def evaluate(
 
     quiet_transformers()
     score = _crossed if crossed else _by_language
+    options = {"any_parser": any_parser, "dataset": dataset, "rules": rules}
     with open_store(store) as opened:
         for folder in runs_of(run).values():
-            score(folder, opened, split, lang or [], any_parser, dataset)
+            score(folder, opened, split, lang or [], **options)
 
 
 def _by_language(
-    folder: Path,
-    store: FeatureStore,
-    split: str,
-    langs: Sequence[str],
-    any_parser: bool,
-    dataset: str | None,
+    folder: Path, store: FeatureStore, split: str, langs: Sequence[str], **options: Any
 ) -> None:
     from trainer.transfer import evaluate_run, write_transfer
 
-    scored = evaluate_run(folder, store, split, langs, any_parser=any_parser, dataset=dataset)
+    scored = evaluate_run(folder, store, split, langs, **options)
     header = ("language", "examples", scored.metric)
     show_table(f"{scored.dataset}, {split}", header, scored.rows())
     typer.echo(f"Every number is in {write_transfer(scored, folder)}, predictions beside it")
 
 
 def _crossed(
-    folder: Path,
-    store: FeatureStore,
-    split: str,
-    langs: Sequence[str],
-    any_parser: bool,
-    dataset: str | None,
+    folder: Path, store: FeatureStore, split: str, langs: Sequence[str], **options: Any
 ) -> None:
     from trainer.crossed import evaluate_crossed, write_crossed
     from trainer.pictures import draw_crossed, require_matplotlib
 
     require_matplotlib()
-    scored = evaluate_crossed(folder, store, split, langs, any_parser=any_parser, dataset=dataset)
+    scored = evaluate_crossed(folder, store, split, langs, **options)
     header = (f"{scored.fields[0]} \\ others", *scored.langs)
     show_table(f"{scored.dataset}, {split}: {scored.metric}", header, scored.rows())
     path = write_crossed(scored, folder)

@@ -2,7 +2,7 @@
 
 Rajpurkar et al. 2016 and 2018 (SQuAD 1.1 and 2.0): answers are lower-cased, and lose punctuation
 and articles. Lewis et al. 2020 (MLQA): likewise with the articles of each language, Unicode's
-punctuation, and characters for words in Chinese.
+punctuation, and characters for words in Chinese. XQuAD is scored as SQuAD 1.1 in every language.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Final, Literal
 
-Rules = Literal["squad", "mlqa"]
+Rules = Literal["squad", "squad2", "mlqa"]
+"""Those of SQuAD 1.1, of SQuAD 2.0, and of MLQA."""
 
 _ARTICLES: Final = {
     "en": r"\b(a|an|the)\b",
@@ -26,6 +27,16 @@ _ARTICLES: Final = {
 """What MLQA's scorer takes for articles, by language; the other languages have none."""
 
 _UNSPACED: Final = frozenset({"zh"})
+
+
+def rules_text(rules: Rules | None) -> str:
+    """What a table says of them, after another sentence; nothing of none.
+
+    >>> rules_text("squad"), rules_text(None)
+    (' Answers compared as by SQuAD 1.1.', '')
+    """
+    names = {"squad": "SQuAD 1.1", "squad2": "SQuAD 2.0", "mlqa": "MLQA"}
+    return "" if rules is None else f" Answers compared as by {names[rules]}."
 
 
 def normalised(text: str, lang: str = "en", rules: Rules = "squad") -> list[str]:
@@ -40,7 +51,7 @@ def normalised(text: str, lang: str = "en", rules: Rules = "squad") -> list[str]
     (['denver', 'broncos'], ['elbe'])
     """
     kept = "".join(char for char in text.lower() if not _is_punctuation(char, rules))
-    articles = _ARTICLES.get("en" if rules == "squad" else lang)
+    articles = _ARTICLES.get(lang if rules == "mlqa" else "en")
     if articles is not None:
         kept = re.sub(articles, " ", kept)
     return _characters(kept) if rules == "mlqa" and lang in _UNSPACED else kept.split()
@@ -67,21 +78,24 @@ def answer_scores(
 
     Args:
         predicted: The answer; empty for none.
-        golds: The gold answers; none for an unanswerable question. Those of which nothing is left
-            do not count, unless nothing is left of all.
+        golds: The gold answers; none for an unanswerable question.
         lang: Language of the answers.
-        rules: Whose.
+        rules: Whose. A gold answer of which nothing is left does not count by SQuAD 2.0's, unless
+            nothing is left of all; by the others' nothing can match it but exactly.
 
     >>> answer_scores("the Elbe", ["Elbe", "river Elbe"]), answer_scores("", [])
     ((1.0, 1.0), (1.0, 1.0))
+    >>> answer_scores("The", ["a"]), answer_scores("The", ["a"], rules="squad2")
+    ((1.0, 0.0), (1.0, 1.0))
     """
     ours = normalised(predicted, lang, rules)
     words = [normalised(gold, lang, rules) for gold in golds]
-    wanted = [gold for gold in words if gold] or [[]]
-    return (
-        max(float(ours == gold) for gold in wanted),
-        max(answer_f1(ours, gold) for gold in wanted),
-    )
+    left = [gold for gold in words if gold]
+    if words and rules != "squad2":
+        # No word is shared with an answer of none, and these scripts then give 0.
+        return float(ours in words), max((answer_f1(ours, gold) for gold in left), default=0.0)
+    wanted = left or [[]]
+    return float(ours in wanted), max(answer_f1(ours, gold) for gold in wanted)
 
 
 def best_threshold(

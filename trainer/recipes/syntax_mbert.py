@@ -71,7 +71,7 @@ def squad() -> Recipe:
         name="squad",
         data=DataOptions(dataset="squad", truncation="only_second", level="sentence"),
         model=SyntaxBertOptions(max_distance=4, syntax_heads=2, structure_weight=0.5),
-        task=ExtractiveQaOptions(normalisation="passage", rules="mlqa"),
+        task=ExtractiveQaOptions(normalisation="passage"),
         training=TrainingOptions(epochs=3, batch_size=8, evaluation_batch_size=8),
     )
 

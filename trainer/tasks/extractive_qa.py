@@ -15,7 +15,7 @@ from syntax.assembly import INSIDE, locate_spans, spans_of_text
 from syntax.errors import SpecError
 from syntax.examples import LabelSpec
 from trainer.batch import SyntaxBatch
-from trainer.metrics.answers import answer_scores, best_threshold
+from trainer.metrics.answers import Rules, answer_scores, best_threshold
 from trainer.models.heads.extractive_qa import END, START
 from trainer.options import ExtractiveQaOptions, TaskOptions
 from trainer.predictions import Prediction
@@ -42,6 +42,7 @@ class QaScores(NamedScores):
         answerable, unanswerable: Mean F1 of those with and without gold answers; 0 of none.
         unreachable: Questions none of whose answers is whole in any sequence that the model saw.
         threshold: With which no answer was given.
+        rules: How answers were compared.
         loss: Mean of the task's loss over questions.
         metric: Name of the headline.
     """
@@ -53,6 +54,7 @@ class QaScores(NamedScores):
     unanswerable: float
     unreachable: int
     threshold: float
+    rules: Rules
     loss: float
     metric: str = "f1"
 
@@ -147,6 +149,7 @@ class QaScorer:
         self, options: ExtractiveQaOptions, label: LabelSpec, data: FeatureDataset
     ) -> None:
         self._options, self._label, self._data = options, label, data
+        self._rules = options.rules_of(data.name)
         self._questions: dict[str, Question] = {}
         self._loss = MeanLoss()
         self._verdicts: Mapping[str, float] = {}
@@ -247,7 +250,7 @@ class QaScorer:
 
     def _answer(self, question: Question, passage: str, text: str) -> Answer:
         golds = tuple(passage[start:end] for start, end in question.golds)
-        exact, f1 = answer_scores(text, golds, self._data.spec.lang, self._options.rules)
+        exact, f1 = answer_scores(text, golds, self._data.spec.lang, self._rules)
         return Answer(text, golds, exact, f1)
 
     def _summary(self, answers: Mapping[str, Answer], threshold: float) -> QaScores:
@@ -261,6 +264,7 @@ class QaScorer:
             unanswerable=_mean([one.f1 for one in every if not one.golds]),
             unreachable=sum(bool(one.golds) and not one.reachable for one in questions),
             threshold=threshold,
+            rules=self._rules,
             loss=self._loss.mean(),
             metric=self._options.metric,
         )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from syntax.errors import SpecError
+from trainer.metrics.answers import Rules
 from trainer.options.checks import check_range
 from trainer.options.tasks.base import TASK_OPTIONS, TaskOptions
 
@@ -25,7 +26,8 @@ class ExtractiveQaOptions(TaskOptions):
         tune_threshold: Whether dev is scored with the threshold that is best for F1 on dev, which
             other data are then scored with.
         max_answer: Pieces of an answer at most.
-        rules: How answers are compared: as ``squad`` does, or as ``mlqa`` for each language.
+        rules: How answers are compared: as ``squad`` (1.1), ``squad2`` (2.0) or ``mlqa`` does; left
+            out, as the dataset's own scorer does (`rules_of`).
         metric: What models are selected on.
     """
 
@@ -37,7 +39,7 @@ class ExtractiveQaOptions(TaskOptions):
     threshold: float = 0.0
     tune_threshold: bool = False
     max_answer: int = 30
-    rules: Literal["squad", "mlqa"] = "squad"
+    rules: Rules | None = None
     metric: Literal["f1", "exact_match"] = "f1"
 
     def __post_init__(self) -> None:
@@ -54,6 +56,12 @@ class ExtractiveQaOptions(TaskOptions):
     def columns(self) -> tuple[str, ...]:
         """The one column."""
         return (self.answers,)
+
+    def rules_of(self, dataset: str) -> Rules:
+        """Those asked for; else MLQA's of ``mlqa``, and of any other dataset SQuAD's own."""
+        if self.rules is not None or dataset == "mlqa":
+            return self.rules or "mlqa"
+        return "squad2" if self.no_answer else "squad"
 
     def has_labels(self, values: Mapping[str, Sequence[Any]]) -> bool:
         """Whether a question has an answer, or none is an answer, too."""

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 from syntax.errors import ModelLoadError, SpecError
 from trainer.loop import train
+from trainer.models.encoders.syntax_gat import load_graph_encoder
 from trainer.options import SyntaxBertOptions
 from trainer.recipes import RECIPES
 from trainer.report import result_of
+from trainer.requirements import Requirements
 from trainer.results import write_result
 from trainer.transfer import evaluate_run
 
@@ -59,7 +63,13 @@ def test_a_task_begins_with_its_weights(pretrained, store, small_recipe, tmp_pat
 
 @pytest.mark.parametrize(
     ("setting", "message"),
-    [("gat_heads=4", "model.gat_heads=2"), ("gat=as_released", "model.gat=as_published")],
+    [
+        ("gat_heads=4", "model.gat_heads=2"),
+        ("gat=as_released", "model.gat=as_published"),
+        ("seed=1", "other word embeddings than those of parsebank-tiny"),  # drawn anew
+        ("separator_edge=as_released", "data.separator_edge 'root', and the recipe has 'last_p"),
+        ("policy=broadcast", "data.policy 'attach', and the recipe has 'broadcast'"),
+    ],
 )
 def test_another_graph_encoder_is_refused(
     pretrained, store, small_recipe, tmp_path, setting, message
@@ -67,6 +77,21 @@ def test_another_graph_encoder_is_refused(
     settings = (*SIZES, f"gat_from={pretrained[1]}", setting)
     with pytest.raises(SpecError, match=message):
         train(small_recipe(*settings), store, tmp_path / "task")
+
+
+def test_a_graph_encoder_of_another_tokenizer_is_refused(pretrained) -> None:
+    run, folder = pretrained
+    theirs = Requirements.from_json(run.model.config.requires)
+    ours = replace(theirs, tokenizer="ab" * 16, tokenizer_name="another")
+    options = replace(run.recipe.model, gat_from=str(folder))
+    with pytest.raises(SpecError, match=r"pieces of parsebank-wordpiece-en .* are of another"):
+        load_graph_encoder(run.model.encoder, options, ours)
+
+
+def test_a_model_that_reads_a_graph_encoder_is_none(store, small_recipe, tmp_path) -> None:
+    run = train(small_recipe(*SIZES, "max_steps=1"), store, tmp_path)
+    with pytest.raises(SpecError, match="is no graph encoder by itself"):
+        train(small_recipe(*SIZES, f"gat_from={run.output}"), store, tmp_path / "task")
 
 
 def test_a_folder_without_one_is_refused(store, small_recipe, tmp_path) -> None:

@@ -59,5 +59,6 @@ def build_model(recipe: Recipe, profile: DataProfile) -> SyntaxModel:
     encoder = load_encoder(options.encoder, config.attention) if pretrained else None
     model = MODEL_CLASSES.get(recipe.task.name, SyntaxModel)(config, encoder)
     if isinstance(options, SyntaxBertOptions) and options.gat_from is not None:
-        load_graph_encoder(cast(SyntaxBertEncoder, model.encoder), options)
+        graph = cast(SyntaxBertEncoder, model.encoder)
+        load_graph_encoder(graph, options, profile.requirements)
     return model

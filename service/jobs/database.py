@@ -14,11 +14,22 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, func, make_url, select
+from sqlalchemy import (
+    URL,
+    Connection,
+    Engine,
+    create_engine,
+    event,
+    func,
+    inspect,
+    make_url,
+    select,
+)
 from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+from sqlalchemy.schema import CreateColumn
 
-from service.jobs.tables import metadata
+from service.jobs.tables import jobs, metadata
 from syntax.errors import MissingExtraError, SpecError, WorkError
 
 BUSY_SECONDS: Final = 30
@@ -39,6 +50,8 @@ class JobDatabaseError(WorkError):
 def open_database(url: str) -> Engine:
     """Connect, and create the tables that are missing; replicas may do so at the same time.
 
+    Tables of an earlier release get the columns that came since. Replicas of that release go on.
+
     Args:
         url: SQLAlchemy URL, such as ``sqlite:///state/jobs.sqlite`` or
             ``postgresql://user:password@host/database``; with ``?timeout=`` seconds, a statement
@@ -54,12 +67,24 @@ def open_database(url: str) -> Engine:
         with transaction(engine) as connection:
             taking_turns(connection)
             metadata.create_all(connection)
+            _add_what_is_new(connection)
     except TypeError as error:  # the driver's own for a parameter that it does not take
         raise SpecError(f"jobs_url: {error}; leave this parameter out") from None
     except JobDatabaseError:
         engine.dispose()
         raise
     return engine
+
+
+def _add_what_is_new(connection: Connection) -> None:
+    """Add the columns and indexes that the jobs of an earlier release lack; columns are null."""
+    known = {column["name"] for column in inspect(connection).get_columns(jobs.name)}
+    for column in jobs.columns:
+        if column.name not in known:
+            described = CreateColumn(column).compile(dialect=connection.dialect)
+            connection.exec_driver_sql(f"ALTER TABLE {jobs.name} ADD COLUMN {described}")
+    for index in jobs.indexes:
+        index.create(connection, checkfirst=True)
 
 
 def sqlite_url(path: Path) -> str:

@@ -69,6 +69,7 @@ class JobLedger:
                     id=job_id,
                     state="queued" if shard_count else "done",
                     target=request.target,
+                    source=request.source,
                     request=request.to_json(),
                     examples=examples,
                     first_seq=_next_seq(connection, request.target),

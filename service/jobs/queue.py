@@ -250,7 +250,9 @@ def _may_run(now: float) -> ColumnElement[bool]:
 
     One example must not be stored twice because two jobs bring it at the same time, so jobs for
     one partition take turns: a job waits for the earlier ones, and for every worker that still
-    writes for another one, such as one that was cancelled.
+    writes for another one, such as one that was cancelled. Nor need one text be parsed twice, so
+    jobs of one source take turns as well. Jobs wait for earlier ones alone, and for workers, whose
+    leases end: never for each other.
     """
     other, shard = jobs.alias("other"), shards.alias("other_shard")
     writing = exists().where(
@@ -263,12 +265,12 @@ def _may_run(now: float) -> ColumnElement[bool]:
         other.c.created < jobs.c.created,
         and_(other.c.created == jobs.c.created, other.c.id < jobs.c.id),
     )
-    must_wait = exists().where(
-        other.c.target == jobs.c.target,
-        other.c.id != jobs.c.id,
-        or_(and_(earlier, other.c.state.in_(ACTIVE)), writing),
+    ahead = and_(earlier, other.c.state.in_(ACTIVE))
+    same_rows = exists().where(
+        other.c.target == jobs.c.target, other.c.id != jobs.c.id, or_(ahead, writing)
     )
-    return and_(jobs.c.state.in_(ACTIVE), ~must_wait)
+    same_texts = exists().where(other.c.source == jobs.c.source, ahead)
+    return and_(jobs.c.state.in_(ACTIVE), ~same_rows, ~same_texts)
 
 
 def _owners(connection: Connection, *conditions: ColumnElement[bool]) -> set[str]:

@@ -44,6 +44,16 @@ class JobRequest:
         return fingerprint([spec.name, self.tokenizer_fingerprint, spec.split, spec.lang])
 
     @property
+    def source(self) -> Fingerprint:
+        """The texts and how they are parsed: what the tokenizers of one split have in common.
+
+        Jobs with the same one run in turn, so that the first one's parses serve the others.
+        """
+        spec = self.dataset
+        parsed = (spec.mode, self.parser_fingerprint, self.long_sentences)
+        return fingerprint([spec.name, spec.split, spec.lang, *parsed])
+
+    @property
     def item_identity(self) -> tuple[str, ...]:
         """What the key of each of the job's items depends on, apart from the item itself."""
         identity = (self.dataset.mode, self.parser_fingerprint, self.tokenizer_fingerprint)

@@ -25,6 +25,8 @@ jobs = Table(
     Column("state", String(16), nullable=False),
     # Jobs with one target write to the same partition of one dataset and run in turn.
     Column("target", String(32), nullable=False),
+    # Jobs with one source parse the same texts and run in turn. Null in rows of before it.
+    Column("source", String(32)),
     Column("request", JSON, nullable=False),
     Column("examples", BigInteger, nullable=False),
     Column("first_seq", BigInteger, nullable=False),
@@ -38,6 +40,7 @@ jobs = Table(
     Column("error", JSON),
     Index("jobs_by_state", "state", "created"),
     Index("jobs_by_target", "target", "created"),
+    Index("jobs_by_source", "source", "state", "created"),
 )
 
 shards = Table(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 
 import pytest
 
 from service.jobs.queue import LeaseLostError
 from service.jobs.records import Counts
 from syntax.errors import StoreBusyError
+from syntax.fingerprint import fingerprint
 
 from .board import OTHER, REQUEST, Board
 
@@ -160,6 +162,47 @@ def test_jobs_for_one_partition_take_turns_and_others_do_not_wait(board: Board) 
     turn = board.queue.claim("w3")
     assert turn is not None
     assert turn.job == "b"
+
+
+def test_jobs_over_the_same_texts_take_turns_and_other_texts_do_not_wait(board: Board) -> None:
+    again = replace(REQUEST, tokenizer_fingerprint=fingerprint("another tokenizer"))
+    others = {
+        "mode": replace(again, dataset=replace(again.dataset, mode="sentence")),
+        "parser": replace(again, parser_fingerprint=fingerprint("another parser")),
+        "name": replace(again, dataset=replace(again.dataset, name="other")),
+    }
+    board.add("first", shards=2)
+    board.add("second", shards=1, request=again)
+    for name, request in others.items():
+        board.add(name, shards=1, request=replace(request, tokenizer_fingerprint=fingerprint(name)))
+    claimed = [board.queue.claim(f"w{n}") for n in range(6)]
+    jobs = [shard.job for shard in claimed if shard is not None]
+    assert (jobs[:2], sorted(jobs[2:])) == (["first", "first"], sorted(others))
+    for shard, owner in zip(claimed[:2], ("w0", "w1"), strict=True):
+        assert shard is not None
+        board.queue.complete(shard, owner, Counts())
+    turn = board.queue.claim("w5")
+    assert turn is not None
+    assert turn.job == "second"
+
+
+@pytest.mark.parametrize("end", ["cancelled", "failed"])
+def test_a_job_that_ended_otherwise_is_not_waited_for(board: Board, end: str) -> None:
+    board.add("first", shards=1)
+    board.add("second", shards=1, request=replace(REQUEST, tokenizer_fingerprint=fingerprint("2")))
+    shard = board.queue.claim("w")
+    assert shard is not None
+    assert board.queue.claim("v") is None
+    if end == "failed":
+        board.queue.fail(shard, "w", ValueError("bad"))
+    else:
+        board.ledger.cancel("first")
+    turn = board.queue.claim("v")
+    assert turn is not None
+    assert turn.job == "second"
+    if end == "failed":  # the first goes on, with the second in hand
+        board.ledger.retry("first")
+        assert board.queue.claim("w") is not None
 
 
 def test_a_cancelled_jobs_worker_is_waited_for(board: Board) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,7 +12,12 @@ import pyarrow.compute as pc
 from featurestore.files import FileReader
 from featurestore.records import Drop, Transaction
 from featurestore.root import StoreRoot
+from featurestore.tables.lookup import KeyLookup, group_by_file
 from featurestore.tables.schema import DROPS
+from syntax.fingerprint import fingerprint
+
+_IDENTITY: Final = ("dataset", "tokenizer", "split", "lang", "example_key", "reason")
+"""What two drops agree in that say the same."""
 
 
 class DropTable:
@@ -20,6 +26,7 @@ class DropTable:
     def __init__(self, root: StoreRoot) -> None:
         self.table = root.table(DROPS, "drops")
         self._reader = FileReader(self.table.location)
+        self._lookup = KeyLookup(self.table, self._reader, _IDENTITY)
 
     def append(self, drops: Sequence[Drop], transaction: Transaction | None = None) -> bool:
         """Append drops in one commit.
@@ -34,6 +41,46 @@ class DropTable:
             return False
         rows = pa.Table.from_pylist([asdict(drop) for drop in drops], schema=DROPS.schema)
         return self.table.append(rows, transaction)
+
+    def append_new(self, drops: Sequence[Drop], transaction: Transaction | None = None) -> bool:
+        """Append those drops of which none says the same yet: one example, one reason, one row.
+
+        Raises:
+            StoreBusyError, StoreError: As `append`.
+        """
+        distinct = {_identity(drop): drop for drop in drops}
+        known = self._lookup.find(list(distinct)).found.tolist()
+        new = [drop for drop, here in zip(distinct.values(), known, strict=True) if not here]
+        return self.append(new, transaction)
+
+    def messages(
+        self,
+        dataset: str,
+        tokenizer: str,
+        split: str,
+        lang: str,
+        example_keys: Sequence[str],
+        reason: str,
+    ) -> dict[str, str]:
+        """What was said of those examples of a partition that were dropped for a reason, by key.
+
+        Args:
+            dataset: Name of the dataset; it need not exist.
+            tokenizer: Fingerprint of the tokenizer.
+            split: Split.
+            lang: Language.
+            example_keys: Keys to look for.
+            reason: The reason.
+        """
+        part = (dataset, tokenizer, split, lang)
+        self._lookup.refresh()  # a compaction moves rows that are known
+        addresses = self._lookup.find([fingerprint([*part, key, reason]) for key in example_keys])
+        found: dict[str, str] = {}
+        for file, positions in group_by_file(addresses):
+            rows = self._reader.rows(self._lookup.path(file), addresses.row[positions], ["message"])
+            said = rows["message"].to_pylist()
+            found.update(zip((example_keys[at] for at in positions), said, strict=True))
+        return found
 
     def of(
         self, dataset: str, tokenizer: str, split: str | None = None, lang: str | None = None
@@ -55,3 +102,7 @@ class DropTable:
                     rows = rows.filter(pc.equal(rows[name], value))
             found.extend(Drop(**row) for row in rows.to_pylist())
         return found
+
+
+def _identity(drop: Drop) -> str:
+    return fingerprint([getattr(drop, name) for name in _IDENTITY])

@@ -17,6 +17,7 @@ from featurestore.records import key_bytes
 from featurestore.tables.delta import Table
 from featurestore.tables.snapshot import DataFile, in_partition, snapshot_of
 from syntax.errors import StoreError
+from syntax.fingerprint import fingerprint
 
 
 class KeyLookup:
@@ -25,7 +26,8 @@ class KeyLookup:
     Args:
         table: The table.
         reader: Reader of the table's files.
-        column: Key column of 32 hexadecimal digits.
+        column: Key column of 32 hexadecimal digits; or several columns, the `fingerprint` of whose
+            values is the key.
         partition: Index only files with these partition values.
         refresh_seconds: Keys that other processes add may stay unseen for this long.
     """
@@ -34,7 +36,7 @@ class KeyLookup:
         self,
         table: Table,
         reader: FileReader,
-        column: str,
+        column: str | Sequence[str],
         partition: Mapping[str, str] | None = None,
         refresh_seconds: float = 0.0,
     ) -> None:
@@ -124,13 +126,20 @@ class KeyLookup:
         return True
 
     def _add(self, file: DataFile) -> None:
-        column = one_array(self._reader.columns(file.path, [self._column])[self._column])
-        joined = "".join(column.to_pylist())
+        joined = "".join(self._keys(file))
         if len(joined) != 32 * file.rows:
             raise StoreError(f"{file.path} has a {self._column} that is not 32 digits long")
         self._paths.append(file.path)
         self._active[file.path] = len(self._paths) - 1
         self._index.add(keys_of(bytes.fromhex(joined)), len(self._paths) - 1)
+
+    def _keys(self, file: DataFile) -> list[str]:
+        if isinstance(self._column, str):
+            rows = self._reader.columns(file.path, [self._column])
+            return list(one_array(rows[self._column]).to_pylist())
+        rows = self._reader.columns(file.path, self._column)
+        values = (rows[name].to_pylist() for name in self._column)
+        return [fingerprint(list(key)) for key in zip(*values, strict=True)]
 
 
 def group_by_file(addresses: Addresses) -> list[tuple[int, NDArray[np.intp]]]:

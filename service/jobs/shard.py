@@ -99,10 +99,15 @@ class Work:
 
 @dataclass(slots=True)
 class Sorted:
-    """The lines of a shard by what has to be done about them."""
+    """The lines of a shard by what has to be done about them.
+
+    ``told`` counts the reasons of those whose drop is recorded by an earlier job, or with an equal
+    line of this one.
+    """
 
     works: list[Work] = field(default_factory=list)
     drops: list[Drop] = field(default_factory=list)
+    told: Counter[str] = field(default_factory=Counter)
     already_stored: int = 0
     already_parsed: int = 0
 
@@ -148,29 +153,44 @@ def run_shard(shard: Shard, lines: Sequence[StagedLine], tools: Tools, signals: 
 def _sort(shard: Shard, lines: Sequence[StagedLine], tools: Tools) -> Sorted:
     work = Sorted()
     stored = _stored(shard, lines, tools.store)
+    given_up = _given_up(shard, [line for line in lines if line.key not in stored], tools)
     # Premises and passages come many times in a row.
     key = lru_cache(maxsize=KEPT_KEYS)(tools.analyser.key)
     for line in lines:
         item = read_item(line.body, shard.request.dataset)
         if isinstance(item, Rejection):
-            work.drops.append(_drop(shard, line, item.example_id, item.reason, item.message))
+            if line.is_repeat:
+                work.told[item.reason] += 1
+            else:
+                work.drops.append(_drop(shard, line, item.example_id, item.reason, item.message))
         elif line.is_repeat or line.key in stored:
             work.already_stored += 1
             work.already_parsed += len(item.segments)
+        elif line.key in given_up:
+            work.told[given_up[line.key]] += 1
         else:
             _sort_example(work, shard, line, item, key)
     return work
 
 
 def _stored(shard: Shard, lines: Sequence[StagedLine], store: FeatureStore) -> set[str]:
+    return store.features.existing(*_partition(shard), [line.key for line in lines])
+
+
+def _given_up(shard: Shard, lines: Sequence[StagedLine], tools: Tools) -> dict[str, str]:
+    """Why an earlier job dropped some of the lines, where the parser would only say it again."""
+    keys = [line.key for line in lines]
+    return {
+        key: reason
+        for reason, said in tools.analyser.final.items()
+        for key, message in tools.store.drops.messages(*_partition(shard), keys, reason).items()
+        if said in message
+    }
+
+
+def _partition(shard: Shard) -> tuple[str, str, str, str]:
     request, spec = shard.request, shard.request.dataset
-    return store.features.existing(
-        spec.name,
-        request.tokenizer_fingerprint,
-        spec.split,
-        spec.lang,
-        [line.key for line in lines],
-    )
+    return spec.name, request.tokenizer_fingerprint, spec.split, spec.lang
 
 
 def _sort_example(
@@ -329,7 +349,7 @@ def _counts(lines: int, work: Sorted, rows: Sequence[ExampleRow], analyses: Anal
         examples=lines,
         stored=len(rows),
         already_stored=work.already_stored,
-        dropped=dict(Counter(drop.reason for drop in work.drops)),
+        dropped=dict(work.told + Counter(drop.reason for drop in work.drops)),
         parsed=len(analyses.new),
         reused=work.already_parsed + usable - len(analyses.new),
     )
@@ -346,7 +366,7 @@ def _commit(
     if parses:
         tools.store.parses.append(parses)
     if drops:
-        tools.store.drops.append(drops, transaction)
+        tools.store.drops.append_new(drops, transaction)
     if rows:
         tools.store.features.append(tools.handle, rows, transaction)
 

@@ -5,6 +5,7 @@ import resource
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -92,6 +93,24 @@ def test_drops_are_appended_once_per_transaction(store) -> None:
     assert not store.drops.append([], Transaction("other"))
     assert store.drops.of("d", "t") == [drop]
     assert store.drops.of("d", "t", split="dev") == []
+
+
+def test_a_drop_is_written_once_for_each_example_and_reason(store) -> None:
+    key, other = fingerprint("one"), fingerprint("another")
+    drop = Drop("d", "t", "train", "en", "job", "id", key, "label", "odd")
+    more = [replace(drop, example_key=other), replace(drop, lang="de"), replace(drop, reason="x")]
+    assert store.drops.append_new([drop, drop])
+    assert store.drops.append_new([replace(drop, job="again"), *more])
+    with open_store(store.uri) as second:
+        assert not second.drops.append_new([drop, *more])
+        second.drops.table.compact()
+    assert not store.drops.append_new([drop, *more])
+    assert len(store.drops.of("d", "t")) == 4
+    assert store.drops.messages("d", "t", "train", "en", [other, key], "label") == {
+        key: "odd",
+        other: "odd",
+    }
+    assert store.drops.messages("d", "t", "train", "de", [other], "label") == {}
 
 
 def test_the_cache_lets_go_of_what_was_used_longest_ago(records) -> None:

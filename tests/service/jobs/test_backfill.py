@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from service.parsers import Limits, ParseInput, find_parser, load_parser
-from service.tokenizers import load_tokenizer
+from service.tokenizers import bundled_tokenizers, load_tokenizer
 
 from .conftest import Running, Service, ndjson, pair, pairs, sentence
 
@@ -56,6 +57,24 @@ async def test_a_second_backfill_parses_and_writes_nothing(shared: Service) -> N
     assert (data.version, len(data), data.report) == (version, 30, {"empty_text": 1})
     assert shared.store.sql("select count(*) from parses").fetchall() == parses
     assert first["counts"]["stored"] == 30
+    query = "select count(*) from drops where dataset = 'twice'"
+    assert shared.store.sql(query).fetchall() == [(1,)]
+
+
+async def test_two_tokenizers_at_once_cost_one_parse_whatever_the_workers_do(
+    shared: Service, tmp_path: Path
+) -> None:
+    # One premise keeps all examples in one shard, which leaves the second worker free.
+    items = [pair(n, "Tom", first="It rained.") for n in range(40)]
+    (bundled,) = bundled_tokenizers().values()
+    other = shutil.copytree(bundled, tmp_path / "other")
+    content = json.loads((other / "tokenizer.json").read_text("utf-8"))
+    (other / "tokenizer.json").write_text(json.dumps(content | {"normalizer": None}), "utf-8")
+    first = await shared.submit(ndjson(items), "tokenizers")
+    second = await shared.submit(ndjson(items, tokenizer=str(other)), "tokenizers")
+    assert first["shards"]["total"] == 1
+    assert (await shared.ended(first))["counts"]["parses"] == {"done": 41, "reused": 39}
+    assert (await shared.ended(second))["counts"]["parses"] == {"done": 0, "reused": 80}
 
 
 async def test_new_examples_of_the_same_texts_reuse_their_parses(shared: Service) -> None:

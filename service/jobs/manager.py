@@ -131,12 +131,15 @@ class JobManager:
         return take_census(self._engine)
 
     async def get(self, job_id: str) -> Job:
-        """One job.
+        """One job; the report of one that has ended is in the store.
 
         Raises:
             UnknownJobError: There is none of this id.
         """
-        return await asyncio.to_thread(self._ledger.get, job_id)
+        job = await asyncio.to_thread(self._ledger.get, job_id)
+        if not job.is_active:
+            await asyncio.to_thread(self._write_reports)
+        return job
 
     async def cancel(self, job_id: str) -> Job:
         """Stop a job; rows that are committed stay.
@@ -180,12 +183,14 @@ class JobManager:
             last = job
 
     async def list(self, wanted: JobFilter) -> list[Job]:
-        """Jobs, newest first.
+        """Jobs, newest first; the reports of those that have ended are in the store.
 
         Raises:
             UnknownJobError: There is no job after which the list could go on.
         """
-        return await asyncio.to_thread(self._ledger.list, wanted)
+        jobs = await asyncio.to_thread(self._ledger.list, wanted)
+        await asyncio.to_thread(self._write_reports)
+        return jobs
 
     async def _now(self, last: Job) -> Job:
         """A job as it stands; as it stood while its database does not answer."""
@@ -249,9 +254,12 @@ class JobManager:
         self._queue.fail_exhausted()
         if ended or time.monotonic() >= self._next_sweep:
             self._sweep()
+        self._write_reports()
+        return self._queue.free(limit=self._most)
+
+    def _write_reports(self) -> None:
         with contextlib.suppress(StoreError):  # then at the next look
             self._reports.write()
-        return self._queue.free(limit=self._most)
 
     def _bury(self, worker: WorkerProcess) -> None:
         self._workers.remove(worker)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -11,12 +12,17 @@ from service.jobs.ledger import JobLedger
 from service.jobs.records import Job
 from syntax.fingerprint import fingerprint
 
+LATE_SECONDS: Final = 60.0
+"""A job's end is seen when it is committed, which may be later than the time that it bears."""
+
 KIND: Final = "report"
 """The kind of a report among what the store describes."""
 
 
 class ReportWriter:
     """Writes a report for each job that has ended, once, however often it is asked.
+
+    Threads take turns, so that what one was asked for is there when it returns.
 
     Args:
         store: Where datasets and reports are.
@@ -28,6 +34,7 @@ class ReportWriter:
         self._ledger = ledger
         self._since = 0.0
         self._written: set[str] = set()
+        self._lock = threading.Lock()
 
     def write(self) -> None:
         """Write what is missing.
@@ -36,7 +43,11 @@ class ReportWriter:
             JobDatabaseError: The jobs cannot be read now.
             StoreError: A report cannot be written now.
         """
-        jobs = {_key(job): job for job in self._ledger.ended(self._since)}
+        with self._lock:
+            self._write()
+
+    def _write(self) -> None:
+        jobs = {_key(job): job for job in self._ledger.ended(self._since - LATE_SECONDS)}
         if jobs.keys() <= self._written:  # the last one always is, until another ends
             return
         known = self._store.fingerprints.all(KIND)

@@ -53,7 +53,7 @@ class Template:
             UnknownNameError: No field has the name, or fits the pattern.
             SpecError: A sequence has several patterns, or nothing.
 
-        >>> Template.of(("question", "context"), "context question").sequences
+        >>> Template.of(("question", "passage"), "passage question").sequences
         (((1,), (0,)),)
         >>> Template.of(("article", "question", "a", "b"), "article+question [ab]").sequences
         (((0, 1), (2,)), ((0, 1), (3,)))

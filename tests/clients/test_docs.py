@@ -10,6 +10,8 @@ import pytest
 from clients import AsyncClient, Client
 from clients.benchmarks import BENCHMARKS
 from clients.calls import ParseOptions
+from syntax.assembly import Template
+from syntax.errors import UnknownNameError
 
 DOCS = Path(__file__).parents[2] / "docs"
 PUBLIC = [name for name in vars(Client) if not name.startswith("_")]
@@ -23,6 +25,23 @@ def test_every_reader_has_its_row(name):
     for field in reader.fields:
         assert f"`{field}`" in row
     assert ", ".join(reader.modes) in row
+
+
+def test_every_template_of_the_guide_is_of_fields_that_a_reader_has():
+    guide = (DOCS / "assembly.md").read_text("utf-8").partition("| `template` |")[2]
+    rows = guide.partition("\n\n")[0]
+    templates = re.findall(r'\| `"([^"]+)"`', rows)
+    assert len(templates) == 5
+    for template in templates:
+        assert any(_fits(reader.fields, template) for reader in BENCHMARKS.values()), template
+
+
+def _fits(fields, template):
+    try:
+        Template.of(fields, template)
+    except UnknownNameError:
+        return False
+    return True
 
 
 @pytest.mark.parametrize("name", PUBLIC)

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from featurestore.checks import names, one_of
 from featurestore.dataset import FeatureDataset
 from featurestore.stream.reader import ExampleReader, Window
 from featurestore.streamed import StreamedDataset
@@ -43,7 +44,8 @@ class CrossedDataset(StreamedDataset):
     Raises:
         UnknownNameError: No such field.
         SpecError: The datasets differ in fields, labels or tokenizer; one has several examples of
-            one id; or an example has another label there and is not to be left out.
+            one id; an example has another label there and is not to be left out; or ``fields`` or
+            ``differing`` is none of the above.
 
     Example:
         >>> english = store.dataset("xnli", split="test", lang="en")       # doctest: +SKIP
@@ -59,17 +61,19 @@ class CrossedDataset(StreamedDataset):
         differing: Literal["refuse", "leave_out"] = "refuse",
     ) -> None:
         _check_same(first, second)
-        for name in fields:
+        one_of("differing", differing, ("refuse", "leave_out"))
+        crossed = names("fields", fields)
+        for name in crossed:
             if name not in first.card.fields:
                 raise unknown_name(f"field of {first.name!r}", name, first.card.fields)
         self._first, self._second = first, second
-        self._from_second = np.array([field in fields for field in first.card.fields])
+        self._from_second = np.array([field in crossed for field in first.card.fields])
         ids, partners = _columns(first), _columns(second)
-        matched, partner = _joined(ids, partners, second.name)
-        chosen, names = np.flatnonzero(matched), np.asarray(ids["example_id"])
-        self.unmatched: tuple[str, ...] = tuple(names[~matched].tolist())
+        matched, partner = _joined(_places(ids, "first"), _places(partners, "second"))
+        chosen, own = np.flatnonzero(matched), np.asarray(ids["example_id"])
+        self.unmatched: tuple[str, ...] = tuple(own[~matched].tolist())
         equal = _equal_labels(first, ids, partners, chosen, partner, differing == "refuse")
-        self.differing: tuple[str, ...] = tuple(names[chosen[~equal]].tolist())
+        self.differing: tuple[str, ...] = tuple(own[chosen[~equal]].tolist())
         self._chosen, self._partner = chosen[equal], partner[equal]
         self.name, self.version, self.card = first.name, first.version, first.card
         rows = first.rows.select(self._chosen)
@@ -191,16 +195,24 @@ def _common(data: FeatureDataset) -> list[LabelSpec]:
     return [label for label in data.labels if not is_local(label)]
 
 
+def _places(table: pa.Table, which: str) -> dict[str, int]:
+    """The position of each example, by its id, in their order."""
+    ids = table["example_id"].to_pylist()
+    places = {name: at for at, name in enumerate(ids)}
+    if len(places) < len(ids):
+        twice = next(name for at, name in enumerate(ids) if places[name] != at)
+        raise SpecError(
+            f"the {which} dataset has several examples with the id {twice!r}; choose one language "
+            "and parser"
+        )
+    return places
+
+
 def _joined(
-    ids: pa.Table, partners: pa.Table, second: str
+    ours: dict[str, int], theirs: dict[str, int]
 ) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
     """Which examples have a partner, and the positions of these partners."""
-    names = partners["example_id"].to_pylist()
-    places = {name: at for at, name in enumerate(names)}
-    if len(places) < len(names):
-        twice = next(name for at, name in enumerate(names) if places[name] != at)
-        raise SpecError(f"{second} has several examples with the id {twice!r}; choose by parser")
-    found = np.array([places.get(name, -1) for name in ids["example_id"].to_pylist()], np.int64)
+    found = np.array([theirs.get(name, -1) for name in ours], np.int64)
     return found >= 0, found[found >= 0]
 
 

@@ -231,7 +231,7 @@ class FeatureDataset(StreamedDataset):
         """Some of the examples, as a dataset of their own.
 
         Args:
-            langs: Only these languages.
+            langs: Only these languages, of those that the dataset has in any of its splits.
             shortest: Only examples of at least so many stored pieces, over all segments.
             longest: Only examples of at most so many.
             labels: For label columns, the wanted values; ``None`` among them takes examples
@@ -240,15 +240,21 @@ class FeatureDataset(StreamedDataset):
 
         Raises:
             UnknownNameError: No such label column or class.
-            SpecError: The bounds exclude every length.
+            UnknownDatasetError: The dataset has no such language in any split.
+            SpecError: The bounds exclude every length, or values are of another type.
         """
         chosen = of_length(self.rows, shortest, longest)
         if langs is not None:
-            chosen &= in_langs(self.rows, langs)
+            chosen &= in_langs(self.rows, langs, self._all_langs)
         if labels:
             chosen &= with_labels(self.rows, self.reader, self.labels, labels)
         rows = self.rows.select(chosen)
         return FeatureDataset(self._store, self.card, self.version, rows, self.reader)
+
+    def _all_langs(self) -> set[str]:
+        """The languages of all splits, whatever was chosen of them."""
+        _, table = self._store.features.find(self.name, self.card.tokenizer_fingerprint)
+        return {file.partition["lang"] for file in table.snapshot(self.version).files}
 
 
 def open_dataset(

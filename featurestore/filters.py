@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from featurestore.checks import items, names, optional, whole_number
 from featurestore.encode.columns import list_parts
 from featurestore.files import FileReader
 from featurestore.rows import RowIndex
-from syntax.errors import SpecError
+from syntax.errors import SpecError, UnknownDatasetError
 from syntax.examples import LabelSpec
 from syntax.matrices.offsets import sizes
 from syntax.registry import unknown_name
@@ -25,18 +27,38 @@ Of tags and spans, an example is wanted if it has any of these names among its o
 """
 
 
-def in_langs(rows: RowIndex, langs: Collection[str]) -> NDArray[np.bool_]:
-    """Which examples are in one of the languages. *Shape:* (N,)."""
-    wanted = [index for index, (_, lang) in enumerate(rows.parts) if lang in langs]
-    return np.isin(rows.part, wanted)
+def in_langs(
+    rows: RowIndex, langs: Collection[str], elsewhere: Callable[[], Collection[str]]
+) -> NDArray[np.bool_]:
+    """Which examples are in one of the languages. *Shape:* (N,).
+
+    Args:
+        rows: The examples.
+        langs: The languages. One that only other examples of the dataset are in, such as those of
+            another split, chooses nothing.
+        elsewhere: Gives the languages of the whole dataset; asked where one is not among ``rows``.
+
+    Raises:
+        SpecError: They are no collection of texts.
+        UnknownDatasetError: The dataset has no such language.
+    """
+    wanted, here = names("langs", langs), {lang for _, lang in rows.parts}
+    if further := [lang for lang in wanted if lang not in here]:
+        known = here.union(elsewhere())
+        if unknown := [lang for lang in further if lang not in known]:
+            raise unknown_name("language of the dataset", unknown[0], known, UnknownDatasetError)
+    chosen = [index for index, (_, lang) in enumerate(rows.parts) if lang in wanted]
+    return np.isin(rows.part, chosen)
 
 
 def of_length(rows: RowIndex, shortest: int, longest: int | None) -> NDArray[np.bool_]:
     """Which examples have so many stored pieces, special tokens not counted. *Shape:* (N,).
 
     Raises:
-        SpecError: The bounds exclude every length.
+        SpecError: A bound is no whole number, or they exclude every length.
     """
+    shortest = whole_number("shortest", shortest)
+    longest = optional(whole_number)("longest", longest)
     if longest is not None and longest < shortest:
         raise SpecError(f"no example has at least {shortest} and at most {longest} pieces")
     long_enough = rows.pieces >= shortest
@@ -50,25 +72,42 @@ def with_labels(
 
     Raises:
         UnknownNameError: No such label column, or a class has no such name.
+        SpecError: The values of a column are no collection, or of another type than the column's.
         StoreError: A file cannot be read.
     """
-    for name, values in wanted.items():
-        _check(name, values, {label.name: label for label in labels})
+    if not isinstance(wanted, Mapping):
+        raise SpecError(f"labels is {wanted!r}; it must be a mapping of columns to lists of values")
+    known = {label.name: label for label in labels}
+    accepted = {name: _values(name, values, known) for name, values in wanted.items()}
     chosen = np.ones(len(rows), np.bool_)
     for file in np.unique(rows.file):
         here = rows.file == file
-        table = reader.columns(rows.paths[file], list(wanted))
-        for name, values in wanted.items():
+        table = reader.columns(rows.paths[file], list(accepted))
+        for name, values in accepted.items():
             chosen[here] &= _is_in(table[name], values)[rows.row[here]]
     return chosen
 
 
-def _check(name: str, values: Collection[Any], labels: dict[str, LabelSpec]) -> None:
+def _values(name: str, values: Any, labels: dict[str, LabelSpec]) -> tuple[Any, ...]:
     if name not in labels:
         raise unknown_name("label", name, list(labels))
-    for value in values:
-        if labels[name].names and value not in (None, *labels[name].names):
-            raise unknown_name(f"class of label {name}", str(value), labels[name].names)
+    label = labels[name]
+    wanted = items(f"labels[{name!r}]", values)
+    for value in wanted:
+        if value is not None:
+            _check_type(label, value)
+        if label.names and value not in (None, *label.names):
+            raise unknown_name(f"class of label {name}", str(value), label.names)
+    return wanted
+
+
+def _check_type(label: LabelSpec, value: Any) -> None:
+    wanted, known = (Real, "a number") if label.kind == "float" else (str, "a text")
+    if not isinstance(value, wanted):
+        raise SpecError(
+            f"one of labels[{label.name!r}] is {value!r}; a label of kind {label.kind!r} is "
+            f"{known}, or None for none"
+        )
 
 
 def _is_in(column: pa.ChunkedArray, values: Collection[Any]) -> NDArray[np.bool_]:
@@ -81,10 +120,10 @@ def _is_in(column: pa.ChunkedArray, values: Collection[Any]) -> NDArray[np.bool_
 
 def _has_any(column: pa.ChunkedArray, values: Collection[Any]) -> NDArray[np.bool_]:
     """Which rows have one of the names in their list; those without any have ``None``."""
-    bounds, items = list_parts(column)
-    names = items.field("label") if pa.types.is_struct(items.type) else items
+    bounds, parts = list_parts(column)
+    labels = parts.field("label") if pa.types.is_struct(parts.type) else parts
     wanted = pa.array([value for value in values if value is not None], pa.string())
-    found = np.flatnonzero(np.asarray(pc.is_in(names, value_set=wanted)))
+    found = np.flatnonzero(np.asarray(pc.is_in(labels, value_set=wanted)))
     chosen = (sizes(bounds) == 0) & (None in values)
     chosen[np.searchsorted(bounds, found, side="right") - 1] = True
     return np.asarray(chosen)

@@ -101,6 +101,23 @@ def test_what_cannot_be_crossed_is_named(sides, store, make_handle, make_row, re
         CrossedDataset(first, store.dataset("pairs", lang="fr"), ["hypothesis"])
 
 
+def test_each_side_has_an_id_once(sides, store) -> None:
+    first, second, _ = sides
+    both = store.dataset("pairs")
+    with pytest.raises(SpecError, match="the first dataset has several examples with the id 'ex-"):
+        CrossedDataset(both, second, ["hypothesis"])
+    with pytest.raises(SpecError, match="the second dataset has several examples with the id 'ex-"):
+        CrossedDataset(first, both, ["hypothesis"])
+
+
+def test_options_of_pairs_are_refused_by_name(sides) -> None:
+    first, second, _ = sides
+    with pytest.raises(SpecError, match="differing is 'skip'; it must be one of refuse, leave_out"):
+        CrossedDataset(first, second, ["hypothesis"], differing="skip")
+    with pytest.raises(SpecError, match=r"fields is 'hypothesis'; it must be a list"):
+        CrossedDataset(first, second, "hypothesis")
+
+
 def test_nothing_in_common_is_an_empty_dataset(sides) -> None:
     first, second, _ = sides
     none = CrossedDataset(first.where(langs=[]), second, ["hypothesis"])

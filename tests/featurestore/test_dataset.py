@@ -181,6 +181,36 @@ def test_examples_are_chosen_by_language(store, make_handle, rows) -> None:
     assert len(data.where(langs=[])) == 0
 
 
+def test_a_language_is_unknown_if_no_split_has_it(store, make_handle, rows) -> None:
+    store.features.append(make_handle(lang="den"), rows[:5])
+    store.features.append(make_handle(lang="en", split="test"), rows[:5])
+    data = store.dataset("pairs", split="train")
+    assert len(data.where(langs=["en"])) == 0
+    assert len(data.where(langs=["en", "den"])) == 5
+    with pytest.raises(UnknownDatasetError, match=r"language of the dataset 'de'.*Known: den, en"):
+        data.where(langs=["den", "de"])
+    with pytest.raises(SpecError, match=r"langs is 'den'; it must be a list: \['den'\]"):
+        data.where(langs="den")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "message"),
+    [
+        ({"labels": {"note": "note 1"}}, r"labels\['note'\] is 'note 1'; it must be a list"),
+        ({"labels": {"score": 0.5}}, r"labels\['score'\] is 0\.5; it must be a list"),
+        ({"labels": {"score": ["1"]}}, "is '1'; a label of kind 'float' is a number, or None"),
+        ({"labels": {"note": [5]}}, "is 5; a label of kind 'string' is a text, or None"),
+        ({"labels": {"label": [1]}}, "is 1; a label of kind 'class' is a text, or None"),
+        ({"labels": ["note"]}, "it must be a mapping"),
+        ({"longest": "60"}, "longest is '60'; it must be a whole number"),
+        ({"shortest": None}, "shortest is None; it must be a whole number"),
+    ],
+)
+def test_what_is_wanted_must_be_of_the_right_type(filled, wanted, message) -> None:
+    with pytest.raises(SpecError, match=message):
+        filled.dataset("pairs").where(**wanted)
+
+
 def test_what_no_example_can_have_is_refused(filled) -> None:
     data = filled.dataset("pairs")
     with pytest.raises(UnknownNameError, match="label, note, score"):

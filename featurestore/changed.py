@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+from featurestore.sql.session import named_faults
 from featurestore.store import FeatureStore
 
 _QUERY: Final = """
@@ -38,6 +39,7 @@ class ChangedExample:
         return asdict(self)
 
 
+@named_faults()
 def changed_examples(store: FeatureStore) -> list[ChangedExample]:
     """The names with several contents in the newest version of each dataset.
 

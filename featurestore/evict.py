@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 
 from featurestore.encode.columns import list_parts
 from featurestore.encode.parses import decode_parses
-from featurestore.files import FileReader
+from featurestore.files import FileGoneError, FileReader
 from featurestore.index import KeyIndex, keys_of
 from featurestore.records import key_bytes
 from featurestore.store import FeatureStore
 from featurestore.tables.parses import ROW_GROUP
+from featurestore.tables.pins import Pin
 from featurestore.tables.schema import PARSES
 from featurestore.tables.snapshot import DataFile, Snapshot, arrow_dataset
 from syntax.errors import SpecError
@@ -75,12 +76,13 @@ def evict_parses(
 
     Raises:
         SpecError: A negative bound or age.
+        FileGoneError: A pinned version lacks files, so nobody knows what it needs.
         StoreFormatError: The store is of an older format.
         StoreBusyError: Writers kept winning; what was deleted so far stays deleted.
         StoreError: A table cannot be read or written.
     """
     for name, value in (("max_bytes", max_bytes), ("spare_hours", spare_hours)):
-        if value < 0:
+        if not value >= 0:
             raise SpecError(f"{name} is {value}; it must not be negative")
     snapshot = store.parses.table.snapshot()
     size = _size(snapshot.files)
@@ -180,13 +182,23 @@ class _Examples:
     def _new(self) -> Iterator[NDArray[np.uint64]]:
         pins = self._store.pins.all().values()
         for card, table in self._store.features.tables():
-            versions = {None, *(pin.version for pin in pins if pin.table == card.path)}
+            own = [pin for pin in pins if pin.table == card.path]
+            self._check(own)
+            versions = {None, *(pin.version for pin in own)}
             files = {file.path for version in versions for file in table.snapshot(version).files}
             reader = FileReader(table.location)
             for path in sorted(files):
                 if (card.path, path) not in self._seen:
                     self._seen.add((card.path, path))
                     yield _parse_keys(reader, path)
+
+    def _check(self, pins: Sequence[Pin]) -> None:
+        for pin in pins:
+            if fault := self._store.pins.fault(pin):
+                raise FileGoneError(
+                    f"the pin {pin.name!r} cannot be kept: {fault}; forget it with "
+                    f"`parsebank store unpin {pin.name}`, and evict again"
+                )
 
 
 def _parse_keys(reader: FileReader, path: str) -> NDArray[np.uint64]:

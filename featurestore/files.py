@@ -159,7 +159,8 @@ class FileReader:
             opened = self._idle.pop(path, None)
         if opened is None:
             opened = _OpenFile.of(self._open(path))
-        yield opened
+        with self._named_faults(path):  # a page may be damaged where the footer is not
+            yield opened
         with self._lock:
             if keep:
                 self._idle[path] = opened
@@ -191,7 +192,7 @@ class FileReader:
                 f"cannot read {path} in {self.location.uri}: it is gone. If you asked for an older "
                 "version, it was vacuumed: read a newer one, and pin those that you still need"
             ) from error
-        except (OSError, pa.ArrowInvalid) as error:
+        except (OSError, pa.ArrowException) as error:
             raise StoreError(f"cannot read {path} in {self.location.uri}: {error}") from error
 
     def _remember(self, path: str, footer: pq.FileMetaData) -> None:

@@ -49,6 +49,9 @@ def store_parsers(store: FeatureStore, name: str) -> list[str]:
         UnknownParserError: The store has no parse by such a parser.
         StoreError: The store cannot be read.
     """
-    rows = store.sql("select distinct parser from parses order by all").fetchall()
+    from featurestore.sql.session import named_faults
+
+    with named_faults():
+        rows = store.sql("select distinct parser from parses order by all").fetchall()
     used = [str(parser) for (parser,) in rows]
     return parsers_named(name, used, store.fingerprints.all("parser"))

@@ -14,6 +14,8 @@ from syntax.errors import SpecError
 WEEK: Final = 168.0
 """Hours."""
 
+_CENTURY: Final = 876_000
+
 
 @dataclass(frozen=True)
 class Vacuumed:
@@ -48,11 +50,13 @@ def vacuum_store(
         dry_run: Only say what would be deleted.
 
     Raises:
-        SpecError: A negative age.
+        SpecError: A negative or infinite age.
         StoreError: A table cannot be read, or a file not deleted.
     """
-    if older_than_hours < 0:
-        raise SpecError(f"older_than_hours is {older_than_hours}; it must not be negative")
+    if not 0 <= older_than_hours <= _CENTURY:
+        raise SpecError(
+            f"older_than_hours is {older_than_hours}; it must not be negative, nor over {_CENTURY}"
+        )
     pinned: dict[str, list[int]] = defaultdict(list)
     for pin in store.pins.all().values():
         pinned[f"datasets/{pin.table}"].append(pin.version)
@@ -63,8 +67,10 @@ def vacuum_store(
 
 
 def _vacuum(name: str, table: Table, keep: list[int], hours: float, dry_run: bool) -> Vacuumed:
+    # The log tells files that went out of use for ever, whether they are still there or not.
     paths = table.vacuum(keep, hours, dry_run=True)
-    size = sum(info.size or 0 for info in table.location.files.get_file_info(paths))
-    if paths and not dry_run:
-        paths = table.vacuum(keep, hours, dry_run=False)
-    return Vacuumed(name, tuple(sorted(set(keep))), len(paths), size)
+    there = [info for info in table.location.files.get_file_info(paths) if info.is_file]
+    if there and not dry_run:
+        table.vacuum(keep, hours, dry_run=False)
+    size = sum(info.size or 0 for info in there)
+    return Vacuumed(name, tuple(sorted(set(keep))), len(there), size)

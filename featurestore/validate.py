@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Final
@@ -20,7 +21,15 @@ from featurestore.store import FeatureStore
 from featurestore.tables.card import DatasetCard
 from featurestore.tables.delta import Table
 from featurestore.tables.schema import MATRIX_BLOBS, PARSES, VECTORS
-from featurestore.validate_deep import check_key, unknown_fingerprints, wrong_examples
+from featurestore.validate_deep import (
+    check_key,
+    repeated_places,
+    repeated_rows,
+    row_name,
+    told,
+    unknown_fingerprints,
+    wrong_examples,
+)
 from featurestore.validate_labels import label_columns, wrong_labels
 from syntax.errors import InputError, StoreError
 from syntax.tree import DependencyTree
@@ -57,6 +66,9 @@ class Validation:
         problems: Unsound rows, the first hundred of them.
         problem_count: All unsound rows.
         changed: Names of examples that have several contents; no problem, but rarely wanted.
+        repeated: Parses and examples in several rows, as racing writers leave them; no problem.
+        same_place: Places in the order of a split (``seq``) that several examples have; no problem.
+        unreadable: Files and row groups that cannot be read; each is a problem, too.
     """
 
     parses: int = 0
@@ -66,6 +78,9 @@ class Validation:
     problems: list[Problem] = field(default_factory=list)
     problem_count: int = 0
     changed: list[ChangedExample] = field(default_factory=list)
+    repeated: int = 0
+    same_place: int = 0
+    unreadable: int = 0
 
     def add(self, problem: Problem) -> None:
         """Count a problem, and list it if there is room."""
@@ -87,51 +102,88 @@ def validate_store(
         watch: Told of the rows that were checked, some at a time.
 
     Raises:
-        StoreError: A log or a file cannot be read at all.
+        StoreError: A log cannot be read.
     """
     report, told = Validation(), watch or _nobody
-    for rows in _row_groups(store.parses.table, PARSES.schema.names):
+    for rows in _row_groups("parses", store.parses.table, PARSES.schema.names, report):
         _check_parses(rows, report, deep)
         told(rows.num_rows)
     for card, table in store.features.tables():
-        columns = [*_EXAMPLE, *VECTORS, *MATRIX_BLOBS, *(label_columns(card) if deep else ())]
-        for rows in _row_groups(table, columns):
+        path = f"datasets/{card.path}"
+        labels = label_columns(card) if deep else ()
+        for rows in _row_groups(path, table, [*_EXAMPLE, *VECTORS, *MATRIX_BLOBS, *labels], report):
             _check_examples(card, rows, report)
-            if deep:
-                for example_id, message in chain(
-                    wrong_examples(store, rows), wrong_labels(card, rows)
-                ):
-                    report.add(Problem(f"datasets/{card.path}", example_id, message))
+            for row, message in _deep_faults(store, card, rows) if deep else ():
+                report.add(Problem(path, row, message))
             told(rows.num_rows)
-    report.changed = changed_examples(store)
-    for name, fingerprint in unknown_fingerprints(store) if deep else ():
-        report.add(Problem(name, fingerprint, "nobody described what this fingerprint stands for"))
+    for pin in store.pins.all().values():
+        if fault := store.pins.fault(pin):
+            report.add(Problem("pins", pin.name, fault))
+    _look_up(store, report, deep)
     return report
+
+
+def _deep_faults(
+    store: FeatureStore, card: DatasetCard, rows: pa.Table
+) -> Iterator[tuple[str, str]]:
+    return chain(wrong_examples(store, rows), wrong_labels(card, rows))
+
+
+def _look_up(store: FeatureStore, report: Validation, deep: bool) -> None:
+    """What only questions over whole tables show."""
+    try:
+        report.changed = changed_examples(store)
+        report.repeated, report.same_place = repeated_rows(store), repeated_places(store)
+        for name, fingerprint in unknown_fingerprints(store) if deep else ():
+            message = "nobody described what this fingerprint stands for"
+            report.add(Problem(name, fingerprint, message))
+    except StoreError:
+        if not report.unreadable:
+            raise
 
 
 def _nobody(rows: int) -> None:
     """Nobody watches."""
 
 
-def _row_groups(table: Table, columns: list[str]) -> Iterator[pa.Table]:
+def _row_groups(
+    name: str, table: Table, columns: list[str], report: Validation
+) -> Iterator[pa.Table]:
+    """The rows of a table, but for those that cannot be read, which are problems."""
     reader = FileReader(table.location, schema=table.layout.schema)
     for file in table.snapshot().files:
-        for group in range(len(reader.row_group_starts(file.path)) - 1):
-            yield reader.row_group(file.path, group, columns)
+        groups = [0]  # in the place of those of a file that cannot be opened
+        with suppress(StoreError):
+            groups = list(range(len(reader.row_group_starts(file.path)) - 1))
+        for group in groups:
+            try:
+                rows = reader.row_group(file.path, group, columns)
+            except StoreError as error:
+                report.unreadable += 1
+                report.add(Problem(name, file.path, str(error)))
+            else:
+                yield rows
 
 
 def _check_parses(rows: pa.Table, report: Validation, deep: bool) -> None:
     report.parses += rows.num_rows
     for index in range(rows.num_rows):
         row = rows.slice(index, 1)
-        try:
+        with _reported(report, "parses", row, "key"):
             (record,) = decode_parses(row)
             _check_parse(record)
             report.unpacked += not _is_packed(record, row)
             if deep:
                 check_key(record)
-        except (InputError, StoreError) as error:
-            report.add(Problem("parses", row["key"][0].as_py(), str(error)))
+
+
+@contextmanager
+def _reported(report: Validation, table: str, row: pa.Table, column: str) -> Iterator[None]:
+    """Count what is raised as a problem of a row: damaged bytes may fail anywhere."""
+    try:
+        yield
+    except Exception as error:
+        report.add(Problem(table, row_name(row, column), told(error)))
 
 
 def _is_packed(record: ParseRecord, row: pa.Table) -> bool:
@@ -157,14 +209,11 @@ def _check_parse(record: ParseRecord) -> None:
 
 
 def _check_examples(card: DatasetCard, rows: pa.Table, report: Validation) -> None:
-    table = f"datasets/{card.path}"
     report.examples += rows.num_rows
     for index in range(rows.num_rows):
         row = rows.slice(index, 1)
-        try:
+        with _reported(report, f"datasets/{card.path}", row, "example_id"):
             report.matrices += _check_example(card, row)
-        except (InputError, StoreError) as error:
-            report.add(Problem(table, row["example_id"][0].as_py(), str(error)))
 
 
 def _check_example(card: DatasetCard, row: pa.Table) -> int:
@@ -179,6 +228,8 @@ def _check_example(card: DatasetCard, row: pa.Table) -> int:
         raise StoreError(f"{len(lengths)} segments are stored for the fields {card.fields}")
     vectors = {name: binary_numbers(row[name], dtype) for name, dtype in VECTORS.items()}
     _check_sizes(vectors, int(lengths.sum()))
+    if (vectors["input_ids"] < 0).any():
+        raise StoreError(f"input_ids holds {vectors['input_ids'].min()}; ids are 0 or more")
     heads = np.split(vectors["head"], np.cumsum(lengths)[:-1])
     stored = [row[name][0].as_py() for name in MATRIX_BLOBS]
     if stored == [None] * len(MATRIX_BLOBS):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any, Final
 
@@ -10,13 +10,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from featurestore.encode.columns import binary_numbers
+from featurestore.encode.columns import binary_numbers, list_parts
 from featurestore.records import ParseRecord
+from featurestore.sql.session import named_faults
 from featurestore.store import FeatureStore
 from featurestore.tables.schema import VECTORS
 from syntax.alignment import segment_features
 from syntax.assembly import SegmentFeatures
-from syntax.errors import InputError, StoreError
+from syntax.errors import InputError, ParsebankError, StoreError
 from syntax.keys import parse_key
 
 _TEXT_MODES: Final = frozenset({"raw", "sentence"})
@@ -54,12 +55,34 @@ def unknown_fingerprints(store: FeatureStore) -> Iterator[tuple[str, str]]:
     """Fingerprints of parsers and tokenizers that nobody described: table, fingerprint."""
     known = {kind: store.fingerprints.all(kind) for kind in ("parser", "tokenizer")}
     for table in ("parses", "examples"):
-        for (parser,) in store.sql(f"select distinct parser from {table} order by all").fetchall():
+        with named_faults():
+            rows = store.sql(f"select distinct parser from {table} order by all").fetchall()
+        for (parser,) in rows:
             if parser not in known["parser"]:
                 yield table, parser
     for card, _ in store.features.tables():
         if card.tokenizer_fingerprint not in known["tokenizer"]:
             yield f"datasets/{card.path}", card.tokenizer_fingerprint
+
+
+def repeated_rows(store: FeatureStore) -> int:
+    """Parses and examples that lie in several rows."""
+    return store.parses.repeats() + sum(
+        store.features.repeats(card) for card, _ in store.features.tables()
+    )
+
+
+@named_faults()
+def repeated_places(store: FeatureStore) -> int:
+    """Places in the order of a split, language and parser that several names have."""
+    query = """
+        select count(*) from (
+            select dataset, tokenizer, split, lang, parser, seq from examples
+            group by all having count(distinct example_id) > 1
+        )
+    """
+    ((found,),) = store.sql(query).fetchall()
+    return int(found)
 
 
 def wrong_examples(store: FeatureStore, rows: pa.Table) -> Iterator[tuple[str, str]]:
@@ -69,29 +92,45 @@ def wrong_examples(store: FeatureStore, rows: pa.Table) -> Iterator[tuple[str, s
         store: Where the parses are.
         rows: Rows of a dataset table, with ids, texts, parse keys, lengths and vectors.
     """
-    keys = rows["parse_keys"].to_pylist()
-    records = store.parses.get_many(list(dict.fromkeys(key for row in keys for key in row)))
-    ids, texts = (rows[name].to_pylist() for name in ("example_id", "texts"))
-    lengths = rows["segment_lengths"].to_pylist()
-    for at, example_id in enumerate(ids):
+    records = _records(store, rows["parse_keys"])
+    for at in range(rows.num_rows):
+        row = rows.slice(at, 1)
         try:
-            _check(rows.slice(at, 1), keys[at], texts[at], lengths[at], records)
-        except (InputError, StoreError) as error:
-            yield example_id, str(error)
+            _check(store, row, records)
+        except Exception as error:  # damaged bytes may fail anywhere
+            yield row_name(row, "example_id"), told(error)
 
 
-def _check(
-    row: pa.Table,
-    keys: Sequence[str],
-    texts: Sequence[str],
-    lengths: Sequence[int],
-    records: dict[str, ParseRecord],
-) -> None:
+def row_name(row: pa.Table, column: str) -> str:
+    """What a row is called, even if that is no text any more."""
+    name = row[column][0].as_buffer()
+    return "?" if name is None else name.to_pybytes().decode(errors="replace")
+
+
+def told(error: Exception) -> str:
+    """An error in words; of one that is not ours also which it is."""
+    return str(error) if isinstance(error, ParsebankError) else f"cannot be read: {error!r}"
+
+
+def _records(store: FeatureStore, keys: pa.ChunkedArray) -> dict[str, ParseRecord]:
+    """The parses of a row group; none if one is damaged: then each is read for itself."""
+    try:
+        return store.parses.get_many(
+            list(dict.fromkeys(keys.combine_chunks().flatten().to_pylist()))
+        )
+    except (ParsebankError, ValueError):
+        return {}
+
+
+def _check(store: FeatureStore, row: pa.Table, records: dict[str, ParseRecord]) -> None:
+    keys, texts, lengths = (
+        row[name][0].as_py() for name in ("parse_keys", "texts", "segment_lengths")
+    )
     vectors = {name: binary_numbers(row[name], dtype) for name, dtype in VECTORS.items()}
     end = 0
     for number, (key, text, length) in enumerate(zip(keys, texts, lengths, strict=True)):
         start, end = end, end + length
-        record = records.get(key)
+        record = records.get(key) or store.parses.get_many([key]).get(key)
         if record is None:
             raise StoreError(f"the parse {key} of segment {number} is not in the store")
         if record.parse.text != text:

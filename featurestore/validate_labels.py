@@ -1,4 +1,4 @@
-"""Whether stored tokens, tags and spans fit the texts that they are about."""
+"""Whether stored labels are known ones, and tokens, tags and spans fit their texts."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ import pyarrow as pa
 from featurestore.encode.columns import binary_numbers
 from featurestore.tables.card import DatasetCard
 from featurestore.tables.schema import TOKENS
+from featurestore.validate_deep import row_name, told
 from syntax.errors import LabelError, StoreError
 from syntax.examples import SpanLabel
-from syntax.labels import Offsets, check_labels, is_local
+from syntax.labels import Offsets, check_labels
 
 
 def label_columns(card: DatasetCard) -> list[str]:
     """The columns that `wrong_labels` reads beside ids and texts."""
-    return [*TOKENS, *(label.name for label in card.labels if is_local(label))]
+    return [*TOKENS, *(label.name for label in card.labels)]
 
 
 def wrong_labels(card: DatasetCard, rows: pa.Table) -> Iterator[tuple[str, str]]:
-    """Examples whose tokens, tags or spans do not fit their texts: example id, what is wrong.
+    """Examples with an unknown class, or tags or spans that do not fit: id, what is wrong.
 
     Args:
         card: The dataset's.
@@ -30,13 +31,22 @@ def wrong_labels(card: DatasetCard, rows: pa.Table) -> Iterator[tuple[str, str]]
     """
     for at in range(rows.num_rows):
         row = rows.slice(at, 1)
-        values = {name: row[name][0].as_py() for name in row.column_names}
         try:
-            tokens = _tokens(row, values["texts"], values["token_counts"])
-            given = {label.name: _given(values.get(label.name)) for label in card.labels}
-            check_labels(card.labels, card.fields, given, values["texts"], tokens)
-        except (LabelError, StoreError) as error:
-            yield values["example_id"], str(error)
+            _check(card, row)
+        except Exception as error:  # damaged bytes may fail anywhere
+            yield row_name(row, "example_id"), told(error)
+
+
+def _check(card: DatasetCard, row: pa.Table) -> None:
+    values = {name: row[name][0].as_py() for name in ("texts", "token_counts")}
+    tokens = _tokens(row, values["texts"], values["token_counts"])
+    given = {label.name: _given(row[label.name][0].as_py()) for label in card.labels}
+    check_labels(card.labels, card.fields, given, values["texts"], tokens)
+    for label in card.labels:
+        value = given[label.name]
+        if label.kind == "class" and value is not None and value not in label.names:
+            names = ", ".join(label.names)
+            raise LabelError(f"label {label.name} is {value!r}; expected one of {names}")
 
 
 def _tokens(row: pa.Table, texts: Sequence[str], counts: Sequence[int] | None) -> list[Offsets]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict
 from typing import Annotated
 
@@ -110,6 +111,10 @@ def validate(
         typer.echo(
             f"{len(report.changed)} example ids have several contents: store inspect --changed"
         )
+    if report.repeated:
+        typer.echo(f"{report.repeated} rows are there more than once, alike: store compact")
+    if report.same_place:
+        typer.echo(f"{report.same_place} places in the order of a split have several examples")
     if report.problem_count:
         raise typer.Exit(1)
 
@@ -221,6 +226,8 @@ def evict(
 
     if (max_gb is None) == (max_bytes is None):
         raise typer.BadParameter("give --max-gb or --max-bytes, one of them")
+    if not math.isfinite(max_gb or 0.0):
+        raise typer.BadParameter(f"--max-gb is {max_gb}; give a number of bytes, in 10^9")
     bound = max_bytes if max_bytes is not None else round((max_gb or 0.0) * 1e9)
     with open_store(store) as opened:
         found = evict_parses(opened, bound, dry_run, spare_hours)

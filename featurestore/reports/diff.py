@@ -9,6 +9,7 @@ from itertools import count
 from typing import Any, Final
 
 from featurestore.parsers import store_parsers
+from featurestore.sql.session import named_faults
 from featurestore.store import FeatureStore
 from syntax.errors import SpecError
 from syntax.parse import Parse
@@ -66,6 +67,7 @@ class Agreement:
         return {**asdict(self), "scores": figures}
 
 
+@named_faults()
 def parser_agreement(
     store: FeatureStore,
     first: str,

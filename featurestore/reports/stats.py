@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from featurestore.parsers import store_parsers
+from featurestore.sql.session import named_faults
 from featurestore.store import FeatureStore
 from syntax.shapes import TreeShapes, tree_shapes
 
@@ -67,6 +68,7 @@ class ParseStats:
         return asdict(self)
 
 
+@named_faults()
 def parse_stats(
     store: FeatureStore, lang: str | None = None, parser: str | None = None
 ) -> list[ParseStats]:

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from featurestore.parsers import store_parsers
+from featurestore.sql.session import named_faults
 from featurestore.store import FeatureStore
 from syntax.errors import MissingExtraError, SpecError
 
@@ -125,6 +126,7 @@ class WordOrder:
         return {"types": self.types, "following": shares, "distances": distances}
 
 
+@named_faults()
 def word_order(
     store: FeatureStore,
     *,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import atexit
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
@@ -11,6 +13,7 @@ import duckdb
 
 from featurestore.sql import views
 from featurestore.sql.functions import FUNCTIONS
+from syntax.errors import StoreError
 
 if TYPE_CHECKING:
     from featurestore.store import FeatureStore
@@ -37,6 +40,17 @@ def open_session(store: FeatureStore) -> duckdb.DuckDBPyConnection:
     for view in (views.SENTENCES, views.WORDS, views.SEGMENTS):
         connection.execute(view)
     return connection
+
+
+@contextmanager
+def named_faults() -> Iterator[None]:
+    """Raise what DuckDB finds wrong with files as an error of the store; also a decorator."""
+    try:
+        yield
+    except duckdb.Error as error:
+        raise StoreError(
+            f"the store cannot be queried: {error}\n`parsebank store validate` says what is damaged"
+        ) from error
 
 
 def _create_dataset_views(connection: duckdb.DuckDBPyConnection, store: FeatureStore) -> None:

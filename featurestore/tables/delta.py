@@ -320,7 +320,9 @@ class Table:
                 storage_options=dict(self.location.options),
                 raise_if_key_not_exists=False,
             )
-        except (DeltaError, OSError) as error:
+        except (
+            Exception
+        ) as error:  # of a schema that it refuses, the library raises this very class
             return self._created_by_another(error)
 
     def _created_by_another(self, error: Exception) -> DeltaTable:

@@ -139,10 +139,15 @@ class FeatureTables:
 
     def has_repeats(self, card: DatasetCard) -> bool:
         """Whether racing writers left an example in several rows of a dataset."""
-        files = self._table(card).snapshot().files
-        parts = set(map(_part, files))
-        lookups = (self._lookup(card.name, card.folder, *part) for part in sorted(parts))
-        return any(lookup.has_repeats() for lookup in lookups)
+        return any(lookup.has_repeats() for lookup in self._part_lookups(card))
+
+    def repeats(self, card: DatasetCard) -> int:
+        """How many examples of a dataset racing writers left in several rows."""
+        return sum(len(lookup.repeated_keys()) for lookup in self._part_lookups(card))
+
+    def _part_lookups(self, card: DatasetCard) -> Iterator[KeyLookup]:
+        for part in sorted(set(map(_part, self._table(card).snapshot().files))):
+            yield self._lookup(card.name, card.folder, *part)
 
     def compact(self) -> None:
         """Keep one row of each example, join small files, sort each partition by ``seq``.
@@ -218,6 +223,7 @@ class FeatureTables:
         """The card of the table, if it is there and agrees; else the given one."""
         written = self._card(card.name, card.folder)
         if written is None:
+            card.check_new()
             return card
         written.check_same(card)
         return written

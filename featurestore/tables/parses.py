@@ -100,6 +100,10 @@ class ParseTable:
         """Whether racing writers left a key in several rows; each of them is as good."""
         return self._lookup.has_repeats()
 
+    def repeats(self) -> int:
+        """How many keys racing writers left in several rows."""
+        return len(self._lookup.repeated_keys())
+
     def append(
         self, records: Sequence[ParseRecord], transaction: Transaction | None = None
     ) -> bool:

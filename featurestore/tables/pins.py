@@ -7,9 +7,11 @@ from dataclasses import asdict, dataclass
 
 import pyarrow as pa
 
-from featurestore.files import FileReader
+from featurestore.files import FileGoneError, FileReader
 from featurestore.root import StoreRoot
+from featurestore.tables.delta import open_table
 from featurestore.tables.schema import PINS
+from featurestore.tables.snapshot import snapshot_of
 from syntax.errors import SpecError, UnknownDatasetError
 from syntax.registry import unknown_name
 
@@ -36,17 +38,22 @@ class PinTable:
 
     def __init__(self, root: StoreRoot) -> None:
         self.table = root.table(PINS, "pins")
+        self._datasets = root.location.child("datasets")
         self._reader = FileReader(self.table.location)
 
     def add(self, pin: Pin) -> None:
         """Pin a version; the same pin again changes nothing.
 
         Raises:
-            SpecError: The name is taken by another version.
+            SpecError: The name is taken by another version, is empty, or could be a version.
+            FileGoneError: The version cannot be read any more.
             StoreBusyError, StoreError: Nothing was written.
         """
         there = self.all().get(pin.name)
         if there is None:
+            _check_name(pin.name)
+            if fault := self.fault(pin):
+                raise FileGoneError(f"{pin.name!r} cannot be pinned: {fault}; pin a newer version")
             self._append(pin, kept=True)
         elif (there.table, there.version) != (pin.table, pin.version):
             raise SpecError(
@@ -92,6 +99,31 @@ class PinTable:
                 pins[row["name"]] = Pin(row["name"], row["table"], row["version"], row["by"])
         return pins
 
+    def fault(self, pin: Pin) -> str | None:
+        """Why the version of a pin cannot be read; ``None`` if it can.
+
+        Raises:
+            StoreError: The log cannot be read.
+        """
+        location = self._datasets.child(pin.table)
+        newest = open_table(location)
+        if newest is None or not 0 <= pin.version <= newest.version():
+            return f"there is no version {pin.version} of {pin.table}"
+        if pin.version == newest.version():
+            return None
+        newest.load_as_version(pin.version)
+        paths = [file.path for file in snapshot_of(newest).files]
+        gone = sum(not info.is_file for info in location.files.get_file_info(paths))
+        told = f"{gone} of the {len(paths)} files of version {pin.version} of {pin.table} are gone"
+        return f"{told}: it was vacuumed" if gone else None
+
     def _append(self, pin: Pin, kept: bool) -> None:
         row = {**asdict(pin), "kept": kept, "at": time.time_ns()}
         self.table.append(pa.Table.from_pylist([row], schema=PINS.schema))
+
+
+def _check_name(name: str) -> None:
+    if not name.strip() or name.isdigit():
+        raise SpecError(
+            f"a pin cannot be called {name!r}; give it a name that is no version, such as paper-v1"
+        )

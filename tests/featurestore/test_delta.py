@@ -159,6 +159,13 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         table.append(rows(1))
 
 
+def test_a_schema_that_the_library_refuses_is_an_error_of_the_store(tmp_path: Path) -> None:
+    schema = pa.schema([("head", pa.string()), ("Head", pa.string())])
+    table = Table(Location.of(tmp_path / "table"), TableLayout(schema), on_create=lambda: None)
+    with pytest.raises(StoreError, match=r"cannot create .*Duplicate field name"):
+        table.append(schema.empty_table())
+
+
 def test_a_damaged_log_is_named(table) -> None:
     table.append(rows(1))
     for entry in (Path(table.location.uri) / "_delta_log").glob("*.json"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from pathlib import Path
 
 import pytest
 import typer
@@ -12,6 +13,7 @@ from typer.testing import CliRunner
 from featurestore import open_store
 from featurestore.commands import register
 from featurestore.evict import _Examples, _restore, evict_parses
+from featurestore.files import FileGoneError
 from featurestore.inspect import inspect_store
 from featurestore.vacuum import vacuum_store
 from featurestore.validate import validate_store
@@ -76,6 +78,17 @@ def test_what_examples_need_stays(store) -> None:
     assert evict_parses(store, 0, spare_hours=0).evicted == 50
     assert sorted(held(store.uri, everything)) == sorted(keys_of(needed))
     assert validate_store(store).problem_count == 0
+
+
+def test_a_pin_whose_files_are_gone_is_named(store) -> None:
+    parses = [record for group in fill(store, groups=2) for record in group]
+    store.features.append(HANDLE, [example_of(parses[0], 0)])
+    data = store.dataset(HANDLE.spec.name)
+    data.pin("paper")
+    store.features.append(HANDLE, [example_of(parses[1], 1)])
+    Path(data.reader.location.uri, data.rows.paths[0]).unlink()
+    with pytest.raises(FileGoneError, match=r"the pin 'paper' .* `parsebank store unpin paper`"):
+        evict_parses(store, 0, spare_hours=0)
 
 
 def test_within_the_bound_nothing_happens(store) -> None:
@@ -150,6 +163,15 @@ def test_readers_and_writers_are_undisturbed(store, writers) -> None:
 def test_negative_bounds_are_refused(store) -> None:
     with pytest.raises(SpecError, match="must not be negative"):
         evict_parses(store, -1, spare_hours=0)
+
+
+@pytest.mark.parametrize("bound", ["inf", "nan"])
+def test_a_bound_that_is_no_number_is_refused(store, bound) -> None:
+    app = typer.Typer()
+    register(app)
+    done = CliRunner().invoke(app, ["store", "evict", "--max-gb", bound, "--store", store.uri])
+    assert done.exit_code == 2
+    assert "--max-gb" in done.output
 
 
 def test_on_the_command_line(store) -> None:

@@ -103,6 +103,30 @@ def test_a_vacuum_respects_pins(filled, rows, handle) -> None:
         filled.dataset("pairs", version=first.version)
 
 
+def test_a_version_that_was_vacuumed_cannot_be_pinned(filled) -> None:
+    old = filled.dataset("pairs")
+    filled.compact()
+    vacuum_store(filled, older_than_hours=0)
+    with pytest.raises(StoreError, match="'paper' cannot be pinned: 4 of the 4 files of version 4"):
+        old.pin("paper")
+    with pytest.raises(StoreError, match="there is no version 99"):
+        filled.pins.add(Pin("paper", old.card.path, 99))
+    assert filled.pins.all() == {}
+
+
+@pytest.mark.parametrize("name", ["", " ", "3"])
+def test_a_pin_needs_a_name_that_is_no_version(filled, name) -> None:
+    with pytest.raises(SpecError, match="a pin cannot be called"):
+        filled.dataset("pairs").pin(name)
+
+
+def test_what_is_gone_already_is_not_deleted_again(filled) -> None:
+    filled.compact()
+    assert sum(table.files for table in vacuum_store(filled, older_than_hours=0)) > 0
+    assert sum(table.files for table in vacuum_store(filled, older_than_hours=0)) == 0
+    assert sum(table.size for table in vacuum_store(filled, 0, dry_run=True)) == 0
+
+
 def test_what_went_out_of_use_lately_stays(filled) -> None:
     old = filled.dataset("pairs")
     filled.compact()
@@ -160,9 +184,10 @@ def test_a_pin_of_another_dataset_is_refused(filled, make_handle, rows) -> None:
         filled.dataset("pairs", version="mine")
 
 
-def test_negative_ages_are_refused(store) -> None:
+@pytest.mark.parametrize("hours", [-1, float("inf"), float("nan")])
+def test_ages_that_are_none_are_refused(store, hours) -> None:
     with pytest.raises(SpecError, match="must not be negative"):
-        vacuum_store(store, older_than_hours=-1)
+        vacuum_store(store, older_than_hours=hours)
 
 
 def test_on_the_command_line(filled) -> None:

@@ -2,20 +2,24 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import typer
 from typer.testing import CliRunner
 
-from featurestore import ParseRecord, commands
+from featurestore import ParseRecord, commands, open_store
 from featurestore.encode.examples import encode_examples
 from featurestore.encode.packed import pack_record
 from featurestore.encode.parses import encode_parses
 from featurestore.inspect import inspect_store
+from featurestore.reports.stats import parse_stats
 from featurestore.validate import validate_store
 from syntax.conllu import parse_from_sentences
+from syntax.errors import StoreError
 from syntax.keys import parse_key
 
 
@@ -93,6 +97,92 @@ def test_a_packed_record_that_differs_from_its_columns_is_found(store, records, 
     (problem,) = validate_store(store).problems
     assert (problem.table, problem.row) == ("parses", other.key)
     assert "packed record" in problem.message
+
+
+def test_damaged_files_are_problems_among_others(filled, handle, rows, records, run) -> None:
+    filled.parses.append(records[:20])
+    filled.parses.append(records[20:])
+    damage(filled, handle, rows, "depth", [b"", b""])
+    first, second = sorted(Path(filled.uri, "parses").glob("*.parquet"))
+    content = bytearray(first.read_bytes())
+    content[4:2000] = bytes(byte ^ 255 for byte in content[4:2000])
+    first.write_bytes(content)
+    second.write_bytes(b"")
+    with open_store(filled.uri) as store:
+        report = validate_store(store, deep=True)
+    assert report.examples == 101
+    assert report.unreadable == 2
+    messages = {problem.row: problem.message for problem in report.problems}
+    assert f"cannot read {first.name}" in messages[first.name]
+    assert f"cannot read {second.name}" in messages[second.name]
+    assert "cannot read" in messages["ex-1"]
+    assert run("validate", "--store", filled.uri).exit_code == 1
+    done = run("stats", "--store", filled.uri)
+    assert isinstance(done.exception, StoreError)
+
+
+def test_a_query_of_damaged_columns_is_an_error_of_the_store(store, records) -> None:
+    store.parses.append(records)
+    (file,) = Path(store.uri, "parses").glob("*.parquet")
+    place = pq.ParquetFile(file).metadata.row_group(0).column(9).data_page_offset
+    content = bytearray(file.read_bytes())
+    content[place : place + 60] = bytes(byte ^ 255 for byte in content[place : place + 60])
+    file.write_bytes(content)
+    with open_store(store.uri) as again, pytest.raises(StoreError, match="store validate"):
+        parse_stats(again)
+
+
+def test_one_damaged_record_does_not_hide_the_others(keyed, run) -> None:
+    store, records = keyed
+    data = encode_parses([records[3]])
+    column = pa.array([b"\x01"], pa.binary())
+    store.parses.table.delete("key", [records[3].key])
+    store.parses.table.append(data.set_column(data.num_columns - 1, "record", column))
+    with open_store(store.uri) as again:
+        report = validate_store(again, deep=True)
+    assert [problem.row for problem in report.problems] == [records[3].key, "ex-3"]
+    assert all("is damaged" in problem.message for problem in report.problems)
+
+
+def test_a_pin_of_a_version_that_is_gone_is_a_problem(filled) -> None:
+    data = filled.dataset("pairs")
+    data.pin("paper")
+    filled.compact()
+    assert validate_store(filled).problems == []
+    Path(data.reader.location.uri, data.rows.paths[0]).unlink()
+    (problem,) = validate_store(filled).problems
+    assert (problem.table, problem.row) == ("pins", "paper")
+    assert problem.message.startswith("1 of the 4 files of version 4 of pairs/toy-")
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "message"),
+    [
+        ("label", "maybe", "label label is 'maybe'; expected one of entailment"),
+        ("input_ids", -1, "input_ids holds -1"),
+    ],
+)
+def test_labels_and_ids_that_nothing_stands_for_are_found(
+    filled, handle, rows, records, column, value, message
+) -> None:
+    if column == "input_ids":
+        size = sum(len(segment) for segment in rows[0].segments)
+        value = np.full(size, value, np.int32).tobytes()
+    damage(filled, handle, rows, column, value)
+    filled.parses.append(records)
+    messages = [problem.message for problem in validate_store(filled, deep=True).problems]
+    assert any(found.startswith(message) for found in messages)
+
+
+def test_rows_and_places_that_repeat_are_counted(filled, handle, rows, records, run) -> None:
+    filled.parses.append(records)
+    filled.parses.append(records[:2])
+    filled.features.append(handle, rows[:1])
+    other = replace(rows[5], example_id="another", example_key="e" * 32)
+    filled.features.append(handle, [other])
+    report = validate_store(filled)
+    assert (report.repeated, report.same_place, report.problem_count) == (3, 1, 0)
+    assert "3 rows are there more than once" in run("validate", "--store", filled.uri).output
 
 
 def test_the_command_says_what_it_checked_and_fails_on_problems(filled, handle, rows, run) -> None:

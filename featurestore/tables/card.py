@@ -17,6 +17,7 @@ from featurestore.tables.schema import EXAMPLE_COLUMNS, LABEL_TYPES, VECTORS
 from syntax.assembly import SpecialTokens
 from syntax.errors import SpecError, StoreFormatError
 from syntax.examples import LabelSpec
+from syntax.matrices import MATRICES
 
 PROPERTY: Final = "parsebank.dataset"
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -127,10 +128,10 @@ class DatasetCard:
         """Refuse labels that would hide a column.
 
         Raises:
-            SpecError: A label repeats, has the name of a column or of an array in batches, or is
-                about a field that is not there.
+            SpecError: A label repeats, has the name of a column, or is about a field that is not
+                there.
         """
-        taken = {name for name, _ in EXAMPLE_COLUMNS} | _BATCH_NAMES
+        taken = {name for name, _ in EXAMPLE_COLUMNS}
         for label in self.labels:
             if label.field not in (None, *self.fields):
                 raise SpecError(
@@ -140,6 +141,21 @@ class DatasetCard:
             if label.name in taken:
                 raise SpecError(f"a label cannot be called {label.name!r}: the name is taken")
             taken.add(label.name)
+
+    def check_new(self) -> None:
+        """Refuse labels that would hide an array of batches, before there is a table of them.
+
+        Tables that have such labels all the same are read and written as they are.
+
+        Raises:
+            SpecError: A label has the name of such an array.
+        """
+        for label in self.labels:
+            if _is_in_batches(label.name):
+                raise SpecError(
+                    f"a label cannot be called {label.name!r}: batches have an array of this name, "
+                    "or may have; choose another"
+                )
 
     def check_same(self, other: DatasetCard) -> None:
         """Refuse to mix rows of different fields or labels in one table.
@@ -164,7 +180,18 @@ class DatasetCard:
 _BATCH_NAMES: Final = {
     *("attention_mask", "token_type_ids", "special_tokens_mask", "segment_ids"),
     *("parents", "lengths", "dataset", "tokenizer", "token_ids", "token_starts", "token_words"),
+    *("offset_mapping", "piece_ids", "shown_characters", "first_pieces", "is_max_context"),
+    *("example_index", "choice_index", "window_index", "word_states"),
 }
+"""Arrays of batches that are no columns of the table."""
+
+_BATCH_PREFIXES: Final = ("node_", "phrase_", "tree_")
+"""How the names of nodes and samples begin."""
+
+
+def _is_in_batches(name: str) -> bool:
+    matrix = name.split("(")[0] in MATRICES
+    return matrix or name in _BATCH_NAMES or name.startswith(_BATCH_PREFIXES)
 
 
 def _check_name(name: str) -> None:

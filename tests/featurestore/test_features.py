@@ -205,7 +205,7 @@ def test_a_dataset_keeps_its_fields_and_labels(store, handle, rows) -> None:
 @pytest.mark.parametrize("name", ["input_ids", "seq", "parents", "dataset", "distance"])
 def test_labels_cannot_hide_columns(store, handle, rows, name) -> None:
     spec = replace(handle.spec, labels=(LabelSpec(name, "string"),))
-    with pytest.raises(SpecError, match="the name is taken"):
+    with pytest.raises(SpecError, match=f"a label cannot be called '{name}'"):
         store.features.append(replace(handle, spec=spec), [replace(rows[0], labels={})])
 
 

@@ -6,7 +6,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +29,9 @@ from syntax.registry import unknown_name
 if TYPE_CHECKING:
     from featurestore.store import FeatureStore
     from featurestore.stream.reader import ExampleReader
+
+EVERY: Final = "*"
+"""In the place of a split: all of them, one after the other."""
 
 
 class FeatureDataset(StreamedDataset):
@@ -268,15 +271,20 @@ def open_dataset(
 ) -> FeatureDataset:
     """A dataset at a version; see `FeatureStore.dataset`."""
     card, table = store.features.find(name, tokenizer)
-    snapshot = table.snapshot(_version(store, card, version))
+    snapshot = table.snapshot(version_number(store, card, version))
     files = _chosen_files(name, snapshot.files, split, lang)
     reader = FileReader(table.location, schema=table.layout.schema)
     rows = _of_parser(store, name, read_row_index(reader, files), parser)
     return FeatureDataset(store, card, snapshot.version, rows, reader)
 
 
-def _version(store: FeatureStore, card: DatasetCard, version: int | str | None) -> int | None:
-    """The number of a version that may be named by a pin."""
+def version_number(store: FeatureStore, card: DatasetCard, version: int | str | None) -> int | None:
+    """The number of a version that may be named by a pin.
+
+    Raises:
+        UnknownDatasetError: There is no such pin.
+        SpecError: The pin is of another dataset.
+    """
     if not isinstance(version, str):
         return version
     pin = store.pins.get(version)
@@ -291,7 +299,8 @@ def _version(store: FeatureStore, card: DatasetCard, version: int | str | None) 
 def _chosen_files(
     name: str, files: tuple[DataFile, ...], split: str | None, lang: str | None
 ) -> list[DataFile]:
-    wanted = {key: value for key, value in (("split", split), ("lang", lang)) if value is not None}
+    asked = (("split", None if split == EVERY else split), ("lang", lang))
+    wanted = {key: value for key, value in asked if value is not None}
     chosen = in_partition(files, wanted)
     if not chosen:
         held = sorted({f"{file.partition['split']}/{file.partition['lang']}" for file in files})
@@ -299,7 +308,7 @@ def _chosen_files(
             f"part of dataset {name!r}", f"{split or '*'}/{lang or '*'}", held, UnknownDatasetError
         )
     splits = sorted({file.partition["split"] for file in chosen})
-    if len(splits) > 1:
+    if len(splits) > 1 and split != EVERY:
         raise SpecError(
             f"dataset {name!r} has the splits {', '.join(splits)}; pass split=", splits=splits
         )

@@ -87,7 +87,8 @@ class FeatureStore:
             name: Name of the dataset.
             tokenizer: Name of the tokenizer, its folder or the last part of that, or its
                 fingerprint (a prefix of six digits will do); needed when there are several.
-            split: Split; needed when there are several.
+            split: Split; needed when there are several. ``"*"`` reads all of them, one after the
+                other, which a report or an export may want.
             lang: Only this language; all of them by default.
             version: Version of the table, or the name of a pin; the newest by default.
             parser: Name or fingerprint (prefix) of the parser; needed when one language was

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from featurestore.encode.columns import binary_numbers, list_parts
+from featurestore.encode.columns import binary_numbers
 from featurestore.records import ParseRecord
 from featurestore.sql.session import named_faults
 from featurestore.store import FeatureStore

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from featurestore.commands.printing import DEFAULT_STORE, AsJson, Where, print_rows
+from featurestore.commands.printing import DEFAULT_STORE, AsJson, Where, open_there, print_rows
 
 
 def noise(
@@ -31,12 +31,11 @@ def noise(
 ) -> None:
     """Write a dataset with a share of its heads or relations replaced at random; none is parsed."""
     from featurestore.noise import add_noise
-    from featurestore.store import open_store
     from syntax.noise import Noise
 
     chosen = (("heads", heads), ("labels", labels))
     wanted = Noise(share, tuple(kind for kind, asked in chosen if asked), seed)  # type: ignore[misc]
-    with open_store(store) as opened:
+    with open_there(store) as opened:
         data = opened.dataset(dataset, tokenizer, split, lang, parser=parser)
         report = asdict(add_noise(opened, data, wanted, name))
     if as_json:

@@ -7,16 +7,46 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain, count
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from featurestore.store import FeatureStore
 
 Where = Annotated[
     str, typer.Option("--store", envvar="PARSEBANK_STORE", help="Folder or URL of the store.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
+Version = Annotated[
+    str | None, typer.Option("--version", help="An older version, or the name of a pin.")
+]
+
 DEFAULT_STORE = "parsebank-data"
+
+
+def open_there(uri: str) -> FeatureStore:
+    """The store at a place, where there has to be one.
+
+    Raises:
+        StoreFormatError: There is none.
+    """
+    from featurestore.root import MARKER, read_format
+    from featurestore.store import open_store
+    from syntax.errors import StoreFormatError
+
+    opened = open_store(uri)
+    if read_format(opened.root.location) is None:
+        raise StoreFormatError(
+            f"there is no store at {opened.uri}: it has no {MARKER}; name another with --store"
+        )
+    return opened
+
+
+def version_of(given: str | None) -> int | str | None:
+    """A version as the store takes it: a number, or the name of a pin."""
+    return int(given) if given is not None and given.isdecimal() else given
 
 
 def print_rows(rows: Sequence[Mapping[str, object]], as_json: bool) -> None:

@@ -4,11 +4,24 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from featurestore.commands.printing import DEFAULT_STORE, AsJson, Where, print_json, print_rows
+from featurestore.commands.printing import (
+    DEFAULT_STORE,
+    AsJson,
+    Version,
+    Where,
+    open_there,
+    print_json,
+    print_rows,
+    version_of,
+)
+
+if TYPE_CHECKING:
+    from featurestore.dataset import FeatureDataset
+    from featurestore.store import FeatureStore
 
 Lang = Annotated[str | None, typer.Option("--lang", help="Only this language.")]
 Parser = Annotated[
@@ -24,9 +37,8 @@ def stats(
 ) -> None:
     """Count sentences, lengths, depths, arity, projectivity, tags and relations, per parser."""
     from featurestore.reports.stats import parse_stats
-    from featurestore.store import open_store
 
-    with open_store(store) as opened:
+    with open_there(store) as opened:
         found = parse_stats(opened, lang, parser)
     if as_json:
         print_json([group.to_json() for group in found])
@@ -58,9 +70,8 @@ def diff(
 ) -> None:
     """Compare two parsers on the texts that both have parsed."""
     from featurestore.reports.diff import parser_agreement
-    from featurestore.store import open_store
 
-    with open_store(store) as opened:
+    with open_there(store) as opened:
         found = parser_agreement(opened, first, second, dataset=dataset, lang=lang, shown=shown)
     if as_json:
         print_json(found.to_json())
@@ -86,9 +97,8 @@ def word_order(
 ) -> None:
     """Compare the languages by the directions of their dependencies."""
     from featurestore.reports.word_order import word_order
-    from featurestore.store import open_store
 
-    with open_store(store) as opened:
+    with open_there(store) as opened:
         found = word_order(opened, types=types, min_count=min_count, parser=parser)
     if picture is not None:
         found.draw(picture)
@@ -105,21 +115,31 @@ def export(
     dataset: Annotated[str, typer.Option(help="Name of the dataset.")],
     store: Where = DEFAULT_STORE,
     tokenizer: Annotated[str | None, typer.Option(help="If there are several.")] = None,
-    split: Annotated[str | None, typer.Option(help="If there are several.")] = None,
+    split: Annotated[str | None, typer.Option(help="Only this split.")] = None,
     lang: Lang = None,
     parser: Parser = None,
-    version: Annotated[int | None, typer.Option(help="An older version of the table.")] = None,
+    version: Version = None,
 ) -> None:
     """Write a dataset for others: Parquet with a dataset card, or its parses as CoNLL-U."""
-    from featurestore.reports.export import export_conllu, export_dataset, parse_keys
-    from featurestore.store import open_store
+    from featurestore.dataset import EVERY
+    from featurestore.reports.export import export_dataset
 
-    with open_store(store) as opened:
-        data = opened.dataset(dataset, tokenizer, split, lang, version, parser)
+    with open_there(store) as opened:
+        wanted = (tokenizer, split or EVERY, lang, version_of(version), parser)
+        data = opened.dataset(dataset, *wanted)
         if path.suffix == ".conllu":
-            with path.open("x", encoding="utf-8") as file:
-                written = export_conllu(opened, parse_keys(data), file)
-            typer.echo(f"{written} texts in {path}")
+            _export_conllu(opened, data, path)
         else:
             exported = export_dataset(data, path)
             typer.echo(f"{exported.examples} examples in {len(exported.files)} files below {path}")
+
+
+def _export_conllu(store: FeatureStore, data: FeatureDataset, path: Path) -> None:
+    from featurestore.reports.export import export_conllu, parse_keys
+
+    keys = list(dict.fromkeys(parse_keys(data)))
+    with path.open("x", encoding="utf-8") as file:
+        written = export_conllu(store, keys, file)
+    typer.echo(f"{written} texts in {path}")
+    if missing := len(keys) - written:
+        typer.echo(f"{missing} more are not there: their parses are not in the store", err=True)

@@ -11,11 +11,14 @@ import typer
 from featurestore.commands.printing import (
     DEFAULT_STORE,
     AsJson,
+    Version,
     Where,
+    open_there,
     print_json,
     print_rows,
     print_table,
     rows_bar,
+    version_of,
 )
 
 
@@ -29,18 +32,15 @@ def inspect(
     """Show the tables: formats, versions, files, rows and bytes."""
     from featurestore.changed import changed_examples
     from featurestore.inspect import inspect_store
-    from featurestore.store import open_store
 
-    with open_store(store) as opened:
+    with open_there(store) as opened:
         found = changed_examples(opened) if changed else inspect_store(opened)
         print_rows([row.to_json() for row in found], as_json)
 
 
 def datasets(store: Where = DEFAULT_STORE, as_json: AsJson = False) -> None:
     """List the datasets, with the examples of each split and language."""
-    from featurestore.store import open_store
-
-    with open_store(store) as opened:
+    with open_there(store) as opened:
         infos = opened.datasets()
     if as_json:
         print_json([info.to_json() for info in infos])
@@ -69,9 +69,7 @@ def sql(
     """Query the store with DuckDB SQL; docs/store.md lists views and functions."""
     import duckdb
 
-    from featurestore.store import open_store
-
-    with open_store(store) as opened:
+    with open_there(store) as opened:
         try:
             relation = opened.sql(query)
             if relation is None:  # the library gives nothing for what is no question
@@ -91,10 +89,9 @@ def validate(
 ) -> None:
     """Check every row: trees, sizes, and that stored matrices equal derived ones."""
     from featurestore.inspect import inspect_store
-    from featurestore.store import open_store
     from featurestore.validate import validate_store
 
-    with open_store(store) as opened:
+    with open_there(store) as opened:
         checked = ("parses", "datasets/")
         rows = sum(t.rows for t in inspect_store(opened) if t.table.startswith(checked))
         with rows_bar(rows) as advance:
@@ -122,9 +119,8 @@ def validate(
 def compact(store: Where = DEFAULT_STORE) -> None:
     """Join small files and remove repeated rows; older versions stay readable."""
     from featurestore.inspect import inspect_store
-    from featurestore.store import open_store
 
-    with open_store(store) as opened:
+    with open_there(store) as opened:
         before = sum(table.files for table in inspect_store(opened))
         opened.compact()
         after = sum(table.files for table in inspect_store(opened))
@@ -140,9 +136,8 @@ def migrate(
 ) -> None:
     """Bring the store of an older release to this release's format; stop its writers first."""
     from featurestore.migrate import migrate_store
-    from featurestore.store import open_store
 
-    with open_store(store) as opened:
+    with open_there(store) as opened:
         found = migrate_store(opened, dry_run=True)
         if not dry_run:
             with rows_bar(sum(table.rewritten for table in found)) as advance:
@@ -155,16 +150,16 @@ def pin(
     dataset: Annotated[str, typer.Option(help="Name of the dataset.")],
     store: Where = DEFAULT_STORE,
     tokenizer: Annotated[str | None, typer.Option(help="If there are several.")] = None,
-    version: Annotated[int | None, typer.Option(help="Default: the newest.")] = None,
+    version: Version = None,
     by: Annotated[str, typer.Option(help="Who needs it.")] = "",
 ) -> None:
     """Keep a version of a dataset readable, whatever is vacuumed."""
-    from featurestore.store import open_store
+    from featurestore.dataset import version_number
     from featurestore.tables.pins import Pin
 
-    with open_store(store) as opened:
+    with open_there(store) as opened:
         card, table = opened.features.find(dataset, tokenizer)
-        found = table.snapshot(version).version
+        found = table.snapshot(version_number(opened, card, version_of(version))).version
         opened.pins.add(Pin(name, card.path, found, by))
     typer.echo(f"{name}: version {found} of {card.path}")
 
@@ -173,18 +168,14 @@ def unpin(
     name: Annotated[str, typer.Argument(help="Name of the pin.")], store: Where = DEFAULT_STORE
 ) -> None:
     """Forget a pin."""
-    from featurestore.store import open_store
-
-    with open_store(store) as opened:
+    with open_there(store) as opened:
         gone = opened.pins.remove(name)
     typer.echo(f"{name} kept version {gone.version} of {gone.table}; it does no more")
 
 
 def pins(store: Where = DEFAULT_STORE, as_json: AsJson = False) -> None:
     """List the pinned versions."""
-    from featurestore.store import open_store
-
-    with open_store(store) as opened:
+    with open_there(store) as opened:
         rows: list[dict[str, object]] = [asdict(found) for found in opened.pins.all().values()]
     print_rows(rows, as_json)
 
@@ -198,10 +189,9 @@ def vacuum(
     as_json: AsJson = False,
 ) -> None:
     """Delete files of older versions that nobody has pinned."""
-    from featurestore.store import open_store
     from featurestore.vacuum import vacuum_store
 
-    with open_store(store) as opened:
+    with open_there(store) as opened:
         found = vacuum_store(opened, older_than, dry_run)
     print_rows([table.to_json() for table in found], as_json)
 
@@ -222,13 +212,12 @@ def evict(
 ) -> None:
     """Delete the oldest parses that no example needs, until they are within a bound."""
     from featurestore.evict import evict_parses
-    from featurestore.store import open_store
 
     if (max_gb is None) == (max_bytes is None):
         raise typer.BadParameter("give --max-gb or --max-bytes, one of them")
     if not math.isfinite(max_gb or 0.0):
         raise typer.BadParameter(f"--max-gb is {max_gb}; give a number of bytes, in 10^9")
     bound = max_bytes if max_bytes is not None else round((max_gb or 0.0) * 1e9)
-    with open_store(store) as opened:
+    with open_there(store) as opened:
         found = evict_parses(opened, bound, dry_run, spare_hours)
     print_rows([found.to_json()], as_json)

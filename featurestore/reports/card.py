@@ -39,14 +39,16 @@ def dataset_card(data: FeatureDataset) -> str:
 def _head(data: FeatureDataset) -> Iterator[str]:
     langs = sorted({lang for _, lang in data.parts})
     yield from ("---", f"pretty_name: {json.dumps(data.name)}", "language:")
-    yield from (f"- {lang}" for lang in langs)
+    # YAML takes a bare `no` for false, and a bare 2020 for a number.
+    yield from (f"- {json.dumps(lang)}" for lang in langs)
     yield from ("license: other", f"license_name: {json.dumps(data.spec.licence or 'unknown')}")
     yield from ("tags:", "- universal-dependencies", "configs:")
     for lang in langs:
         yield from (f"- config_name: {json.dumps(lang)}", "  data_files:")
         for split in sorted(split for split, of in data.parts if of == lang):
-            yield f"  - split: {split}"
-            yield f"    path: data/{lang}/{split}-*.parquet"
+            # The library's names of splits are of letters, digits, "_" and ".".
+            yield f"  - split: {json.dumps(split.replace('-', '_'))}"
+            yield f"    path: {json.dumps(f'data/{lang}/{split}-?????-of-?????.parquet')}"
     yield from ("---", "", f"# {data.name}, with Universal Dependencies", "")
     yield "Exported by Parsebank: dependency trees aligned to wordpieces."
 

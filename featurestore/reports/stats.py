@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from featurestore.parsers import store_parsers
 from featurestore.sql.session import named_faults
 from featurestore.store import FeatureStore
+from syntax.errors import UnknownLanguageError
+from syntax.registry import unknown_name
 from syntax.shapes import TreeShapes, tree_shapes
 
 _BATCH: Final = 50_000
@@ -81,11 +83,15 @@ def parse_stats(
 
     Raises:
         UnknownParserError: The store has no parse by such a parser.
+        UnknownLanguageError: It has none in this language.
         InputError: A stored parse is no forest; `validate_store` says which.
         StoreError: The store cannot be read.
     """
     names = {key: content.get("name", key) for key, content in _parsers(store).items()}
     groups = store.sql("select distinct lang, parser from parses order by all").fetchall()
+    langs = sorted({group_lang for group_lang, _ in groups})
+    if lang is not None and lang not in langs:
+        raise unknown_name("language of the store's parses", lang, langs, UnknownLanguageError)
     chosen = None if parser is None else store_parsers(store, parser)
     return [
         _group(store, group_lang, group_parser, names.get(group_parser, group_parser))

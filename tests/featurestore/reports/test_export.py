@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -37,6 +38,26 @@ def test_an_export_is_what_load_dataset_reads(filled, rows, tmp_path: Path, monk
         assert found["deprel"] == tags
         assert found["label"] == row.labels["label"]
         assert len(found["offsets"]) == len(found["head"])
+
+
+def test_splits_and_languages_of_any_name_are_read_back(
+    store, make_handle, rows, tmp_path: Path, monkeypatch
+) -> None:
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "cache"))
+    import datasets
+
+    sizes = {"dev": 3, "dev-mixed": 4, "2020": 5}
+    for split, size in sizes.items():
+        store.features.append(make_handle(split=split, lang="no"), rows[:size])
+    data = store.dataset("pairs", split="*")
+    assert (len(data), data.spec.split) == (12, "*")
+    assert len(export_dataset(data, tmp_path / "out").files) == 3
+    found = datasets.load_dataset(
+        str(tmp_path / "out"), "no", cache_dir=str(tmp_path / "cache" / "sets")
+    )
+    assert {split: len(found[split]) for split in found} == {"dev": 3, "dev_mixed": 4, "2020": 5}
+    head = (tmp_path / "out" / "README.md").read_text(encoding="utf-8").split("---")[1]
+    assert 'language:\n- "no"\n' in head
 
 
 def test_the_card_tells_origin_and_what_is_missing(filled, records, tmp_path: Path) -> None:
@@ -74,4 +95,7 @@ def test_conllu_has_a_document_per_text(filled, records, rows) -> None:
     for document, key in zip(documents, dict.fromkeys(keys), strict=True):
         name, _, content = document.partition("\n")
         assert name == key
-        assert list(parse_conllu(content)) == parses[key].sentences()
+        found, whole = list(parse_conllu(content)), parses[key].sentences()
+        assert [sentence.sent_id for sentence in found] == [f"{key}-{n}" for n in range(len(whole))]
+        plain = [replace(sentence, comments=sentence.comments[1:]) for sentence in found]
+        assert plain == whole

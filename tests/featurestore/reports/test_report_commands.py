@@ -10,7 +10,7 @@ import typer
 from typer.testing import CliRunner
 
 from featurestore.commands import register
-from syntax.errors import ParsebankError
+from syntax.errors import ParsebankError, StoreFormatError
 
 
 @pytest.fixture
@@ -56,3 +56,36 @@ def test_export(run, tmp_path: Path) -> None:
     file = tmp_path / "trees.conllu"
     assert "40 texts" in run("export", str(file), "--dataset", "pairs")
     assert file.read_text(encoding="utf-8").count("# newdoc id") == 40
+
+
+def test_export_takes_all_splits_and_versions_by_name(
+    run, filled, make_handle, rows, tmp_path: Path
+) -> None:
+    assert "paper: version 4" in run("pin", "paper", "--dataset", "pairs")
+    filled.features.append(make_handle(split="dev"), rows[:7])
+    assert "107 examples" in run("export", str(tmp_path / "all"), "--dataset", "pairs")
+    assert "7 examples" in run(
+        "export", str(tmp_path / "1"), "--dataset", "pairs", "--split", "dev"
+    )
+    for version in ("paper", "4"):
+        path = str(tmp_path / version)
+        assert "100 ex" in run("export", path, "--dataset", "pairs", "--version", version)
+    assert "again: version 4" in run("pin", "again", "--dataset", "pairs", "--version", "paper")
+
+
+def test_export_says_which_parses_are_not_there(run, filled, records, tmp_path: Path) -> None:
+    filled.parses.table.delete("key", [record.key for record in records[:3]])
+    done = run("export", str(tmp_path / "trees.conllu"), "--dataset", "pairs")
+    assert "37 texts" in done
+    assert "3 more are not there" in done
+
+
+@pytest.mark.parametrize(
+    "command", ["validate", "stats", "compact", "vacuum", "inspect", "pins", "datasets"]
+)
+def test_a_folder_that_is_no_store_is_named(tmp_path: Path, command) -> None:
+    app = typer.Typer()
+    register(app)
+    done = CliRunner().invoke(app, ["store", command, "--store", str(tmp_path)])
+    assert isinstance(done.exception, StoreFormatError)
+    assert f"there is no store at {tmp_path}" in str(done.exception)

@@ -6,7 +6,10 @@ import statistics
 from collections import Counter
 from dataclasses import replace
 
+import pytest
+
 from featurestore.reports.stats import parse_stats
+from syntax.errors import UnknownLanguageError
 
 
 def test_statistics_are_those_of_the_sentences(store, records) -> None:
@@ -35,6 +38,8 @@ def test_languages_and_parsers_are_kept_apart(store, records, make_record) -> No
     assert groups["en", "udpipe/none"] == 3
     assert groups["fr", records[0].parser] == 1
     assert [stats.lang for stats in parse_stats(store, lang="fr")] == ["fr"]
+    with pytest.raises(UnknownLanguageError, match=r"'xx'\. Known: en, fr"):
+        parse_stats(store, lang="xx")
     (none,) = parse_stats(store, parser="udpipe/none")
     assert (none.lang, none.fingerprint) == ("en", "0" * 32)
 

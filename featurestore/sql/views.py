@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import duckdb
 import pyarrow as pa
 
+from featurestore.tables.card import ADDED_COLUMNS
 from featurestore.tables.delta import Table, quoted
 from featurestore.tables.schema import EXAMPLE_COLUMNS
 from featurestore.tables.snapshot import arrow_dataset
@@ -41,7 +42,7 @@ WORDS: Final = """
     from sentences
 """
 
-_SAME_IN_ALL: Final = ", ".join(("dataset", "tokenizer", *(name for name, _ in EXAMPLE_COLUMNS)))
+_SAME_IN_ALL: Final = ", ".join((*ADDED_COLUMNS, *(name for name, _ in EXAMPLE_COLUMNS)))
 """Columns of every dataset. Labels are left out: they may be called ``n`` or ``length``."""
 
 SEGMENTS: Final = f"""
@@ -127,7 +128,7 @@ def create_examples_view(
         connection: Where to create it.
         datasets: Name of the view, dataset and tokenizer of each.
     """
-    empty = pa.schema([("dataset", pa.string()), ("tokenizer", pa.string()), *EXAMPLE_COLUMNS])
+    empty = pa.schema([*((name, pa.string()) for name in ADDED_COLUMNS), *EXAMPLE_COLUMNS])
     connection.from_arrow(empty.empty_table()).create_view("no_examples")
     views = [connection.view(view) for view, _, _ in datasets]
     types = [_types(view) for view in views]
@@ -148,9 +149,15 @@ def _types(view: duckdb.DuckDBPyRelation) -> dict[str, str]:
 
 def _columns(own: Mapping[str, str], types: Sequence[Mapping[str, str]]) -> str:
     """The columns of a view, as text where another view has another type of the same name."""
+    hidden = [name for name in own if name in ADDED_COLUMNS]
     several = [name for name in own if len({other.get(name, own[name]) for other in types}) > 1]
-    texts = ", ".join(f"{_name(name)}::varchar as {_name(name)}" for name in several)
-    return f"* replace ({texts})" if several else "*"
+    texts = [f"{_name(x)}::varchar as {_name(x)}" for x in several if x not in hidden]
+    return "*" + _clause("exclude", map(_name, hidden)) + _clause("replace", texts)
+
+
+def _clause(word: str, items: Iterable[str]) -> str:
+    listed = ", ".join(items)
+    return f" {word} ({listed})" if listed else ""
 
 
 def _name(column: str) -> str:

@@ -20,6 +20,9 @@ from syntax.examples import LabelSpec
 from syntax.matrices import MATRICES
 
 PROPERTY: Final = "parsebank.dataset"
+ADDED_COLUMNS: Final = ("dataset", "tokenizer")
+"""What the view ``examples`` of SQL has beside the columns of the tables."""
+
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -125,7 +128,7 @@ class DatasetCard:
         )
 
     def check_labels(self) -> None:
-        """Refuse labels that would hide a column.
+        """Refuse labels that would hide a column; a table takes ``Head`` for ``head``.
 
         Raises:
             SpecError: A label repeats, has the name of a column, or is about a field that is not
@@ -138,9 +141,12 @@ class DatasetCard:
                     f"label {label.name!r} is about the field {label.field!r}; dataset "
                     f"{self.name!r} has the fields {', '.join(self.fields)}"
                 )
-            if label.name in taken:
-                raise SpecError(f"a label cannot be called {label.name!r}: the name is taken")
-            taken.add(label.name)
+            if label.name.casefold() in taken:
+                raise SpecError(
+                    f"a label cannot be called {label.name!r}: the name is taken, in upper or "
+                    "lower case; choose another"
+                )
+            taken.add(label.name.casefold())
 
     def check_new(self) -> None:
         """Refuse labels that would hide an array of batches, before there is a table of them.
@@ -148,9 +154,14 @@ class DatasetCard:
         Tables that have such labels all the same are read and written as they are.
 
         Raises:
-            SpecError: A label has the name of such an array.
+            SpecError: A label has the name of such an array, one that SQL cannot reach, or none.
         """
         for label in self.labels:
+            if label.name.casefold() in ("", *ADDED_COLUMNS):
+                raise SpecError(
+                    f"a label cannot be called {label.name!r}, which SQL could not tell from its "
+                    "own columns; choose another"
+                )
             if _is_in_batches(label.name):
                 raise SpecError(
                     f"a label cannot be called {label.name!r}: batches have an array of this name, "

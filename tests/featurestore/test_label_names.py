@@ -60,3 +60,20 @@ def test_a_table_that_has_such_a_label_is_read_and_written_as_it_is(store, handl
     data = store.dataset("pairs")
     assert next(data.stream(shuffle=False))["piece_ids"] == ["mine"] * 4
     assert len(data.where(labels={"piece_ids": ["mine"]})) == 4
+
+
+@pytest.mark.parametrize(
+    "names", [("Head",), ("Seq",), ("TEXTS",), ("Note", "note"), ("Dataset",), ("",)]
+)
+def test_names_that_a_table_or_sql_could_not_tell_apart_are_refused(store, handle, names) -> None:
+    with pytest.raises(SpecError, match="a label cannot be called"):
+        store.features.check(named(handle, *names))
+
+
+def test_a_table_whose_label_is_called_as_the_dataset_can_be_queried(store, handle, rows) -> None:
+    old = named(handle, "Dataset")
+    card = DatasetCard.of(old)
+    table = store.root.table(card.layout(), "datasets", card.name, card.folder)
+    row = replace(rows[0], labels={"Dataset": "mine"})
+    table.append(encode_examples(card, "train", "en", [row], True))
+    assert store.sql("select dataset from segments").fetchall() == [("pairs",)] * 2

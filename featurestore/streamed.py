@@ -139,7 +139,7 @@ class StreamedDataset(ABC):
                 (`syntax.assembly.mark_spans`); examples without any have none. Or the names of
                 label columns of kind ``spans``.
             samplers: Contrastive samples to draw for each example (`syntax.contrast`), from
-                ``seed``, ``epoch`` and ``example_id``; their arrays join the batch.
+                ``seed``, ``epoch`` and ``example_id``; their arrays join the batch. One of a kind.
             nodes: Give the nodes of whole sequences, too, for a device that derives the matrices.
 
         Raises:

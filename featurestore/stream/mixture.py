@@ -191,6 +191,8 @@ def _heated(datasets: Mapping[str, StreamedDataset], temperature: float) -> dict
 
 
 def _check_datasets(datasets: Mapping[str, StreamedDataset]) -> None:
+    if not isinstance(datasets, Mapping):
+        raise SpecError(f"datasets came as {datasets!r}; give each a name: {{'xnli': data}}")
     if not datasets or not all(map(len, datasets.values())):
         empty = [name for name, data in datasets.items() if not len(data)]
         raise SpecError(f"a mixture needs datasets with examples; without any: {empty or 'all'}")

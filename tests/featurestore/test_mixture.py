@@ -159,6 +159,8 @@ def test_what_cannot_be_mixed_is_named(datasets, store) -> None:
     ):
         with pytest.raises(SpecError, match=message):
             FeatureMixture(datasets, **options)
+    with pytest.raises(SpecError, match="give each a name"):
+        FeatureMixture(list(datasets.values()))
     with pytest.raises(SpecError, match="needs datasets"):
         FeatureMixture({})
     with pytest.raises(SpecError, match=r"without any: \['none'\]"):

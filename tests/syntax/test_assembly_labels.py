@@ -98,6 +98,8 @@ def test_labels_that_do_not_fit_are_refused() -> None:
         label_pieces(batch, [[1]])
     with pytest.raises(InputError, match="example 1 of the batch has the word 0, and labels for 0"):
         label_pieces(batch, [[1], []])
+    with pytest.raises(InputError, match="example 'ex-9' has the word 0, and labels for 0"):
+        label_pieces({**batch, "example_id": ["ex-3", "ex-9"]}, [[1], []])
     with pytest.raises(SpecError, match="one of first, all"):
         label_pieces(batch, [[1], [1]], pieces="last")  # type: ignore[arg-type]
     with pytest.raises(SpecError, match="first_pieces=True"):

@@ -4,6 +4,7 @@ from clients.benchmarks.ace import ACE
 from clients.benchmarks.atis import ATIS, SNIPS
 from clients.benchmarks.base import ANY, BENCHMARKS, Benchmark, Item, Part
 from clients.benchmarks.conll import CONLL
+from clients.benchmarks.fce import FCE
 from clients.benchmarks.glue import COLA, SST2
 from clients.benchmarks.matis import MATIS
 from clients.benchmarks.mlqa import MLQA
@@ -30,6 +31,7 @@ __all__ = [
     "BENCHMARKS",
     "COLA",
     "CONLL",
+    "FCE",
     "MATIS",
     "MLQA",
     "MNLI",

@@ -12,7 +12,7 @@ from typing import Final
 
 from clients.benchmarks.base import Item, Part, attempt
 from clients.benchmarks.lines import blocks, decoded, encoding_of
-from clients.benchmarks.tags import check_tokens, is_tag, tag_names, to_bio
+from clients.benchmarks.tags import OUTSIDE, check_tokens, is_tag, tag_names, to_bio
 from syntax.errors import LabelError
 from syntax.examples import Example, LabelSpec, Mode, Segment
 
@@ -38,7 +38,9 @@ def read_columns(
     label: LabelSpec,
     encodings: Sequence[str] = ("utf-8",),
 ) -> Iterator[Item]:
-    """Sentences with their tags in BIO, and rejections for those that cannot be used.
+    """Sentences with their tags, and rejections for those that cannot be used.
+
+    Tags become BIO, unless those of the label have no ``O``: then they are names, as they are.
 
     An example's id is its split and its running number in the file (``dev-17``), whatever is
     rejected before it. ``-DOCSTART-`` lines are marks between documents, no tokens. A prefix
@@ -68,12 +70,13 @@ def _example(
 ) -> Example:
     (path,) = part.files
     rows = [
-        _row(decoded(raw, path, number, encoding), path, number)
+        _row(decoded(raw, path, number, encoding), path, number, label)
         for number, raw in enumerate(lines, first)
         if not raw.startswith(_MARK)
     ]
     tokens = _bare([token for token, _ in rows], f"{part.lang}:")
-    tags = to_bio([tag for _, tag in rows])
+    tags = tuple(tag for _, tag in rows)
+    tags = to_bio(tags) if OUTSIDE in label.names else tags
     check_tokens(tokens, tags, f"{path.name}, line {first}")
     if unknown := set(tags) - set(label.names):
         raise LabelError(
@@ -83,15 +86,15 @@ def _example(
     return Example(example_id, (Segment(tokens=tuple(tokens)),), {label.name: tags})
 
 
-def _row(line: str, path: Path, number: int) -> tuple[str, str]:
+def _row(line: str, path: Path, number: int, label: LabelSpec) -> tuple[str, str]:
     """Token and tag; some copies carry one more column after the tag."""
     values = line.split("\t") if "\t" in line else line.rstrip(" ").split(" ")
     for tag in values[:0:-1][:2]:
-        if is_tag(tag):
+        if is_tag(tag) if OUTSIDE in label.names else tag in label.names:
             return values[0], tag
     raise LabelError(
         f"{path.name}, line {number}: {line!r} ends in no tag; "
-        "expected a token and, in the last column, a tag such as B-PER"
+        f"expected a token and, in the last column, a tag such as {label.names[1]}"
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from clients.benchmarks import BENCHMARKS, CONLL, WIKIANN
+from clients.benchmarks import BENCHMARKS, CONLL, FCE, WIKIANN
 from clients.benchmarks.columns import read_columns
 from clients.benchmarks.conll import LABEL
 from syntax.examples import Example, Rejection
@@ -97,6 +97,18 @@ def test_iob1_with_chunks_in_another_column_becomes_bio(benchmark_files):
 def test_a_column_after_the_tag_is_left_out(benchmark_files):
     (only,) = CONLL.read(benchmark_files / "conll/valid.txt", "dev", "en")
     assert tagged(only) == [("Ada", "B-PER"), ("waits", "O")]
+
+
+def test_tags_that_spell_no_mentions_are_names_as_they_are(benchmark_files, tmp_path):
+    first, second, _ = FCE.read(benchmark_files / "fce", "dev", "en")
+    assert first.segments[0].tokens == ("She", "have", "a", "dog", ".")
+    assert [item.labels["errors"] for item in (first, second)] == [tuple("ciccc"), tuple("ccic")]
+    (tmp_path / "dev.tsv").write_text("She\tc\nruns\tO\n", "utf-8")
+    (bad,) = FCE.read(tmp_path, "dev", "en")
+    assert bad.reason == "label"
+    assert (
+        "ends in no tag; expected a token and, in the last column, a tag such as i" in bad.message
+    )
 
 
 def test_a_bad_byte_rejects_one_sentence_of_a_utf8_file(tmp_path):

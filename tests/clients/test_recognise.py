@@ -15,6 +15,7 @@ from syntax.errors import UnknownNameError
         *(("pairs", "xnli"), ("pawsx", "pawsx"), ("wikiann", "wikiann"), ("conll", "conll")),
         *(("snli", "snli"), ("mnli", "mnli"), ("cola", "cola"), ("sst2", "sst2")),
         *(("matis", "matis"), ("mtop", "mtop"), ("ud", "ud"), ("text", "text")),
+        ("fce", "fce"),
     ],
 )
 def test_the_one_reader_that_fits_is_recognised(benchmark_files, folder, name):

@@ -16,6 +16,7 @@ from syntax.fingerprint import fingerprint
 from syntax.parse import Parse
 
 TAGS = LabelSpec("tags", "tags", ("O", "B-THING", "I-THING", "B-ACT", "I-ACT"))
+ERRORS = LabelSpec("errors", "tags", ("c", "i"))
 INTENT = LabelSpec("intent", "class", ("short", "long"))
 NAME = "tagged"
 
@@ -23,8 +24,8 @@ NAME = "tagged"
 def append_tagged(
     store: FeatureStore, parser: Parser, tokenizer: LoadedTokenizer, split: str, lang: str = "en"
 ) -> None:
-    """The bundled sentences: nouns are things, verbs acts; long sentences another intent."""
-    spec = DatasetSpec(NAME, split, lang, ("text",), (INTENT, TAGS), "pretokenized")
+    """The bundled sentences: nouns are things, verbs acts and errors; long ones of one intent."""
+    spec = DatasetSpec(NAME, split, lang, ("text",), (INTENT, TAGS, ERRORS), "pretokenized")
     handle = DatasetHandle(
         spec, tokenizer.name, tokenizer.fingerprint, tokenizer.special_tokens, matrices=False
     )
@@ -53,7 +54,11 @@ def _row(parser: Parser, tokenizer: LoadedTokenizer, seq: int, line: str) -> Exa
         (parse.text,),
         (fingerprint([identity, parse.text]),),
         (features,),
-        {"intent": INTENT.names[len(tokens) > 9], "tags": _tags(parse)},
+        {
+            "intent": INTENT.names[len(tokens) > 9],
+            "tags": _tags(parse),
+            "errors": tuple("i" if upos == "VERB" else "c" for upos in parse.upos),
+        },
         (np.stack([parse.word_start, parse.word_end], axis=1).astype(np.int32),),
     )
 

@@ -10,21 +10,24 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from seqeval.metrics import classification_report
+from sklearn.metrics import fbeta_score
 
 from featurestore import FeatureStore, open_store
 from syntax.errors import SpecError
 from syntax.examples import LabelSpec
 from tests.trainer.tagged import INTENT, NAME, TAGS, append_tagged
 from trainer.loop import train
-from trainer.metrics.entities import entities, entity_scores
+from trainer.metrics.entities import entities, entity_scores, tokens_tagged
 from trainer.models.heads.token_classification import piece_loss
 from trainer.options import IntentSlotsOptions, TokenClassificationOptions
 from trainer.options.settings import with_settings
 from trainer.recipes import RECIPES
 from trainer.tasks import TASKS
 from trainer.tasks.intent_slots import intent_slots_scores
+from trainer.tasks.token_classification import tagging_scores, tagging_shares
 from trainer.transfer import evaluate_run
 
+CI = st.sampled_from(["c", "i"])
 TAG = st.sampled_from(["O", "B-A", "I-A", "B-B", "I-B", "E-A", "S-A", "S-B", "E-B"])
 SENTENCES = st.lists(st.lists(st.tuples(TAG, TAG), min_size=1, max_size=7), min_size=1, max_size=4)
 
@@ -59,6 +62,20 @@ def test_entity_scores_equal_seqeval(sentences) -> None:
         assert scores.recall == pytest.approx(theirs["recall"])
         assert scores.f1 == pytest.approx(theirs["f1-score"])
         assert scores.support == theirs["support"]
+
+
+@given(st.lists(st.lists(st.tuples(CI, CI), min_size=1), min_size=1))
+def test_scores_of_one_tag_equal_scikit_learns(sentences) -> None:
+    pairs = [([ours for ours, _ in one], [theirs for _, theirs in one]) for one in sentences]
+    flat = [[tag == "i" for pair in pairs for tag in pair[side]] for side in (0, 1)]
+    found = tagging_scores(pairs, 0.0, "f05", tokens_tagged("i"))
+    assert (
+        found.headline == found.f05 == pytest.approx(fbeta_score(*flat, beta=0.5, zero_division=0))
+    )
+    assert found.f1 == pytest.approx(fbeta_score(*flat, beta=1, zero_division=0))
+    shares = [tagging_shares(*pair, tokens_tagged("i"))["f05"] for pair in pairs]
+    total = sum(whole for _, whole in shares)
+    assert found.f05 == pytest.approx(sum(part for part, _ in shares) / total if total else 0.0)
 
 
 @given(st.lists(st.tuples(st.booleans(), st.lists(st.tuples(TAG, TAG), min_size=1)), min_size=1))
@@ -138,10 +155,21 @@ def recipes_of(*tasks: str) -> list[str]:
 @pytest.mark.parametrize("name", recipes_of("token_classification.v1", "intent_slots.v1"))
 def test_every_recipe_of_these_tasks_trains(name, tagged, tmp_path) -> None:
     recipe = RECIPES[name]()
-    columns = {"token_classification.v1": ["label=tags"], "intent_slots.v1": ["slots=tags"]}
-    settings = [*TINY, *columns[recipe.task.name], "max_steps=1"]
+    columns = {"ner_tags": ["label=tags"], "slots": ["slots=tags"], "errors": []}
+    settings = [*TINY, *columns[recipe.task.columns()[-1]], "max_steps=1"]
     run = train(with_settings(recipe, settings), tagged, tmp_path)
     assert run.finished
+
+
+def test_a_model_of_errors_is_selected_on_their_f05(tagged, tmp_path) -> None:
+    settings = [*TINY, "epochs=12", "evaluate_every=null"]
+    run = train(with_settings(RECIPES["sla-fce"](), settings), tagged, tmp_path)
+    best = run.progress.best
+    assert best.headline == best.scores["f05"] > 0.6
+    assert set(best.scores["per_type"]) == {"i"}
+    one = best.scores["per_type"]["i"]
+    product = 1.25 * one["precision"] * one["recall"]
+    assert one["f05"] == pytest.approx(product / (one["recall"] + 0.25 * one["precision"]))
 
 
 def test_a_trained_tagger_is_evaluated_from_its_folder(tagged, tmp_path) -> None:
@@ -165,6 +193,7 @@ def test_a_trained_tagger_is_evaluated_from_its_folder(tagged, tmp_path) -> None
             {"tags": LabelSpec("tags", "tags", ("O",))},
             "with 1 names",
         ),
+        (TokenClassificationOptions(positive="x"), {"tags": TAGS}, "positive is 'x'"),
         (IntentSlotsOptions(), {"intent": TAGS, "slots": TAGS}, "is of kind 'tags'"),
     ],
 )

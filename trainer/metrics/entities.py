@@ -1,4 +1,4 @@
-"""F1 of entities, or of any spans that tags spell (CoNLL-2000's definition).
+"""F1 and F0.5 of entities, or of any spans that tags spell (CoNLL-2000's definition).
 
 A predicted entity is right if its type and both ends are. Tags are read as conlleval and seqeval
 read them: leniently, so that ``I-PER`` after ``O`` begins an entity.
@@ -7,7 +7,7 @@ read them: leniently, so that ``I-PER`` after ``O`` begins an entity.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -20,13 +20,18 @@ class Entity(NamedTuple):
     end: int
 
 
+Reader = Callable[[Sequence[str]], list[Entity]]
+"""What finds the spans that tags spell."""
+
+
 @dataclass(frozen=True, slots=True)
 class SpanScores:
-    """Precision, recall and F1; 0 where undefined. ``support`` counts gold entities."""
+    """Precision, recall, F1, F0.5; 0 where undefined. ``support`` counts gold entities."""
 
     precision: float
     recall: float
     f1: float
+    f05: float
     support: int
 
 
@@ -52,23 +57,33 @@ Entity(type='LOC', start=4, end=5)]
     return found
 
 
+def tokens_tagged(name: str) -> Reader:
+    """Takes each token with this tag for a span by itself, as error detection does.
+
+    >>> tokens_tagged("i")(["c", "i", "i"])
+    [Entity(type='i', start=1, end=2), Entity(type='i', start=2, end=3)]
+    """
+    return lambda tags: [Entity(name, at, at + 1) for at, tag in enumerate(tags) if tag == name]
+
+
 def entity_scores(
-    gold: Iterable[Sequence[str]], predicted: Iterable[Sequence[str]]
+    gold: Iterable[Sequence[str]], predicted: Iterable[Sequence[str]], read: Reader = entities
 ) -> dict[str, SpanScores]:
     """Scores by type, and of all types together under ``""`` (micro-average).
 
     Args:
         gold: Tags of each sentence.
         predicted: As many, of the same lengths.
+        read: What counts as an entity.
 
     >>> entity_scores([["B-PER", "O"]], [["B-PER", "B-LOC"]])[""]
-    SpanScores(precision=0.5, recall=1.0, f1=0.6666666666666666, support=1)
+    SpanScores(precision=0.5, recall=1.0, f1=0.6666666666666666, f05=0.5555555555555556, support=1)
     """
     hits: Counter[str] = Counter()
     said: Counter[str] = Counter()
     real: Counter[str] = Counter()
     for ours, theirs in zip(gold, predicted, strict=True):
-        expected, found = set(entities(ours)), set(entities(theirs))
+        expected, found = set(read(ours)), set(read(theirs))
         real.update(_types(expected))
         said.update(_types(found))
         hits.update(_types(expected & found))
@@ -77,9 +92,18 @@ def entity_scores(
 
 
 def span_scores(hits: int, said: int, real: int) -> SpanScores:
-    """From counts of right, predicted and gold spans."""
-    precision, recall = _ratio(hits, said), _ratio(hits, real)
-    return SpanScores(precision, recall, _ratio(2 * hits, said + real), real)
+    """From counts of right, predicted and gold spans; F0.5 is 1.25 PR / (R + 0.25 P).
+
+    >>> span_scores(2, 4, 8)
+    SpanScores(precision=0.5, recall=0.25, f1=0.3333333333333333, f05=0.4166666666666667, support=8)
+    """
+    return SpanScores(
+        precision=_ratio(hits, said),
+        recall=_ratio(hits, real),
+        f1=_ratio(2 * hits, said + real),
+        f05=_ratio(1.25 * hits, said + 0.25 * real),
+        support=real,
+    )
 
 
 def _types(found: Iterable[Entity]) -> Iterator[str]:

@@ -10,9 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syntax.assembly import IGNORE
+from syntax.errors import SpecError
 from syntax.examples import LabelSpec
 from trainer.batch import SyntaxBatch
-from trainer.metrics.entities import SpanScores, entities, entity_scores
+from trainer.metrics.entities import (
+    Reader,
+    SpanScores,
+    entities,
+    entity_scores,
+    tokens_tagged,
+)
 from trainer.options import TaskOptions, TokenClassificationOptions
 from trainer.predictions import Prediction
 from trainer.tasks.base import Arrays, NamedScores
@@ -32,7 +39,7 @@ class TaggingScores(NamedScores):
 
     Attributes:
         examples: Examples with tags; the others are not scored.
-        precision, recall, f1: Of entities, over all types.
+        precision, recall, f1, f05: Of entities, over all types; or of the tokens of one tag.
         accuracy: Share of tokens with the right tag.
         loss: Mean cross-entropy of labelled pieces, without auxiliary losses.
         per_type: Scores by type of entity.
@@ -43,26 +50,31 @@ class TaggingScores(NamedScores):
     precision: float
     recall: float
     f1: float
+    f05: float
     accuracy: float
     loss: float
     per_type: dict[str, SpanScores]
     metric: str = "f1"
 
 
-def tagging_scores(pairs: Pairs, loss: float, metric: str = "f1") -> TaggingScores:
-    """Score predicted tags against gold ones.
+def tagging_scores(
+    pairs: Pairs, loss: float, metric: str = "f1", read: Reader = entities
+) -> TaggingScores:
+    """Score predicted tags against gold ones; ``read`` says what counts as an entity.
 
     >>> scores = tagging_scores([(["B-PER", "O"], ["B-PER", "B-LOC"])], 0.5)
     >>> round(scores.f1, 2), scores.accuracy
     (0.67, 0.5)
     """
-    per_type = entity_scores((gold for gold, _ in pairs), (predicted for _, predicted in pairs))
+    gold, predicted = (gold for gold, _ in pairs), (predicted for _, predicted in pairs)
+    per_type = entity_scores(gold, predicted, read)
     every = per_type.pop("")
     return TaggingScores(
         examples=len(pairs),
         precision=every.precision,
         recall=every.recall,
         f1=every.f1,
+        f05=every.f05,
         accuracy=_accuracy(pairs),
         loss=loss,
         per_type=per_type,
@@ -76,10 +88,11 @@ class TaggingScorer:
     Args:
         tags: The label column.
         metric: What is to be the headline.
+        read: What counts as an entity.
     """
 
-    def __init__(self, tags: TokenTags, metric: str = "f1") -> None:
-        self._tags, self._metric = tags, metric
+    def __init__(self, tags: TokenTags, metric: str = "f1", read: Reader = entities) -> None:
+        self._tags, self._metric, self._read = tags, metric, read
         self._ids: list[str] = []
         self._pairs: list[tuple[list[str], list[str]]] = []
         self._loss = MeanLoss()
@@ -95,12 +108,12 @@ class TaggingScorer:
     def scores(self) -> TaggingScores:
         """The scores of everything taken."""
         tagged = [pair for pair in self._pairs if pair[0]]
-        return tagging_scores(tagged, self._loss.mean(), self._metric)
+        return tagging_scores(tagged, self._loss.mean(), self._metric, self._read)
 
     def predictions(self) -> list[Prediction]:
         """The tags of each example; see `Scorer`."""
         return [
-            _prediction(example_id, gold, predicted)
+            _prediction(example_id, gold, predicted, self._read)
             for example_id, (gold, predicted) in zip(self._ids, self._pairs, strict=True)
         ]
 
@@ -113,7 +126,8 @@ class TokenClassification:
         labels: That column.
 
     Raises:
-        SpecError: The label is not of kind ``tags``, or has fewer than two names.
+        SpecError: The label is not of kind ``tags``, has fewer than two names, or not the one that
+            scores are to be of.
     """
 
     stream_options: ClassVar[Mapping[str, Any]] = STREAM_OPTIONS
@@ -123,6 +137,7 @@ class TokenClassification:
         assert isinstance(options, TokenClassificationOptions)
         self.metric: str = options.metric
         self._tags = TokenTags(labels[options.label], options.pieces, options.word_labels)
+        self._read = _reader(options.positive, self._tags.label)
 
     def targets(self, arrays: Arrays) -> dict[str, NDArray[np.generic]]:
         """The labels of pieces. *Shape:* (B, L), int64."""
@@ -130,30 +145,46 @@ class TokenClassification:
 
     def scorer(self, data: FeatureDataset) -> TaggingScorer:  # noqa: ARG002
         """A new scorer."""
-        return TaggingScorer(self._tags, self.metric)
+        return TaggingScorer(self._tags, self.metric, self._read)
 
 
-def tagging_shares(gold: Sequence[str], predicted: Sequence[str]) -> dict[str, tuple[float, float]]:
-    """What an example adds to F1, precision and recall of entities, and to accuracy.
+def tagging_shares(
+    gold: Sequence[str], predicted: Sequence[str], read: Reader = entities
+) -> dict[str, tuple[float, float]]:
+    """What an example adds to F1, F0.5, precision and recall of entities, and to accuracy.
 
     >>> tagging_shares(["B-PER", "O"], ["B-PER", "B-LOC"])["f1"]
     (2.0, 3.0)
     """
-    expected, found = set(entities(gold)), set(entities(predicted))
+    expected, found = set(read(gold)), set(read(predicted))
     hits, right = float(len(expected & found)), _equal(gold, predicted)
     return {
         "f1": (2 * hits, float(len(expected) + len(found))),
+        "f05": (1.25 * hits, len(found) + 0.25 * len(expected)),
         "precision": (hits, float(len(found))),
         "recall": (hits, float(len(expected))),
         "accuracy": (float(right), float(len(gold))),
     }
 
 
-def _prediction(example_id: str, gold: Sequence[str], predicted: Sequence[str]) -> Prediction:
+def _prediction(
+    example_id: str, gold: Sequence[str], predicted: Sequence[str], read: Reader
+) -> Prediction:
     if not gold:
         return Prediction(example_id, None, predicted)
-    shares = tagging_shares(gold, predicted)
+    shares = tagging_shares(gold, predicted, read)
     return Prediction(example_id, gold, predicted, list(gold) == list(predicted), shares)
+
+
+def _reader(positive: str | None, label: LabelSpec) -> Reader:
+    if positive is None:
+        return entities
+    if positive not in label.names:
+        raise SpecError(
+            f"task.positive is {positive!r}; the label {label.name!r} has the tags "
+            f"{', '.join(label.names)}"
+        )
+    return tokens_tagged(positive)
 
 
 def _accuracy(pairs: Pairs) -> float:

@@ -7,7 +7,7 @@ alone: ``parsebank train RUN/result.json``. Nothing here imports torch.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -90,6 +90,8 @@ def markdown(result: dict[str, Any]) -> str:
     parts = [f"# {result['recipe']['name']}\n", table(("", ""), list(rows.items()))]
     if further := _further_scores(result):
         parts += ["\n## Further scores on dev\n", table(("", ""), further)]
+    if groups := result["scores"].get("per_group"):
+        parts += ["\n## Groups\n", table(("group", "examples", "accuracy"), group_rows(groups))]
     if "per_class" in result["scores"]:
         parts += ["\n## Classes\n", _classes(result["scores"])]
     if "confusion" in result["scores"]:
@@ -125,6 +127,11 @@ def _classes(scores: dict[str, Any]) -> str:
         for name, of_class in scores["per_class"].items()
     ]
     return table(("class", "precision", "recall", "F1", "examples"), rows)
+
+
+def group_rows(groups: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str, str]]:
+    """Name, examples and accuracy of each group, as text."""
+    return [(name, str(one["examples"]), f"{one['accuracy']:.4f}") for name, one in groups.items()]
 
 
 def _confusion(scores: dict[str, Any]) -> str:

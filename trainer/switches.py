@@ -99,14 +99,35 @@ GATE: Final = (
 )
 """The switches of GATE (Ahmad et al. 2021, AAAI, https://arxiv.org/abs/2010.03009)."""
 
+RELATION: Final = (
+    Switch(
+        "task.empty_precision",
+        "precision is 0 where no relation is predicted at all",
+        "it is 1",
+    ),
+)
+"""The switch of relations, in the scores of GATE's release."""
+
+TAGGING: Final = (
+    Switch(
+        "task.word_labels",
+        "a token that the parser made several words of has its label once: B- goes on as I-",
+        "each of its words has the token's label, so that one mention becomes several",
+    ),
+)
+"""The switch of tagging, in the data of Syntax-MBERT's release."""
+
 SWITCHES: Final = {
     "gate.v1": GATE,
+    "intent_slots.v1": TAGGING,
+    "relation.v1": RELATION,
     "sgnet.v1": SGNET,
     "sla.v1": SLA,
     "syntax_bert.v1": SYNTAX_MBERT,
     "syntax_gat.v1": SYNTAX_MBERT,
+    "token_classification.v1": TAGGING,
 }
-"""The switches of each model that has some, by the model's name."""
+"""The switches of each model and task that has some, by its name."""
 
 
 def check_variant(option: str, value: str) -> None:

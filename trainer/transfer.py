@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from trainer.evaluate import check_labelled
 from trainer.metrics.answers import Rules, rules_text
 from trainer.predictions import Prediction, predictions_file, write_predictions
-from trainer.results import part_name, table
+from trainer.results import group_rows, part_name, table
 from trainer.tasks import Scores
 from trainer.trained import ask, described, languages, load_run, open_language
 
@@ -83,15 +83,21 @@ class TransferTable:
         }
 
     def rows(self) -> list[tuple[str, str, str]]:
-        """Language, examples and score, as text, sources first; then mean and gap."""
+        """Language, examples and score, as text, sources first; then mean and gap.
+
+        Groups of examples, where the task has some, come after their language.
+        """
         order = sorted(self.scores, key=lambda lang: (lang not in self.sources, lang))
-        rows = [
-            (lang, str(self.scores[lang].examples), f"{self.scores[lang].headline:.4f}")
-            for lang in order
-        ]
+        rows = [row for lang in order for row in self._rows_of(lang)]
         summary = {"mean of targets": self.mean_of_targets, "transfer gap": self.gap}
         known = {name: value for name, value in summary.items() if value is not None}
         return rows + [(name, "", f"{value:.4f}") for name, value in known.items()]
+
+    def _rows_of(self, lang: str) -> list[tuple[str, str, str]]:
+        scores = self.scores[lang]
+        groups = group_rows(scores.to_json().get("per_group", {}))
+        row = (lang, str(scores.examples), f"{scores.headline:.4f}")
+        return [row, *((f"{lang}, {name}", count, right) for name, count, right in groups)]
 
     def markdown(self) -> str:
         """The same for people."""

@@ -20,9 +20,13 @@ from trainer.models.heads.multiple_choice import by_example
 from trainer.options import DataOptions, MultipleChoiceOptions
 from trainer.options.settings import with_settings
 from trainer.recipes import RECIPES
+from trainer.report import result_of
+from trainer.results import write_result
 from trainer.tasks import MultipleChoice
+from trainer.transfer import evaluate_run
 
 LABEL = LabelSpec("label", "class", ("A", "B"))
+LEVEL = LabelSpec("level", "class", ("middle", "high"))
 FIELDS = ("article", "question", "option_a", "option_b")
 
 
@@ -41,15 +45,13 @@ def choices_uri(tmp_path_factory, english, tokenizer) -> str:
         options = [line, lines[seq - 1]][:: 1 if seq % 2 else -1]
         texts = (line, "Which is it?", *options)
         keys = tuple(fingerprint([identity, text]) for text in texts)
-        label = LABEL.names[options.index(line)]
+        labels = {"label": LABEL.names[options.index(line)], "level": LEVEL.names[seq < 10]}
         key, parts = fingerprint([seq]), tuple(parsed[text] for text in texts)
-        rows.append(
-            ExampleRow(seq, f"race-{seq}", key, identity, texts, keys, parts, {"label": label})
-        )
+        rows.append(ExampleRow(seq, f"race-{seq}", key, identity, texts, keys, parts, labels))
     with open_store(uri) as store:
         store.describe(identity, "parser", {"name": english.identity.name})
         for split in ("train", "dev"):
-            spec = DatasetSpec("race", split, "en", FIELDS, (LABEL,))
+            spec = DatasetSpec("race", split, "en", FIELDS, (LABEL, LEVEL))
             tokens = (tokenizer.name, tokenizer.fingerprint, tokenizer.special_tokens)
             store.features.append(DatasetHandle(spec, *tokens, matrices=False), rows)
     return uri
@@ -85,6 +87,27 @@ def test_every_recipe_of_the_task_trains(name, choices, tmp_path) -> None:
     run = train(with_settings(RECIPES[name](), [*TINY, "max_steps=2"]), choices, tmp_path)
     assert run.progress.best.scores["examples"] == 24
     assert 0 < run.progress.losses[0] < 3
+
+
+def test_accuracy_is_also_given_by_group(choices, tmp_path) -> None:
+    run = train(with_settings(RECIPES["sgnet-race"](), [*TINY, "max_steps=2"]), choices, tmp_path)
+    write_result(result_of(run), tmp_path)
+    table = evaluate_run(tmp_path, choices, "dev")
+    scores, predictions = table.scores["en"], table.predictions["en"]
+    for level, count in (("middle", 14), ("high", 10)):
+        ours = [one for one in predictions if (int(one.example_id[5:]) < 10) == (level == "high")]
+        group = scores.per_group[level]
+        assert group.examples == len(ours) == count
+        assert group.accuracy == pytest.approx(sum(one.right for one in ours) / count)
+        assert f"| en, {level} | {count} | {group.accuracy:.4f} |" in table.markdown()
+    assert "## Groups" in (tmp_path / "result.md").read_text("utf-8")
+
+
+def test_a_group_alone_is_no_label_to_score_by() -> None:
+    options = MultipleChoiceOptions(group="level")
+    assert not options.has_labels({"label": [None, None], "level": ["high", "middle"]})
+    with pytest.raises(SpecError, match="accuracy by group needs"):
+        MultipleChoice(options, {"label": LABEL, "level": LabelSpec("level", "string")})
 
 
 def test_a_template_of_another_size_is_refused(choices, tmp_path) -> None:

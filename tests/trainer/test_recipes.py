@@ -11,7 +11,15 @@ from trainer.data import features_of
 from trainer.options import MODEL_OPTIONS, TASK_OPTIONS, DataOptions, Recipe, TrainingOptions
 from trainer.options.settings import described, options, recipe_from_json, with_settings
 from trainer.recipes import RECIPES
-from trainer.switches import SWITCHES, SYNTAX_MBERT, check_variant
+from trainer.switches import (
+    GATE,
+    RELATION,
+    SLA,
+    SWITCHES,
+    SYNTAX_MBERT,
+    TAGGING,
+    check_variant,
+)
 
 
 @pytest.mark.parametrize("name", list(RECIPES))
@@ -61,14 +69,93 @@ def test_published_hyper_parameters_of_the_taggers(name, heads, alpha, length) -
     assert (recipe.data.max_length, recipe.training.epochs) == (length, 10)
 
 
-@pytest.mark.parametrize("switch", SYNTAX_MBERT, ids=lambda switch: switch.option)
-def test_every_switch_is_published_by_default_and_released_on_demand(switch) -> None:
-    section, name = switch.option.split(".")
-    for recipe in ("xnli", "pawsx"):
-        assert getattr(getattr(RECIPES[recipe](), section), name) == "as_published"
-        released = RECIPES[f"{recipe}-as-released"]()
-        assert getattr(getattr(released, section), name) == "as_released"
-        assert released.model.structure_weight == 1.0
+@pytest.mark.parametrize("name", ["sgnet-snli", "sgnet-race", "sgnet-squad2"])
+def test_published_hyper_parameters_of_sg_net(name) -> None:
+    """Zhang et al. 2020, and the released scripts."""
+    recipe = RECIPES[name]()
+    data, model, training = recipe.data, recipe.model, recipe.training
+    rates = {"sgnet-snli": (2e-5, 32), "sgnet-race": (8e-6, 8), "sgnet-squad2": (3e-5, 8)}
+    assert model.encoder == "bert-large-cased-whole-word-masking"
+    assert (model.alpha, model.mask, model.aggregation) == (0.5, "as_published", "as_published")
+    assert (training.learning_rate, training.batch_size) == rates[name]
+    assert (training.epochs, training.warmup_share, training.weight_decay) == (3, 0.1, 0.01)
+    assert data.max_length == (128 if name == "sgnet-snli" else 384)
+    assert (data.policy, data.joint_root, data.separator_edge) == ("broadcast", False, "none")
+
+
+def test_published_windows_of_sg_net_on_squad() -> None:
+    recipe, verifier = RECIPES["sgnet-squad2"](), RECIPES["sgnet-squad2-verifier"]()
+    data, task = recipe.data, recipe.task
+    assert (data.stride, data.segment_limits) == (128, (None, 64))
+    assert data.template == ("passage question",)
+    assert (task.no_answer, task.tune_threshold, task.max_answer) == (True, True, 30)
+    assert verifier.task.label == "answerable"
+    assert verifier.training == recipe.training
+
+
+@pytest.mark.parametrize(
+    ("name", "metric"), [("sla-cola", "mcc"), ("sla-sst2", "accuracy"), ("sla-fce", "f05")]
+)
+def test_published_hyper_parameters_of_local_attention(name, metric) -> None:
+    """Li et al. 2021, and the authors' scripts."""
+    recipe = RECIPES[name]()
+    model, training = recipe.model, recipe.training
+    assert (model.threshold, model.local_layers, model.punctuation) == (3, None, False)
+    assert (training.learning_rate, training.batch_size, training.epochs) == (3e-5, 16, 2)
+    assert (training.seed, recipe.task.metric, recipe.data.policy) == (17, metric, "broadcast")
+
+
+@pytest.mark.parametrize(
+    ("name", "deltas"), [("gate-relation", (2, 2, 4, 4)), ("gate-event", (1, 1, 1, 1))]
+)
+def test_published_hyper_parameters_of_gate(name, deltas) -> None:
+    """Ahmad et al. 2021 (AAAI), and the released scripts."""
+    recipe = RECIPES[name]()
+    model, training = recipe.model, recipe.training
+    assert (model.deltas, model.prune, model.use_types) == (deltas, 1, name == "gate-event")
+    assert (model.layers, model.heads, model.head_size, model.feed_forward) == (1, 8, 64, 2048)
+    assert (model.tag_size, model.dropout, model.layer_dropout) == (30, 0.5, 0.5)
+    assert (training.optimizer, training.learning_rate) == ("sgd", 0.1)
+    assert (training.schedule, training.decay, training.decay_after) == ("plateau", 0.9, 5)
+    assert (training.batch_size, training.clip_norm, training.epochs) == (50, 5.0, 200)
+    assert (training.patience, training.seed, training.evaluate_every) == (20, 1013, "epoch")
+
+
+ALPHA = {"xnli": 1.0, "pawsx": 1.0, "wikiann": 0.5, "mtop": 1.0}
+"""Weight of the auxiliary losses in the shipped scripts."""
+RELEASED = {
+    **dict.fromkeys(("xnli", "pawsx"), SYNTAX_MBERT),
+    **dict.fromkeys(("wikiann", "mtop"), (*SYNTAX_MBERT, *TAGGING)),
+    "gate-relation": (*GATE, *RELATION),
+    **dict.fromkeys(("sla-cola", "sla-fce"), SLA[1:]),
+}
+"""Runs with a released twin, and the switches that it turns: SLA's window is of lr-sib."""
+
+
+def test_every_released_run_is_looked_at() -> None:
+    twins = {f"{name}-as-released" for name in RELEASED}
+    assert twins == {name for name in RECIPES if name.endswith("-as-released")}
+
+
+@pytest.mark.parametrize("name", RELEASED)
+def test_every_switch_is_published_by_default_and_released_on_demand(name) -> None:
+    runs = {"as_published": RECIPES[name](), "as_released": RECIPES[f"{name}-as-released"]()}
+    for switch in RELEASED[name]:
+        section, option = switch.option.split(".")
+        for variant, recipe in runs.items():
+            assert getattr(getattr(recipe, section), option) == variant, switch.option
+
+
+@pytest.mark.parametrize(("name", "alpha"), ALPHA.items())
+def test_released_runs_weigh_the_losses_as_the_scripts_do(name, alpha) -> None:
+    assert RECIPES[f"{name}-as-released"]().model.structure_weight == alpha
+
+
+def test_local_attention_has_two_releases() -> None:
+    authors, other = RECIPES["sla-cola-as-released"]().model, RECIPES["sla-cola-lr-sib"]().model
+    assert (authors.window, authors.gate) == ("as_published", "as_released")
+    assert (other.window, other.gate) == ("as_released", "as_published")
+    assert (authors.punctuation, other.punctuation, other.threshold) == (True, False, 4)
 
 
 @pytest.mark.parametrize("name", ["wikiann-as-released", "mtop-as-released"])
@@ -79,12 +166,18 @@ def test_the_released_taggers_hang_the_separator_of_one_text_from_cls(name) -> N
     assert batch["parents"].tolist() == assemble([DOGS])["parents"].tolist()
 
 
-@pytest.mark.parametrize("name", list(MODEL_OPTIONS))
-def test_every_option_of_a_variant_is_a_listed_switch(name) -> None:
-    recipe = Recipe("any", DataOptions("any"), MODEL_OPTIONS[name]())
+@pytest.mark.parametrize(
+    ("section", "kind"),
+    [
+        *(("model", kind) for kind in MODEL_OPTIONS.values()),
+        *(("task", kind) for kind in TASK_OPTIONS.values()),
+    ],
+)
+def test_every_option_of_a_variant_is_a_listed_switch(section, kind) -> None:
+    recipe = Recipe("any", DataOptions("any"), **{section: kind()})
     variants = {key for key, kind in options(recipe).items() if "as_published" in str(kind)}
-    listed = {switch.option for switch in SWITCHES.get(name, ())}
-    assert {key for key in variants if key.startswith("model.")} <= listed <= variants
+    listed = {switch.option for switch in SWITCHES.get(kind().name, ())}
+    assert {key for key in variants if key.startswith(section)} <= listed <= variants
 
 
 @pytest.mark.parametrize("registry", [MODEL_OPTIONS, TASK_OPTIONS])

@@ -13,7 +13,7 @@ from dataclasses import replace
 from trainer.options import DataOptions, GateOptions, Recipe, RelationOptions, TrainingOptions
 from trainer.options.settings import with_settings
 from trainer.recipes.base import RECIPES
-from trainer.switches import GATE
+from trainer.switches import GATE, RELATION
 
 _TRAINING = TrainingOptions(
     seed=1013,
@@ -75,8 +75,8 @@ def relation_structural() -> Recipe:
 
 def relation_as_released() -> Recipe:
     """Relations as released: no word attends to itself in a syntactic head."""
-    switches = [f"{switch.option}=as_released" for switch in GATE]
-    return _variant(relation(), "as-released", *switches, "empty_precision=as_released")
+    switches = [f"{switch.option}=as_released" for switch in (*GATE, *RELATION)]
+    return _variant(relation(), "as-released", *switches)
 
 
 def _variant(recipe: Recipe, suffix: str, *settings: str) -> Recipe:

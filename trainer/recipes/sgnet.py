@@ -19,7 +19,7 @@ from trainer.options import (
 )
 from trainer.recipes.base import RECIPES
 
-_ENCODER = "bert-large-uncased-whole-word-masking"
+_ENCODER = "bert-large-cased-whole-word-masking"
 
 
 def snli() -> Recipe:
@@ -43,7 +43,7 @@ def race() -> Recipe:
             template=("article+question option_*",),
         ),
         model=SgNetOptions(encoder=_ENCODER),
-        task=MultipleChoiceOptions(),
+        task=MultipleChoiceOptions(group="level"),
         training=_training(learning_rate=8e-6, batch_size=8, evaluation_batch_size=8),
     )
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -28,11 +31,11 @@ class MultipleChoice:
     """Choice among the sequences of a template, one for each class of the label.
 
     Args:
-        options: The label column.
-        labels: That column.
+        options: The label column, and the one that accuracy is also given by.
+        labels: Those columns.
 
     Raises:
-        SpecError: The label is a number or free text, or has fewer than two classes.
+        SpecError: A label is a number or free text, or has fewer than two classes.
     """
 
     stream_options: ClassVar[Mapping[str, Any]] = {}
@@ -43,6 +46,9 @@ class MultipleChoice:
         self.metric = "accuracy"
         self._label = labels[options.label]
         check_classes(self._label, "multiple choice")
+        self._group = labels[options.group] if options.group else None
+        if self._group is not None:
+            check_classes(self._group, "accuracy by group")
 
     def targets(self, arrays: Arrays) -> dict[str, NDArray[np.generic]]:
         """The right choice of each sequence's example. *Shape:* (B,), int64; -1 without one.
@@ -62,7 +68,26 @@ class MultipleChoice:
 
     def scorer(self, data: FeatureDataset) -> ChoiceScorer:  # noqa: ARG002
         """A new scorer."""
-        return ChoiceScorer(self._label)
+        return ChoiceScorer(self._label, self._group)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupScores:
+    """Labelled examples of a group, and the share of them predicted right."""
+
+    examples: int
+    accuracy: float
+
+
+@dataclass(frozen=True, slots=True)
+class ChoiceScores(ClassificationScores):
+    """Scores of choices.
+
+    Attributes:
+        per_group: Scores by name of the group; those that have labelled examples.
+    """
+
+    per_group: dict[str, GroupScores] = field(default_factory=dict)
 
 
 class ChoiceScorer:
@@ -70,10 +95,12 @@ class ChoiceScorer:
 
     Args:
         label: The label column.
+        group: The label column by which accuracy is also given.
     """
 
-    def __init__(self, label: LabelSpec) -> None:
+    def __init__(self, label: LabelSpec, group: LabelSpec | None = None) -> None:
         self._name, self._scorer = label.name, ClassificationScorer(label)
+        self._group, self._groups = group, list[int]()
 
     def add(self, output: Any, batch: SyntaxBatch) -> None:
         """Take a model's output on one batch."""
@@ -81,10 +108,24 @@ class ChoiceScorer:
         ids = zip(batch.example_ids, first.tolist(), strict=True)
         named = [example_id for example_id, is_first in ids if is_first]
         self._scorer.take(output, batch.labels[self._name][first], named)
+        if self._group is not None:
+            self._groups += batch.arrays[self._group.name][first.cpu().numpy()].tolist()
 
-    def scores(self) -> ClassificationScores:
+    def scores(self) -> ChoiceScores:
         """The scores of everything taken."""
-        return self._scorer.scores()
+        scores = self._scorer.scores()
+        shared = {one.name: getattr(scores, one.name) for one in fields(scores)}
+        return ChoiceScores(**shared, per_group=self._per_group())
+
+    def _per_group(self) -> dict[str, GroupScores]:
+        right: dict[int, list[bool]] = defaultdict(list)
+        if self._group is None:
+            return {}
+        for group, one in zip(self._groups, self.predictions(), strict=True):
+            if one.right is not None:
+                right[group].append(one.right)
+        found = [(name, right[at]) for at, name in enumerate(self._group.names) if right[at]]
+        return {name: GroupScores(len(of), fmean(of)) for name, of in found}
 
     def predictions(self) -> list[Prediction]:
         """The choice of each example; see `Scorer`."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from trainer.options.tasks.base import TASK_OPTIONS, TaskOptions
 
@@ -13,14 +15,20 @@ class MultipleChoiceOptions(TaskOptions):
 
     Attributes:
         label: The label column, of kind ``class``: a class for each sequence of the template.
+        group: A label column, of kind ``class``, of each of which accuracy is also given.
     """
 
     name: str = "multiple_choice.v1"
     label: str = "label"
+    group: str | None = None
 
     def columns(self) -> tuple[str, ...]:
-        """The one column."""
-        return (self.label,)
+        """The label, and the group if there is one."""
+        return (self.label, *([self.group] if self.group else []))
+
+    def has_labels(self, values: Mapping[str, Sequence[Any]]) -> bool:
+        """Whether there is an answer; a group alone is none."""
+        return any(values[self.label])
 
 
 TASK_OPTIONS.add("multiple_choice.v1", MultipleChoiceOptions)

@@ -17,7 +17,12 @@ from trainer.models.attention import LocalAttention, _attend_at_once, _attend_tw
 from trainer.options import Recipe
 from trainer.options.settings import with_settings
 
+WORDS = ("joint_root=false", "separator_edge=none", "policy=none", "template=[]")
 MODELS = {
+    "gate.v1": (
+        *(*WORDS, "truncation=none", "max_length=128", "use_tags=false", "layer_dropout=0"),
+        *("deltas=[1, 2]", "heads=4", "head_size=8", "feed_forward=32"),
+    ),
     "syntax_bert.v1": (),
     "sgnet.v1": ("joint_root=false", "separator_edge=none"),
     "sla.v1": ("joint_root=false", "separator_edge=none", "threshold=1"),

@@ -36,6 +36,11 @@ def _answerable(question: dict[str, Any], answers: Answers, where: str) -> dict[
             f"{where} has an answer without text, as blind test sets have, which does not say "
             "whether there is one; read it by the reader of its benchmark"
         )
+    if not answers and "is_impossible" not in question:
+        raise NoLabelError(
+            f"{where} has neither answers nor 'is_impossible', as blind files, which does not say "
+            "whether there is an answer; read a file with its labels"
+        )
     if question.get("is_impossible", not answers) is not (not answers):
         raise LabelError(
             f"{where}: 'is_impossible' is {question['is_impossible']!r}, but there are "
@@ -60,7 +65,7 @@ SQUAD: Final = BENCHMARKS.add(
         rejects=REJECTS
         | {
             "label": f"{REJECTS['label']}; `is_impossible` against its answers",
-            "no_label": "an answer without text (blind test sets)",
+            "no_label": "an answer without text, or none and no `is_impossible` (blind files)",
         },
         quirks=(
             *QUIRKS[:1],

@@ -124,6 +124,20 @@ def test_squad_does_not_call_a_blind_question_unanswerable(benchmark_files):
     assert item.reason == "no_label"
 
 
+@pytest.mark.parametrize("blind", [{}, {"answers": []}])
+def test_squad_takes_only_is_impossible_for_unanswerable(tmp_path, blind):
+    questions = [
+        {"id": "a", "question": "Who ran?", **blind},
+        {"id": "b", "question": "Why?", "is_impossible": True, **blind},
+    ]
+    path = tmp_path / "dev.json"
+    paragraph = {"context": "Tom ran home.", "qas": questions}
+    path.write_text(json.dumps({"data": [{"paragraphs": [paragraph]}]}), "utf-8")
+    first, second = SQUAD.read(path, "dev", "en")
+    assert (first.example_id, first.reason) == ("a", "no_label")
+    assert second.labels == {"answers": (), "answerable": "no"}
+
+
 def test_translations_share_their_ids(benchmark_files):
     english = by_id(XQUAD, benchmark_files / "xquad", "test", "en")
     german = by_id(XQUAD, benchmark_files / "xquad", "test", "de")

@@ -89,6 +89,10 @@ def _example(
 def _row(line: str, path: Path, number: int, label: LabelSpec) -> tuple[str, str]:
     """Token and tag; some copies carry one more column after the tag."""
     values = line.split("\t") if "\t" in line else line.rstrip(" ").split(" ")
+    if any("\r" in value for value in values[1:]):
+        raise LabelError(
+            f"{path.name}, line {number}: {line!r} has a CR behind its token; end lines with LF"
+        )
     for tag in values[:0:-1][:2]:
         if is_tag(tag) if OUTSIDE in label.names else tag in label.names:
             return values[0], tag

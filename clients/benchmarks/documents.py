@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from clients.benchmarks.base import Item
-from clients.benchmarks.lines import refuse_wide
+from clients.benchmarks.lines import START_BYTES, refuse_other
 from syntax.errors import ExampleError, InputError, InvalidCharacterError
 from syntax.examples import Rejection
 
@@ -41,7 +41,7 @@ def records_of(path: Path, place: str) -> Iterator[Any]:
     Raises:
         ExampleError: The document breaks off or is none, after the records before the break; or
             it has no such list.
-        InputError: The file is UTF-16.
+        InputError: The file is packed, or UTF-16.
     """
     import ijson
 
@@ -67,7 +67,7 @@ def document_of(path: Path) -> Any:
 
     Raises:
         ExampleError: It is no JSON document.
-        InputError: The file is UTF-16.
+        InputError: The file is packed, or UTF-16.
     """
     with _opened(path) as file:
         try:
@@ -123,7 +123,7 @@ class _Bytes:
 
 def _opened(path: Path) -> IO[str]:
     with path.open("rb") as file:
-        refuse_wide(file.read(2), path)
+        refuse_other(file.read(START_BYTES), path)
     return path.open(encoding="utf-8-sig", errors="surrogateescape", newline="")
 
 

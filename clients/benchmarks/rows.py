@@ -14,7 +14,13 @@ from typing import Any, Final
 
 from clients.benchmarks.documents import records_of
 from clients.benchmarks.hf import arrow_file, class_names, parquet_file, rows_in
-from clients.benchmarks.lines import decoded, numbered_lines, refuse_wide, tsv_fields
+from clients.benchmarks.lines import (
+    START_BYTES,
+    decoded,
+    numbered_lines,
+    refuse_other,
+    tsv_fields,
+)
 from syntax.errors import ExampleError, InputError
 
 Row = Mapping[str, Any]
@@ -100,7 +106,7 @@ def _csv_rows(path: Path) -> Iterator[MakeRow]:
     """The records below the header, in the quoting of RFC 4180."""
     csv.field_size_limit(sys.maxsize)  # texts are longer than the module's 128 KiB
     with path.open("rb") as start:
-        refuse_wide(start.read(2), path)
+        refuse_other(start.read(START_BYTES), path)
     with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
         reader = csv.reader(file, strict=True)
         header = next(reader, [])

@@ -7,8 +7,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from clients.benchmarks.documents import check_characters
-from syntax.errors import ExampleError, LabelError
+from syntax.errors import ExampleError, LabelError, NoLabelError
 from syntax.examples import LabelKind, LabelSpec, LabelValue, Mode, Segment, SpanLabel
+
+UNLABELLED: Final = -1
+"""The number of a `ClassLabel` that stands for no class."""
 
 WITH_TOKENS: Final[tuple[Mode, ...]] = ("pretokenized", "retokenize")
 """Modes that take tokens."""
@@ -41,7 +44,8 @@ def label_of(spec: LabelSpec, value: Any, names: Sequence[str], where: str) -> L
         where: How to call the value in a message.
 
     Raises:
-        LabelError: It is no such label, or has none of the names.
+        LabelError: It is no such label, or has none of the names; `NoLabelError` where the number
+            of a class is that of none.
     """
     return _READERS[spec.kind](value, names, where)
 
@@ -68,6 +72,8 @@ def _class(value: Any, names: Sequence[str], where: str) -> str:
 
 def _numbered(value: Any, names: Sequence[str], where: str) -> str:
     """The name that a number stands for."""
+    if value == UNLABELLED:
+        raise NoLabelError(f"{where} is {value}, as `datasets` has it where nobody labelled")
     if type(value) is not int or not 0 <= value < len(names):
         raise LabelError(f"{where} is {value!r}; expected one of {', '.join(names)}")
     return names[value]

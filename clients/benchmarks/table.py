@@ -85,6 +85,7 @@ TABLE: Final = BENCHMARKS.add(
         rejects={
             "example": "a row without one of the columns, or that breaks the format of its file",
             "label": "a label that is malformed or has another name than its column allows",
+            "no_label": "-1 where a column's numbers stand for names (`datasets`' mark of none)",
             "invalid_character": "bytes that are not UTF-8",
         },
         quirks=(

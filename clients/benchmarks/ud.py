@@ -10,7 +10,7 @@ from typing import Final
 
 from clients.benchmarks.base import BENCHMARKS, Benchmark, Item, Part, attempt
 from clients.benchmarks.lines import blocks, decoded
-from syntax.conllu import parse_conllu
+from syntax.conllu import parse_conllu, parse_from_sentences
 from syntax.errors import ConlluError
 from syntax.examples import Example, Mode, Segment
 from syntax.sentence import Sentence
@@ -21,7 +21,7 @@ _SENT_ID = re.compile(rb"# *sent_id *= *(?P<id>.+)")
 Lines = list[bytes]
 
 REJECTS: Final = {
-    "conllu": "a sentence that breaks the format",
+    "conllu": "a sentence that breaks the format, or (gold) whose `# text` is not its tokens'",
     **dict.fromkeys(
         ("no_root", "multiple_roots", "cycle", "head_out_of_range", "missing_head", "empty_tree"),
         "a sentence whose heads form no tree",
@@ -52,6 +52,8 @@ def _example(example_id: str, lines: Lines, path: Path, first: int, mode: Mode) 
     texts = [decoded(raw, path, number) for number, raw in enumerate(lines, first)]
     conllu = "\n".join(texts) + "\n\n"
     sentence = _only_sentence(conllu, path, first)
+    if mode == "gold":
+        _check_text(sentence, path, first)
     return Example(example_id, (_SEGMENTS[mode](conllu, sentence),))
 
 
@@ -65,6 +67,14 @@ def _only_sentence(conllu: str, path: Path, first: int) -> Sentence:
         raise ConlluError(f"{path.name}, line {first}: these lines are no sentence")
     _ = sentences[0].tree
     return sentences[0]
+
+
+def _check_text(sentence: Sentence, path: Path, first: int) -> None:
+    """Refuse a tree whose words cannot be found in its text, as storing it would."""
+    try:
+        parse_from_sentences([sentence])
+    except ConlluError as error:
+        raise ConlluError(f"{path.name}, line {first}: {error.message}", line=first) from None
 
 
 def _placed(error: ConlluError, path: Path, first: int) -> ConlluError:

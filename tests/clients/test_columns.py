@@ -128,6 +128,13 @@ def test_carriage_returns_and_missing_last_lines_change_nothing(tmp_path):
     assert len(train) == 2
 
 
+def test_a_line_that_hides_another_behind_a_carriage_return_is_rejected(tmp_path):
+    (tmp_path / "dev.txt").write_bytes(b"Ada B-PER\rsits O\n\nBell B-PER\n")
+    bad, good = CONLL.read(tmp_path, "dev", "en")
+    assert (bad.reason, good.example_id) == ("label", "dev-2")
+    assert "has a CR behind its token" in bad.message
+
+
 def test_reading_is_lazy(tmp_path):
     path = tmp_path / "train.txt"
     path.write_text("Ada O\n\n" * 3, "utf-8")

@@ -99,6 +99,16 @@ def test_an_object_without_class_labels_names_what_occurs():
     assert [item.labels["label"] for item in items] == ["10", "2", "2"]
 
 
+def test_the_number_of_no_class_is_a_missing_label():
+    listed = {"text": ["One.", "Two."], "mood": [-1, 1]}
+    data = datasets.Dataset.from_dict(listed)
+    data = data.cast_column("mood", datasets.ClassLabel(names=["sad", "glad"]))
+    _, items = dataset_items(data, split="test", lang="en", labels=["mood"], name="moods")
+    blind, good = items
+    assert blind.reason == "no_label"
+    assert good.labels == {"mood": "glad"}
+
+
 def test_a_damaged_file_is_named_and_the_others_are_read(data, tmp_path):
     data.to_parquet(tmp_path / "dev-00001-of-00002.parquet")
     (tmp_path / "dev-00000-of-00002.parquet").write_bytes(b"PAR1 and nothing else")

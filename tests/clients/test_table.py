@@ -197,7 +197,7 @@ def test_labels_take_the_forms_of_tables(one_row, spec, value, expected):
 @pytest.mark.parametrize(
     ("spec", "value", "said"),
     [
-        (LabelSpec("x", "class", ("no", "yes")), -1, "is -1; expected one of no, yes"),
+        (LabelSpec("x", "class", ("no", "yes")), 2, "is 2; expected one of no, yes"),
         (LabelSpec("x", "class", ("no", "yes")), "maybe", "is 'maybe'; expected one of no, yes"),
         (LabelSpec("x", "class"), ["a"], "expected one class"),
         (LabelSpec("x", "float"), "high", "is 'high'; expected a number"),

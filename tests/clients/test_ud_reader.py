@@ -40,6 +40,17 @@ def test_a_bad_sentence_is_rejected_alone_and_named(benchmark_files, fault, reas
     assert message in bad.message
 
 
+def test_a_text_that_is_not_that_of_its_tokens_costs_the_gold_tree_alone(tmp_path):
+    file = tmp_path / "x.conllu"
+    line = "1\tA\ta\tX\t_\t_\t0\troot\t_\t_\n"
+    file.write_text(f"# text = A\n{line}\n# text = B\n{line}\n", "utf-8")
+    good, bad = UD.read(file, "dev", "en")
+    assert isinstance(good, Example)
+    assert (bad.example_id, bad.reason) == ("dev-4", "conllu")
+    assert "x.conllu, line 4: " in bad.message
+    assert all(isinstance(item, Example) for item in UD.read(file, "dev", "en", "pretokenized"))
+
+
 def test_bytes_that_are_not_utf8_cost_their_sentence(tmp_path):
     line = b"1\tA\ta\tX\t_\t_\t0\troot\t_\t_\n"
     file = tmp_path / "x.conllu"

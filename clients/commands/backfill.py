@@ -85,7 +85,8 @@ def backfill(
         ),
     ] = False,
     report: Annotated[
-        Path | None, typer.Option(help="Also write the account to this file, as JSON.")
+        Path | None,
+        typer.Option(help="Also write the account to this file, as JSON."),
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 on any drop.")] = False,
     engine: EngineOption = None,
@@ -101,7 +102,7 @@ def backfill(
     from clients.commands.parts import chosen_reader, wanted_parts
     from clients.commands.plan import Plan
     from clients.commands.progress import Watcher
-    from clients.commands.reports import show_outcome, write_report
+    from clients.commands.reports import check_report, show_outcome, write_report
 
     reader = chosen_reader(benchmark, columns or (), label or (), id_column)
     long_sentences = "split" if split_long else None
@@ -115,6 +116,8 @@ def backfill(
         limit=limit,
         options={"parser": parser, "matrices": matrices, "long_sentences": long_sentences},
     )
+    if report is not None:
+        check_report(report)
     settings = engine_settings(engine, scheduler, service_address(url, store))
     with connect(url, store, **settings) as client, Watcher() as watcher:
         outcome = plan.forecast(client, watcher) if dry_run else plan.run(client, watcher)

@@ -138,6 +138,7 @@ def _count(items: Iterable[Item], labels: Sequence[LabelSpec]) -> int:
     # Names are counted from nought, so that they are printed in the order of their ids.
     counts = Counter({"examples": 0} | {f"{x.name} {y}": 0 for x in labels for y in x.names})
     rejected = 0
+    ids: set[str] = set()
     for item in items:
         if isinstance(item, Rejection):
             rejected += 1
@@ -146,6 +147,8 @@ def _count(items: Iterable[Item], labels: Sequence[LabelSpec]) -> int:
                 typer.echo(f"{item.example_id}: {item.reason}: {item.message}", err=True)
         else:
             counts["examples"] += 1
+            counts["repeated ids"] += item.example_id in ids
+            ids.add(item.example_id)
             counts.update(title for label in labels for title in _titles(label, item))
             counts.update(f"repaired: {repair}" for repair in item.repairs)
     for title, count in counts.items():

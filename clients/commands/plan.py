@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from syntax.errors import InputError, ParsebankError, UnknownNameError
 
 if TYPE_CHECKING:
-    from clients.benchmarks import Benchmark
+    from clients.benchmarks import Benchmark, Item, Part
     from clients.client import Client
     from clients.commands.progress import Watcher
     from clients.jobs import Forecast, Job
@@ -119,9 +119,27 @@ class Plan:
         spec = self.reader.spec(
             task.split, task.lang, path=self.path, name=self.name, mode=self.mode
         )
-        items = self.reader.read(self.path, task.split, task.lang, self.mode)
+        part = self.reader.part(self.path, task.split, task.lang)
+        items = _some(self.reader.read_part(part, self.reader.mode(self.mode)), part)
         sent = watcher.sending(items, self.limit, f"{spec.name} {task}{place}")
         return call(spec, sent, tokenizer=task.tokenizer, **self.options)
+
+
+def _some(items: Iterable[Item], part: Part) -> Iterator[Item]:
+    """The items of a part.
+
+    Raises:
+        InputError: There is none.
+    """
+    empty = True
+    for item in items:
+        empty = False
+        yield item
+    if empty:
+        raise InputError(
+            f"{', '.join(map(str, part.files))} holds nothing of {part.split} in {part.lang!r}; "
+            "name the files that do"
+        )
 
 
 def _failure(task: Task, error: Exception) -> Failure:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -12,6 +13,7 @@ from rich.table import Column, Table
 
 from clients.commands.plan import Outcome
 from clients.jobs import Forecast, Job
+from syntax.errors import SpecError
 
 
 def show_outcome(outcome: Outcome, seconds: float) -> None:
@@ -38,6 +40,20 @@ def _unsent(outcome: Outcome) -> list[str]:
     total = len(failed) + len(outcome.jobs) + len(outcome.forecasts)
     each = (f"  {one.task}: {one.error_type}: {one.message}" for one in failed)
     return [f"{len(failed)} of {total} were not sent:", *each]
+
+
+def check_report(path: Path) -> None:
+    """Make the folder of a report, before anything is sent that would be reported.
+
+    Raises:
+        SpecError: Nothing can be written there.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SpecError(f"the report {path} has no folder: {error}; name another place") from None
+    if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise SpecError(f"the report {path} cannot be written; name a file in a folder of yours")
 
 
 def write_report(path: Path, outcome: Outcome, seconds: float) -> None:

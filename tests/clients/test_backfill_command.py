@@ -116,6 +116,27 @@ def test_a_table_takes_its_columns_from_the_command(parsebank, tmp_path):
     assert "are for the reader `table`" in refused.stderr
 
 
+def test_a_report_gets_its_folder_before_anything_is_sent(parsebank, tmp_path):
+    place = ("backfill", "sample", "--split", "dev", "--lang", "en", "--name", "reported")
+    good = tmp_path / "new" / "folder" / "report.json"
+    assert parsebank(*place, "--limit", 2, "--report", good).exit_code == 0
+    assert json.loads(good.read_text("utf-8"))["jobs"]
+    for bad in (good / "report.json", tmp_path):
+        refused = parsebank(*place, "--limit", 3, "--report", bad)
+        assert refused.exit_code == 1
+        assert f"the report {bad}" in refused.stderr
+    query = "select count(*) as n from examples where dataset = 'reported'"
+    assert json.loads(parsebank("store", "sql", query, "--json").stdout) == [{"n": 2}]
+
+
+def test_an_empty_file_is_named(parsebank, tmp_path):
+    path = tmp_path / "dev-en.tsv"
+    path.touch()
+    result = parsebank("backfill", "xnli", "--path", path, "--split", "dev", "--lang", "en")
+    assert result.exit_code == 1
+    assert f"{path} holds nothing of dev in 'en'" in result.stderr
+
+
 def test_all_needs_files_that_say_what_they_are(parsebank, tmp_path):
     path = tmp_path / "some.txt"
     path.write_text("Time flies.\n", "utf-8")

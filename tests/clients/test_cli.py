@@ -211,6 +211,15 @@ def test_benchmarks_check_takes_a_language_of_all_splits(invoke, benchmark_files
     ]
 
 
+def test_benchmarks_check_counts_ids_that_come_again(invoke, tmp_path):
+    path = tmp_path / "dev.tsv"
+    path.write_text(
+        "id\tsentence1\tsentence2\tlabel\n1\tA\tB\t0\n1\tC\tD\t1\n2\tE\tF\t1\n", "utf-8"
+    )
+    output = invoke("benchmarks", "check", "pawsx", "--path", path).output
+    assert "repeated ids: 1" in output.splitlines()
+
+
 def test_benchmarks_check_needs_a_name_or_a_path(invoke, tmp_path):
     assert "needs the name of a benchmark" in invoke("benchmarks", "check").stderr
     assert "no file or folder" in invoke("benchmarks", "check", tmp_path / "nope").stderr

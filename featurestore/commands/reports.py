@@ -65,7 +65,7 @@ def diff(
     store: Where = DEFAULT_STORE,
     dataset: Annotated[str | None, typer.Option(help="Only texts of this dataset.")] = None,
     lang: Lang = None,
-    shown: Annotated[int, typer.Option(help="Confusions and texts to show.")] = 10,
+    shown: Annotated[int, typer.Option(min=0, help="Confusions and texts to show.")] = 10,
     as_json: AsJson = False,
 ) -> None:
     """Compare two parsers on the texts that both have parsed."""
@@ -76,7 +76,8 @@ def diff(
     if as_json:
         print_json(found.to_json())
         return
-    typer.echo(f"{found.texts} texts, {found.identical} of them the same")
+    modes = "; ".join(f"{count} {mode}" for mode, count in found.modes.items())
+    typer.echo(f"{found.texts} texts, {found.identical} of them the same ({modes})")
     scores = found.scores.items()
     print_rows([{"metric": name, "F1": f"{score.f1:.2f}"} for name, score in scores], False)
     for column, confusions in found.confusions.items():

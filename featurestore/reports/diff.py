@@ -3,20 +3,71 @@
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from itertools import count
+from itertools import accumulate, count
 from typing import Any, Final
 
 from featurestore.parsers import store_parsers
 from featurestore.sql.session import named_faults
 from featurestore.store import FeatureStore
-from syntax.errors import SpecError
+from syntax.errors import SpecError, UnknownDatasetError, UnknownLanguageError
 from syntax.parse import Parse
+from syntax.registry import unknown_name
 from syntax.scoring import METRICS, Score, evaluate
 
 _BATCH: Final = 2_000
 """Texts in memory at a time."""
+
+_TAGS: Final = ("upos", "deprel")
+"""Columns whose confusions are counted."""
+
+_INPUTS: Final = r"""
+    with inputs as (
+        select key, parser, lang, mode, text,
+            case when mode = 'pretokenized' then [token_start, token_end] end as tokens,
+            regexp_replace(text, '[\s\p{Z}]', '', 'g') as characters,
+            list_position(['pretokenized', 'retokenize', 'sentence', 'raw', 'gold'], mode) as rank
+        from parses where parser in ($first, $second) and ($lang is null or lang = $lang)
+    )
+"""
+"""Parses by either parser. Which tokens were retokenized, a parse does not tell."""
+
+_SAME_INPUTS: Final = f"""
+    {_INPUTS}, chosen as (
+        select distinct unnest(parse_keys) as key from examples where dataset = $dataset
+    )
+    select a.key, b.key, a.mode, b.mode from inputs a join inputs b using (lang, characters)
+    where a.parser = $first and b.parser = $second
+        and ($dataset is null or a.key in (from chosen) or b.key in (from chosen))
+        and case when a.mode = b.mode
+            then a.text = b.text and a.tokens is not distinct from b.tokens
+            else 'gold' in (a.mode, b.mode) end
+    qualify row_number() over (
+        partition by lang, characters
+        order by a.mode <> b.mode, least(a.rank, b.rank), a.key, b.key) = 1
+    order by a.text, a.key
+"""
+"""Each text once, however often it was parsed; a gold tree is compared with any reading of it."""
+
+_SAME_EXAMPLES: Final = f"""
+    {_INPUTS}, segments as (
+        select split, example_id, unnest(parse_keys) as key,
+            unnest(generate_series(1, len(parse_keys))) as segment
+        from examples where dataset = $dataset
+    ), placed as (select * from segments join inputs using (key))
+    select distinct a.key, b.key, a.mode, b.mode
+    from placed a join placed b using (split, lang, example_id, segment, characters)
+    where a.parser = $first and b.parser = $second
+    qualify row_number() over (
+        partition by split, lang, example_id, segment, characters
+        order by least(a.rank, b.rank), a.key, b.key) = 1
+    order by all
+"""
+
+Pair = tuple[str, str, str, str]
+"""Keys of two parses of one text, and their modes."""
 
 
 @dataclass(frozen=True)
@@ -35,13 +86,18 @@ class Difference:
     las: float
 
 
+Confusion = tuple[str | None, str | None, int]
+"""What the first said, what the second said, of how many words."""
+
+
 @dataclass(frozen=True)
 class Agreement:
-    """Two parsers over the texts that both have parsed in the same mode.
+    """Two parsers over the texts that both have parsed.
 
     Attributes:
         first, second: Fingerprints of the parsers.
         texts: How many there are.
+        modes: The texts by the modes in which the two read them, such as ``gold, pretokenized``.
         identical: Texts whose trees, tags and labels are the same.
         scores: By the names of `syntax.scoring.METRICS`, the first parser taken as gold; F1 does
             not depend on which is.
@@ -53,9 +109,10 @@ class Agreement:
     first: str
     second: str
     texts: int
+    modes: dict[str, int]
     identical: int
     scores: dict[str, Score]
-    confusions: dict[str, list[tuple[str, str, int]]]
+    confusions: dict[str, list[Confusion]]
     differences: list[Difference]
 
     def to_json(self) -> dict[str, Any]:
@@ -79,90 +136,116 @@ def parser_agreement(
 ) -> Agreement:
     """Compare two parsers on the texts that both have parsed.
 
+    A text is one that both read in the same way: the same characters, in the same mode, as the
+    same tokens. Gold trees are compared with any reading of their characters. However often a text
+    was parsed, it counts once: as tokens if there is such a pair, else as a sentence, else raw.
+
     Args:
         store: The store.
         first: Name or fingerprint (six digits or more) of a parser.
         second: The same of the other.
-        dataset: Only texts of this dataset.
+        dataset: Only texts of this dataset. If both have parsed it, its segments are compared, in
+            whatever mode; each two parses once.
         lang: Only texts of this language.
         shown: How many confusions and differing texts to give, at most.
 
     Raises:
         UnknownParserError: The store has no parse by such a parser.
-        SpecError: The two have no text in common, or are one.
+        UnknownDatasetError, UnknownLanguageError: Nor such a dataset, nor one in this language.
+        SpecError: The two have no text in common, or are one; or ``shown`` is negative.
         StoreError: The store cannot be read.
     """
+    if shown < 0:
+        raise SpecError(f"shown is {shown}; it must not be negative")
     # Of several by one name, the last that was described.
     ours, theirs = (store_parsers(store, name)[-1] for name in (first, second))
     if ours == theirs:
         raise SpecError(f"{first!r} and {second!r} are one parser, {ours}; name two")
-    pairs = _pairs(store, ours, theirs, dataset, lang)
+    _check_names(store, dataset, lang)
+    asked = {"first": ours, "second": theirs, "dataset": dataset, "lang": lang}
+    pairs = _pairs(store, asked)
     if not pairs:
-        raise SpecError(f"no text was parsed by both {first!r} and {second!r}; backfill one more")
-    scores, identical, differences = _compare(store, pairs, shown)
-    return Agreement(
-        first=ours,
-        second=theirs,
-        texts=len(pairs),
-        identical=identical,
-        scores=scores,
-        confusions={
-            column: _confusions(store, pairs, column, shown) for column in ("upos", "deprel")
-        },
-        differences=differences,
-    )
-
-
-def _pairs(
-    store: FeatureStore, first: str, second: str, dataset: str | None, lang: str | None
-) -> list[tuple[str, str]]:
-    """Keys of the two parses of each common text, by text."""
-    query = """
-        with chosen as (
-            select distinct unnest(texts) as text from examples where dataset = $dataset
+        raise SpecError(
+            f"no text was parsed by both {first!r} and {second!r} in the same way: the one "
+            f"{_modes_of(store, ours)}, the other {_modes_of(store, theirs)}; backfill the texts "
+            "of the one with the other, in the same mode"
         )
-        select a.key, b.key
-        from parses a join parses b using (lang, mode, text)
-        where a.parser = $first and b.parser = $second
-            and ($dataset is null or text in (select text from chosen))
-            and ($lang is null or lang = $lang)
-        order by text, a.key
-    """
-    params = {"first": first, "second": second, "dataset": dataset, "lang": lang}
-    return store.sql(query, params).fetchall()
+    return _compare(store, (ours, theirs), pairs, shown)
+
+
+def _check_names(store: FeatureStore, dataset: str | None, lang: str | None) -> None:
+    datasets = {card.name for card, _ in store.features.tables()}
+    if dataset is not None and dataset not in datasets:
+        raise unknown_name("dataset", dataset, datasets, UnknownDatasetError)
+    langs = [row[0] for row in store.sql("select distinct lang from parses").fetchall()]
+    if lang is not None and lang not in langs:
+        raise unknown_name("language of the store's parses", lang, langs, UnknownLanguageError)
+
+
+def _pairs(store: FeatureStore, asked: dict[str, str | None]) -> list[Pair]:
+    """Parses of the same texts by the two, each text once."""
+    if asked["dataset"] is not None:
+        query = """
+            select count(distinct parser) from examples
+            where dataset = $dataset and parser in ($first, $second)
+                and ($lang is null or lang = $lang)
+        """
+        if store.sql(query, asked).fetchall() == [(2,)]:
+            return store.sql(_SAME_EXAMPLES, asked).fetchall()
+    return store.sql(_SAME_INPUTS, asked).fetchall()
+
+
+def _modes_of(store: FeatureStore, parser: str) -> str:
+    query = "select mode, lang, count(*) from parses where parser = ? group by all order by all"
+    rows = store.sql(query, [parser]).fetchall()
+    return "read " + ", ".join(f"{count} texts as {mode} {lang}" for mode, lang, count in rows)
 
 
 def _compare(
-    store: FeatureStore, pairs: Sequence[tuple[str, str]], shown: int
-) -> tuple[dict[str, Score], int, list[Difference]]:
+    store: FeatureStore, parsers: tuple[str, str], pairs: Sequence[Pair], shown: int
+) -> Agreement:
     """Summed scores, the number of texts without a difference, and the worst texts."""
     totals = dict.fromkeys(METRICS, Score(0, 0, 0))
     identical, tie = 0, count()
+    confused: dict[str, Counter[tuple[Any, Any]]] = {column: Counter() for column in _TAGS}
     worst: list[tuple[float, int, Difference]] = []
     for first_key, second_key, ours, theirs in _parses(store, pairs):
         scores = evaluate(ours.sentences(), theirs.sentences())
         totals = {name: _sum(totals[name], scores[name]) for name in METRICS}
         identical += _same(ours, theirs)
+        _confuse(confused, ours, theirs)
         difference = Difference(ours.text, first_key, second_key, scores["LAS"].f1)
         heapq.heappush(worst, (-difference.las, next(tie), difference))
         if len(worst) > shown:
             heapq.heappop(worst)
     listed = [difference for _, _, difference in sorted(worst, reverse=True)]
-    return totals, identical, [difference for difference in listed if difference.las < 100.0]
+    return Agreement(
+        first=parsers[0],
+        second=parsers[1],
+        texts=len(pairs),
+        modes=_modes(pairs),
+        identical=identical,
+        scores=totals,
+        confusions={column: _commonest(confused[column], shown) for column in _TAGS},
+        differences=[difference for difference in listed if difference.las < 100.0],
+    )
 
 
-def _parses(
-    store: FeatureStore, pairs: Sequence[tuple[str, str]]
-) -> Iterator[tuple[str, str, Parse, Parse]]:
+def _modes(pairs: Sequence[Pair]) -> dict[str, int]:
+    named = (", ".join(dict.fromkeys(modes)) for _, _, *modes in pairs)
+    return dict(Counter(named).most_common())
+
+
+def _parses(store: FeatureStore, pairs: Sequence[Pair]) -> Iterator[tuple[str, str, Parse, Parse]]:
     for start in range(0, len(pairs), _BATCH):
         batch = pairs[start : start + _BATCH]
-        records = store.parses.get_many([key for pair in batch for key in pair])
-        for first, second in batch:
+        records = store.parses.get_many([key for pair in batch for key in pair[:2]])
+        for first, second, *_ in batch:
             yield first, second, records[first].parse, records[second].parse
 
 
 def _same(ours: Parse, theirs: Parse) -> bool:
-    columns = ("word_start", "word_end", "head", "deprel", "upos")
+    columns = ("form", "sentence_first_word", "head", "deprel", "upos")
     return all(getattr(ours, column) == getattr(theirs, column) for column in columns)
 
 
@@ -173,16 +256,22 @@ def _sum(one: Score, other: Score) -> Score:
     )
 
 
-def _confusions(
-    store: FeatureStore, pairs: Sequence[tuple[str, str]], column: str, shown: int
-) -> list[tuple[str, str, int]]:
-    query = f"""
-        with pairs as (select unnest($firsts) as first, unnest($seconds) as second)
-        select a.{column}, b.{column}, count(*) as n
-        from pairs join words a on a.key = first join words b on b.key = second
-            and a.word_start = b.word_start and a.word_end = b.word_end and a.form = b.form
-        where a.{column} is distinct from b.{column}
-        group by all order by n desc, 1, 2 limit {int(shown)}
-    """
-    firsts, seconds = (list(keys) for keys in zip(*pairs, strict=True))
-    return store.sql(query, {"firsts": firsts, "seconds": seconds}).fetchall()
+def _confuse(confused: dict[str, Counter[tuple[Any, Any]]], ours: Parse, theirs: Parse) -> None:
+    """Count what the two say of words with the same form and characters."""
+    places = _places(theirs)
+    same = [(at, places[place]) for place, at in _places(ours).items() if place in places]
+    for column, counts in confused.items():
+        one, other = getattr(ours, column), getattr(theirs, column)
+        counts.update((one[at], other[to]) for at, to in same if one[at] != other[to])
+
+
+def _places(parse: Parse) -> dict[tuple[str, int, int], int]:
+    """Words by form and characters, white space left out: texts may be spaced differently."""
+    before = [0, *accumulate(not char.isspace() for char in parse.text)]
+    words = zip(parse.form, parse.word_start, parse.word_end, strict=True)
+    return {(form, before[start], before[end]): at for at, (form, start, end) in enumerate(words)}
+
+
+def _commonest(counts: Counter[tuple[Any, Any]], shown: int) -> list[Confusion]:
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], *map(str, item[0])))
+    return [(one, other, words) for (one, other), words in ordered[:shown]]

@@ -30,6 +30,8 @@ def open_session(store: FeatureStore) -> duckdb.DuckDBPyConnection:
     # A name that is no view is a mistake, not a Python variable of whoever calls.
     connection = duckdb.connect(config={"python_enable_replacements": "false"})
     _OPEN.add(connection)
+    # It takes `python -c` for a person, and would draw bars into what the script prints.
+    connection.execute("set enable_progress_bar = false")
     for function in FUNCTIONS:
         function.register(connection)
     repeated = "key" if store.parses.has_repeats() else None

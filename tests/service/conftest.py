@@ -60,8 +60,9 @@ def stanza_french(data_dir: Path) -> Parser:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def app(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[FastAPI]:
-    """A running service with default limits, one per test module."""
-    settings = Settings(store=str(tmp_path_factory.mktemp("store")), workers=2)
+    """A running service with default limits but much time, one per test module."""
+    store = str(tmp_path_factory.mktemp("store"))
+    settings = Settings(store=store, workers=2, request_deadline_seconds=300)
     async with running(create_app(settings)) as started:
         yield started
 

@@ -61,9 +61,9 @@ async def client(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[http
     """A service with all models that there are, one worker each."""
     data = os.environ.get("PARSEBANK_DATA")
     folder = Path(data) / "models" if data else None
-    chosen = Settings(
-        store=str(tmp_path_factory.mktemp("store")), models_dir=folder, workers=1, job_workers=0
-    )
+    patient = {"model_load_seconds": 600, "request_deadline_seconds": 600}
+    store = str(tmp_path_factory.mktemp("store"))
+    chosen = Settings(store=store, models_dir=folder, workers=1, job_workers=0, **patient)
     async with running(create_app(chosen)) as app, connected(app) as connection:
         yield connection
 
@@ -78,7 +78,7 @@ def parser(request: pytest.FixtureRequest) -> str:
 
 
 async def ask(client: httpx.AsyncClient, shape: str = "json", **body: Any) -> bytes:
-    response = await client.post(f"/parse?format={shape}", json=body, timeout=120)
+    response = await client.post(f"/parse?format={shape}", json=body, timeout=600)
     assert response.status_code == 200, response.text
     return response.content
 

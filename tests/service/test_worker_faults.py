@@ -177,7 +177,8 @@ async def test_a_sentence_past_the_deadline_costs_its_worker_and_no_other_text(
         assert set(await ask(client, 1)) == {"parsed"}
         (item,) = (await late).json()["items"]
         assert item["error"]["error_type"] == "deadline"
-        await until(lambda: len({process.pid for process in workers()} & before) == 1)
+        # On a slow machine the worker is given the more time.
+        await until(lambda: len({process.pid for process in workers()} & before) == 1, 300)
         await until(lambda: len(workers()) == 2)
         assert set(await ask(client, 2)) == {"parsed"}
 

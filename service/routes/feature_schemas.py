@@ -76,8 +76,8 @@ class AssemblyOptions(BaseModel):
     )
     separator_edge: SeparatorEdge = Field(
         default="root",
-        description="What separators hang from: `root` (Syntax-MBERT as published), `last_piece` "
-        "of the segment before them (as released), or `none`.",
+        description="What separators hang from: `root` (Syntax-MBERT as published), in pairs the "
+        "`last_piece` of the segment before them (as released), or `none`.",
     )
     truncation: Truncation = Field(
         default="longest_first",

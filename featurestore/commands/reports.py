@@ -88,8 +88,8 @@ def diff(
 
 def word_order(
     store: Where = DEFAULT_STORE,
-    types: Annotated[int, typer.Option(help="Dependency types, the most frequent.")] = 52,
-    min_count: Annotated[int, typer.Option(help="Dependents that a share needs.")] = 20,
+    types: Annotated[int, typer.Option(min=1, help="Dependency types, the most frequent.")] = 52,
+    min_count: Annotated[int, typer.Option(min=1, help="Dependents that a share needs.")] = 20,
     parser: Parser = None,
     picture: Annotated[
         Path | None, typer.Option(help="Write the dendrogram (.svg, .png, .pdf).")
@@ -103,6 +103,9 @@ def word_order(
         found = word_order(opened, types=types, min_count=min_count, parser=parser)
     if picture is not None:
         found.draw(picture)
+    if found.left_out:
+        langs = ", ".join(found.left_out)
+        typer.echo(f"left out, with too few dependents to be compared: {langs}", err=True)
     content = found.to_json()
     if as_json:
         print_json(content)

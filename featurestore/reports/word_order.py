@@ -53,12 +53,14 @@ class WordOrder:
         following: Share of the dependents that follow their head, NaN where a language has too
             few of the type. *Shape:* (G, T), float64.
         counts: Dependents of each type. *Shape:* (G, T), int64.
+        left_out: Languages of the store with too few dependents to be compared with the others.
     """
 
     langs: tuple[str, ...]
     types: tuple[Type, ...]
     following: NDArray[np.float64]
     counts: NDArray[np.int64]
+    left_out: tuple[str, ...] = ()
 
     def distances(self) -> NDArray[np.float64]:
         """Mean absolute difference over the types that two languages share. *Shape:* (G, G).
@@ -108,6 +110,9 @@ class WordOrder:
         from scipy.cluster.hierarchy import dendrogram
 
         figure = Figure(figsize=(6.0, 1.0 + 0.3 * len(self.langs)), layout="constrained")
+        known = figure.canvas.get_supported_filetypes()
+        if path.suffix[1:].lower() not in known:
+            raise SpecError(f"{path} is no picture; end its name with one of .{', .'.join(known)}")
         axes = figure.add_subplot()
         dendrogram(linked, labels=list(self.langs), orientation="left", ax=axes)
         axes.set_xlabel("mean absolute difference of directions")
@@ -123,7 +128,8 @@ class WordOrder:
             lang: dict(zip(self.langs, map(float, row.round(4)), strict=True))
             for lang, row in zip(self.langs, self.distances(), strict=True)
         }
-        return {"types": self.types, "following": shares, "distances": distances}
+        found = {"types": self.types, "following": shares, "distances": distances}
+        return {**found, "left_out": self.left_out}
 
 
 @named_faults()
@@ -142,11 +148,15 @@ def word_order(
         min_count: Dependents that a language needs for its share of a type to count.
         parser: Only parses by the parsers of this name or fingerprint; by default all.
 
+    A language that shares no type with another is left out, the one with the fewest types first.
+
     Raises:
         UnknownParserError: The store has no parse by such a parser.
-        SpecError: The store has no tagged parse.
+        SpecError: The store has no tagged parse, or too few; or no type was asked for.
         StoreError: The store cannot be read.
     """
+    if types < 1:
+        raise SpecError(f"types is {types}; it must be 1 or more")
     parsers = None if parser is None else store_parsers(store, parser)
     rows = store.sql(_DIRECTIONS, {"parsers": parsers}).fetchall()
     if not rows:
@@ -157,10 +167,35 @@ def word_order(
     for lang, dependent, head, deprel, after, total in rows:
         at = langs[lang], every[dependent, head, deprel]
         following[at], counts[at] = after, total
-    chosen = _most_frequent(counts, types)
-    shares = _shares(following[:, chosen], counts[:, chosen], min_count)
-    names = list(every)
-    return WordOrder(tuple(langs), tuple(names[at] for at in chosen), shares, counts[:, chosen])
+    kept, chosen = _comparable(counts, types, min_count)
+    if not kept:
+        raise SpecError(
+            f"no language has {min_count} dependents of one type, the most are {counts.max()}; "
+            "parse more text, or lower min_count"
+        )
+    names, kinds = list(langs), list(every)
+    own = counts[kept][:, chosen]
+    return WordOrder(
+        langs=tuple(names[at] for at in kept),
+        types=tuple(kinds[at] for at in chosen),
+        following=_shares(following[kept][:, chosen], own, min_count),
+        counts=own,
+        left_out=tuple(name for at, name in enumerate(names) if at not in kept),
+    )
+
+
+def _comparable(
+    counts: NDArray[np.int64], types: int, min_count: int
+) -> tuple[list[int], NDArray[np.intp]]:
+    """Languages of which any two share a type, and the types most frequent in them."""
+    kept = list(range(len(counts)))
+    while kept:
+        chosen = _most_frequent(counts[kept], types)
+        enough = _enough(counts[kept][:, chosen], min_count)
+        if (enough.astype(int) @ enough.T.astype(int)).all():
+            return kept, chosen
+        del kept[int(enough.sum(axis=1).argmin())]
+    return [], np.empty(0, np.intp)
 
 
 def _most_frequent(counts: NDArray[np.int64], types: int) -> NDArray[np.intp]:
@@ -172,8 +207,11 @@ def _most_frequent(counts: NDArray[np.int64], types: int) -> NDArray[np.intp]:
 def _shares(
     following: NDArray[np.int64], counts: NDArray[np.int64], min_count: int
 ) -> NDArray[np.float64]:
-    enough = counts >= max(min_count, 1)
-    return np.where(enough, following / np.maximum(counts, 1), np.nan)
+    return np.where(_enough(counts, min_count), following / np.maximum(counts, 1), np.nan)
+
+
+def _enough(counts: NDArray[np.int64], min_count: int) -> NDArray[np.bool_]:
+    return counts >= max(min_count, 1)
 
 
 def _missing(library: str) -> MissingExtraError:

@@ -13,7 +13,7 @@ from duckdb.func import PythonUDFType
 from numpy.typing import NDArray
 
 from featurestore.encode.blobs import decode_ancestor, decode_depth, decode_distance
-from syntax.errors import MultipleRootsError
+from syntax.errors import HeadOutOfRangeError, MultipleRootsError
 from syntax.matrices import ancestor_mask, tree_depth, tree_distance
 from syntax.ud import DEPREL, UPOS
 
@@ -58,6 +58,11 @@ class SqlFunction:
 def _parents(heads: Iterable[int]) -> NDArray[np.int32]:
     """Parents of one sentence from CoNLL-U heads."""
     parents = np.asarray(list(heads), dtype=np.int32) - np.int32(1)
+    if (parents < -1).any():
+        raise HeadOutOfRangeError(
+            f"a head is {parents.min() + 1}; heads of words are 1-based, 0 for the root. Those of "
+            "pieces, in the view segments, count from 0: see stored_distance and its like"
+        )
     roots = int((parents == -1).sum())
     if roots > 1:
         raise MultipleRootsError(

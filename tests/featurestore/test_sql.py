@@ -81,6 +81,12 @@ def test_heads_of_several_sentences_are_not_taken_for_one_tree(parsed) -> None:
         parsed.sql(query).fetchall()
 
 
+def test_heads_that_count_from_0_are_not_taken_for_heads_of_words(store) -> None:
+    for function in ("distance_matrix", "depth_vector", "ancestor_matrix"):
+        with pytest.raises(duckdb.Error, match="a head is -1"):
+            store.sql(f"select {function}([-1, 0, 1])").fetchall()
+
+
 def test_segments_hold_decoded_vectors_and_matrices(filled, rows) -> None:
     found = filled.sql(
         """

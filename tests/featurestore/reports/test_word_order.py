@@ -70,6 +70,37 @@ def test_languages_without_a_shared_type_are_named() -> None:
         order.distances()
 
 
+def test_a_language_with_too_little_text_is_left_out(store, records, make_record) -> None:
+    tiny = replace(make_record(records[0].parse, 99), lang="xx")
+    store.parses.append(
+        [*records, *(replace(r, key=r.key[::-1], lang="fr") for r in records), tiny]
+    )
+    found = word_order(store)
+    assert (found.langs, found.left_out) == (("en", "fr"), ("xx",))
+    assert found.to_json()["distances"] == {"en": {"en": 0, "fr": 0}, "fr": {"en": 0, "fr": 0}}
+    assert word_order(store, min_count=1).left_out == ()
+
+
+@pytest.mark.parametrize("types", [0, -3])
+def test_no_types_cannot_be_compared(store, types) -> None:
+    with pytest.raises(SpecError, match=f"types is {types}"):
+        word_order(store, types=types)
+
+
+def test_more_dependents_than_there_are_cannot_be_asked_for(store, records) -> None:
+    store.parses.append(records)
+    with pytest.raises(SpecError, match="no language has 100000 dependents of one type, the most"):
+        word_order(store, min_count=100_000)
+
+
+@pytest.mark.parametrize("name", ["tree.foo", "tree"])
+def test_a_picture_of_an_unknown_kind_is_refused(tmp_path: Path, name) -> None:
+    shares = np.array([[0.0], [0.5]])
+    order = WordOrder(("a", "b"), (("ADJ", "NOUN", "amod"),), shares, np.full((2, 1), 50))
+    with pytest.raises(SpecError, match=r"is no picture; end its name with one of .*\.svg"):
+        order.draw(tmp_path / name)
+
+
 def test_rare_types_do_not_count(store, records) -> None:
     store.parses.append(records)
     found = word_order(store, types=1000, min_count=20)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -260,3 +261,17 @@ def test_the_examples_of_the_manual_run(filled, records, manual) -> None:
     assert len(queries) >= 6
     for query in queries:
         filled.sql(query).fetchall()
+
+
+def test_the_histogram_and_the_directions_of_the_manual_are_right(parsed, records, manual) -> None:
+    depths, directions = (
+        re.search(rf"-- {title}.*?\n(.*?);", manual, re.DOTALL)[1]
+        for title in ("how many sentences are how deep", "how often a dependent follows")
+    )
+    sentences = [sentence for record in records for sentence in record.parse.sentences()]
+    expected = Counter(int(tree_depth(sentence.tree.parents).max()) for sentence in sentences)
+    assert {depth: count for _, depth, count in parsed.sql(depths).fetchall()} == expected
+    subjects = [w for s in sentences for w in s.words if w.deprel == "nsubj"]
+    (row,) = (row for row in parsed.sql(directions).fetchall() if row[1] == "nsubj")
+    assert row[2] == len(subjects)
+    assert row[3] == round(sum(word.id > word.head for word in subjects) / len(subjects), 3)

@@ -73,6 +73,8 @@ class DropTable:
             reason: The reason.
         """
         part = (dataset, tokenizer, split, lang)
+        if not example_keys:
+            return {}
         self._lookup.refresh()  # a compaction moves rows that are known
         addresses = self._lookup.find([fingerprint([*part, key, reason]) for key in example_keys])
         found: dict[str, str] = {}

@@ -139,7 +139,7 @@ def run_shard(shard: Shard, lines: Sequence[StagedLine], tools: Tools, signals: 
     """
     work = _sort(shard, lines, tools)
     signals.beat()
-    analyses = _analyse(work.works, shard, tools, signals)
+    analyses = _analyse(work, shard, tools, signals)
     rows = _rows(work, analyses, shard, tools, signals)
     counts = _counts(len(lines), work, rows, analyses)
     if shard.plan is not None and not analyses.new:
@@ -153,7 +153,6 @@ def run_shard(shard: Shard, lines: Sequence[StagedLine], tools: Tools, signals: 
 def _sort(shard: Shard, lines: Sequence[StagedLine], tools: Tools) -> Sorted:
     work = Sorted()
     stored = _stored(shard, lines, tools.store)
-    given_up = _given_up(shard, [line for line in lines if line.key not in stored], tools)
     # Premises and passages come many times in a row.
     key = lru_cache(maxsize=KEPT_KEYS)(tools.analyser.key)
     for line in lines:
@@ -166,8 +165,6 @@ def _sort(shard: Shard, lines: Sequence[StagedLine], tools: Tools) -> Sorted:
         elif line.is_repeat or line.key in stored:
             work.already_stored += 1
             work.already_parsed += len(item.segments)
-        elif line.key in given_up:
-            work.told[given_up[line.key]] += 1
         else:
             _sort_example(work, shard, line, item, key)
     return work
@@ -175,17 +172,6 @@ def _sort(shard: Shard, lines: Sequence[StagedLine], tools: Tools) -> Sorted:
 
 def _stored(shard: Shard, lines: Sequence[StagedLine], store: FeatureStore) -> set[str]:
     return store.features.existing(*_partition(shard), [line.key for line in lines])
-
-
-def _given_up(shard: Shard, lines: Sequence[StagedLine], tools: Tools) -> dict[str, str]:
-    """Why an earlier job dropped some of the lines, where the parser would only say it again."""
-    keys = [line.key for line in lines]
-    return {
-        key: reason
-        for reason, said in tools.analyser.final.items()
-        for key, message in tools.store.drops.messages(*_partition(shard), keys, reason).items()
-        if said in message
-    }
 
 
 def _partition(shard: Shard) -> tuple[str, str, str, str]:
@@ -208,15 +194,17 @@ def _sort_example(
         work.works.append(Work(line, example, keys))
 
 
-def _analyse(works: Sequence[Work], shard: Shard, tools: Tools, signals: Signals) -> Analyses:
-    segments = {
-        key: segment
-        for work in works
-        for key, segment in zip(work.keys, work.example.segments, strict=True)
-    }
-    known = tools.store.parses.get_many(list(segments))
+def _analyse(work: Sorted, shard: Shard, tools: Tools, signals: Signals) -> Analyses:
+    keys = dict.fromkeys(key for item in work.works for key in item.keys)
+    known = tools.store.parses.get_many(list(keys))
+    _leave_out_given_up(work, known, shard, tools)
     analyses = Analyses(parses={key: record.parse for key, record in known.items()})
-    missing = {key: segment for key, segment in segments.items() if key not in known}
+    missing = {
+        key: segment
+        for item in work.works
+        for key, segment in zip(item.keys, item.example.segments, strict=True)
+        if key not in known
+    }
     for key in signals.suspects & missing.keys():
         del missing[key]
         analyses.errors[key] = WorkerDiedError(
@@ -227,6 +215,21 @@ def _analyse(works: Sequence[Work], shard: Shard, tools: Tools, signals: Signals
             _note(analyses, shard, key, outcome)
     signals.watch()
     return analyses
+
+
+def _leave_out_given_up(
+    work: Sorted, known: Mapping[str, ParseRecord], shard: Shard, tools: Tools
+) -> None:
+    """Leave out what an earlier job dropped, where the parser would only say the same again."""
+    lines = [item.line.key for item in work.works if not known.keys() >= set(item.keys)]
+    given_up = {
+        line: reason
+        for reason, said in tools.analyser.final.items()
+        for line, message in tools.store.drops.messages(*_partition(shard), lines, reason).items()
+        if said in message
+    }
+    work.told.update(given_up.values())
+    work.works = [item for item in work.works if item.line.key not in given_up]
 
 
 def _outcomes(

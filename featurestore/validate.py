@@ -108,12 +108,14 @@ def validate_store(
     for rows in _row_groups("parses", store.parses.table, PARSES.schema.names, report):
         _check_parses(rows, report, deep)
         told(rows.num_rows)
+    compares = deep and _finds_parses(store, report)
     for card, table in store.features.tables():
         path = f"datasets/{card.path}"
         labels = label_columns(card) if deep else ()
         for rows in _row_groups(path, table, [*_EXAMPLE, *VECTORS, *MATRIX_BLOBS, *labels], report):
             _check_examples(card, rows, report)
-            for row, message in _deep_faults(store, card, rows) if deep else ():
+            features = wrong_examples(store, rows) if compares else ()
+            for row, message in chain(features, wrong_labels(card, rows) if deep else ()):
                 report.add(Problem(path, row, message))
             told(rows.num_rows)
     for pin in store.pins.all().values():
@@ -123,10 +125,15 @@ def validate_store(
     return report
 
 
-def _deep_faults(
-    store: FeatureStore, card: DatasetCard, rows: pa.Table
-) -> Iterator[tuple[str, str]]:
-    return chain(wrong_examples(store, rows), wrong_labels(card, rows))
+def _finds_parses(store: FeatureStore, report: Validation) -> bool:
+    """Whether parses can be looked up by key; if not, that is one problem, not one an example."""
+    try:
+        store.parses.contains(["0" * 32])
+    except StoreError as error:
+        message = f"examples are not compared with their parses: {error}"
+        report.add(Problem("parses", "key", message))
+        return False
+    return True
 
 
 def _look_up(store: FeatureStore, report: Validation, deep: bool) -> None:

@@ -109,7 +109,7 @@ def validate(
             f"{len(report.changed)} example ids have several contents: store inspect --changed"
         )
     if report.repeated:
-        typer.echo(f"{report.repeated} rows are there more than once, alike: store compact")
+        typer.echo(f"{report.repeated} rows are there more than once: store compact")
     if report.same_place:
         typer.echo(f"{report.same_place} places in the order of a split have several examples")
     if report.problem_count:

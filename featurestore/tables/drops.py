@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from featurestore.files import FileReader
 from featurestore.records import Drop, Transaction
 from featurestore.root import StoreRoot
-from featurestore.tables.lookup import KeyLookup, group_by_file
+from featurestore.tables.lookup import KeyLookup
 from featurestore.tables.schema import DROPS
 from syntax.fingerprint import fingerprint
 
@@ -52,37 +52,6 @@ class DropTable:
         known = self._lookup.find(list(distinct)).found.tolist()
         new = [drop for drop, here in zip(distinct.values(), known, strict=True) if not here]
         return self.append(new, transaction)
-
-    def messages(
-        self,
-        dataset: str,
-        tokenizer: str,
-        split: str,
-        lang: str,
-        example_keys: Sequence[str],
-        reason: str,
-    ) -> dict[str, str]:
-        """What was said of those examples of a partition that were dropped for a reason, by key.
-
-        Args:
-            dataset: Name of the dataset; it need not exist.
-            tokenizer: Fingerprint of the tokenizer.
-            split: Split.
-            lang: Language.
-            example_keys: Keys to look for.
-            reason: The reason.
-        """
-        part = (dataset, tokenizer, split, lang)
-        if not example_keys:
-            return {}
-        self._lookup.refresh()  # a compaction moves rows that are known
-        addresses = self._lookup.find([fingerprint([*part, key, reason]) for key in example_keys])
-        found: dict[str, str] = {}
-        for file, positions in group_by_file(addresses):
-            rows = self._reader.rows(self._lookup.path(file), addresses.row[positions], ["message"])
-            said = rows["message"].to_pylist()
-            found.update(zip((example_keys[at] for at in positions), said, strict=True))
-        return found
 
     def of(
         self, dataset: str, tokenizer: str, split: str | None = None, lang: str | None = None

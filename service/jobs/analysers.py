@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Final, Protocol, cast, get_args
 
@@ -15,10 +15,9 @@ from service.parsers import (
     ParserIdentity,
 )
 from service.parsers.base import Outcome
-from service.parsers.surface import told_limit
 from service.pipeline import check_input, parse_key
 from syntax.conllu import parse_conllu, parse_from_sentences
-from syntax.errors import NoSentenceError, ParsebankError, SentenceTooLongError, SpecError
+from syntax.errors import ParsebankError, SentenceTooLongError, SpecError
 from syntax.examples import Segment
 from syntax.fingerprint import Fingerprint, fingerprint
 from syntax.parse import Parse
@@ -33,14 +32,6 @@ class Analyser(Protocol):
     @property
     def bulk(self) -> bool:
         """Whether segments are analysed faster together than one by one."""
-        ...
-
-    @property
-    def final(self) -> Mapping[str, str]:
-        """Reasons that `analyse` would give again, each with what its message then says.
-
-        What was dropped for one of them is dropped again without being analysed.
-        """
         ...
 
     def key(self, segment: Segment) -> str:
@@ -97,12 +88,6 @@ class TextAnalyser:
         check_input(item, self._limits)
         return parse_key(self._identity, self._lang, item)
 
-    @property
-    def final(self) -> Mapping[str, str]:
-        """What only the parser can say, and says again as long as the limit is the same."""
-        limit = told_limit(self._limits.max_words_per_sentence)
-        return {NoSentenceError.error_type: "", SentenceTooLongError.error_type: limit}
-
     def analyse(self, segments: Sequence[Segment]) -> Iterator[Outcome]:
         """See `Analyser.analyse`."""
         return self._parser.parse_many([*map(self._input, segments)], self._limits)
@@ -124,8 +109,6 @@ class GoldAnalyser:
     """
 
     bulk = False
-    final: Mapping[str, str] = {}
-    """None: trees are read in no time."""
 
     def __init__(self, lang: str, limits: Limits) -> None:
         self._lang = lang

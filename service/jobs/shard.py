@@ -99,15 +99,10 @@ class Work:
 
 @dataclass(slots=True)
 class Sorted:
-    """The lines of a shard by what has to be done about them.
-
-    ``told`` counts the reasons of those whose drop is recorded by an earlier job, or with an equal
-    line of this one.
-    """
+    """The lines of a shard by what has to be done about them."""
 
     works: list[Work] = field(default_factory=list)
     drops: list[Drop] = field(default_factory=list)
-    told: Counter[str] = field(default_factory=Counter)
     already_stored: int = 0
     already_parsed: int = 0
 
@@ -139,7 +134,7 @@ def run_shard(shard: Shard, lines: Sequence[StagedLine], tools: Tools, signals: 
     """
     work = _sort(shard, lines, tools)
     signals.beat()
-    analyses = _analyse(work, shard, tools, signals)
+    analyses = _analyse(work.works, shard, tools, signals)
     rows = _rows(work, analyses, shard, tools, signals)
     counts = _counts(len(lines), work, rows, analyses)
     if shard.plan is not None and not analyses.new:
@@ -158,10 +153,7 @@ def _sort(shard: Shard, lines: Sequence[StagedLine], tools: Tools) -> Sorted:
     for line in lines:
         item = read_item(line.body, shard.request.dataset)
         if isinstance(item, Rejection):
-            if line.is_repeat:
-                work.told[item.reason] += 1
-            else:
-                work.drops.append(_drop(shard, line, item.example_id, item.reason, item.message))
+            work.drops.append(_drop(shard, line, item.example_id, item.reason, item.message))
         elif line.is_repeat or line.key in stored:
             work.already_stored += 1
             work.already_parsed += len(item.segments)
@@ -171,12 +163,14 @@ def _sort(shard: Shard, lines: Sequence[StagedLine], tools: Tools) -> Sorted:
 
 
 def _stored(shard: Shard, lines: Sequence[StagedLine], store: FeatureStore) -> set[str]:
-    return store.features.existing(*_partition(shard), [line.key for line in lines])
-
-
-def _partition(shard: Shard) -> tuple[str, str, str, str]:
     request, spec = shard.request, shard.request.dataset
-    return spec.name, request.tokenizer_fingerprint, spec.split, spec.lang
+    return store.features.existing(
+        spec.name,
+        request.tokenizer_fingerprint,
+        spec.split,
+        spec.lang,
+        [line.key for line in lines],
+    )
 
 
 def _sort_example(
@@ -194,17 +188,15 @@ def _sort_example(
         work.works.append(Work(line, example, keys))
 
 
-def _analyse(work: Sorted, shard: Shard, tools: Tools, signals: Signals) -> Analyses:
-    keys = dict.fromkeys(key for item in work.works for key in item.keys)
-    known = tools.store.parses.get_many(list(keys))
-    _leave_out_given_up(work, known, shard, tools)
-    analyses = Analyses(parses={key: record.parse for key, record in known.items()})
-    missing = {
+def _analyse(works: Sequence[Work], shard: Shard, tools: Tools, signals: Signals) -> Analyses:
+    segments = {
         key: segment
-        for item in work.works
-        for key, segment in zip(item.keys, item.example.segments, strict=True)
-        if key not in known
+        for work in works
+        for key, segment in zip(work.keys, work.example.segments, strict=True)
     }
+    known = tools.store.parses.get_many(list(segments))
+    analyses = Analyses(parses={key: record.parse for key, record in known.items()})
+    missing = {key: segment for key, segment in segments.items() if key not in known}
     for key in signals.suspects & missing.keys():
         del missing[key]
         analyses.errors[key] = WorkerDiedError(
@@ -215,21 +207,6 @@ def _analyse(work: Sorted, shard: Shard, tools: Tools, signals: Signals) -> Anal
             _note(analyses, shard, key, outcome)
     signals.watch()
     return analyses
-
-
-def _leave_out_given_up(
-    work: Sorted, known: Mapping[str, ParseRecord], shard: Shard, tools: Tools
-) -> None:
-    """Leave out what an earlier job dropped, where the parser would only say the same again."""
-    lines = [item.line.key for item in work.works if not known.keys() >= set(item.keys)]
-    given_up = {
-        line: reason
-        for reason, said in tools.analyser.final.items()
-        for line, message in tools.store.drops.messages(*_partition(shard), lines, reason).items()
-        if said in message
-    }
-    work.told.update(given_up.values())
-    work.works = [item for item in work.works if item.line.key not in given_up]
 
 
 def _outcomes(
@@ -352,7 +329,7 @@ def _counts(lines: int, work: Sorted, rows: Sequence[ExampleRow], analyses: Anal
         examples=lines,
         stored=len(rows),
         already_stored=work.already_stored,
-        dropped=dict(work.told + Counter(drop.reason for drop in work.drops)),
+        dropped=dict(Counter(drop.reason for drop in work.drops)),
         parsed=len(analyses.new),
         reused=work.already_parsed + usable - len(analyses.new),
     )

@@ -70,17 +70,12 @@ def within_limit(text: str, surface: Surface, limit: int, long: LongSentences) -
         return [surface]
     if long == "refuse" or max(surface.words) > limit:
         raise SentenceTooLongError(
-            f"a sentence has {surface.word_count} words; {told_limit(limit)}. Split it, "
+            f"a sentence has {surface.word_count} words; at most {limit} are parsed. Split it, "
             "raise max_words_per_sentence, or ask for long_sentences='split'",
             words=surface.word_count,
             limit=limit,
         )
     return list(_pieces(text, surface, limit))
-
-
-def told_limit(limit: int) -> str:
-    """The limit, as the error of a sentence that is over it tells it."""
-    return f"at most {limit} are parsed"
 
 
 def _pieces(text: str, surface: Surface, limit: int) -> Iterator[Surface]:

@@ -106,11 +106,6 @@ def test_a_drop_is_written_once_for_each_example_and_reason(store) -> None:
         second.drops.table.compact()
     assert not store.drops.append_new([drop, *more])
     assert len(store.drops.of("d", "t")) == 4
-    assert store.drops.messages("d", "t", "train", "en", [other, key], "label") == {
-        key: "odd",
-        other: "odd",
-    }
-    assert store.drops.messages("d", "t", "train", "de", [other], "label") == {}
 
 
 def test_the_cache_lets_go_of_what_was_used_longest_ago(records) -> None:

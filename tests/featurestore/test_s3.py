@@ -105,6 +105,11 @@ def test_datasets_are_read_compacted_pinned_and_vacuumed(
     assert evict_parses(remote, 0, spare_hours=0).evicted == 10
     assert remote.sql("select count(form[1]) from parses").fetchall() == [(len(records),)]
     assert remote.parses.get_many([records[3].key]) == {records[3].key: records[3]}
+    remote.pins.remove("paper")
+    assert sum(table.files for table in vacuum_store(remote, older_than_hours=0)) > 0
+    assert sum(table.files for table in vacuum_store(remote, older_than_hours=0)) == 0
+    with pytest.raises(StoreError, match="'paper' cannot be pinned: 3 of the 3 files"):
+        first.pin("paper")
 
 
 @pytest.mark.slow

@@ -269,3 +269,22 @@ def test_a_variant_has_two_settings() -> None:
     check_variant("gat", "as_published")
     with pytest.raises(SpecError, match="gat is 'other'"):
         check_variant("gat", "other")
+
+
+@pytest.mark.parametrize(
+    ("recipe", "setting"),
+    [
+        *((name, "dropout=7") for name in ("xnli", "sgnet-snli", "sla-cola", "gate-relation")),
+        *(("xnli", "gat_dropout=-1"), ("gate-relation", "layer_dropout=2")),
+        ("gate-relation", "word_dropout=-0.1"),
+    ],
+)
+def test_a_dropout_that_is_no_share_is_refused(recipe, setting) -> None:
+    with pytest.raises(SpecError, match=r"dropout is .*; it must be at least 0 and at most 1"):
+        with_settings(RECIPES[recipe](), [f"model.{setting}"])
+
+
+@pytest.mark.parametrize("value", ["NaN", "1e999", "-Infinity"])
+def test_options_are_finite_numbers(value) -> None:
+    with pytest.raises(SpecError, match="learning_rate cannot be"):
+        with_settings(RECIPES["xnli"](), [f"learning_rate={value}"])

@@ -82,7 +82,14 @@ def test_a_rate_that_fell_is_the_same_after_a_resume(store, small_recipe, tmp_pa
     assert resumed.progress.losses == whole.progress.losses
 
 
-@pytest.mark.parametrize("options", [{"decay": 1.5}, {"decay_after": -1}, {"evaluate_every": 0}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        *({"decay": 1.5}, {"decay_after": -1}, {"evaluate_every": 0}, {"seed": -1}),
+        *({"seed": 2**32}, {"learning_rate": -1.0}, {"learning_rate": float("nan")}),
+        *({"epsilon": -1.0}, {"weight_decay": -1.0}, {"clip_norm": -1.0}, {"warmup_steps": -5}),
+    ],
+)
 def test_values_out_of_range_are_refused(options) -> None:
-    with pytest.raises(SpecError, match=next(iter(options))):
+    with pytest.raises(SpecError, match=rf"training\.{next(iter(options))} is "):
         TrainingOptions(**options)

@@ -20,6 +20,7 @@ def check_range(name: str, value: float, low: float, high: float | None = None) 
     Raises:
         SpecError: With the option, its value and its range.
     """
-    if value < low or (high is not None and value > high):
+    # Put so that NaN, which is neither below nor above anything, is refused too.
+    if not (value >= low and (high is None or value <= high)):
         upper = "" if high is None else f" and at most {high}"
         raise SpecError(f"{name} is {value}; it must be at least {low}{upper}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import types
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
@@ -138,13 +139,17 @@ def _fit(key: str, kind: Any, value: Any) -> Any:
             return value
         if get_origin(accepted) is tuple and isinstance(value, list | tuple):
             return tuple(_fit(key, get_args(accepted)[0], item) for item in value)
-        if accepted is float and isinstance(value, int | float) and not isinstance(value, bool):
+        if accepted is float and _is_number(value) and math.isfinite(value):
             return float(value)
-        if accepted is str and isinstance(value, int | float) and not isinstance(value, bool):
+        if accepted is str and _is_number(value):
             return str(value)
-        if isinstance(accepted, type) and type(value) is accepted:
+        if accepted is not float and isinstance(accepted, type) and type(value) is accepted:
             return value
     raise SpecError(f"{key} cannot be {value!r}; it is {_described(kind)}")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _alternatives(kind: Any) -> tuple[Any, ...]:

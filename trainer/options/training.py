@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from trainer.options.checks import check_positive, check_range
+
+LARGEST_SEED: Final = 2**31 - 1
+"""So that each of several processes can add its number, and NumPy takes 32 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,10 @@ class TrainingOptions:
         for name in ("max_steps", "evaluate_every", "patience", "checkpoint_every", "threads"):
             if isinstance(getattr(self, name), int):
                 check_positive(f"training.{name}", getattr(self, name))
-        check_range("training.warmup_share", self.warmup_share, 0, 1)
-        check_range("training.decay", self.decay, 0, 1)
-        check_range("training.decay_after", self.decay_after, 0)
+        for name in ("learning_rate", "epsilon", "weight_decay", "clip_norm"):
+            check_range(f"training.{name}", getattr(self, name), 0)
+        for name in ("warmup_steps", "decay_after"):
+            check_range(f"training.{name}", getattr(self, name), 0)
+        for name in ("warmup_share", "decay"):
+            check_range(f"training.{name}", getattr(self, name), 0, 1)
+        check_range("training.seed", self.seed, 0, LARGEST_SEED)

@@ -7,6 +7,7 @@ from typing import Literal
 
 from syntax.errors import SpecError
 from syntax.registry import Registry
+from trainer.options.checks import check_range
 from trainer.options.data import DataOptions
 
 
@@ -29,6 +30,9 @@ class ModelOptions:
     attention: Literal["sdpa", "eager"] = "sdpa"
     use_syntax: bool = True
     dropout: float = 0.1
+
+    def __post_init__(self) -> None:
+        check_range("model.dropout", self.dropout, 0, 1)
 
     def check_data(self, data: DataOptions) -> None:
         """Refuse data that the model cannot mean.

@@ -8,7 +8,7 @@ from typing import Literal
 from syntax.errors import SpecError
 from syntax.variant import Variant
 from trainer.options.checks import check_positive, check_range
-from trainer.options.models.base import MODEL_OPTIONS
+from trainer.options.models.base import MODEL_OPTIONS, ModelOptions
 from trainer.options.models.frozen import FrozenOptions
 from trainer.switches import check_variant
 
@@ -54,10 +54,13 @@ class GateOptions(FrozenOptions):
     word_dropout: float = 0.0
 
     def __post_init__(self) -> None:
+        ModelOptions.__post_init__(self)
         for switch in ("diagonal", "position_sign"):
             check_variant(f"model.{switch}", getattr(self, switch))
         for count in ("layers", "heads", "head_size", "feed_forward", "max_position", "tag_size"):
             check_positive(f"model.{count}", getattr(self, count))
+        for dropout in ("layer_dropout", "word_dropout"):
+            check_range(f"model.{dropout}", getattr(self, dropout), 0, 1)
         for delta in self.deltas:
             check_range("model.deltas", delta, 1, 254)
         if len(self.deltas) > self.heads:

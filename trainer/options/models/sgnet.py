@@ -27,6 +27,7 @@ class SgNetOptions(ModelOptions):
     alpha: float = 0.5
 
     def __post_init__(self) -> None:
+        ModelOptions.__post_init__(self)
         check_variant("model.mask", self.mask)
         check_variant("model.aggregation", self.aggregation)
         check_range("model.alpha", self.alpha, 0, 1)

@@ -30,6 +30,7 @@ class SlaOptions(ModelOptions):
     local_layers: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
+        ModelOptions.__post_init__(self)
         check_variant("model.window", self.window)
         check_variant("model.gate", self.gate)
         check_range("model.threshold", self.threshold, 0)

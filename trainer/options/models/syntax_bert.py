@@ -50,10 +50,12 @@ class SyntaxBertOptions(ModelOptions):
     freeze_gat: bool = False
 
     def __post_init__(self) -> None:
+        ModelOptions.__post_init__(self)
         for switch in ("gat", "attention_bias", "probe_target"):
             check_variant(f"model.{switch}", getattr(self, switch))
         for count in ("gat_layers", "gat_heads", "gat_head_size", "syntax_heads", "probe_rank"):
             check_range(f"model.{count}", getattr(self, count), 1)
+        check_range("model.gat_dropout", self.gat_dropout, 0, 1)
         check_range("model.max_distance", self.max_distance, 0)
         if self.freeze_gat and self.gat_from is None:
             raise SpecError("model.freeze_gat needs model.gat_from, a run to take it from")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -110,14 +110,17 @@ def open_source(store: FeatureStore, recipe: Recipe, split: str, lang: str) -> S
     """
     data = recipe.data
     langs = () if lang == ALL else tuple(lang.split(","))
-    dataset = store.dataset(
-        data.dataset,
-        tokenizer=data.tokenizer,
-        split=split,
-        lang=langs[0] if len(langs) == 1 else None,
-        version=data.version,
-        parser=data.parser,
-    )
+    try:
+        dataset = store.dataset(
+            data.dataset,
+            tokenizer=data.tokenizer,
+            split=split,
+            lang=langs[0] if len(langs) == 1 else None,
+            version=data.version,
+            parser=data.parser,
+        )
+    except SpecError as error:
+        raise _with_option(error) from error
     if len(langs) > 1:
         dataset = dataset.where(langs=langs)
     if not len(dataset):
@@ -126,6 +129,15 @@ def open_source(store: FeatureStore, recipe: Recipe, split: str, lang: str) -> S
     if isinstance(recipe.model, FrozenOptions):
         dataset = with_states(store, dataset, recipe.model)
     return Source(dataset, TASKS[recipe.task.name](recipe.task, labels), labels, lang)
+
+
+def _with_option(error: SpecError) -> SpecError:
+    """The same, naming the option that has to choose instead of the store's argument."""
+    for name in ("tokenizer", "parser"):
+        if f"{name}s" in error.detail:
+            message = error.message.replace(f"pass {name}=", f"set data.{name}=")
+            return SpecError(message, **error.detail)
+    return error
 
 
 def _task_labels(dataset: FeatureDataset, task: TaskOptions) -> dict[str, LabelSpec]:
@@ -153,6 +165,17 @@ def pin_version(source: Source, output: Path) -> None:
             source.dataset.name,
             error,
         )
+
+
+def pinned_data(source: Source, recipe: Recipe) -> DataOptions:
+    """What a recipe reads, with the tokenizer and version that it found where it names none.
+
+    With the version the parser is settled: a version has one for each split and language, or the
+    recipe names it.
+    """
+    card = source.dataset.card
+    tokenizer = recipe.data.tokenizer or card.tokenizer_fingerprint
+    return replace(recipe.data, tokenizer=tokenizer, version=source.dataset.version)
 
 
 def profile_data(source: Source, recipe: Recipe) -> DataProfile:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -14,7 +16,7 @@ import torch
 from accelerate import Accelerator
 from accelerate.utils import set_seed
 
-from syntax.errors import SpecError
+from syntax.errors import SpecError, WorkError
 from trainer.batch import SyntaxBatch
 from trainer.checkpoint import (
     clear_new,
@@ -26,12 +28,12 @@ from trainer.checkpoint import (
     save_checkpoint,
     set_random_state,
 )
-from trainer.data import device_batches, open_source, pin_version, profile_data
+from trainer.data import device_batches, open_source, pin_version, pinned_data, profile_data
 from trainer.evaluate import check_labelled, evaluate
 from trainer.models.build import build_model
 from trainer.options import Recipe
-from trainer.options.settings import described, recipe_from_json
 from trainer.progress import Evaluation, Losses, Observer, Progress, Report
+from trainer.resume import changes, continued
 from trainer.schedule import learning_rate, new_optimizer
 
 if TYPE_CHECKING:
@@ -64,9 +66,10 @@ def train(
 
     Raises:
         SpecError: Recipe, data and encoder do not fit each other, or there is no checkpoint of
-            the same data and model.
+            the same run.
         UnknownNameError: The store has no such data, or a registry no such name.
         ModelLoadError: The encoder cannot be had.
+        DivergedError: The weights are no numbers any more.
     """
     checkpoint = find_checkpoint(output / CHECKPOINT) if resume else None
     run = start(recipe, store, output, observers, checkpoint)
@@ -79,6 +82,7 @@ def train(
                 run.evaluate()
             if run.training.checkpoint_every and run.due(run.training.checkpoint_every):
                 run.checkpoint()
+    run.flush()
     return run
 
 
@@ -98,11 +102,15 @@ def start(
     return run
 
 
+class DivergedError(WorkError):
+    """A model whose weights are no numbers any more, and will not be again."""
+
+
 class Run:
     """One training run: its parts, and how far it has come.
 
     Attributes:
-        recipe: The recipe, its dataset version pinned.
+        recipe: The recipe, its tokenizer and dataset version pinned.
         data, dev: What is trained on, and what models are selected on.
         progress: Position and history.
         epoch_steps, total_steps: Optimizer steps of one pass over the data, and planned.
@@ -111,7 +119,7 @@ class Run:
     def __init__(
         self, recipe: Recipe, store: FeatureStore, output: Path, observers: Sequence[Observer]
     ) -> None:
-        self.accelerator = Accelerator(mixed_precision=_PRECISION[recipe.training.precision])
+        self.accelerator = new_accelerator(recipe)
         self.output, self.observers, self.training = output, observers, recipe.training
         if self.training.threads:
             torch.set_num_threads(self.training.threads)
@@ -119,8 +127,8 @@ class Run:
         self.task = self.data.task
         if self.accelerator.is_main_process:
             pin_version(self.data, output)
-        pinned = replace(recipe.data, version=self.data.dataset.version)
-        self.recipe = replace(recipe, data=pinned)
+        self.recipe = replace(recipe, data=pinned_data(self.data, recipe))
+        pinned = self.recipe.data
         self.dev = open_source(store, self.recipe, pinned.dev_split, pinned.lang)
         check_labelled(self.dev, self.recipe, pinned.dev_split, pinned.lang)
         self.model, self.optimizer = self._prepared()
@@ -181,6 +189,8 @@ class Run:
             losses, means = self._losses.read(lambda part: self.accelerator.reduce(part, "mean"))
             seen = torch.tensor(self._examples, device=self.accelerator.device)
             progress.examples += int(self.accelerator.reduce(seen, "sum"))
+        if not all(map(math.isfinite, losses)):
+            self._check_weights()
         progress.losses += losses
         self._examples = 0
         self._tell(
@@ -194,6 +204,11 @@ class Run:
                 waited=progress.waited,
             )
         )
+
+    def flush(self) -> None:
+        """Report the steps that no report has told of yet."""
+        if len(self.progress.losses) < self.progress.step:
+            self.report()
 
     def evaluate(self) -> None:
         """Score the model on dev, and keep it if it is the best so far.
@@ -212,8 +227,7 @@ class Run:
 
     def checkpoint(self) -> None:
         """Write everything that `restore` needs."""
-        if self._examples:
-            self.report()
+        self.flush()
         scaler = self.accelerator.scaler
         state = {
             "model": self.accelerator.unwrap_model(self.model).state_dict(),
@@ -222,6 +236,7 @@ class Run:
             "stream": self._stream.state_dict(),
             "progress": self.progress.to_state(),
             "recipe": self.recipe.to_json(),
+            "processes": self.accelerator.num_processes,
         }
         rank, folder = self.accelerator.process_index, self.output / CHECKPOINT
         wait = self.accelerator.wait_for_everyone
@@ -235,13 +250,38 @@ class Run:
         wait()
 
     def restore(self, state: Mapping[str, Any], random: Mapping[str, Any] | None) -> None:
-        """Go to where `checkpoint` was called; the next epoch restores data and generators."""
+        """Go to where `checkpoint` was called; the next epoch restores data and generators.
+
+        Raises:
+            SpecError: More steps are done than the recipe has.
+        """
         self.accelerator.unwrap_model(self.model).load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
         if self.accelerator.scaler is not None:
             self.accelerator.scaler.load_state_dict(state["scaler"])
         self.progress = Progress.from_state(state["progress"])
+        self._note_resumption(state)
         self._resumed = {"stream": state["stream"], "random": random}
+
+    def _note_resumption(self, state: Mapping[str, Any]) -> None:
+        step, processes = self.progress.step, self.accelerator.num_processes
+        if step > self.total_steps:
+            raise SpecError(
+                f"the checkpoint is at step {step}, and the recipe ends at step "
+                f"{self.total_steps}; resume with as many steps, or with more"
+            )
+        changed = changes(self.recipe, state["recipe"])
+        if (before := state.get("processes", processes)) != processes:
+            changed["processes"] = [before, processes]
+        self.progress.resumed.append({"step": step, "changed": changed})
+
+    def _check_weights(self) -> None:
+        """Raise if they are no numbers: the loss of a batch without labels is none either."""
+        if not all(bool(weight.isfinite().all()) for weight in self.model.parameters()):
+            raise DivergedError(
+                f"by step {self.progress.step} the weights of the model are no numbers any more; "
+                "train anew with a lower training.learning_rate, or a longer warm-up"
+            )
 
     def _prepared(self) -> tuple[Any, Any]:
         """Model and optimizer, with weights from the seed, on their device."""
@@ -308,20 +348,19 @@ class Run:
         self.progress.seconds += time.perf_counter() - started
 
 
-def continued(recipe: Recipe, saved: Mapping[str, Any]) -> Recipe:
-    """The recipe of a run that goes on: on the dataset version that it began with.
+def new_accelerator(recipe: Recipe) -> Accelerator:
+    """This process's place among those of its run, all on accelerators or all on the CPU.
 
     Raises:
-        SpecError: Data or model are not those of the checkpoint.
+        SpecError: Other processes were started with this one, and it cannot reach them.
     """
-    before = recipe_from_json(saved)
-    if recipe.data.version is None:
-        recipe = replace(recipe, data=replace(recipe.data, version=before.data.version))
-    ours = {key: value for key, _, value in described(recipe)}
-    for key, _, value in described(before):
-        if not key.startswith("training.") and ours.get(key) != value:
-            raise SpecError(
-                f"the checkpoint was made with {key}={value}, and the recipe says {ours.get(key)}; "
-                "resume with the same, or train into another folder"
-            )
-    return recipe
+    precision = _PRECISION[recipe.training.precision]
+    # Not told so, accelerate lets each process on the CPU train by itself.
+    accelerator = Accelerator(cpu=not torch.accelerator.is_available(), mixed_precision=precision)
+    started = int(os.environ.get("WORLD_SIZE", "1"))
+    if accelerator.num_processes != started:
+        raise SpecError(
+            f"{started} processes were started, and {accelerator.num_processes} can train together "
+            f"on {accelerator.device.type}; start one, or set ACCELERATE_USE_CPU=true"
+        )
+    return accelerator

@@ -67,6 +67,8 @@ class Progress:
         examples, seconds, waited: As in `Report`.
         losses: Training loss of every step.
         evaluations: On the dev set, in order.
+        resumed: The ``step`` of each resumption, and what ``changed``: options and number of
+            processes, each as what it was and what it is now.
     """
 
     epoch: int = 0
@@ -76,6 +78,7 @@ class Progress:
     waited: float = 0.0
     losses: list[float] = field(default_factory=list)
     evaluations: list[Evaluation] = field(default_factory=list)
+    resumed: list[dict[str, Any]] = field(default_factory=list)
 
     def to_state(self) -> dict[str, Any]:
         """Plain values for a checkpoint."""

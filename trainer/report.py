@@ -48,6 +48,7 @@ def result_of(run: Run) -> dict[str, Any]:
         "best_step": best.step,
         "scores": best.scores,
         "evaluations": [asdict(evaluation) for evaluation in progress.evaluations],
+        "resumed": progress.resumed,
         "environment": _environment(run),
     }
 

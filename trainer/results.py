@@ -7,6 +7,7 @@ alone: ``parsebank train RUN/result.json``. Nothing here imports torch.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,15 +16,16 @@ from typing import Any, Final
 from syntax.errors import SpecError
 from trainer.options import Recipe
 from trainer.options.settings import recipe_from_json
+from trainer.resume import settled
 
 RESULT: Final = "result.json"
 _CLASS_METRICS = ("precision", "recall", "f1")
 
 
 def write_result(result: dict[str, Any], output: Path) -> None:
-    """Write ``result.json`` and ``result.md``."""
+    """Write ``result.json`` and ``result.md``; what is no number is ``null`` in JSON."""
     output.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(result, indent=2, ensure_ascii=False)
+    text = json.dumps(_finite(result), indent=2, ensure_ascii=False, allow_nan=False)
     (output / RESULT).write_text(text + "\n", "utf-8")
     (output / "result.md").write_text(markdown(result), "utf-8")
 
@@ -47,23 +49,26 @@ def read_result(path: Path) -> dict[str, Any]:
 
 
 def recipe_of(path: Path) -> Recipe:
-    """The recipe that a result was made with, dataset version included.
+    """The recipe that a result was made with, tokenizer and dataset version pinned.
 
     Raises:
         SpecError, UnknownNameError: As `read_result` and `recipe_from_json`.
     """
-    return recipe_from_json(read_result(path)["recipe"])
+    result = read_result(path)
+    recipe = recipe_from_json(result["recipe"])
+    # A name may come to mean several tokenizers, once the store holds more of them.
+    found = result.get("tokenizer", {}).get("fingerprint", recipe.data.tokenizer)
+    return replace(recipe, data=replace(recipe.data, tokenizer=found))
 
 
 def is_result_of(path: Path, recipe: Recipe) -> bool:
-    """Whether a finished run was of this recipe, on whatever version of the dataset it found.
+    """Whether a finished run was of this recipe, on whatever tokenizer and version it found.
 
     Raises:
-        SpecError, UnknownNameError: As `recipe_of`.
+        SpecError, UnknownNameError: As `recipe_from_json`.
     """
-    done = recipe_of(path)
-    version = recipe.data.version or done.data.version
-    return done == replace(recipe, data=replace(recipe.data, version=version))
+    done = recipe_from_json(read_result(path)["recipe"])
+    return done == replace(recipe, data=settled(recipe.data, done.data))
 
 
 def part_name(run: Path, dataset: str, split: str) -> str:
@@ -97,6 +102,15 @@ def markdown(result: dict[str, Any]) -> str:
     if "confusion" in result["scores"]:
         parts += ["\n## Confusion (rows gold, columns predicted)\n", _confusion(result["scores"])]
     return "\n".join(parts) + "\n"
+
+
+def _finite(value: Any) -> Any:
+    """JSON content without NaN and infinities, which JSON does not have."""
+    if isinstance(value, Mapping):
+        return {name: _finite(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _examples_of_a_step(result: dict[str, Any]) -> int:

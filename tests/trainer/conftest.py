@@ -208,6 +208,16 @@ def bert_config() -> BertConfig:
     return BertConfig(**SIZE)
 
 
+@pytest.fixture
+def without_dropout(tmp_path: Path) -> tuple[str, ...]:
+    """Settings of a model that draws nothing."""
+    size = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
+    off = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    folder = tmp_path / "encoder"
+    BertConfig(intermediate_size=32, **size, **off).save_pretrained(folder)
+    return (f"encoder={folder}", "model.dropout=0", "gat_dropout=0")
+
+
 class CrashError(Exception):
     """A run that ends without a word, as a killed process does."""
 

@@ -19,6 +19,13 @@ from trainer.loop import Run, train
 from trainer.options.settings import recipe_from_json
 
 DONE = "done.json"
+TWO = ("torch.distributed.run", "--standalone", "--nproc_per_node=2", "-m")
+
+
+def without_gpu() -> dict[str, str]:
+    """The variables of a process on a machine without a GPU, as a user there starts it."""
+    kept = {name: value for name, value in os.environ.items() if name != "ACCELERATE_USE_CPU"}
+    return {**kept, "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}
 
 
 class RecordedRun(Run):

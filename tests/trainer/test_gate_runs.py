@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ import torch
 
 from featurestore import FeatureStore, open_store
 from featurestore.inspect import inspect_store
+from tests.trainer.recorded import TWO, without_gpu
 from tests.trainer.related import append_related, write_related
 from trainer.data import device_batches, open_source
 from trainer.loop import train
@@ -97,11 +97,9 @@ def test_two_processes_compute_the_states_once(tmp_path, english, tokenizer) -> 
             append_related(store, tokenizer, tmp_path / "ace", split)
         examples = sum(len(store.dataset("related", split=one)) for one in ("train", "dev"))
     settings = [part for one in (*SMALL, "max_steps=2") for part in ("--set", one)]
-    launch = ("torch.distributed.run", "--standalone", "--nproc_per_node=2", "-m", "clients.cli")
     places = ("--store", str(tmp_path / "store"), "--output", str(tmp_path / "run"))
-    command = [sys.executable, "-m", *launch, "train", "gate-relation", *settings, *places]
-    environment = {**os.environ, "ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1"}
-    subprocess.run(command, check=True, env=environment)
+    command = ("clients.cli", "train", "gate-relation", *settings, *places)
+    subprocess.run([sys.executable, "-m", *TWO, *command], check=True, env=without_gpu())
     with open_store(tmp_path / "store") as store:
         (states,) = [one for one in inspect_store(store) if one.table.startswith("states/")]
     assert states.rows == examples

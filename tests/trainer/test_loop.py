@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import shutil
 import subprocess
@@ -16,8 +15,9 @@ from transformers import AutoModel
 
 from featurestore import open_store
 from syntax.errors import ModelLoadError, SpecError, UnknownDatasetError, UnknownNameError
+from tests.trainer.recorded import TWO, without_gpu
 from trainer.data import device_batches
-from trainer.loop import Run, learning_rate, train
+from trainer.loop import DivergedError, Run, learning_rate, train
 from trainer.options import Recipe, TrainingOptions
 from trainer.options.settings import recipe_from_json, with_settings
 from trainer.progress import Evaluation, Report
@@ -261,15 +261,25 @@ def test_two_processes_share_every_epoch_and_resume_as_one(store_uri, tmp_path) 
         *("clients.cli", "train", "sample", "--store", store_uri, "--output", str(tmp_path)),
         *("--set", "batch_size=8", "--set", "checkpoint_every=3", "--set", "log_every=1"),
     ]
-    launch = ["torch.distributed.run", "--standalone", "--nproc_per_node=2", "-m"]
-    environment = {**os.environ, "ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1"}
-    for start, steps in ((launch, "6"), ([], "9")):
+    for start, steps in ((TWO, "6"), ((), "9")):
         more = ["--set", f"max_steps={steps}", *(["--resume"] if not start else [])]
-        subprocess.run([sys.executable, "-m", *start, *command, *more], check=True, env=environment)
+        launched = [sys.executable, "-m", *start, *command, *more]
+        subprocess.run(launched, check=True, env=without_gpu())
     result = read_result(tmp_path)
     assert result["steps"] == 9
     assert result["examples"] == 6 * 16 + 3 * 8
     assert result["environment"]["processes"] == 1
+    changed = {"training.max_steps": [6, 9], "processes": [2, 1]}
+    assert result["resumed"] == [{"step": 6, "changed": changed}]
+
+
+def test_processes_that_cannot_train_together_are_refused(
+    store, small_recipe, tmp_path, monkeypatch
+) -> None:
+    train(small_recipe("max_steps=1"), store, tmp_path)
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(SpecError, match="2 processes were started, and 1 can train together"):
+        train(small_recipe("max_steps=1"), store, tmp_path)
 
 
 def test_a_run_pins_the_version_that_it_reads(store, small_recipe, tmp_path) -> None:
@@ -299,6 +309,33 @@ def test_a_run_ends_when_the_scores_stop_rising(store, small_recipe, tmp_path) -
     run = train(small_recipe(*settings), store, tmp_path)
     assert run.progress.step == 3
     assert run.progress.best.step == 1
+
+
+def test_a_run_that_ends_before_its_first_report_has_a_result(
+    store, small_recipe, tmp_path
+) -> None:
+    events: list[Report | Evaluation] = []
+    settings = ("max_steps=40", "evaluate_every=1", "patience=1", "learning_rate=0", "log_every=10")
+    run = train(small_recipe(*settings), store, tmp_path, observers=[events.append])
+    assert events[-1].step == run.progress.step == len(losses(run)) == 2
+    assert result_of(run)["examples"] == 2 * 8
+
+
+def test_a_model_that_is_no_numbers_any_more_is_not_trained_on(
+    store, small_recipe, tmp_path
+) -> None:
+    settings = ("max_steps=20", "learning_rate=1e30", "warmup_steps=0")
+    with pytest.raises(DivergedError, match=r"lower training\.learning_rate"):
+        train(small_recipe(*settings), store, tmp_path)
+
+
+def test_accumulated_batches_train_as_one_of_their_size(
+    store, small_recipe, tmp_path, without_dropout
+) -> None:
+    settings = (*without_dropout, "max_steps=4", "structure_weight=0", "bucket=false")
+    whole = train(small_recipe(*settings, "batch_size=8"), store, tmp_path)
+    parts = small_recipe(*settings, "batch_size=4", "accumulation=2")
+    assert losses(train(parts, store, tmp_path)) == pytest.approx(losses(whole), rel=1e-4)
 
 
 def test_a_dev_split_without_labels_selects_no_model(

@@ -13,19 +13,27 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from transformers import BertConfig
 
-from featurestore import FeatureStore, open_store
+from clients.benchmarks import SAMPLE
+from featurestore import DatasetHandle, FeatureStore, open_store
+from syntax.errors import SpecError
 from tests.trainer.everything import TASKS, append_everything, recipe_for
-from tests.trainer.recorded import RecordedRun, examples_of_steps, notes, outcome
+from tests.trainer.recorded import (
+    TWO,
+    RecordedRun,
+    examples_of_steps,
+    notes,
+    outcome,
+    without_gpu,
+)
 from trainer.data import open_source
 from trainer.loop import train
 from trainer.options import Recipe
+from trainer.options.settings import with_settings
 from trainer.report import result_of
-from trainer.results import recipe_of, write_result
+from trainer.results import is_result_of, recipe_of, write_result
 
 EXAMPLES, DEV = 24, 12
-TWO = ("torch.distributed.run", "--standalone", "--nproc_per_node=2", "-m")
 
 
 @pytest.fixture(scope="session")
@@ -51,9 +59,8 @@ def start(
     file = output / f"recipe-{attempt}.json"
     file.write_text(json.dumps(recipe.to_json()))
     arguments = [uri, str(output), str(file), str(attempt), *(["--resume"] if attempt > 1 else [])]
-    environment = {**os.environ, "ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-m", *launch, "tests.trainer.recorded", *arguments]
-    return subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
+    return subprocess.Popen(command, env=without_gpu(), stderr=subprocess.DEVNULL)
 
 
 def finish(*arguments, **options) -> None:
@@ -94,31 +101,23 @@ def test_a_killed_process_resumes_to_the_losses_of_one_that_never_stopped(
     assert len(set(epoch)) == EXAMPLES
 
 
-@pytest.fixture
-def no_dropout(tmp_path) -> tuple[str, ...]:
-    """Settings of a model that draws nothing, so that processes need not draw alike."""
-    size = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
-    off = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-    folder = tmp_path / "encoder"
-    BertConfig(intermediate_size=32, **size, **off).save_pretrained(folder)
-    return (f"encoder={folder}", "model.dropout=0", "gat_dropout=0")
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("processes", [2, 1])
 def test_killed_processes_resume_on_as_many_or_on_one(
-    everything_uri, tmp_path, no_dropout, processes
+    everything_uri, tmp_path, without_dropout, processes
 ) -> None:
     """A step of two processes is one of one process that accumulates two batches."""
     recipe, cut, whole = (
-        recipe_for("sequence_classification.v1", *no_dropout, "epochs=4"),
+        recipe_for("sequence_classification.v1", *without_dropout, "epochs=4"),
         tmp_path / "cut",
         tmp_path / "whole",
     )
     stop = random.SystemRandom().randrange(4, 10)
     kill_at(start(everything_uri, cut, recipe, 1, TWO), cut, stop, rank=1)
     if processes == 1:
-        alone = recipe_for("sequence_classification.v1", *no_dropout, "epochs=4", "accumulation=2")
+        alone = recipe_for(
+            "sequence_classification.v1", *without_dropout, "epochs=4", "accumulation=2"
+        )
         finish(everything_uri, cut, alone, 2)
     else:
         finish(everything_uri, cut, recipe, 2, TWO)
@@ -162,3 +161,62 @@ def test_a_folder_that_is_used_again_pins_the_other_dataset_too(
             train(small_recipe("max_steps=1", f"data.dataset={name}"), store, tmp_path / "out")
         pins = [pin for pin in store.pins.all().values() if pin.by == str(tmp_path / "out")]
     assert len(pins) == 2
+
+
+@pytest.mark.parametrize("named", ["null", "parsebank-wordpiece-en"])
+def test_a_run_is_repeated_and_resumed_once_its_dataset_has_another_tokenizer(
+    small_recipe, tmp_path, sample_rows, append_rows, tokenizer, named
+) -> None:
+    first, settings = tmp_path / "first", (f"data.tokenizer={named}", "checkpoint_every=1")
+    recipe = small_recipe("max_steps=2", *settings)
+    with open_store(tmp_path / "store") as store:
+        for split in ("train", "dev"):
+            append_rows(store, sample_rows[split][:16], split, "en")
+        run = train(recipe, store, first)
+        write_result(result_of(run), first)
+        assert is_result_of(first, recipe)
+        other = (tokenizer.name, "cd" * 16, tokenizer.special_tokens)
+        for split in ("train", "dev"):
+            handle = DatasetHandle(SAMPLE.spec(split, "en"), *other, matrices=False)
+            store.features.append(handle, sample_rows[split][:16])
+        with pytest.raises(SpecError, match=r"several tokenizers; set data\.tokenizer= one of"):
+            train(recipe, store, tmp_path / "ambiguous")
+        again = train(recipe_of(first), store, tmp_path / "again")
+        if named == "null":
+            assert train(recipe, store, first, resume=True).progress.step == 2
+    assert again.progress.losses == run.progress.losses
+
+
+@pytest.fixture
+def stopped(store, small_recipe, tmp_path) -> tuple[Recipe, Path]:
+    """A run of four steps and its folder."""
+    recipe = small_recipe("max_steps=4", "checkpoint_every=2", "evaluate_every=2")
+    train(recipe, store, tmp_path / "out")
+    return recipe, tmp_path / "out"
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        *("seed=3", "batch_size=4", "optimizer=sgd", "learning_rate=0.1", "schedule=plateau"),
+        *("warmup_steps=1", "clip_norm=0", "weight_decay=0.1", "precision=bf16", "max_length=32"),
+    ],
+)
+def test_what_the_steps_done_were_made_with_cannot_be_changed_on_the_way(
+    store, stopped, setting
+) -> None:
+    recipe, output = stopped
+    key = setting.partition("=")[0]
+    with pytest.raises(SpecError, match=rf"was made with \w+\.{key}="):
+        train(with_settings(recipe, [setting]), store, output, resume=True)
+
+
+def test_what_a_resumed_run_has_otherwise_is_in_its_result(store, stopped) -> None:
+    recipe, output = stopped
+    longer = with_settings(recipe, ["max_steps=6", "log_every=2"])
+    result = result_of(train(longer, store, output, resume=True))
+    changed = {"training.max_steps": [4, 6], "training.log_every": [1, 2]}
+    assert result["resumed"] == [{"step": 4, "changed": changed}]
+    assert result["steps"] == 6
+    with pytest.raises(SpecError, match="is at step 6, and the recipe ends at step 2"):
+        train(with_settings(recipe, ["max_steps=2"]), store, output, resume=True)

@@ -17,7 +17,8 @@ class DataOptions:
         train_split, lang: What is trained on, in which language: one, several with commas between
             them, or ``*`` for all.
         dev_split: What models are selected on, in the same language.
-        tokenizer: Its name or fingerprint; may be left out when the store holds one.
+        tokenizer: Its name or fingerprint; may be left out when the store holds one. A result
+            records the one found.
         parser: Its fingerprint; may be left out when the store holds one.
         version: The dataset's version, pinned; the newest when left out. A result records it.
         max_length: Wordpieces of an example, specials included.

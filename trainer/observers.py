@@ -96,26 +96,34 @@ def progress_bar(console: Console) -> Iterator[Bar]:
         TimeRemainingColumn(),
         TextColumn("{task.description}", markup=False),
     )
-    with Progress(*columns, console=console) as progress:
-        yield Bar(progress)
+    bar = Bar(Progress(*columns, console=console))
+    try:
+        yield bar
+    finally:
+        bar.stop()
 
 
 class Bar:
-    """Shows events on a rich progress bar; evaluations stay above it, one line each."""
+    """Shows events on a rich progress bar; evaluations stay above it, one line each.
+
+    It begins with the first event: of a run that fails before, only the error is shown.
+    """
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
-        self._task = progress.add_task("", total=None)
 
     def __call__(self, event: Report | Evaluation) -> None:
         """Take one event."""
+        if not self._progress.tasks:
+            self._progress.add_task("", total=None)
+            self._progress.start()
         if isinstance(event, Evaluation):
             self._progress.console.print(
                 f"step {event.step}: dev {event.metric} {event.headline:.4f}", highlight=False
             )
             return
         self._progress.update(
-            self._task,
+            self._progress.task_ids[0],
             completed=event.step,
             total=event.total_steps,
             description=(
@@ -123,6 +131,11 @@ class Bar:
                 f"data wait {event.data_share:.1%}"
             ),
         )
+
+    def stop(self) -> None:
+        """Leave the bar as it is."""
+        if self._progress.tasks:
+            self._progress.stop()
 
 
 def _wandb() -> Any:

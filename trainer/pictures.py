@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from syntax.errors import MissingExtraError
+from syntax.errors import MissingExtraError, SpecError
 
 if TYPE_CHECKING:
     from trainer.crossed import CrossedTable
@@ -93,6 +93,21 @@ def draw_crossed(crossed: CrossedTable, path: Path) -> None:
             axes.text(column, row, f"{100 * score:.1f}", ha="center", va="center", color=colour)
         figure.colorbar(shown, ax=axes)
         _save(figure, path)
+
+
+def check_picture(path: Path) -> None:
+    """Refuse a file that cannot be drawn, before anything is computed for it.
+
+    Raises:
+        SpecError: Its suffix is of no kind of picture.
+        MissingExtraError: matplotlib is not installed.
+    """
+    require_matplotlib()
+    from matplotlib.backend_bases import FigureCanvasBase
+
+    kinds = sorted(FigureCanvasBase.get_supported_filetypes())
+    if path.suffix[1:].lower() not in kinds:
+        raise SpecError(f"{path} is no picture; its suffix must be one of {', '.join(kinds)}")
 
 
 def require_matplotlib() -> None:

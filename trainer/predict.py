@@ -28,7 +28,6 @@ from trainer.trained import TrainedRun, ask, open_language
 if TYPE_CHECKING:
     from clients import Client
     from clients.features import FeatureExample, FeaturesResult
-    from clients.results import ItemError
     from featurestore import ExampleRow, FeatureStore
 
 SPLIT: Final = "predict"
@@ -52,6 +51,21 @@ class RawExample:
     example_id: str
     texts: tuple[Text, ...]
     labels: Mapping[str, LabelValue] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class FailedExample:
+    """An example that the service could not parse; the others are unharmed.
+
+    Attributes:
+        example_id: Name of the example.
+        error_type: The error's stable name, such as ``sentence_too_long``.
+        message: What came, what was expected, what to do.
+    """
+
+    example_id: str
+    error_type: str
+    message: str
 
 
 def examples_of_texts(texts: Sequence[str], fields: Sequence[str]) -> list[RawExample]:
@@ -102,7 +116,7 @@ def predict(
     *,
     parser: str | None = None,
     any_parser: bool = False,
-) -> list[Prediction | ItemError]:
+) -> list[Prediction | FailedExample]:
     """What a model says of texts; an example that cannot be parsed fails alone.
 
     Args:
@@ -208,13 +222,15 @@ def _predicted(
     answers: Sequence[FeaturesResult],
     lang: str,
     any_parser: bool,
-) -> list[Prediction | ItemError]:
+) -> list[Prediction | FailedExample]:
     from clients.results import ItemError
     from featurestore import open_store
 
     items = [item for answer in answers for item in answer]
-    outcomes: dict[int, list[Prediction | ItemError]] = {
-        at: [item] for at, item in enumerate(items) if isinstance(item, ItemError)
+    outcomes: dict[int, list[Prediction | FailedExample]] = {
+        at: [FailedExample(examples[at].example_id, item.error_type, item.message)]
+        for at, item in enumerate(items)
+        if isinstance(item, ItemError)
     }
     rows = [
         _row(at, examples[at], item)

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from transformers.utils.logging import enable_progress_bar, is_progress_bar_enabled
 from typer.testing import CliRunner, Result
 
 from clients.cli import build_app
@@ -65,14 +66,13 @@ def test_training_leaves_a_result_that_can_be_repeated(store_uri, tmp_path) -> N
     assert "| entailment |" in text
     assert list((tmp_path / "one" / "tensorboard").iterdir())
 
-    again = parsebank(
-        *("train", tmp_path / "one" / "result.json"),
-        *("--store", store_uri, "--output", tmp_path / "two"),
-    )
-    assert again.exit_code == 0, again.output
-    repeated = read_result(tmp_path / "two")
-    assert repeated["loss_end"] == result["loss_end"]
-    assert recipe_of(tmp_path / "two") == recipe_of(tmp_path / "one")
+    for output, run in (("two", "one/result.json"), ("three", "one")):
+        where = ("--store", store_uri, "--output", tmp_path / output)
+        again = parsebank("train", tmp_path / run, *where)
+        assert again.exit_code == 0, again.output
+        repeated = read_result(tmp_path / output)
+        assert repeated["loss_end"] == result["loss_end"]
+        assert recipe_of(tmp_path / output) == recipe_of(tmp_path / "one")
 
 
 def test_several_seeds_are_summed_up_and_not_trained_twice(store_uri, tmp_path) -> None:
@@ -117,6 +117,8 @@ def test_evaluation_prints_languages_and_keeps_the_numbers(store_uri, tmp_path) 
         (["train", "sampel"], "Did you mean 'sample'?"),
         (["train", "sample", "--set", "epoch=1"], "Did you mean 'epochs'?"),
         (["train", "nowhere/result.json"], "holds no result.json"),
+        (["train", "tests"], "holds no result.json"),
+        (["train", "sample", "--seed", "-1"], "training.seed is -1; it must be at least 0"),
         (["evaluate", "nowhere"], "holds no result.json"),
     ],
 )
@@ -134,3 +136,22 @@ def test_a_file_that_is_no_result_is_refused(content, tmp_path) -> None:
     result = parsebank("train", file)
     assert result.exit_code == 1
     assert "result.json" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *(("evaluate", "nowhere"), ("verify", "nowhere", "nowhere"), ("predict", "nowhere", "a")),
+        ("picture", "nowhere", "a"),
+    ],
+)
+def test_commands_that_load_models_show_no_bars_of_their_weights(arguments, tmp_path) -> None:
+    enable_progress_bar()
+    assert parsebank(*arguments, "--store", tmp_path).exit_code == 1
+    assert not is_progress_bar_enabled()
+
+
+def test_a_run_that_cannot_begin_shows_no_bar(store_uri, tmp_path) -> None:
+    result = short(store_uri, tmp_path, "--set", "task.label=stance")
+    assert result.exit_code == 1
+    assert result.stdout.strip() == ""

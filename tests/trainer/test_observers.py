@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from io import StringIO
 
 import pytest
+from rich.console import Console
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from syntax.errors import MissingExtraError
-from trainer.observers import TensorBoard, WeightsAndBiases
+from trainer.observers import TensorBoard, WeightsAndBiases, progress_bar
 from trainer.progress import Evaluation, Report
 
 
@@ -28,6 +30,18 @@ def test_tensorboard_has_every_number_by_step(tmp_path) -> None:
     assert [(one.step, one.value) for one in found.Scalars("train/loss")] == [(1, 1.0), (2, 0.5)]
     assert [one.value for one in found.Scalars("dev/accuracy")] == [0.25, 0.5]
     assert found.Scalars("speed/data_share")[0].value == 0.25
+
+
+def test_the_bar_begins_with_the_first_event() -> None:
+    shown = StringIO()
+    with progress_bar(Console(file=shown)):
+        assert shown.getvalue() == ""
+    assert shown.getvalue() == ""
+    with progress_bar(Console(file=shown)) as bar:
+        for event in events(3):
+            bar(event)
+    assert "step 3: dev accuracy 0.7500" in shown.getvalue()
+    assert "3/4" in shown.getvalue()
 
 
 @pytest.mark.slow

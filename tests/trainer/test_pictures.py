@@ -127,6 +127,13 @@ def parsebank(*arguments: object) -> Result:
     return CliRunner().invoke(build_app(), list(map(str, arguments)))
 
 
+def test_a_file_that_is_no_picture_is_refused_before_anything_is_read(tmp_path) -> None:
+    result = parsebank("picture", "nowhere", "a", "--output", tmp_path / "p.foo")
+    assert result.exit_code == 1
+    assert "p.foo is no picture; its suffix must be one of" in result.stderr
+    assert ", svg" in result.stderr
+
+
 def test_the_command_draws_attention_and_matrices(trained, store_uri, store, tmp_path) -> None:
     data = store.dataset("sample", split="dev", lang="en")
     name = data.columns(["example_id"])["example_id"][0].as_py()

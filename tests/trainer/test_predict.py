@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,12 +13,12 @@ from typer.testing import CliRunner, Result
 
 from clients.benchmarks import SAMPLE
 from clients.cli import build_app
-from clients.results import ItemError
 from featurestore import open_store
 from syntax.assembly.segments import COLUMNS
 from syntax.errors import SpecError
 from syntax.examples import Example
 from trainer.predict import (
+    FailedExample,
     RawExample,
     examples_of_lines,
     examples_of_texts,
@@ -93,8 +94,8 @@ def test_the_words_of_running_text_are_tagged(client, tagger) -> None:
 def test_an_example_that_cannot_be_parsed_fails_alone(client, run) -> None:
     examples = [RawExample("a", ("It works.", "")), RawExample("b", ("It works.", "It does."))]
     failed, fine = predict(run, client, examples, "en")
-    assert isinstance(failed, ItemError)
-    assert failed.error_type == "empty_text"
+    assert isinstance(failed, FailedExample)
+    assert (failed.example_id, failed.error_type) == ("a", "empty_text")
     assert fine.example_id == "b"
     assert predict(run, client, examples[:1], "en")[0].error_type == "empty_text"
 
@@ -145,12 +146,16 @@ def test_the_command_reads_texts_and_lines(trained, tmp_path) -> None:
     assert any(name in table.stdout for name in ("entailment", "neutral", "contradiction"))
     assert "%" in table.stdout
     pair = {"premise": "Time flies.", "hypothesis": "Time does fly.", "example_id": "x"}
-    lines = f"{json.dumps(pair)}\n{json.dumps({**pair, 'hypothesis': ' '})}\n"
+    bad = {**pair, "hypothesis": " ", "example_id": "y"}
+    lines = f"{json.dumps(pair)}\n{json.dumps(bad)}\n"
     found = parsebank("predict", trained, "--file", "-", "--json", *where, given=lines)
     assert found.exit_code == 1
     first, second = map(json.loads, found.stdout.splitlines())
     assert first["example_id"] == "x"
     assert first["predicted"] in table.stdout
+    assert second["example_id"] == "y"
     assert second["error"]["error_type"] == "empty_text"
+    shown = parsebank("predict", trained, "--file", "-", *where, given=lines)
+    assert re.search(r"^ *y +empty_text: ", shown.stdout, re.MULTILINE)
     wrong = parsebank("predict", trained, *where)
     assert "give texts or --file" in wrong.stderr

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import subprocess
+import sys
 
+import pytest
 from typer.testing import CliRunner
 
 from clients.cli import build_app
 from featurestore import open_store
 from tests.trainer.everything import append_everything, recipe_for
+from tests.trainer.recorded import TWO, without_gpu
 from trainer.loop import train
 from trainer.report import result_of
-from trainer.results import markdown, read_result
+from trainer.results import RESULT, markdown, read_result, write_result
 
 
 def test_scores_of_every_task_are_shown(tmp_path, english, tokenizer) -> None:
@@ -41,3 +46,25 @@ def test_a_killed_command_of_several_seeds_resumes(store_uri, tmp_path) -> None:
     assert again.exit_code == 0, again.output
     assert again.output.count("is done") == 1
     assert read_result(tmp_path / "seed2")["loss_end"] == expected
+
+
+@pytest.mark.slow
+def test_two_processes_train_several_seeds_and_one_of_them_tells(store_uri, tmp_path) -> None:
+    seeds = ("--seed", "1", "--seed", "2", "--max-steps", "2", "--set", "batch_size=8")
+    train_seeds = ("clients.cli", "train", "sample", "--store", store_uri, *seeds)
+    command = [sys.executable, "-m", *TWO, *train_seeds, "--output", str(tmp_path)]
+    done = subprocess.run(command, env=without_gpu(), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("seed 2: ") == done.stdout.count("over 2 seeds") == 1
+    assert set(json.loads((tmp_path / "seeds.json").read_text("utf-8"))["scores"]) == {"1", "2"}
+    assert len(list((tmp_path / "seed2" / "tensorboard").iterdir())) == 1
+    assert read_result(tmp_path / "seed2")["environment"]["processes"] == 2
+
+
+def test_what_is_no_number_is_null_in_a_result(trained, tmp_path) -> None:
+    """NaN is no JSON, whatever Python reads."""
+    result = {**read_result(trained), "loss_end": float("nan"), "evaluations": [float("inf")]}
+    write_result(result, tmp_path)
+    found = json.loads((tmp_path / RESULT).read_text("utf-8"), parse_constant=pytest.fail)
+    assert found["loss_end"] is None
+    assert found["evaluations"] == [None]

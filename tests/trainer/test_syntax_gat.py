@@ -97,6 +97,8 @@ def test_a_model_that_reads_a_graph_encoder_is_none(store, small_recipe, tmp_pat
 def test_a_folder_without_one_is_refused(store, small_recipe, tmp_path) -> None:
     with pytest.raises(ModelLoadError, match="cannot load the graph encoder"):
         train(small_recipe(f"gat_from={tmp_path}"), store, tmp_path / "task")
+    with pytest.raises(ModelLoadError, match=r"model\.gat_from is nowhere, and there is no such"):
+        train(small_recipe("gat_from=nowhere"), store, tmp_path / "task")
     with pytest.raises(SpecError, match=r"needs model\.gat_from"):
         SyntaxBertOptions(freeze_gat=True)
 

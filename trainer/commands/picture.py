@@ -46,10 +46,11 @@ def picture(
     from featurestore import open_store
     from trainer.inspection import inspect_example
     from trainer.models.stock import ATTENTION
-    from trainer.pictures import draw_panels, require_matplotlib
+    from trainer.pictures import check_picture, draw_panels
     from trainer.trained import load_run, open_language
 
-    require_matplotlib()
+    path = output or run / f"picture-{split}-{_file_name(example_id)}.svg"
+    check_picture(path)
     quiet_transformers()
     trained = load_run(run, ATTENTION["eager"])
     with open_store(store) as opened:
@@ -60,7 +61,6 @@ def picture(
         found = inspect_example(here, opened, source, example_id, names, sequence)
     shown = names if matrix else list(found.matrices)
     panels = [found.attention_panel(layer, head), *map(found.matrix_panel, shown)]
-    path = output or run / f"picture-{split}-{_file_name(example_id)}.svg"
     draw_panels(panels, found.labels, path)
     typer.echo(f"The picture is in {path}")
 

@@ -15,8 +15,7 @@ from clients.commands.connect import StoreOption, UrlOption
 from trainer.commands.shared import quiet_transformers, require_training, show_table
 
 if TYPE_CHECKING:
-    from clients.results import ItemError
-    from trainer.predict import RawExample
+    from trainer.predict import FailedExample, RawExample
     from trainer.predictions import Prediction
     from trainer.trained import TrainedRun
 
@@ -94,21 +93,22 @@ def _examples(texts: list[str], file: Path | None, run: TrainedRun) -> list[RawE
         return examples_of_lines(lines, fields, given)
 
 
-def _show_json(found: Sequence[Prediction | ItemError]) -> None:
-    for at, one in enumerate(found):
-        typer.echo(json.dumps(_as_json(one, at), ensure_ascii=False))
+def _show_json(found: Sequence[Prediction | FailedExample]) -> None:
+    for one in found:
+        typer.echo(json.dumps(_as_json(one), ensure_ascii=False))
 
 
-def _as_json(one: Any, at: int) -> dict[str, Any]:
+def _as_json(one: Any) -> dict[str, Any]:
     if _is_error(one):
-        return {"line": at, "error": {"error_type": one.error_type, "message": one.message}}
+        error = {"error_type": one.error_type, "message": one.message}
+        return {"example_id": one.example_id, "error": error}
     content = asdict(one)
     return {name: content[name] for name in ("example_id", "predicted", "probability")}
 
 
 def _show(found: Sequence[Any]) -> None:
     rows = [
-        ("-", f"{one.error_type}: {one.message}", "")
+        (one.example_id, f"{one.error_type}: {one.message}", "")
         if _is_error(one)
         else (one.example_id, _readable(one.predicted), _percent(one.probability))
         for one in found

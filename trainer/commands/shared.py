@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
 from typing import Annotated
@@ -34,6 +35,11 @@ def quiet_transformers() -> None:
     from transformers.utils.logging import disable_progress_bar
 
     disable_progress_bar()
+
+
+def is_first_process() -> bool:
+    """Whether this one writes and shows what all processes of a run did; torchrun says so."""
+    return os.environ.get("RANK", "0") == "0"
 
 
 def show_table(title: str | None, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

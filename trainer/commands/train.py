@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import json
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from trainer.commands.shared import Store, require_training
+from trainer.commands.shared import (
+    Store,
+    is_first_process,
+    quiet_transformers,
+    require_training,
+)
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from trainer.options import Recipe
     from trainer.progress import Observer
 
@@ -19,7 +27,7 @@ if TYPE_CHECKING:
 def train(
     recipe: Annotated[
         str | None,
-        typer.Argument(help="Name of a recipe, or the result.json of a run to repeat."),
+        typer.Argument(help="Name of a recipe, or a run to repeat: its folder or result.json."),
     ] = None,
     store: Store = "./parsebank-data",
     settings: Annotated[
@@ -83,14 +91,21 @@ def _chosen(
     from syntax.errors import SpecError
     from trainer.options.settings import with_settings
     from trainer.recipes import RECIPES
-    from trainer.results import recipe_of
 
     if name is None:
         raise SpecError(f"which recipe? Known: {', '.join(RECIPES)}; see parsebank train --list")
-    recipe = recipe_of(Path(name)) if name.endswith(".json") else RECIPES[name]()
+    recipe = _recipe(name)
     short = {"training.seed": seed, "training.max_steps": max_steps}
     given = [f"{key}={value}" for key, value in short.items() if value is not None]
     return with_settings(recipe, [*settings, *given])
+
+
+def _recipe(name: str) -> Recipe:
+    from trainer.recipes import RECIPES
+    from trainer.results import recipe_of
+
+    is_run = name.endswith(".json") or Path(name).is_dir()
+    return recipe_of(Path(name)) if is_run and name not in RECIPES else RECIPES[name]()
 
 
 def _describe(recipe: Recipe) -> None:
@@ -116,29 +131,39 @@ def _default_output(recipe: Recipe) -> Path:
 
 def _train(recipe: Recipe, store: str, output: Path, resume: bool, wandb: bool) -> None:
     from rich.console import Console
-    from transformers.utils.logging import disable_progress_bar
 
     from featurestore import open_store
     from trainer.loop import train as run_recipe
-    from trainer.observers import TensorBoard, progress_bar
     from trainer.report import result_of
     from trainer.results import write_result
 
     _check_free(output, resume)
-    disable_progress_bar()
+    quiet_transformers()
     console = Console(markup=False, emoji=False)
+    with open_store(store) as opened, _observers(recipe, output, console, wandb) as observers:
+        run = run_recipe(recipe, opened, output, resume=resume, observers=observers)
+    if is_first_process():
+        result = result_of(run)
+        write_result(result, output)
+        _summarise(console, result, output)
+
+
+@contextmanager
+def _observers(
+    recipe: Recipe, output: Path, console: Console, wandb: bool
+) -> Iterator[list[Observer]]:
+    """Who is told how the run goes; nobody in the other processes of several."""
+    from trainer.observers import TensorBoard, progress_bar
+
+    if not is_first_process():
+        yield []
+        return
     with (
-        open_store(store) as opened,
         TensorBoard(output / "tensorboard") as board,
         progress_bar(console) as bar,
         _further_observer(output, recipe, wandb) as further,
     ):
-        observers: list[Observer] = [board, bar, *([further] if further else [])]
-        run = run_recipe(recipe, opened, output, resume=resume, observers=observers)
-    if run.accelerator.is_main_process:
-        result = result_of(run)
-        write_result(result, output)
-        _summarise(console, result, output)
+        yield [board, bar, *([further] if further else [])]
 
 
 def _further_observer(
@@ -156,23 +181,34 @@ def _train_seeds(
     from trainer.loop import CHECKPOINT
     from trainer.options.settings import with_settings
     from trainer.results import RESULT, is_result_of
-    from trainer.seeds import summarise_seeds, write_summary
 
     runs = {seed: output / f"seed{seed}" for seed in dict.fromkeys(seeds)}
     for seed, folder in runs.items():
         one = with_settings(recipe, [f"training.seed={seed}"])
         if (folder / RESULT).exists() and is_result_of(folder, one):
-            typer.echo(f"seed {seed} is done: {folder}")
+            _say(f"seed {seed} is done: {folder}")
         else:
-            typer.echo(f"seed {seed}: {folder}")
+            _say(f"seed {seed}: {folder}")
             # Of a command that was killed, the later seeds have not begun.
             _train(one, store, folder, resume and has_checkpoint(folder / CHECKPOINT), wandb)
+    if is_first_process():
+        _sum_up(runs, output)
+
+
+def _sum_up(runs: dict[int, Path], output: Path) -> None:
+    from trainer.seeds import summarise_seeds, write_summary
+
     summary = summarise_seeds(runs)
     write_summary(summary, output)
     typer.echo(
         f"dev {summary.metric} over {len(runs)} seeds: {summary.mean:.4f} +/- "
         f"{summary.deviation:.4f}; {output / 'seeds.md'} has each"
     )
+
+
+def _say(text: str) -> None:
+    if is_first_process():
+        typer.echo(text)
 
 
 def _check_free(output: Path, resume: bool) -> None:
@@ -185,7 +221,7 @@ def _check_free(output: Path, resume: bool) -> None:
         )
 
 
-def _summarise(console: Any, result: dict[str, Any], output: Path) -> None:
+def _summarise(console: Console, result: dict[str, Any], output: Path) -> None:
     metric = result["metric"]
     console.print(
         f"{result['steps']} steps, {result['examples_per_second']:.0f} examples/s, "

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from trainer.commands.shared import Store, require_training
+from trainer.commands.shared import Store, quiet_transformers, require_training
 
 
 def verify(
@@ -37,6 +37,7 @@ def verify(
     from featurestore import open_store
     from trainer.verifier import Weights, verify_run
 
+    quiet_transformers()
     with open_store(store) as opened:
         found = verify_run(
             run, verifier, opened, split, lang or [], tune_on=tune_on, weights=Weights(*weights)

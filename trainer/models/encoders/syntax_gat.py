@@ -80,6 +80,11 @@ def load_graph_encoder(
     from trainer.models.model import SyntaxModel
 
     folder = Path(options.gat_from or "")
+    if not folder.is_dir():
+        raise ModelLoadError(
+            f"model.gat_from is {folder}, and there is no such folder; give the output of a run of "
+            "syntax_gat.v1"
+        )
     place = folder / "model" if (folder / "model").is_dir() else folder
     try:
         model = SyntaxModel.from_pretrained(place)

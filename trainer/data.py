@@ -184,7 +184,7 @@ def profile_data(source: Source, recipe: Recipe) -> DataProfile:
     requirements = Requirements(
         tokenizer=source.dataset.card.tokenizer_fingerprint,
         tokenizer_name=source.dataset.card.tokenizer,
-        parsers={lang: tuple(names) for _, lang in source.dataset.parts},
+        parsers=_parsers_by_language(source.dataset),
         parser_names=names,
         classes=source.classes,
         features={**features_of(recipe.data), **states_of(source)},
@@ -193,6 +193,12 @@ def profile_data(source: Source, recipe: Recipe) -> DataProfile:
         mode=source.dataset.spec.mode,
     )
     return DataProfile(source.classes, source.dataset.special_tokens, requirements)
+
+
+def _parsers_by_language(dataset: FeatureDataset) -> dict[str, tuple[str, ...]]:
+    """Fingerprints of the parsers behind the examples of each language."""
+    langs = sorted({lang for _, lang in dataset.parts})
+    return {lang: tuple(sorted(dataset.where(langs=[lang]).parsers)) for lang in langs}
 
 
 def parser_names(source: Source) -> dict[str, str]:

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from syntax.errors import SpecError
 from syntax.registry import unknown_name
 from trainer.data import Source, device_batches
+from trainer.options import FrozenOptions
 from trainer.pictures import Panel
 from trainer.trained import TrainedRun
 
@@ -86,6 +87,11 @@ def inspect_example(
         UnknownNameError: No such example or matrix.
         SpecError: The example has fewer sequences, or the model no attention over pieces.
     """
+    if isinstance(run.recipe.model, FrozenOptions):
+        raise SpecError(
+            f"{run.recipe.model.name} reads words of a frozen encoder: it has no layer that gives "
+            "attention weights over pieces"
+        )
     data = _only(store, source.dataset, example_id)
     names = tuple(dict.fromkeys((*matrices, *run.recipe.model.matrices())))
     recipe = replace(run.recipe, data=replace(run.recipe.data, matrices="host"))

@@ -12,14 +12,18 @@ import torch
 
 from featurestore import FeatureStore, open_store
 from featurestore.inspect import inspect_store
+from syntax.errors import SpecError
 from tests.trainer.recorded import TWO, without_gpu
 from tests.trainer.related import append_related, write_related
 from trainer.data import device_batches, open_source
+from trainer.inspection import inspect_example
 from trainer.loop import train
+from trainer.models.attention import EAGER
 from trainer.options.settings import with_settings
 from trainer.recipes import RECIPES
 from trainer.report import result_of
 from trainer.results import write_result
+from trainer.trained import load_run, open_language
 from trainer.transfer import evaluate_run
 
 SMALL = (
@@ -86,6 +90,10 @@ def test_a_run_is_evaluated_on_the_states_that_it_learned_from(related, tmp_path
     table = evaluate_run(tmp_path, related, "dev")
     assert table.scores["en"].f1 == pytest.approx(run.progress.best.headline)
     assert "states" in table.data["en"]["fingerprints"]
+    trained = load_run(tmp_path, EAGER).on(related)
+    source = open_language(related, trained, "dev", "en")
+    with pytest.raises(SpecError, match="reads words of a frozen encoder"):
+        inspect_example(trained, related, source, "no matter which")
 
 
 @pytest.mark.slow

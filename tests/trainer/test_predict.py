@@ -114,6 +114,9 @@ def test_another_tokenizer_or_parser_is_refused_by_name(client, run) -> None:
     with pytest.raises(SpecError, match=r"english-ewt \(cccccccccccc\), and these are of udpipe"):
         predict(other, client, pair, "en")
     assert predict(other, client, pair, "en", any_parser=True)[0].predicted
+    gold = replace(run, requirements=replace(needs, mode="gold", parser_names={"c" * 32: "gold"}))
+    with pytest.raises(SpecError, match=r"trees of gold \(c.*--any-parser"):
+        predict(gold, client, pair, "en")
 
 
 def test_texts_come_as_many_as_an_example_has() -> None:

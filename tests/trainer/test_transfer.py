@@ -7,6 +7,7 @@ import pytest
 
 from featurestore import open_store
 from syntax.errors import ModelLoadError, SpecError, UnknownDatasetError
+from trainer.data import open_source, profile_data
 from trainer.requirements import Requirements
 from trainer.transfer import evaluate_run, write_transfer
 
@@ -112,6 +113,19 @@ NEEDS = Requirements(
     parser_names={"c" * 32: "udpipe/ours"},
     classes={"label": ("no", "yes")},
 )
+
+
+def test_a_model_needs_of_each_language_the_parser_of_its_trees(
+    english, sample_rows, append_rows, small_recipe, tmp_path
+) -> None:
+    renamed = [replace(row, parser=OTHER_PARSER) for row in sample_rows["dev"]]
+    recipe = small_recipe()
+    with open_store(tmp_path) as store:
+        append_rows(store, sample_rows["dev"], "dev", "en")
+        append_rows(store, renamed, "dev", "de")
+        source = open_source(store, recipe, "dev", "*")
+        needs = profile_data(source, recipe).requirements
+    assert needs.parsers == {"de": (OTHER_PARSER,), "en": (english.identity.fingerprint,)}
 
 
 def test_requirements_survive_the_models_configuration() -> None:

@@ -1,4 +1,4 @@
-"""Fixtures that every package's tests share."""
+"""How hypothesis runs, and fixtures that every package's tests share."""
 
 from __future__ import annotations
 
@@ -6,6 +6,11 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# No time limits, which a busy machine or a first compilation breaks.
+settings.register_profile("parsebank", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("parsebank")
 
 
 @pytest.fixture(scope="session")

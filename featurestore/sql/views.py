@@ -9,6 +9,7 @@ from typing import Final
 import duckdb
 import pyarrow as pa
 
+from featurestore.sql.remote import RemoteFiles
 from featurestore.tables.card import ADDED_COLUMNS
 from featurestore.tables.delta import Table, quoted
 from featurestore.tables.schema import EXAMPLE_COLUMNS
@@ -114,7 +115,7 @@ def _remote_files(connection: duckdb.DuckDBPyConnection, table: Table) -> duckdb
     files, schema = table.snapshot().files, table.layout.schema
     if not files:
         return connection.from_arrow(schema.empty_table())
-    return connection.from_arrow(arrow_dataset(table.location, files, schema))
+    return connection.from_arrow(RemoteFiles.of(arrow_dataset(table.location, files, schema)))
 
 
 def create_examples_view(

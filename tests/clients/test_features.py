@@ -107,7 +107,7 @@ OPTIONS = st.fixed_dictionaries(
 
 
 @pytest.mark.parametrize("name", FIELDS)
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(options=OPTIONS)
 def test_a_padded_answer_is_the_batch_of_the_stream(
     client: Client, datasets: dict[str, FeatureDataset], name: str, options: dict[str, Any]
@@ -124,7 +124,7 @@ def test_a_padded_answer_is_the_batch_of_the_stream(
 
 
 @pytest.mark.parametrize("name", FIELDS)
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=6)
 @given(options=OPTIONS)
 def test_an_unpadded_answer_is_the_same_without_padding(
     client: Client, datasets: dict[str, FeatureDataset], name: str, options: dict[str, Any]

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from featurestore.encode.blobs import (
@@ -44,7 +44,6 @@ def walk(heads: np.ndarray) -> tuple[list, list, list]:
     return distance, [len(path) - 1 for path in paths], ancestor
 
 
-@settings(deadline=None)
 @given(forests())
 def test_blobs_hold_what_walking_the_tree_finds(heads) -> None:
     blobs = matrix_blobs(heads)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from featurestore.encode.blobs import many_matrix_blobs, matrix_blobs
@@ -17,7 +17,6 @@ def heads(draw: st.DrawFn) -> np.ndarray:
     return np.array(choices, np.int32)
 
 
-@settings(deadline=None)  # the kernel is compiled at its first call
 @given(st.lists(heads(), max_size=20), st.data())
 def test_many_segments_have_the_blobs_of_each(
     segments: list[np.ndarray], data: st.DataObject

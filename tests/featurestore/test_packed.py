@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from featurestore import ParseRecord
@@ -51,7 +51,6 @@ def recorded(parse: Parse) -> ParseRecord:
     return ParseRecord(KEY, "tr", "f" * 32, "raw", parse)
 
 
-@settings(deadline=None)  # Arrow imports pandas at its first array
 @given(any_records)
 def test_packed_is_the_same_as_columns(some) -> None:
     rows = encode_parses(some)

@@ -11,7 +11,7 @@ import httpx
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from featurestore.encode.blobs import decode_ancestor, decode_depth, decode_distance
@@ -102,7 +102,7 @@ scripts = st.text(
     st.sampled_from([None, TOKENIZER]),
     st.sets(st.sampled_from(ALL["matrices"])),
 )
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=15)
 async def test_arrow_says_what_json_says(
     client: httpx.AsyncClient, texts: list[str], tokenizer: str | None, matrices: set[str]
 ) -> None:

@@ -305,7 +305,7 @@ WORDS = st.sampled_from(
 
 
 @given(st.lists(st.text(CHARACTERS, max_size=5) | WORDS, max_size=25).map("".join))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 async def test_any_text_is_spaced_as_udpipe_spaces_it(english: Parser, text: str) -> None:
     for names in ((), ("presegmented", "ranges"), ("normalized_spaces",)):
         options = Tokenizer(**dict.fromkeys(names, True))

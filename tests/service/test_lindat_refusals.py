@@ -118,7 +118,7 @@ LINES = st.lists(COLUMNS, min_size=9, max_size=11).map("\t".join) | st.text(CHAR
 
 
 @given(st.lists(LINES, max_size=6).map("\n".join), st.sampled_from(INPUTS))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 async def test_any_data_is_read_or_refused(data: str, form: str) -> None:
     try:
         sentences = read_sentences(data, form, Limits())

@@ -110,7 +110,7 @@ def test_a_backend_gives_spans_into_the_text_as_received(
     assert "".join(written.split()) == "".join(text.split())
 
 
-@hypothesis.settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@hypothesis.settings(max_examples=40, suppress_health_check=list(HealthCheck))
 @given(st.lists(st.one_of(st.sampled_from(SCRAPS), st.text(CHARACTERS, max_size=8)), max_size=8))
 def test_a_backend_reads_any_text_or_finds_no_word_in_it(parser: Parser, scraps: list[str]) -> None:
     text = "".join(scraps)
@@ -124,7 +124,7 @@ def test_a_backend_reads_any_text_or_finds_no_word_in_it(parser: Parser, scraps:
         assert mode == "raw" or len(parse.sentence_start) == 1
 
 
-@hypothesis.settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@hypothesis.settings(max_examples=25, suppress_health_check=list(HealthCheck))
 @given(
     st.lists(
         st.one_of(st.sampled_from(SCRAPS), st.text(CHARACTERS, min_size=1, max_size=8)),

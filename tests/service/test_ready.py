@@ -13,7 +13,7 @@ import httpx
 import pytest
 import pytest_asyncio
 from fastapi import FastAPI
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.app import create_app
@@ -345,7 +345,7 @@ async def pair(
 
 
 @given(st.lists(requests, min_size=1, max_size=12))
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=10)
 async def test_it_answers_as_a_service_that_keeps_nothing(
     pair: tuple[httpx.AsyncClient, httpx.AsyncClient], asked: list[Any]
 ) -> None:
@@ -372,7 +372,7 @@ def answer_of(size: int) -> ReadyAnswer:
 
 
 @given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 200_000)), max_size=60))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 async def test_memory_is_bounded_and_the_last_used_stay(puts: list[tuple[int, int]]) -> None:
     chosen = Settings(store="unused", ready_answers_mb=1)
     ready = ReadyAnswers(chosen, ParserDesk(chosen), TokenizerDesk(chosen))

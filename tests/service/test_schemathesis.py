@@ -114,7 +114,6 @@ def test_an_operation_answers_as_it_is_described(
     @settings(
         max_examples=EXAMPLES,
         derandomize=True,
-        deadline=None,
         suppress_health_check=list(HealthCheck),
     )
     def send(case: Any) -> None:

@@ -48,7 +48,7 @@ def test_offsets_are_code_points_of_the_text(default: LoadedTokenizer, text: str
     assert not set(default.special_tokens.prefix) & set(ids.tolist())
 
 
-@hypothesis_settings(max_examples=50, deadline=None)
+@hypothesis_settings(max_examples=50)
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"])), max_size=5))
 def test_a_batch_is_its_texts_one_by_one(default: LoadedTokenizer, texts: list[str]) -> None:
     batch = default.encode_batch(texts)

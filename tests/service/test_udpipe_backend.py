@@ -80,7 +80,7 @@ def test_spans_are_code_points_of_the_text_as_received(
     assert outside.strip() == ""
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=60))
 def test_any_text_parses_with_tiled_spans_or_has_no_word(english: Parser, text: str) -> None:
     for mode in ("raw", "sentence"):

@@ -162,11 +162,10 @@ class Queueing(RuleBasedStateMachine):
 
 
 TestQueueing = Queueing.TestCase
-TestQueueing.settings = settings(max_examples=80, stateful_step_count=40, deadline=None)
+TestQueueing.settings = settings(max_examples=80, stateful_step_count=40)
 
 
 @given(st.lists(sizes, min_size=1, max_size=12), st.lists(st.integers(0, 3), max_size=40))
-@settings(deadline=None)
 def test_between_arrival_and_first_text_every_other_request_has_one_turn(
     arrivals: list[list[int]], takes: list[int]
 ) -> None:

@@ -1,4 +1,4 @@
-"""How hypothesis runs here, random trees to feed it, and matrices by brute force.
+"""Random trees to feed hypothesis, and matrices by brute force.
 
 Strategies are session fixtures; draw from them through ``st.data()``.
 """
@@ -13,15 +13,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from syntax import read_conllu
 from syntax.assembly import SegmentFeatures
-
-# No time limits, which a busy machine or a first compilation breaks.
-settings.register_profile("parsebank", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("parsebank")
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ def check(trees: list[list[int]], width: int, device: str = "cpu") -> None:
         assert ancestor[row].sum() == ancestors.sum()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(forests(), min_size=1, max_size=4), st.integers(0, 3))
 def test_derived_matrices_equal_the_slow_twin(trees: list[list[int]], extra: int) -> None:
     check(trees, max(map(len, trees)) + extra)

@@ -10,7 +10,7 @@ from itertools import product
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torchmetrics.functional.text import squad
 
@@ -54,7 +54,6 @@ def f1_of_squad1(said: str, gold: str) -> float:
     return 2 * shared / (len(normalised(said)) + len(normalised(gold))) if shared else 0.0
 
 
-@settings(deadline=None)  # the public scorer takes its time
 @given(ANSWER, st.lists(ANSWER, min_size=1, max_size=3))
 def test_scores_equal_the_public_scorer(said, golds) -> None:
     """Also where normalisation leaves nothing: there SQuAD 1.1 and 2.0 differ."""

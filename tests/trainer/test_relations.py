@@ -152,7 +152,7 @@ def check(flat: FlatExamples, device: str, **options: Any) -> None:
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(flat=examples(), spec=SPECS, cut=CUTS)
 def test_a_device_derives_what_the_host_does(
     device: str, flat: FlatExamples, spec: dict[str, Any], cut: dict[str, Any]

@@ -85,7 +85,7 @@ def assert_same(found: SyntaxBatch, expected: SyntaxBatch) -> None:
 SHAPES = st.tuples(st.integers(0, 4), st.integers(1, 40), st.booleans())
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     shapes=st.lists(st.tuples(SHAPES, st.integers(0, 3)), min_size=1, max_size=12),
     slots=st.integers(1, 4),

@@ -46,7 +46,7 @@ def slow_permutation(one: list, other: list) -> float:
     return float(np.mean([abs(side) >= seen - 1e-12 for side in sides]))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(PAIRS)
 def test_the_permutation_test_equals_all_swaps_spelt_out(pairs) -> None:
     one, other = ([pair[side] for pair in pairs] for side in (0, 1))

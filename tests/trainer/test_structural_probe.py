@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
@@ -64,7 +64,6 @@ def test_only_kept_words_have_edges_and_roots() -> None:
     assert root_of(np.array([3.0]), np.array([False])) is None
 
 
-@settings(deadline=None)
 @given(st.integers(2, 8), st.integers(0, 2**32 - 1))
 def test_rank_correlations_equal_those_of_scipy(size, seed) -> None:
     rng = np.random.default_rng(seed)

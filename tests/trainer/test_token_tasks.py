@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from seqeval.metrics import classification_report
 from sklearn.metrics import fbeta_score
@@ -47,7 +47,6 @@ def tagged(tagged_uri) -> Iterator[FeatureStore]:
         yield store
 
 
-@settings(deadline=None)  # seqeval takes its time
 @given(SENTENCES)
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_entity_scores_equal_seqeval(sentences) -> None:

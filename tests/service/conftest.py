@@ -12,11 +12,18 @@ import pytest
 import pytest_asyncio
 from fastapi import FastAPI
 
+from service import readiness
 from service.app import create_app
 from service.parsers import Parser, find_parser, load_parser
 from service.settings import Settings
 
 MakeSettings = Callable[..., Settings]
+
+
+@pytest.fixture(autouse=True)
+def _patient_checks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine busy with tests may take longer over a check than that of a service may."""
+    monkeypatch.setattr(readiness, "CHECK_SECONDS", 60.0)
 
 
 @pytest.fixture

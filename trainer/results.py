@@ -7,13 +7,13 @@ alone: ``parsebank train RUN/result.json``. Nothing here imports torch.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from syntax.errors import SpecError
+from syntax.strict_json import strict_json
 from trainer.options import Recipe
 from trainer.options.settings import recipe_from_json
 from trainer.resume import settled
@@ -25,8 +25,7 @@ _CLASS_METRICS = ("precision", "recall", "f1")
 def write_result(result: dict[str, Any], output: Path) -> None:
     """Write ``result.json`` and ``result.md``; what is no number is ``null`` in JSON."""
     output.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(_finite(result), indent=2, ensure_ascii=False, allow_nan=False)
-    (output / RESULT).write_text(text + "\n", "utf-8")
+    (output / RESULT).write_text(strict_json(result) + "\n", "utf-8")
     (output / "result.md").write_text(markdown(result), "utf-8")
 
 
@@ -102,15 +101,6 @@ def markdown(result: dict[str, Any]) -> str:
     if "confusion" in result["scores"]:
         parts += ["\n## Confusion (rows gold, columns predicted)\n", _confusion(result["scores"])]
     return "\n".join(parts) + "\n"
-
-
-def _finite(value: Any) -> Any:
-    """JSON content without NaN and infinities, which JSON does not have."""
-    if isinstance(value, Mapping):
-        return {name: _finite(one) for name, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(one) for one in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _examples_of_a_step(result: dict[str, Any]) -> int:

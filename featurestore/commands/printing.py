@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain, count
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from syntax.strict_json import strict_json
 
 if TYPE_CHECKING:
     from featurestore.store import FeatureStore
@@ -71,16 +71,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], as_jso
 
 def print_json(content: object) -> None:
     """Print JSON as others read it: what is no number, or infinite, is null."""
-    plain = _finite(content)
-    typer.echo(json.dumps(plain, indent=2, ensure_ascii=False, allow_nan=False, default=str))
-
-
-def _finite(value: object) -> object:
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {name: _finite(item) for name, item in value.items()}
-    return [_finite(item) for item in value] if isinstance(value, list | tuple) else value
+    typer.echo(strict_json(content, default=str))
 
 
 def _different(columns: Sequence[str]) -> list[str]:

@@ -8,8 +8,8 @@ from service.schemas import ErrorBody
 
 _MEANING: Final = {
     404: "There is nothing of this name.",
-    409: "The state of the thing forbids it.",
     408: "The body paused for too long.",
+    409: "The state of the thing forbids it.",
     413: "The body is larger than `max_body_bytes`.",
     422: "The request contradicts itself, or is not as it is described here.",
     501: "An optional dependency is not installed.",

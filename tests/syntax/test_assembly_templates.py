@@ -9,24 +9,12 @@ import pytest
 from numpy.typing import NDArray
 
 from syntax.assembly import (
-    AssemblySpec,
-    FlatExamples,
     SegmentFeatures,
     SpecialTokens,
     Template,
-    assemble_batch,
 )
 from syntax.errors import CycleError, SpecError, UnknownNameError
-
-BERT = SpecialTokens(prefix=(101,), separator=(102,), suffix=(102,), pad_id=0, vocab_size=30522)
-XLMR = SpecialTokens(
-    prefix=(0,),
-    separator=(2, 2),
-    suffix=(2,),
-    pad_id=1,
-    vocab_size=250002,
-    segment_type_ids=(0, 0),
-)
+from tests.syntax.assembly_cases import BERT, XLMR, assemble
 
 
 def segment(first: int, sentences: list[list[int]]) -> SegmentFeatures:
@@ -49,13 +37,6 @@ def segment(first: int, sentences: list[list[int]]) -> SegmentFeatures:
 QUESTION = segment(10, [[-1, 0]])
 PASSAGE = segment(20, [[1, -1, 1], [-1, 0], [1, -1]])
 OPTIONS = [segment(40, [[-1]]), segment(50, [[-1, 0]])]
-
-
-def assemble(
-    *examples: list[SegmentFeatures], special: SpecialTokens = BERT, **options: Any
-) -> dict[str, NDArray[Any]]:
-    flat = FlatExamples.from_segments(examples)
-    return assemble_batch(flat, special, AssemblySpec(**options))
 
 
 def rows(batch: dict[str, NDArray[Any]]) -> list[list[int]]:

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from syntax.strict_json import strict_json
-
 if TYPE_CHECKING:
     from featurestore.store import FeatureStore
 
@@ -71,6 +69,8 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], as_jso
 
 def print_json(content: object) -> None:
     """Print JSON as others read it: what is no number, or infinite, is null."""
+    from syntax.strict_json import strict_json
+
     typer.echo(strict_json(content, default=str))
 
 

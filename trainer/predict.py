@@ -148,7 +148,7 @@ def _of_line(line: str, at: int, fields: Sequence[str], given: Sequence[LabelSpe
         content = json.loads(line)
         texts = tuple(_text(content[name]) for name in fields)
         labels = {label.name: _label(content[label.name], label) for label in given}
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
         also = "".join(f", and the {label.kind} {label.name}" for label in given)
         raise SpecError(
             f"line {at + 1} is no example ({error!r}); expected a JSON object with a text, or a "

@@ -133,7 +133,8 @@ def test_texts_come_as_many_as_an_example_has() -> None:
 def test_lines_name_their_texts() -> None:
     lines = ['{"hypothesis": ["b", "c"], "premise": "a", "example_id": 7}', "", '{"x": 1}']
     assert examples_of_lines(lines[:2], FIELDS) == [RawExample("7", ("a", ("b", "c")))]
-    for bad in (*lines[2:], "{", '{"premise": "a", "hypothesis": []}', "[1]"):
+    nested = "[" * 200_000
+    for bad in (*lines[2:], "{", '{"premise": "a", "hypothesis": []}', "[1]", nested):
         with pytest.raises(SpecError, match="line 2 is no example"):
             examples_of_lines([lines[0], bad], FIELDS)
 

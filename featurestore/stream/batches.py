@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,11 +19,10 @@ from featurestore.stream.stored import stored_matrices
 from featurestore.stream.turns import Rounds, Turn
 from featurestore.streamed import StreamedDataset
 from syntax.assembly import AssemblySpec, BatchBuffers, assemble_batch
+from syntax.assembly.naming import number_in, renamed
 from syntax.errors import InputError
 
 Batch = dict[str, Any]
-
-_IN_BATCH: Final = re.compile(r"example (\d+) of the batch")
 
 
 @dataclass(frozen=True)
@@ -85,10 +83,11 @@ class BatchSource:
             examples = marked_examples(window, self.options, self.data.card)
             return assemble_batch(examples, self.data.special_tokens, self.assembly, out)
         except InputError as error:
-            named = _named(error, window.example_ids)
-            if named is None:
+            number = number_in(error)
+            if number is None:
                 raise
-            raise named from error
+            name = window.example_ids[number]  # nobody knows what is where in a batch
+            raise renamed(error, f"example {name!r}", example_id=name) from error
 
 
 def _repeated(named: dict[str, Any], rows: NDArray[np.int32]) -> dict[str, Any]:
@@ -97,16 +96,6 @@ def _repeated(named: dict[str, Any], rows: NDArray[np.int32]) -> dict[str, Any]:
         name: [values[row] for row in rows] if isinstance(values, list) else values[rows]
         for name, values in named.items()
     }
-
-
-def _named(error: InputError, example_ids: list[str]) -> InputError | None:
-    """An error of one example with its id, for nobody knows what is where in a batch."""
-    found = _IN_BATCH.search(error.message)
-    if found is None:
-        return None
-    name = example_ids[int(found[1])]
-    message = error.message.replace(found[0], f"example {name!r}")
-    return type(error)(message, **{**error.detail, "example_id": name})
 
 
 class _Ring:

@@ -19,6 +19,7 @@ from syntax.assembly import (
     SpecialTokens,
     assemble_batch,
 )
+from syntax.assembly.naming import renamed
 from syntax.errors import InputError, ParsebankError, TextTooLongError
 from syntax.matrices import MATRICES
 from syntax.matrices.offsets import round_up
@@ -162,7 +163,7 @@ class Assembler:
         try:
             return _assemble([example], self._special, self._spec)[0]
         except InputError as error:
-            return FailedExample(example.example_id, _of_one(error))
+            return FailedExample(example.example_id, renamed(error, "the example"))
 
     def _batch(
         self, examples: Sequence[Example | FailedExample]
@@ -255,9 +256,3 @@ def _assembled(example: Example, length: int, arrays: dict[str, NDArray[Any]]) -
         [features.offsets[:count] for features, count in zip(example.features, kept, strict=True)]
     )
     return AssembledExample(example, length, kept, {**arrays, "offset_mapping": offsets})
-
-
-def _of_one(error: InputError) -> InputError:
-    """The error of an example that was assembled alone, where it is not one of a batch."""
-    detail = {name: value for name, value in error.detail.items() if name != "example"}
-    return type(error)(error.message.replace("example 0 of the batch", "the example"), **detail)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from syntax.assembly.answers import example_rows
+from syntax.assembly.naming import of_batch
 from syntax.errors import InputError, SpecError
 from syntax.matrices.offsets import offsets_of
 from syntax.variant import Variant, is_released
@@ -282,9 +283,9 @@ def _check_counts(
         row = int(short[0])
         example = int(rows[row])
         ids_of_batch = batch.get("example_id")
-        name = f"{example} of the batch" if ids_of_batch is None else repr(ids_of_batch[row])
+        name = of_batch(example) if ids_of_batch is None else f"example {ids_of_batch[row]!r}"
         raise InputError(
-            f"example {name} has the {kind} {int(most[row])}, and labels for "
+            f"{name} has the {kind} {int(most[row])}, and labels for "
             f"{int(counts[example])} {kind}s; give one for each {kind} of the text",
             example=example,
         )

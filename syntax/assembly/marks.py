@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from syntax.assembly.naming import of_batch
 from syntax.assembly.segments import FlatExamples
 from syntax.errors import InputError
 
@@ -37,9 +38,7 @@ def mark_spans(examples: FlatExamples, spans: Sequence[Sequence[Span]]) -> FlatE
     marks = np.zeros(len(examples.input_ids), np.uint8)
     for example, own in enumerate(spans):
         if len(own) > 8:
-            raise InputError(
-                f"example {example} of the batch has {len(own)} spans; 8 can be marked"
-            )
+            raise InputError(f"{of_batch(example)} has {len(own)} spans; 8 can be marked")
         for bit, span in enumerate(own):
             marks[_pieces(examples, examples.offsets, example, span)] |= np.uint8(1 << bit)
     return replace(examples, marks=marks)
@@ -53,15 +52,14 @@ def _pieces(
     first, last = examples.example_offsets[example : example + 2].tolist()
     if not 0 <= segment < last - first:
         raise InputError(
-            f"example {example} of the batch has {last - first} segments; a span is in segment "
-            f"{segment}"
+            f"{of_batch(example)} has {last - first} segments; a span is in segment {segment}"
         )
     begin, stop = examples.segment_offsets[first + segment : first + segment + 2].tolist()
     touched = (offsets[begin:stop, 0] < end) & (offsets[begin:stop, 1] > start)
     pieces: NDArray[np.intp] = begin + np.flatnonzero(touched)
     if not len(pieces):
         raise InputError(
-            f"example {example} of the batch: no piece of segment {segment} covers any of "
+            f"{of_batch(example)}: no piece of segment {segment} covers any of "
             f"characters {start} to {end}"
         )
     return pieces

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syntax.assembly import kernels
+from syntax.assembly.naming import of_batch
 from syntax.assembly.segments import FlatExamples, spread
 from syntax.assembly.spec import AssemblySpec
 from syntax.assembly.template import Arranged, arrange
@@ -62,7 +63,7 @@ class Sequences(NamedTuple):
         sequence = owner_of(segment, self.examples.example_offsets)
         within = segment - int(self.examples.example_offsets[sequence])
         number = sequence if self.origin is None else int(self.origin.example[sequence])
-        return f"example {number} of the batch, segment {within}"
+        return f"{of_batch(number)}, segment {within}"
 
 
 def plan_sequences(examples: FlatExamples, frame: kernels.Frame, spec: AssemblySpec) -> Sequences:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from syntax.assembly.naming import of_batch
 from syntax.assembly.segments import FlatExamples
 from syntax.errors import SpecError
 from syntax.matrices.offsets import sizes
@@ -114,8 +115,7 @@ def _check_fields(examples: FlatExamples, last: int) -> None:
     if counts.min(initial=last + 1) <= last:
         example = int(counts.argmin())
         raise SpecError(
-            f"example {example} of the batch has {counts[example]} segments; the template needs "
-            f"{last + 1}",
+            f"{of_batch(example)} has {counts[example]} segments; the template needs {last + 1}",
             example=example,
         )
 

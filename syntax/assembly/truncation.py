@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syntax.assembly import kernels
+from syntax.assembly.naming import of_batch
 from syntax.assembly.segments import FlatExamples
 from syntax.assembly.spec import AssemblySpec
 from syntax.errors import SpecError
@@ -118,7 +119,7 @@ def _check_counts(parts: Parts, spec: AssemblySpec) -> None:
     counts = parts.counts()
     if not counts.all():
         number = parts.name(int(counts.argmin()))
-        raise SpecError(f"example {number} of the batch has no segment")
+        raise SpecError(f"{of_batch(number)} has no segment")
     if isinstance(spec.truncation_side, str) and not spec.segment_limits:
         return
     sides = () if isinstance(spec.truncation_side, str) else spec.truncation_side
@@ -126,7 +127,7 @@ def _check_counts(parts: Parts, spec: AssemblySpec) -> None:
         if values and not (counts == len(values)).all():
             example = int((counts != len(values)).argmax())
             raise SpecError(
-                f"{name} has {len(values)} entries, and example {parts.name(example)} of the batch "
+                f"{name} has {len(values)} entries, and {of_batch(parts.name(example))} "
                 f"{counts[example]} parts; give one for each"
             )
 
@@ -141,15 +142,15 @@ def _raise_misfit(
     detail = {"example": number, "length": sum(lengths) + specials, "limit": limit}
     if specials > limit:
         raise SpecError(
-            f"max_length {limit} is smaller than the {specials} special tokens around "
-            f"{len(lengths)} segments; raise it",
+            f"{of_batch(number)} has {specials} special tokens around {len(lengths)} segments, "
+            f"more than max_length {limit}; raise it",
             **detail,
         )
     advice = {
         "none": "raise max_length, choose a truncation, or drop the example",
     }.get(truncation, "raise max_length or truncate longest_first")
     raise SpecError(
-        f"example {number} of the batch has {detail['length']} pieces with special tokens "
+        f"{of_batch(number)} has {detail['length']} pieces with special tokens "
         f"(segments of {lengths}), more than max_length {limit}, and truncation {truncation!r} "
         f"cannot make it fit: {advice}",
         **detail,

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syntax.assembly import kernels
+from syntax.assembly.naming import of_batch
 from syntax.assembly.segments import FlatExamples, spread
 from syntax.assembly.spec import AssemblySpec
 from syntax.assembly.truncation import (
@@ -77,15 +78,13 @@ def _target(parts: Parts, spec: AssemblySpec) -> int:
     if spec.truncation == "longest_first" and several.any():
         example = int(several.argmax())
         raise SpecError(
-            f"example {parts.name(example)} of the batch has {counts[example]} segments; with "
+            f"{of_batch(parts.name(example))} has {counts[example]} segments; with "
             "stride or level 'sentence', truncation must say which one is spread over sequences: "
             "only_first or only_second"
         )
     if spec.truncation == "only_second" and not several.all():
         example = int(several.argmin())
-        raise SpecError(
-            f"example {parts.name(example)} of the batch has no second segment to spread"
-        )
+        raise SpecError(f"{of_batch(parts.name(example))} has no second segment to spread")
     return 1 if spec.truncation == "only_second" else 0
 
 
@@ -108,7 +107,7 @@ def _room(
         number = parts.name(int(narrow.argmax()))
         beside = limit - int(room[narrow.argmax()])
         raise SpecError(
-            f"example {number} of the batch has {beside} pieces beside the segment that is spread, "
+            f"{of_batch(number)} has {beside} pieces beside the segment that is spread, "
             f"which leaves no room for that in max_length {limit}; raise it, or give "
             "segment_limits",
             example=number,

@@ -201,7 +201,9 @@ class TestTruncation:
 
     @pytest.mark.parametrize("truncation", ["longest_first", "only_first", "only_second", "none"])
     def test_no_room_for_the_special_tokens(self, truncation: Any) -> None:
-        message = "max_length 2 is smaller than the 3 special tokens around 2 segments"
+        message = (
+            "example 0 of the batch has 3 special tokens around 2 segments, more than max_length 2"
+        )
         with pytest.raises(SpecError, match=message) as caught:
             assemble([DOGS, CAT], max_length=2, truncation=truncation)
         assert caught.value.detail["limit"] == 2

@@ -239,6 +239,14 @@ def test_a_metric_of_the_other_probe_is_refused() -> None:
         StructuralProbeOptions(target="depth", metric="uuas")
 
 
+def test_lengths_that_no_sentence_has_are_refused() -> None:
+    with pytest.raises(SpecError, match=r"task\.shortest is 0; it must be at least 1"):
+        StructuralProbeOptions(shortest=0)
+    with pytest.raises(SpecError, match=r"task\.longest is 5; it must be at least 50"):
+        StructuralProbeOptions(shortest=50, longest=5)
+    assert StructuralProbeOptions(shortest=7, longest=7).longest == 7
+
+
 def test_a_model_without_the_matrix_is_refused(own_store, tmp_path) -> None:
     settings = ["task.name=structural_probe.v1", "use_syntax=false", "structure_weight=0"]
     with pytest.raises(SpecError, match=r"probe a model that streams it, such as frozen\.v1"):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from syntax.errors import SpecError
-from trainer.options.checks import check_positive
+from trainer.options.checks import check_positive, check_range
 from trainer.options.tasks.base import TASK_OPTIONS, TaskOptions
 
 METRICS = {"distance": ("uuas", "spearman"), "depth": ("root_accuracy", "spearman")}
@@ -22,7 +22,8 @@ class StructuralProbeOptions(TaskOptions):
         rank: Of the linear map.
         metric: What models are selected on: ``uuas`` (distance), ``root_accuracy`` (depth), or
             ``spearman``; the first that fits when left out.
-        shortest, longest: Words of the sentences that ``spearman`` averages over.
+        shortest, longest: Words of the sentences that ``spearman`` averages over; the second is no
+            less than the first.
     """
 
     name: str = "structural_probe.v1"
@@ -34,6 +35,8 @@ class StructuralProbeOptions(TaskOptions):
 
     def __post_init__(self) -> None:
         check_positive("task.rank", self.rank)
+        check_positive("task.shortest", self.shortest)
+        check_range("task.longest", self.longest, self.shortest)
         if self.metric is not None and self.metric not in METRICS[self.target]:
             raise SpecError(
                 f"task.metric is {self.metric!r}; a probe of {self.target} has "

@@ -72,8 +72,32 @@ def document_of(path: Path) -> Any:
     with _opened(path) as file:
         try:
             return json.load(file)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ExampleError(f"{path.name} is no JSON document: {error}; repair it") from None
+
+
+def parsed_object(text: str, where: str) -> dict[str, Any]:
+    """The one record that a line holds.
+
+    Raises:
+        ExampleError: It is no JSON, or none of an object.
+    """
+    try:
+        record = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ExampleError(f"{where} is no JSON ({error}); expected one object") from None
+    return checked_object(record, where)
+
+
+def checked_object(record: Any, where: str) -> dict[str, Any]:
+    """A record that should be an object, as one.
+
+    Raises:
+        ExampleError: It is none.
+    """
+    if not isinstance(record, dict):
+        raise ExampleError(f"{where} is a JSON {type(record).__name__}; expected an object")
+    return record
 
 
 def text_of(record: Any, key: str, where: str) -> str:

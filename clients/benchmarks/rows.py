@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -12,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-from clients.benchmarks.documents import records_of
+from clients.benchmarks.documents import checked_object, parsed_object, records_of
 from clients.benchmarks.hf import arrow_file, class_names, parquet_file, rows_in
 from clients.benchmarks.lines import (
     START_BYTES,
@@ -66,7 +65,7 @@ def _json(path: Path) -> Rows:
 
 def _listed(path: Path) -> Iterator[MakeRow]:
     for number, record in enumerate(records_of(path, "item"), 1):
-        yield partial(_object, record, f"{path.name}, record {number}")
+        yield partial(checked_object, record, f"{path.name}, record {number}")
 
 
 def _json_lines(path: Path) -> Iterator[MakeRow]:
@@ -76,17 +75,7 @@ def _json_lines(path: Path) -> Iterator[MakeRow]:
 
 
 def _json_row(raw: bytes, path: Path, number: int) -> Row:
-    where = f"{path.name}, line {number}"
-    try:
-        return _object(json.loads(decoded(raw, path, number)), where)
-    except json.JSONDecodeError as error:
-        raise ExampleError(f"{where} is no JSON: {error}; repair the line") from None
-
-
-def _object(record: Any, where: str) -> Row:
-    if not isinstance(record, dict):
-        raise ExampleError(f"{where} is {record!r}; expected an object with named columns")
-    return record
+    return parsed_object(decoded(raw, path, number), f"{path.name}, line {number}")
 
 
 def _tab_rows(path: Path) -> Iterator[MakeRow]:

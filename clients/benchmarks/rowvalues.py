@@ -108,7 +108,7 @@ def _spans(value: Any, names: Sequence[str], where: str) -> tuple[SpanLabel, ...
     """
     try:
         spans = _spans_in(json.loads(value) if isinstance(value, str) else value)
-    except (TypeError, ValueError, KeyError):
+    except (TypeError, ValueError, KeyError, RecursionError):
         raise LabelError(
             f"{where} is {value!r}; expected a list of [start, end, name] or of objects with "
             "start, end and label, or an object with the lists text and answer_start"

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from clients.benchmarks.base import BENCHMARKS, Benchmark, Item, Part, attempt
+from clients.benchmarks.documents import parsed_object, text_of
 from clients.benchmarks.layout import named_parts
 from clients.benchmarks.lines import decoded, numbered_lines
 from clients.benchmarks.xnli import LABEL
-from syntax.errors import ExampleError, LabelError, NoLabelError
+from syntax.errors import LabelError, NoLabelError
 from syntax.examples import Example, Mode, Segment
 
 NO_LABEL: Final = (None, "-", "", "hidden")
@@ -28,27 +28,10 @@ def _read(part: Part, mode: Mode) -> Iterator[Item]:  # noqa: ARG001
 
 def _example(example_id: str, raw: bytes, path: Path, number: int) -> Example:
     where = f"{path.name}, line {number}"
-    record = _record(decoded(raw, path, number), where)
-    texts = [_text(record, key, where) for key in ("sentence1", "sentence2")]
+    record = parsed_object(decoded(raw, path, number), where)
+    texts = [text_of(record, key, where) for key in ("sentence1", "sentence2")]
     label = _label(record.get("gold_label"), where)
     return Example(example_id, tuple(Segment(text=text) for text in texts), {"label": label})
-
-
-def _record(line: str, where: str) -> Mapping[str, Any]:
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise ExampleError(f"{where} is no JSON ({error}); expected one record") from None
-    if not isinstance(record, dict):
-        raise ExampleError(f"{where} is a JSON {type(record).__name__}; expected an object")
-    return record
-
-
-def _text(record: Mapping[str, Any], key: str, where: str) -> str:
-    value = record.get(key)
-    if not isinstance(value, str):
-        raise ExampleError(f"{where} has {key} {value!r}; expected a sentence")
-    return value
 
 
 def _label(value: Any, where: str) -> str:
@@ -76,7 +59,7 @@ def _benchmark(name: str, pattern: str, source: str, licence: str) -> Benchmark:
             "no_label": "a pair on whose label the annotators did not agree (gold label -)",
             "label": "another label than entailment, neutral and contradiction",
             "example": "a line that is no JSON object, or has no sentence1 or sentence2",
-            "invalid_character": "a line that is not UTF-8",
+            "invalid_character": "a line that is not UTF-8, or half of a surrogate pair",
         },
         langs=("en",),
         quirks=("the published files' own parses are not used",),

@@ -43,6 +43,12 @@ def test_no_line_stops_the_file(tmp_path, line):
     assert texts(last) == ["A.", "B."]
 
 
+def test_half_of_a_surrogate_pair_is_rejected_by_name(tmp_path):
+    record = {"gold_label": "neutral", "sentence1": "A.", "sentence2": "\ud83c"}
+    (tmp_path / "snli_1.0_train.jsonl").write_text(json.dumps(record), "utf-8")
+    assert reasons(list(SNLI.read(tmp_path, "train", "en"))) == ["invalid_character"]
+
+
 def test_multinli_has_matched_and_mismatched_splits(benchmark_files):
     folder = benchmark_files / "mnli"
     assert [part.split for part in MNLI.parts(folder)] == ["dev_matched", "test_mismatched"]

@@ -59,6 +59,7 @@ def test_a_single_file_is_read_in_its_folder(benchmark_files, tmp_path):
     ("content", "reason"),
     [
         (b"[]", "example"),
+        (b"[" * 100_000, "example"),
         (b'{"questions": []}', "example"),
         (b'{"questions": 3, "options": [], "answers": []}', "example"),
         (b'{"article": "\xe9", "questions": ["q"], "options": [["a", "b", "c", "d"]], '

@@ -127,6 +127,13 @@ def test_bad_lines_do_not_stop_the_others(tmp_path):
         assert {"example", "invalid_character"} == set(bad), name
 
 
+def test_a_line_that_is_nested_too_deeply_is_rejected_alone(tmp_path):
+    content = "[" * 100_000 + '\n{"text": "a"}\n'
+    (tmp_path / "dev.jsonl").write_text(content, "utf-8")
+    bad, good = TABLE.read(tmp_path / "dev.jsonl", "dev", "en")
+    assert (bad.reason, good.segments[0].text) == ("example", "a")
+
+
 def test_an_unclosed_quotation_mark_is_named(tmp_path):
     (tmp_path / "dev.csv").write_text('text\na\n"b\nc\n', "utf-8")
     first, last = TABLE.read(tmp_path / "dev.csv", "dev", "en")
@@ -207,6 +214,7 @@ def test_labels_take_the_forms_of_tables(one_row, spec, value, expected):
         (LabelSpec("x", "spans"), [[0]], "expected a list of [start, end, name]"),
         (LabelSpec("x", "spans"), [["0", 1]], "expected a list of [start, end, name]"),
         (LabelSpec("x", "spans"), "no JSON", "expected a list of [start, end, name]"),
+        (LabelSpec("x", "spans"), "[" * 9999, "expected a list of [start, end, name]"),
         (LabelSpec("x", "spans"), {"text": ["a"]}, "expected a list of [start, end, name]"),
         (LabelSpec("x", "spans", ("n",)), [[0, 1, "m"]], "names 'm'; expected one of n"),
     ],

@@ -147,39 +147,8 @@ class StreamedDataset(ABC):
                 dataset.
             UnknownNameError: The template names a field that the dataset does not have.
         """
+        given = {name: value for name, value in locals().items() if name != "self"}
         from featurestore.stream.iterator import FeatureStream
         from featurestore.stream.options import StreamOptions
 
-        options = StreamOptions.of(
-            batch_size=batch_size,
-            batch_tokens=batch_tokens,
-            seed=seed,
-            epoch=epoch,
-            rank=rank,
-            world_size=world_size,
-            max_length=max_length,
-            policy=policy,
-            shuffle=shuffle,
-            bucket=bucket,
-            matrices=matrices,
-            buffers=buffers,
-            drop_last=drop_last,
-            prefetch=prefetch,
-            pool=pool,
-            joint_root=joint_root,
-            separator_edge=separator_edge,
-            truncation=truncation,
-            pad_to_multiple_of=pad_to_multiple_of,
-            truncation_side=truncation_side,
-            segment_limits=segment_limits,
-            template=template,
-            stride=stride,
-            level=level,
-            offsets=offsets,
-            first_pieces=first_pieces,
-            token_ids=token_ids,
-            spans=spans,
-            samplers=samplers,
-            nodes=nodes,
-        )
-        return FeatureStream(self, options)
+        return FeatureStream(self, StreamOptions.of(**given))

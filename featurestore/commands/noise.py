@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from typing import Annotated
 
@@ -38,7 +37,4 @@ def noise(
     with open_there(store) as opened:
         data = opened.dataset(dataset, tokenizer, split, lang, parser=parser)
         report = asdict(add_noise(opened, data, wanted, name))
-    if as_json:
-        typer.echo(json.dumps(report))
-    else:
-        print_rows([{"dataset": name, **report}], as_json=False)
+    print_rows([{"dataset": name, **report}], as_json)

@@ -42,17 +42,17 @@ class StreamOptions:
     separator_edge: Literal["root", "last_piece", "none"]
     truncation: Literal["longest_first", "only_first", "only_second", "none"]
     pad_to_multiple_of: int
-    truncation_side: Literal["right", "left"] | tuple[Literal["right", "left"], ...] = "right"
-    segment_limits: tuple[int | None, ...] = ()
-    template: tuple[str, ...] = ()
-    stride: int | None = None
-    level: Literal["document", "sentence"] = "document"
-    offsets: bool = False
-    first_pieces: bool = False
-    token_ids: bool = False
-    nodes: bool = False
-    spans: Mapping[str, Sequence[Span]] | tuple[str, ...] | None = None
-    samplers: tuple[Sampler, ...] = ()
+    truncation_side: Literal["right", "left"] | tuple[Literal["right", "left"], ...]
+    segment_limits: tuple[int | None, ...]
+    template: tuple[str, ...]
+    stride: int | None
+    level: Literal["document", "sentence"]
+    offsets: bool
+    first_pieces: bool
+    token_ids: bool
+    nodes: bool
+    spans: Mapping[str, Sequence[Span]] | tuple[str, ...] | None
+    samplers: tuple[Sampler, ...]
 
     @classmethod
     def of(cls, **given: Any) -> StreamOptions:

@@ -79,7 +79,8 @@ def test_the_command_reports_what_it_replaced(parsed: FeatureStore) -> None:
     command = ["store", "noise", "pairs", "--share", "0.5", "--name", "half", "--json"]
     result = CliRunner().invoke(app, [*command, "--store", parsed.uri])
     assert result.exit_code == 0, result.output
-    report = json.loads(result.stdout)
+    [report] = json.loads(result.stdout)
+    assert report["dataset"] == "half"
     assert report["written"] == report["examples"] > 0
     assert 0.3 * report["words"] < report["heads"] < 0.6 * report["words"]
     with open_store(parsed.uri) as store:

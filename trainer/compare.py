@@ -6,7 +6,6 @@ seed, whose scores are averaged. Nothing here imports torch.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -31,7 +30,7 @@ from trainer.metrics.significance import (
     ratio,
 )
 from trainer.predictions import Prediction, predictions_file, read_predictions
-from trainer.results import table
+from trainer.results import read_json, table
 from trainer.seeds import runs_of
 
 EVERY: Final = "all"
@@ -185,7 +184,8 @@ def read_system(folder: Path, split: str) -> System:
     """The predictions of a run, or of the runs in a folder.
 
     Raises:
-        SpecError: There are none, or runs of one folder differ in data or metric.
+        SpecError: There are none, they cannot be read, or runs of one folder differ in data or
+            metric.
     """
     runs = runs_of(folder)
     scored = [_evaluation(run, split) for run in runs.values()]
@@ -202,13 +202,9 @@ def read_system(folder: Path, split: str) -> System:
 
 
 def _evaluation(run: Path, split: str) -> dict[str, Any]:
-    path = run / f"evaluation-{split}.json"
-    if not path.exists():
-        raise SpecError(
-            f"{run} has no predictions of {split}; run: parsebank evaluate {run} --split {split}"
-        )
-    content: dict[str, Any] = json.loads(path.read_text("utf-8"))
-    return content
+    command = f"parsebank evaluate {run} --split {split}"
+    absent = f"{run} has no predictions of {split}; run: {command}"
+    return read_json(run / f"evaluation-{split}.json", absent)
 
 
 def _by_id(path: Path) -> ById:

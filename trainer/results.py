@@ -25,7 +25,7 @@ _CLASS_METRICS = ("precision", "recall", "f1")
 def write_result(result: dict[str, Any], output: Path) -> None:
     """Write ``result.json`` and ``result.md``; what is no number is ``null`` in JSON."""
     output.mkdir(parents=True, exist_ok=True)
-    (output / RESULT).write_text(strict_json(result) + "\n", "utf-8")
+    write_json(output / RESULT, result)
     (output / "result.md").write_text(markdown(result), "utf-8")
 
 
@@ -36,14 +36,37 @@ def read_result(path: Path) -> dict[str, Any]:
         SpecError: There is none, or it is not one of ours.
     """
     file = path / RESULT if path.is_dir() else path
-    try:
-        content: dict[str, Any] = json.loads(file.read_text("utf-8"))
-    except FileNotFoundError as error:
-        raise SpecError(f"{path} holds no {RESULT}; is it the output of a finished run?") from error
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise SpecError(f"{file} is not JSON: {error}") from error
+    content = read_json(file, f"{path} holds no {RESULT}; is it the output of a finished run?")
     if "recipe" not in content:
         raise SpecError(f"{file} has no recipe; expected the {RESULT} of a run")
+    return content
+
+
+def write_json(path: Path, content: object) -> None:
+    """Write JSON as others read it: what is no number, or infinite, is ``null``."""
+    path.write_text(strict_json(content) + "\n", "utf-8")
+
+
+def read_json(path: Path, absent: str) -> dict[str, Any]:
+    """A JSON object from a file.
+
+    Args:
+        path: The file.
+        absent: What to say, and to do, where there is none.
+
+    Raises:
+        SpecError: There is none, or it is not a JSON object.
+    """
+    try:
+        content = json.loads(path.read_text("utf-8"))
+    except FileNotFoundError as error:
+        raise SpecError(absent) from error
+    except (ValueError, RecursionError) as error:
+        raise SpecError(
+            f"{path} is not JSON ({error}); run the command that wrote it again"
+        ) from error
+    if not isinstance(content, dict):
+        raise SpecError(f"{path} holds a {type(content).__name__}; expected a JSON object")
     return content
 
 

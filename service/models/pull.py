@@ -7,19 +7,18 @@ rewritten. Whatever breaks off leaves the models as they were, and what has come
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from service.models.catalogue import Offer
 from service.models.download import Downloader, Fetched, Wanted, file_md5
-from service.models.stanza import FOLDER, merged
+from service.models.stanza import add_resources
 from service.parsers.base import ModelFile
 from service.parsers.discovery import models_in
 from service.parsers.records import (
@@ -28,11 +27,9 @@ from service.parsers.records import (
     changed_records,
     locked,
     read_records,
-    write_whole,
 )
 from service.parsers.registry import BACKENDS, checksum, load_parser
-from service.parsers.stanza.packages import BACKEND, RESOURCES
-from syntax.errors import ConflictError, DownloadError, ModelLoadError, ParsebankError
+from syntax.errors import ConflictError, DownloadError, ParsebankError
 from syntax.fingerprint import file_sha256
 
 STAGING: Final = ".pull"
@@ -78,7 +75,7 @@ def pull(offer: Offer, models_dir: Path, downloader: Downloader, *, check: bool 
             for file, sources in zip(offer.record.files, offer.sources, strict=True)
         ]
         record = _filled_in(offer, fetched)
-        _add_resources(record, stage)
+        add_resources(stage, record)
         model = _found(record.name, stage)
         if check:
             _load(model)
@@ -184,27 +181,6 @@ def _common(sources: list[str]) -> str:
     return common.rpartition("/")[0]
 
 
-def _add_resources(record: ModelRecord, folder: Path) -> None:
-    """Add a Stanza package to the list that Stanza reads."""
-    if record.backend == BACKEND and record.resources is not None:
-        path = folder / FOLDER / RESOURCES
-        path.parent.mkdir(parents=True, exist_ok=True)
-        content = merged(_resources(path), record.resources)
-        write_whole(path, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
-
-
-def _resources(path: Path) -> Mapping[str, Any]:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
-    except ValueError as error:
-        raise ModelLoadError(f"{path} is not JSON: {error}", path=str(path)) from None
-    if not isinstance(content, dict):
-        raise ModelLoadError(f"{path} is not a JSON object", path=str(path))
-    return content
-
-
 def _found(name: str, folder: Path) -> ModelFile:
     """The staged model, as the service will find it."""
     for model in models_in(folder, BACKENDS):
@@ -229,5 +205,5 @@ def _install(record: ModelRecord, stage: Path, models_dir: Path) -> None:
             target = models_dir / file.path
             target.parent.mkdir(parents=True, exist_ok=True)
             (stage / file.path).replace(target)
-        _add_resources(record, models_dir)
+        add_resources(models_dir, record)
         records[record.name] = record

@@ -13,8 +13,8 @@ from pathlib import Path
 from runpy import run_path
 from typing import Any, Final
 
-from service.parsers.records import ModelRecord, recorded_file
-from service.parsers.stanza.packages import BACKEND, PROCESSORS, RESOURCES
+from service.parsers.records import ModelRecord, recorded_file, write_whole
+from service.parsers.stanza.packages import BACKEND, PROCESSORS, RESOURCES, read_list
 from syntax.errors import DownloadError, MissingExtraError
 
 FOLDER: Final = "stanza"
@@ -84,6 +84,38 @@ def model_name(lang: str, package: str) -> str:
     ('stanza/fr', 'stanza/fr-partut')
     """
     return f"stanza/{lang}" if package == _DEFAULT else f"stanza/{lang}-{package}"
+
+
+def add_resources(models_dir: Path, record: ModelRecord) -> None:
+    """Add a package's part to the list that Stanza reads; other models have none.
+
+    Raises:
+        ModelLoadError: The list is no readable JSON object.
+    """
+    if record.backend == BACKEND and record.resources is not None:
+        folder = models_dir / FOLDER
+        folder.mkdir(parents=True, exist_ok=True)
+        _write_list(folder, merged(read_list(folder), record.resources))
+
+
+def drop_resources(models_dir: Path, record: ModelRecord) -> None:
+    """Take a package's part out of the list that Stanza reads; an empty list is deleted.
+
+    Raises:
+        ModelLoadError: The list is no readable JSON object.
+    """
+    folder = models_dir / FOLDER
+    if record.resources is None or not (folder / RESOURCES).exists():
+        return
+    if left := without(read_list(folder), record.resources):
+        _write_list(folder, left)
+    else:
+        (folder / RESOURCES).unlink()
+
+
+def _write_list(folder: Path, resources: Mapping[str, Any]) -> None:
+    content = json.dumps(resources, indent=1, ensure_ascii=False)
+    write_whole(folder / RESOURCES, content + "\n")
 
 
 def merged(resources: Mapping[str, Any], part: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from service.models.stanza import FOLDER, without
+from service.models.stanza import drop_resources
 from service.parsers.base import ModelFile
 from service.parsers.discovery import models_in, places
 from service.parsers.records import (
@@ -16,7 +15,6 @@ from service.parsers.records import (
     RecordedFile,
     changed_records,
     read_records,
-    write_whole,
 )
 from service.parsers.registry import BACKENDS, bundled_models_dir, list_models, load_parser
 from service.parsers.stanza.packages import RESOURCES
@@ -74,7 +72,8 @@ def remove(models_dir: Path, name: str) -> list[Path]:
         full = _removable(name, [*models, *(other for other in records if other not in models)])
         model, record = models.pop(full, None), records.pop(full, None)
         files = _files(models_dir, model, record)
-        _drop_resources(models_dir, record)
+        if record is not None:
+            drop_resources(models_dir, record)
         needed = {file for other in models.values() for file in other.files}
         doomed = sorted(file for file in files if file not in needed and file.exists())
         for file in doomed:
@@ -172,18 +171,6 @@ def _files(folder: Path, model: ModelFile | None, record: ModelRecord | None) ->
     if len(files) == 1:
         files |= cards
     return {file for file in files if file.name != RESOURCES}
-
-
-def _drop_resources(folder: Path, record: ModelRecord | None) -> None:
-    """Take a Stanza package out of the list that Stanza reads."""
-    path = folder / FOLDER / RESOURCES
-    if record is None or record.resources is None or not path.exists():
-        return
-    resources = without(json.loads(path.read_text(encoding="utf-8")), record.resources)
-    if resources:
-        write_whole(path, json.dumps(resources, indent=1, ensure_ascii=False) + "\n")
-    else:
-        path.unlink()
 
 
 def _drop_empty(folder: Path, root: Path) -> None:

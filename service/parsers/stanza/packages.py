@@ -62,7 +62,7 @@ def find_stanza(folder: Path) -> Iterator[ModelFile]:
     Raises:
         ModelLoadError: ``resources.json`` is not readable JSON.
     """
-    resources = _resources(folder)
+    resources = _languages(folder)
     for package in _packages(folder, resources):
         card = {"language": package.lang, "treebank": package.treebank}
         langs = _codes(package.lang, resources)
@@ -75,7 +75,7 @@ def package_of(model: ModelFile) -> Package:
     Raises:
         ModelLoadError: It is no longer there.
     """
-    for package in _packages(model.path, _resources(model.path)):
+    for package in _packages(model.path, _languages(model.path)):
         if package.model_name == model.name:
             return package
     raise ModelLoadError(
@@ -99,7 +99,12 @@ def stanza_version() -> str:
         ) from None
 
 
-def _resources(folder: Path) -> dict[str, Any]:
+def read_list(folder: Path) -> dict[str, Any]:
+    """What a folder's ``resources.json`` says; nothing where there is none.
+
+    Raises:
+        ModelLoadError: It is no readable JSON object.
+    """
     path = folder / RESOURCES
     try:
         resources = json.loads(path.read_text(encoding="utf-8"))
@@ -109,7 +114,11 @@ def _resources(folder: Path) -> dict[str, Any]:
         raise ModelLoadError(f"{path} cannot be read: {error}", path=str(path)) from None
     if not isinstance(resources, dict):
         raise ModelLoadError(f"{path} is not a JSON object", path=str(path))
-    return {lang: entry for lang, entry in resources.items() if isinstance(entry, dict)}
+    return resources
+
+
+def _languages(folder: Path) -> dict[str, Any]:
+    return {lang: entry for lang, entry in read_list(folder).items() if isinstance(entry, dict)}
 
 
 def _packages(folder: Path, resources: Mapping[str, Any]) -> Iterator[Package]:

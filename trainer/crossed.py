@@ -7,7 +7,6 @@ for sentence pairs).
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,7 @@ from syntax.errors import SpecError
 from syntax.labels import field_of, is_local
 from trainer.data import Source
 from trainer.metrics.answers import Rules, rules_text
-from trainer.results import part_name, table
+from trainer.results import part_name, table, write_json
 from trainer.trained import TrainedRun, ask, described, languages, load_run, open_language
 
 if TYPE_CHECKING:
@@ -176,8 +175,7 @@ def write_crossed(crossed: CrossedTable, folder: Path) -> Path:
         The JSON file.
     """
     path = folder / f"crossed-{part_name(folder, crossed.dataset, crossed.split)}.json"
-    text = json.dumps(crossed.to_json(), indent=2, ensure_ascii=False)
-    path.write_text(text + "\n", "utf-8")
+    write_json(path, crossed.to_json())
     path.with_suffix(".md").write_text(crossed.markdown(), "utf-8")
     return path
 

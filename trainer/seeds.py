@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean, stdev
+from typing import Any
 
-from trainer.results import RESULT, read_result, table
+from syntax.errors import SpecError
+from trainer.results import RESULT, read_result, table, write_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +51,11 @@ def summarise_seeds(runs: Mapping[int, Path]) -> SeedSummary:
     """The summary of finished runs, by seed.
 
     Raises:
-        SpecError: A folder holds no result.
+        SpecError: A folder holds no result, or one without a score.
     """
     results = {seed: read_result(folder) for seed, folder in runs.items()}
     first = next(iter(results.values()))
-    scores = {seed: float(result[result["metric"]]) for seed, result in results.items()}
+    scores = {seed: _score(result, runs[seed]) for seed, result in results.items()}
     return SeedSummary(
         recipe=first["recipe"]["name"],
         metric=first["metric"],
@@ -65,10 +66,19 @@ def summarise_seeds(runs: Mapping[int, Path]) -> SeedSummary:
     )
 
 
+def _score(result: dict[str, Any], folder: Path) -> float:
+    metric = result["metric"]
+    if result[metric] is None:
+        raise SpecError(
+            f"the run in {folder} has no number for {metric}, so there is no mean with it; train "
+            "it with other options, or leave its seed out"
+        )
+    return float(result[metric])
+
+
 def write_summary(summary: SeedSummary, output: Path) -> None:
     """Write ``seeds.json`` and ``seeds.md``."""
-    content = json.dumps(asdict(summary), indent=2, ensure_ascii=False)
-    (output / "seeds.json").write_text(content + "\n", "utf-8")
+    write_json(output / "seeds.json", asdict(summary))
     rows = [(str(seed), f"{score:.4f}") for seed, score in summary.scores.items()]
     rows.append(("mean", f"{summary.mean:.4f} ± {summary.deviation:.4f}"))
     shown = table(("seed", f"dev {summary.metric}"), rows)

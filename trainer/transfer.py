@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from trainer.evaluate import check_labelled
 from trainer.metrics.answers import Rules, rules_text
 from trainer.predictions import Prediction, predictions_file, write_predictions
-from trainer.results import group_rows, part_name, table
+from trainer.results import group_rows, part_name, table, write_json
 from trainer.tasks import Scores
 from trainer.trained import ask, described, languages, load_run, open_language
 
@@ -164,8 +163,7 @@ def write_transfer(transfer: TransferTable, folder: Path) -> Path:
     """
     part = part_name(folder, transfer.dataset, transfer.split)
     path = folder / f"evaluation-{part}.json"
-    text = json.dumps(transfer.to_json(), indent=2, ensure_ascii=False)
-    path.write_text(text + "\n", "utf-8")
+    write_json(path, transfer.to_json())
     path.with_suffix(".md").write_text(transfer.markdown(), "utf-8")
     for lang, predictions in transfer.predictions.items():
         write_predictions(predictions, predictions_file(folder, part, lang))

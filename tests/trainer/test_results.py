@@ -12,11 +12,17 @@ from typer.testing import CliRunner
 
 from clients.cli import build_app
 from featurestore import open_store
+from syntax.errors import SpecError
 from tests.trainer.everything import append_everything, recipe_for
 from tests.trainer.recorded import TWO, without_gpu
+from trainer.crossed import Cell, CrossedTable, write_crossed
 from trainer.loop import train
+from trainer.recipes import RECIPES
 from trainer.report import result_of
 from trainer.results import RESULT, markdown, read_result, write_result
+from trainer.seeds import SeedSummary, summarise_seeds, write_summary
+from trainer.tasks.trees import TreesScores
+from trainer.transfer import TransferTable, write_transfer
 
 
 def test_scores_of_every_task_are_shown(tmp_path, english, tokenizer) -> None:
@@ -68,3 +74,30 @@ def test_what_is_no_number_is_null_in_a_result(trained, tmp_path) -> None:
     found = json.loads((tmp_path / RESULT).read_text("utf-8"), parse_constant=pytest.fail)
     assert found["loss_end"] is None
     assert found["evaluations"] == [None]
+
+
+def test_what_is_no_number_is_null_in_every_file_of_a_run(tmp_path) -> None:
+    recipe = RECIPES["sample"]().to_json()
+    (tmp_path / RESULT).write_text(json.dumps({"recipe": recipe}), "utf-8")
+    nan = float("nan")
+    scores = {"en": TreesScores(2, nan, nan, {})}
+    head = ("sample", "dev")
+    by_language = TransferTable(*head, ["en"], "structure", scores, {"en": {}}, {})
+    pairs = {("en", "en"): Cell(nan, 2, 0, 0)}
+    crossed = CrossedTable(*head, ("a", "b"), ["en"], "structure", ["en"], pairs, {"en": {}})
+    write_transfer(by_language, tmp_path)
+    write_crossed(crossed, tmp_path)
+    write_summary(SeedSummary("sample", "structure", {0: nan}, nan, 0.0, {0: "seed0"}), tmp_path)
+    for name in ("evaluation-dev.json", "crossed-dev.json", "seeds.json"):
+        text = (tmp_path / name).read_text("utf-8")
+        assert ": null" in text
+        json.loads(text, parse_constant=pytest.fail)
+
+
+def test_a_seed_without_a_score_is_named(tmp_path) -> None:
+    for seed, score in ((1, 0.5), (2, None)):
+        result = {"recipe": {"name": "sample"}, "metric": "accuracy", "accuracy": score}
+        (tmp_path / f"seed{seed}").mkdir()
+        (tmp_path / f"seed{seed}" / RESULT).write_text(json.dumps(result), "utf-8")
+    with pytest.raises(SpecError, match=r"seed2 has no number for accuracy"):
+        summarise_seeds({seed: tmp_path / f"seed{seed}" for seed in (1, 2)})

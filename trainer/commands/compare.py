@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -32,12 +31,14 @@ def compare(
     ] = False,
 ) -> None:
     """Tell whether A is better than B by more than chance, on the same examples."""
+    from syntax.strict_json import strict_json
     from trainer.compare import HEADER
     from trainer.compare import compare as compare_runs
+    from trainer.results import write_json
 
     found = compare_runs(first, second, split, metric or (), resamples=resamples, seed=seed)
     if as_json:
-        typer.echo(_json(found))
+        typer.echo(strict_json(found.to_json()))
     else:
         typer.echo(f"{found.dataset}, {split}: A is {first}, B is {second}")
         for name in dict.fromkeys(line.metric for line in found.lines):
@@ -46,12 +47,8 @@ def compare(
         _tell_left_out(found)
     if output is not None:
         output.parent.mkdir(parents=True, exist_ok=True)
-        output.write_text(_json(found) + "\n", "utf-8")
+        write_json(output, found.to_json())
         output.with_suffix(".md").write_text(found.markdown(), "utf-8")
-
-
-def _json(found: Comparison) -> str:
-    return json.dumps(found.to_json(), indent=2, ensure_ascii=False)
 
 
 def _tell_left_out(found: Comparison) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -35,6 +34,7 @@ def verify(
     from rich.table import Table
 
     from featurestore import open_store
+    from trainer.results import write_json
     from trainer.verifier import Weights, verify_run
 
     quiet_transformers()
@@ -50,5 +50,5 @@ def verify(
     path = run / f"verified-{split}.json"
     content = {"verifier": str(verifier), "weights": weights, "languages": {}}
     content["languages"] = {name: asdict(one) for name, one in found.items()}
-    path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", "utf-8")
+    write_json(path, content)
     typer.echo(f"Every number is in {path}")

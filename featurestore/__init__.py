@@ -6,7 +6,7 @@ Names are imported when they are first used, so that the command line starts wit
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from featurestore.crossed import CrossedDataset
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from featurestore.tables.states import WordStates
 
 __all__ = [
+    "DEFAULT_STORE",
     "CrossedDataset",
     "DatasetHandle",
     "DatasetInfo",
@@ -43,6 +44,9 @@ __all__ = [
     "WordStates",
     "open_store",
 ]
+
+DEFAULT_STORE: Final = "./parsebank-data"
+"""The folder that commands and services take when nobody says which."""
 
 _HOMES = {
     "CrossedDataset": "featurestore.crossed",

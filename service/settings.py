@@ -9,6 +9,7 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from featurestore import DEFAULT_STORE
 from syntax.errors import SpecError
 
 _MIB = 1024 * 1024
@@ -28,7 +29,7 @@ class Settings(BaseSettings):
     )
 
     store: str = Field(
-        default="./parsebank-data",
+        default=DEFAULT_STORE,
         description="Where parses and features are kept: a folder, or s3://bucket/prefix. Several "
         "services may share it; on a folder only if they share their jobs too (`jobs_url`).",
     )
@@ -311,5 +312,5 @@ def _cores() -> int:
 
 
 def _default_state_dir(fields: dict[str, Any]) -> Path:
-    store = fields.get("store", "./parsebank-data")
+    store = fields.get("store", DEFAULT_STORE)
     return Path("parsebank-state") if "://" in store else Path(store) / "state"

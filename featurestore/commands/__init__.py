@@ -8,6 +8,9 @@ from typing import Final
 import typer
 
 from featurestore.commands import noise, reports, tables
+from featurestore.commands.printing import Where
+
+__all__ = ["Where", "register"]
 
 _COMMANDS: Final[tuple[Callable[..., None], ...]] = (
     *(tables.inspect, tables.datasets, tables.sql, tables.validate, tables.compact, tables.migrate),

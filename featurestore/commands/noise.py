@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from featurestore.commands.printing import DEFAULT_STORE, AsJson, Where, open_there, print_rows
+from featurestore import DEFAULT_STORE
+from featurestore.commands.printing import AsJson, Where, open_there, print_rows
 
 
 def noise(

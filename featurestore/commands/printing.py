@@ -21,8 +21,6 @@ Version = Annotated[
     str | None, typer.Option("--version", help="An older version, or the name of a pin.")
 ]
 
-DEFAULT_STORE = "parsebank-data"
-
 
 def open_there(uri: str) -> FeatureStore:
     """The store at a place, where there has to be one.

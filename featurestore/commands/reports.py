@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from featurestore import DEFAULT_STORE
 from featurestore.commands.printing import (
-    DEFAULT_STORE,
     AsJson,
     Version,
     Where,

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from trainer.commands.shared import Store, quiet_transformers, require_training, show_table
+from featurestore import DEFAULT_STORE
+from featurestore.commands import Where
+from trainer.commands.shared import quiet_transformers, require_training, show_table
 from trainer.metrics.answers import Rules
 
 if TYPE_CHECKING:
@@ -19,7 +21,7 @@ def evaluate(
     run: Annotated[
         Path, typer.Argument(help="Output folder of a run, or a folder of runs by seed.")
     ],
-    store: Store = "./parsebank-data",
+    store: Where = DEFAULT_STORE,
     split: Annotated[str, typer.Option(help="Split to score on.")] = "test",
     lang: Annotated[
         list[str] | None,

@@ -7,13 +7,15 @@ from typing import Annotated
 
 import typer
 
-from trainer.commands.shared import Store, quiet_transformers, require_training
+from featurestore import DEFAULT_STORE
+from featurestore.commands import Where
+from trainer.commands.shared import quiet_transformers, require_training
 
 
 def picture(
     run: Annotated[Path, typer.Argument(help="Output folder of a run.")],
     example_id: Annotated[str, typer.Argument(help="Name of a stored example.")],
-    store: Store = "./parsebank-data",
+    store: Where = DEFAULT_STORE,
     split: Annotated[str, typer.Option(help="Split that has it.")] = "test",
     lang: Annotated[
         str | None, typer.Option(help="Its language; the one trained on by default.")

@@ -5,13 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
-from typing import Annotated
-
-import typer
-
-Store = Annotated[
-    str, typer.Option("--store", envvar="PARSEBANK_STORE", help="Folder or URL of the store.")
-]
 
 
 def require_training() -> None:

@@ -10,12 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from trainer.commands.shared import (
-    Store,
-    is_first_process,
-    quiet_transformers,
-    require_training,
-)
+from featurestore import DEFAULT_STORE
+from featurestore.commands import Where
+from trainer.commands.shared import is_first_process, quiet_transformers, require_training
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -29,7 +26,7 @@ def train(
         str | None,
         typer.Argument(help="Name of a recipe, or a run to repeat: its folder or result.json."),
     ] = None,
-    store: Store = "./parsebank-data",
+    store: Where = DEFAULT_STORE,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Change an option; may be repeated."),

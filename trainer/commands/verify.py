@@ -7,13 +7,15 @@ from typing import Annotated
 
 import typer
 
-from trainer.commands.shared import Store, quiet_transformers, require_training
+from featurestore import DEFAULT_STORE
+from featurestore.commands import Where
+from trainer.commands.shared import quiet_transformers, require_training
 
 
 def verify(
     run: Annotated[Path, typer.Argument(help="Output of a run that answers questions.")],
     verifier: Annotated[Path, typer.Argument(help="Output of a run that says if there is one.")],
-    store: Store = "./parsebank-data",
+    store: Where = DEFAULT_STORE,
     split: Annotated[str, typer.Option(help="Split to score on.")] = "dev",
     lang: Annotated[
         list[str] | None,

@@ -22,7 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from clients.benchmarks.base import BENCHMARKS, Benchmark, Item, Names, Part, attempt
+from clients.benchmarks.base import Benchmark, Item, Names, Part, attempt, register
 from clients.benchmarks.documents import (
     UniqueIds,
     check_characters,
@@ -170,8 +170,7 @@ def _names(value: Any) -> Iterator[str]:
     yield from (name for name in values if isinstance(name, str))
 
 
-ACE: Final = BENCHMARKS.add(
-    "ace",
+ACE: Final = register(
     Benchmark(
         name="ace",
         fields=("text",),
@@ -200,5 +199,5 @@ ACE: Final = BENCHMARKS.add(
             "mentions are characters of the tokens joined by spaces",
         ),
         names_in=_names_in,
-    ),
+    )
 )

@@ -8,7 +8,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Final
 
-from clients.benchmarks.base import BENCHMARKS, Benchmark, Item, Part, attempt
+from clients.benchmarks.base import Benchmark, Item, Part, attempt, register
 from clients.benchmarks.lines import decoded, numbered_lines
 from clients.benchmarks.slots import FIELDS, LABELS, MODES, REJECTS, divided, slot_names, utterance
 from syntax.errors import ExampleError, SpecError
@@ -77,21 +77,19 @@ def _benchmark(name: str, source: str, licence: str, quirks: tuple[str, ...]) ->
     )
 
 
-ATIS: Final = BENCHMARKS.add(
-    "atis",
+ATIS: Final = register(
     _benchmark(
         "atis",
         source="Hemphill et al. 1990, ATIS; splits of Goo et al. 2018 (Slot-Gated Modeling)",
         licence="LDC (ATIS2 and ATIS3)",
         quirks=("an utterance of two intents has both, joined by #, as a name of its own",),
-    ),
+    )
 )
-SNIPS: Final = BENCHMARKS.add(
-    "snips",
+SNIPS: Final = register(
     _benchmark(
         "snips",
         source="Coucke et al. 2018, Snips Voice Platform; splits of Goo et al. 2018",
         licence="CC0",
         quirks=("lines end in spaces, and double spaces stand where punctuation was",),
-    ),
+    )
 )

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from clients.benchmarks.base import BENCHMARKS, Benchmark, Part
+from clients.benchmarks.base import Benchmark, Part, register
 from clients.benchmarks.columns import MODES, REJECTS, entities, read_columns
 from clients.benchmarks.layout import named_parts
 
@@ -24,8 +24,7 @@ def _find(folder: Path) -> list[Part]:
     return [replace(part, lang=_CODES.get(part.lang, part.lang)) for part in parts]
 
 
-CONLL: Final = BENCHMARKS.add(
-    "conll",
+CONLL: Final = register(
     Benchmark(
         name="conll",
         fields=("text",),
@@ -53,5 +52,5 @@ CONLL: Final = BENCHMARKS.add(
             "IOB1 of 2003 becomes BIO; the tag is the last column, or the last but one",
         ),
         encodings=ENCODINGS,
-    ),
+    )
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from clients.benchmarks.base import BENCHMARKS, Benchmark
+from clients.benchmarks.base import Benchmark, register
 from clients.benchmarks.columns import MODES, REJECTS, read_columns
 from clients.benchmarks.layout import named_parts
 from syntax.examples import LabelSpec
@@ -13,8 +13,7 @@ from syntax.examples import LabelSpec
 LABEL: Final = LabelSpec("errors", "tags", ("c", "i"), "text")
 """Correct or incorrect, token by token."""
 
-FCE: Final = BENCHMARKS.add(
-    "fce",
+FCE: Final = register(
     Benchmark(
         name="fce",
         fields=("text",),
@@ -39,5 +38,5 @@ FCE: Final = BENCHMARKS.add(
             "tag c is a correct token, i an incorrect one; they spell no mentions",
             "a token that is missing is marked on the one after it",
         ),
-    ),
+    )
 )

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from clients.benchmarks.base import BENCHMARKS, Benchmark, Item, Part, attempt
+from clients.benchmarks.base import Benchmark, Item, Part, attempt, register
 from clients.benchmarks.layout import named_parts
 from clients.benchmarks.lines import decoded, numbered_lines, tsv_fields
 from syntax.errors import LabelError, NoLabelError
@@ -79,8 +79,7 @@ _OWN_SPLITS = {
     "out_of_domain_dev": "dev_out_of_domain",
 }
 
-COLA: Final = BENCHMARKS.add(
-    "cola",
+COLA: Final = register(
     Benchmark(
         name="cola",
         fields=("sentence",),
@@ -103,10 +102,9 @@ COLA: Final = BENCHMARKS.add(
             "GLUE's test set has no labels: each of its lines is rejected (no_label)",
             "quotation marks are text",
         ),
-    ),
+    )
 )
-SST2: Final = BENCHMARKS.add(
-    "sst2",
+SST2: Final = register(
     Benchmark(
         name="sst2",
         fields=("sentence",),
@@ -125,5 +123,5 @@ SST2: Final = BENCHMARKS.add(
             "training lines are phrases as well as sentences, tokenized and in lower case",
             "GLUE's test set has no labels: each of its lines is rejected (no_label)",
         ),
-    ),
+    )
 )

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from clients.benchmarks.base import BENCHMARKS, Benchmark, Item, Part, attempt
+from clients.benchmarks.base import BENCHMARKS, Benchmark, Item, Part, attempt, register
 from clients.benchmarks.layout import named_parts
 from clients.benchmarks.lines import decoded, numbered_lines, tsv_fields
 from clients.benchmarks.slots import FIELDS, LABELS, MODES, REJECTS, divided, slot_names, utterance
@@ -39,8 +39,7 @@ def _example(example_id: str, raw: bytes, path: Path, number: int) -> Example:
     return utterance(example_id, divided(words), divided(tags), intent.strip(), where)
 
 
-MATIS: Final = BENCHMARKS.add(
-    "matis",
+MATIS: Final = register(
     Benchmark(
         name="matis",
         fields=FIELDS,
@@ -60,6 +59,6 @@ MATIS: Final = BENCHMARKS.add(
             "intents and slots are those of all splits and languages together",
         ),
         names_in=partial(slot_names, read_part=_read),
-    ),
+    )
 )
 BENCHMARKS.alias("multiatis", "matis")

@@ -23,7 +23,7 @@ from clients.benchmarks.answers import (
     REJECTS,
     read_answers,
 )
-from clients.benchmarks.base import BENCHMARKS, Benchmark, Part
+from clients.benchmarks.base import Benchmark, Part, register
 
 _FILE_NAME = re.compile(r"(?P<split>[^-]+)-context-(?P<context>.+)-question-(?P<question>.+)\.json")
 
@@ -41,8 +41,7 @@ def _part(match: re.Match[str], path: Path) -> Part:
     return Part(f"{split}_mixed", f"context-{context}-question-{question}", (path,))
 
 
-MLQA: Final = BENCHMARKS.add(
-    "mlqa",
+MLQA: Final = register(
     Benchmark(
         name="mlqa",
         fields=FIELDS,
@@ -64,5 +63,5 @@ MLQA: Final = BENCHMARKS.add(
             "ids, questions and passages are those of the mixed file",
             *QUIRKS[:1],
         ),
-    ),
+    )
 )

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from clients.benchmarks.base import BENCHMARKS, Benchmark, Item, Part, attempt
+from clients.benchmarks.base import Benchmark, Item, Part, attempt, register
 from clients.benchmarks.layout import named_parts
 from clients.benchmarks.lines import decoded, numbered_lines, tsv_fields
 from clients.benchmarks.slots import FIELDS, LABELS, MODES, REJECTS, slot_names, utterance
@@ -115,8 +115,7 @@ def _touch(token: Token, slot: SpanLabel) -> bool:
     return token.start < slot.end_char and slot.start_char < token.end
 
 
-MTOP: Final = BENCHMARKS.add(
-    "mtop",
+MTOP: Final = register(
     Benchmark(
         name="mtop",
         fields=FIELDS,
@@ -137,5 +136,5 @@ MTOP: Final = BENCHMARKS.add(
             "intents and slots are those of all splits and languages together",
         ),
         names_in=partial(slot_names, read_part=_read),
-    ),
+    )
 )

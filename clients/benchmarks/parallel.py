@@ -15,7 +15,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Final
 
-from clients.benchmarks.base import BENCHMARKS, Benchmark, Item, Part, attempt
+from clients.benchmarks.base import Benchmark, Item, Part, attempt, register
 from clients.benchmarks.lines import decoded, numbered_lines
 from syntax.errors import EmptyTextError, ExampleError, SpecError
 from syntax.examples import Example, Mode, Segment
@@ -120,8 +120,7 @@ def _example(example_id: str, text: str, path: Path, number: int) -> Example:
     return Example(example_id, (Segment(text=text), Segment(text=text)))
 
 
-PARALLEL: Final = BENCHMARKS.add(
-    "parallel",
+PARALLEL: Final = register(
     Benchmark(
         name="parallel",
         fields=("source", "target"),
@@ -149,5 +148,5 @@ PARALLEL: Final = BENCHMARKS.add(
             "a single file is one language, unless it is a TSV",
         ),
         general=True,
-    ),
+    )
 )

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from clients.benchmarks.base import BENCHMARKS, Benchmark, Part
+from clients.benchmarks.base import BENCHMARKS, Benchmark, Part, register
 from clients.benchmarks.layout import named_parts
 from clients.benchmarks.pairs import IDS, QUIRKS, REJECTS, find_pairs, read_numbered_pairs
 from syntax.examples import LabelSpec
@@ -28,8 +28,7 @@ def _find(folder: Path) -> list[Part]:
     return [*find_pairs(folder), *named]
 
 
-PAWSX: Final = BENCHMARKS.add(
-    "pawsx",
+PAWSX: Final = register(
     Benchmark(
         name="pawsx",
         fields=("sentence1", "sentence2"),
@@ -47,6 +46,6 @@ PAWSX: Final = BENCHMARKS.add(
         rejects=REJECTS,
         langs=("de", "en", "es", "fr", "ja", "ko", "zh"),
         quirks=QUIRKS,
-    ),
+    )
 )
 BENCHMARKS.alias("paws", "pawsx")

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from clients.benchmarks.base import BENCHMARKS, Benchmark, Item, Part, attempt
+from clients.benchmarks.base import Benchmark, Item, Part, attempt, register
 from clients.benchmarks.layout import named_parts
 from clients.benchmarks.lines import decoded, numbered_lines
 from syntax.errors import ExampleError, LabelError
@@ -147,4 +147,4 @@ def _benchmark(task: _Task) -> Benchmark:
     )
 
 
-PRONTO: Final = tuple(BENCHMARKS.add(f"pronto_{task.name}", _benchmark(task)) for task in TASKS)
+PRONTO: Final = tuple(register(_benchmark(task)) for task in TASKS)

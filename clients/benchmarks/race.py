@@ -8,7 +8,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final
 
-from clients.benchmarks.base import BENCHMARKS, Benchmark, Item, Part, attempt
+from clients.benchmarks.base import Benchmark, Item, Part, attempt, register
 from clients.benchmarks.documents import document_of, text_of
 from syntax.errors import ExampleError, InputError, LabelError
 from syntax.examples import Example, LabelSpec, Mode, Rejection, Segment
@@ -78,8 +78,7 @@ def _name(spec: LabelSpec, value: Any, example_id: str) -> str:
     raise LabelError(f"{example_id} has the {spec.name} {value!r}; expected one of {known}")
 
 
-RACE: Final = BENCHMARKS.add(
-    "race",
+RACE: Final = register(
     Benchmark(
         name="race",
         fields=FIELDS,
@@ -103,5 +102,5 @@ RACE: Final = BENCHMARKS.add(
             "where a question has a gap, it is the file's `_`",
             "a single file is read where it lies in a folder `middle` or `high`",
         ),
-    ),
+    )
 )

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from clients.benchmarks.base import BENCHMARKS, Benchmark, Item, Part, attempt
+from clients.benchmarks.base import BENCHMARKS, Benchmark, Item, Part, attempt, register
 from clients.benchmarks.documents import parsed_object, text_of
 from clients.benchmarks.layout import named_parts
 from clients.benchmarks.lines import decoded, numbered_lines
@@ -71,22 +71,20 @@ _PATTERNS: Final = {
     "mnli": r"multinli_[0-9.]+_(?P<split>train|(?:dev|test)_(?:mis)?matched)(?:_unlabeled)?\.jsonl",
 }
 
-SNLI: Final = BENCHMARKS.add(
-    "snli",
+SNLI: Final = register(
     _benchmark(
         "snli",
         "snli_1.0_train.jsonl",
         source="Bowman et al. 2015, A large annotated corpus for natural language inference",
         licence="CC BY-SA 4.0",
-    ),
+    )
 )
-MNLI: Final = BENCHMARKS.add(
-    "mnli",
+MNLI: Final = register(
     _benchmark(
         "mnli",
         "multinli_1.0_dev_matched.jsonl",
         source="Williams et al. 2018, A Broad-Coverage Challenge Corpus (MultiNLI)",
         licence="OANC and others by genre, see the paper",
-    ),
+    )
 )
 BENCHMARKS.alias("multinli", "mnli")

@@ -16,7 +16,7 @@ from clients.benchmarks.answers import (
     Answers,
     read_answers,
 )
-from clients.benchmarks.base import BENCHMARKS, Benchmark, Item, Part
+from clients.benchmarks.base import Benchmark, Item, Part, register
 from clients.benchmarks.layout import named_parts
 from syntax.errors import LabelError, NoLabelError
 from syntax.examples import LabelSpec, LabelValue, Mode
@@ -49,8 +49,7 @@ def _answerable(question: dict[str, Any], answers: Answers, where: str) -> dict[
     return {"answerable": "yes" if answers else "no"}
 
 
-SQUAD: Final = BENCHMARKS.add(
-    "squad",
+SQUAD: Final = register(
     Benchmark(
         name="squad",
         fields=FIELDS,
@@ -72,5 +71,5 @@ SQUAD: Final = BENCHMARKS.add(
             "plausible answers of SQuAD 2.0 are no answers: they are not read",
             "any file of this format is read, in the language that you state",
         ),
-    ),
+    )
 )

@@ -15,7 +15,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
-from clients.benchmarks.base import ANY, BENCHMARKS, Benchmark, Item, Names, Part
+from clients.benchmarks.base import ANY, Benchmark, Item, Names, Part, register
 from clients.benchmarks.documents import guarded
 from clients.benchmarks.hf import class_names, kind_of
 from clients.benchmarks.rows import ENDINGS, Rows, open_rows
@@ -67,8 +67,7 @@ def _names_in(parts: Sequence[Part], *, columns: TableColumns) -> Names:
 
 _PLAIN: Final = TableColumns(("text",))
 
-TABLE: Final = BENCHMARKS.add(
-    "table",
+TABLE: Final = register(
     Benchmark(
         name="table",
         fields=_PLAIN.fields,
@@ -97,7 +96,7 @@ TABLE: Final = BENCHMARKS.add(
             "mode takes tokens",
         ),
         general=True,
-    ),
+    )
 )
 
 

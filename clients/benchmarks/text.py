@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from clients.benchmarks.base import ANY, BENCHMARKS, Benchmark, Item, Part, attempt
+from clients.benchmarks.base import ANY, Benchmark, Item, Part, attempt, register
 from clients.benchmarks.lines import decoded, numbered_lines
 from syntax.errors import EmptyTextError
 from syntax.examples import Example, Mode, Segment
@@ -32,8 +32,7 @@ def _example(example_id: str, raw: bytes, path: Path, number: int) -> Example:
     return Example(example_id, (Segment(text=text),))
 
 
-TEXT: Final = BENCHMARKS.add(
-    "text",
+TEXT: Final = register(
     Benchmark(
         name="text",
         fields=("text",),
@@ -50,5 +49,5 @@ TEXT: Final = BENCHMARKS.add(
             "invalid_character": "a line that is not UTF-8",
         },
         general=True,
-    ),
+    )
 )

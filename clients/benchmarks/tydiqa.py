@@ -17,7 +17,7 @@ from clients.benchmarks.answers import (
     REJECTS,
     read_answers,
 )
-from clients.benchmarks.base import BENCHMARKS, Benchmark, Part
+from clients.benchmarks.base import Benchmark, Part, register
 
 LANGS: Final = {
     "arabic": "ar",
@@ -65,8 +65,7 @@ def _belongs(part: Part, name: str) -> bool:
     return LANGS.get(name.partition("-")[0], part.lang) == part.lang
 
 
-TYDIQA: Final = BENCHMARKS.add(
-    "tydiqa",
+TYDIQA: Final = register(
     Benchmark(
         name="tydiqa",
         fields=FIELDS,
@@ -86,5 +85,5 @@ TYDIQA: Final = BENCHMARKS.add(
             "a file that holds all languages is read for one: by the language in the ids",
             *QUIRKS,
         ),
-    ),
+    )
 )

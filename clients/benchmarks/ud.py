@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from clients.benchmarks.base import BENCHMARKS, Benchmark, Item, Part, attempt
+from clients.benchmarks.base import Benchmark, Item, Part, attempt, register
 from clients.benchmarks.lines import blocks, decoded
 from syntax.conllu import parse_conllu, parse_from_sentences
 from syntax.errors import ConlluError
@@ -101,8 +101,7 @@ _SEGMENTS: Final[dict[Mode, Callable[[str, Sentence], Segment]]] = {
     "retokenize": _tokens,
 }
 
-UD: Final = BENCHMARKS.add(
-    "ud",
+UD: Final = register(
     Benchmark(
         name="ud",
         fields=("text",),
@@ -116,5 +115,5 @@ UD: Final = BENCHMARKS.add(
         ids="sent_id, or {split}-{line} of a sentence without one",
         rejects=REJECTS,
         quirks=("each sentence is an example; documents are not joined",),
-    ),
+    )
 )

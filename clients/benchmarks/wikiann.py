@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from clients.benchmarks.base import BENCHMARKS, Benchmark
+from clients.benchmarks.base import BENCHMARKS, Benchmark, register
 from clients.benchmarks.columns import MODES, REJECTS, entities, read_columns
 from clients.benchmarks.layout import named_parts
 
@@ -14,8 +14,7 @@ LABEL: Final = entities("LOC", "ORG", "PER")
 _SPLIT = "(?P<split>train|dev|test|extra)"
 _BIO = rf"wikiann-(?P<lang>[^_]+?)(_{_SPLIT})?\.bio"
 
-WIKIANN: Final = BENCHMARKS.add(
-    "wikiann",
+WIKIANN: Final = register(
     Benchmark(
         name="wikiann",
         fields=("text",),
@@ -41,6 +40,6 @@ WIKIANN: Final = BENCHMARKS.add(
             "BILOU tags of the low-resource files become BIO",
             "lang:token, as the authors' files have it, becomes token",
         ),
-    ),
+    )
 )
 BENCHMARKS.alias("panx", "wikiann")

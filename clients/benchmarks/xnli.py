@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from clients.benchmarks.base import BENCHMARKS, Benchmark, Item, Part, attempt
+from clients.benchmarks.base import Benchmark, Item, Part, attempt, register
 from clients.benchmarks.layout import named_parts
 from clients.benchmarks.lines import decoded, numbered_lines, tsv_fields
 from clients.benchmarks.pairs import IDS, LAYOUT, QUIRKS, REJECTS, find_pairs, pair, read_pairs
@@ -63,8 +63,7 @@ def _example(example_id: str, raw: bytes, path: Path, number: int, columns: Colu
     return pair(example_id, (*texts, _OF_THEIRS.get(theirs, theirs)), where, LABEL)
 
 
-XNLI: Final = BENCHMARKS.add(
-    "xnli",
+XNLI: Final = register(
     Benchmark(
         name="xnli",
         fields=("premise", "hypothesis"),
@@ -82,5 +81,5 @@ XNLI: Final = BENCHMARKS.add(
             *("ru", "sw", "th", "tr", "ur", "vi", "zh"),
         ),
         quirks=(*QUIRKS, "contradictory, in the translated training files, is contradiction"),
-    ),
+    )
 )

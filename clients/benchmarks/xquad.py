@@ -16,7 +16,7 @@ from clients.benchmarks.answers import (
     REJECTS,
     read_answers,
 )
-from clients.benchmarks.base import BENCHMARKS, Benchmark, Part
+from clients.benchmarks.base import Benchmark, Part, register
 from clients.benchmarks.layout import named_parts
 
 
@@ -25,8 +25,7 @@ def _find(folder: Path) -> Sequence[Part]:
     return [replace(part, split="test") for part in found]
 
 
-XQUAD: Final = BENCHMARKS.add(
-    "xquad",
+XQUAD: Final = register(
     Benchmark(
         name="xquad",
         fields=FIELDS,
@@ -42,5 +41,5 @@ XQUAD: Final = BENCHMARKS.add(
         rejects=REJECTS,
         langs=("ar", "de", "el", "en", "es", "hi", "ro", "ru", "th", "tr", "vi", "zh"),
         quirks=("its one split is `test`", *QUIRKS[:1]),
-    ),
+    )
 )

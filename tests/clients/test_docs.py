@@ -63,7 +63,7 @@ def test_the_example_reader_reads(tmp_path):
     guide = (DOCS / "benchmarks.md").read_text("utf-8")
     (code,) = re.findall(r"```python\n(.*?)```", guide, re.DOTALL)
     namespace: dict = {}
-    exec(code.replace('BENCHMARKS.add("riddles", Benchmark(', "(Benchmark("), namespace)
+    exec(code.replace("register(Benchmark(", "(Benchmark("), namespace)
     lines = '{"riddle": "What flies?", "answer": "Time.", "right": "yes"}\n{"riddle": "What?"}\n'
     (tmp_path / "dev.en.jsonl").write_text(lines, "utf-8")
     good, bad = namespace["RIDDLES"].read(tmp_path, "dev", "en")

@@ -9,12 +9,11 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from clients.benchmarks.base import BENCHMARKS, Benchmark
+from clients.benchmarks.base import Benchmark, register
 from clients.benchmarks.pairs import IDS, LAYOUT, REJECTS, find_pairs, read_pairs
 from clients.benchmarks.xnli import LABEL
 
-SAMPLE: Final = BENCHMARKS.add(
-    "sample",
+SAMPLE: Final = register(
     Benchmark(
         name="sample",
         fields=("premise", "hypothesis"),
@@ -29,5 +28,5 @@ SAMPLE: Final = BENCHMARKS.add(
         rejects=REJECTS,
         langs=("en",),
         bundled=Path(__file__).parent,
-    ),
+    )
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, Final, Literal
 
@@ -37,12 +37,21 @@ class _Source:
     taken: int = 0
     passes: int = 0
 
-    def restart(self, passes: int) -> None:
-        """Begin the pass after so many finished ones."""
-        epoch = self.options.get("epoch", 0) + passes * _PASS
+    def restart(self) -> None:
+        """Begin the next pass."""
         self.stream.close()
-        self.stream = self.data.stream(**{**self.options, "epoch": epoch})
-        self.passes = passes
+        self.passes += 1
+        self.stream = self._pass(self.passes)
+
+    def moved(self, saved: Mapping[str, Any]) -> _Source:
+        """The same dataset at a saved position; this one stays where it is."""
+        stream = self._pass(saved["passes"])
+        stream.load_state_dict(saved["stream"])
+        return replace(self, stream=stream, taken=saved["taken"], passes=saved["passes"])
+
+    def _pass(self, number: int) -> FeatureStream:
+        epoch = self.options.get("epoch", 0) + number * _PASS
+        return self.data.stream(**{**self.options, "epoch": epoch})
 
 
 class FeatureMixture(Iterator[Batch]):
@@ -96,7 +105,7 @@ class FeatureMixture(Iterator[Batch]):
             if batch := next(source.stream, None):
                 source.taken += 1
                 return {**batch, "dataset": name}
-            source.restart(source.passes + 1)
+            source.restart()
         raise StopIteration
 
     def state_dict(self) -> dict[str, Any]:
@@ -116,7 +125,8 @@ class FeatureMixture(Iterator[Batch]):
         """Go on after the batch at which ``state`` was saved.
 
         Raises:
-            SpecError: The state belongs to another mixture, or to streams in another order.
+            SpecError: The state belongs to another mixture, to streams in another order, or leaves
+                too few examples of a dataset for so many ranks. The mixture stays where it is.
         """
         if "sources" not in state:
             raise SpecError(
@@ -131,10 +141,9 @@ class FeatureMixture(Iterator[Batch]):
                 f"the state was saved in another mixture: until {state['until']}, weights "
                 f"{theirs}; here it is until {self._until}, weights {ours}"
             )
-        for name, source in self._sources.items():
-            source.restart(sources[name]["passes"])
-            source.stream.load_state_dict(sources[name]["stream"])
-            source.taken = sources[name]["taken"]
+        moved = {name: _moved(name, old, sources[name]) for name, old in self._sources.items()}
+        self.close()
+        self._sources = moved
 
     def close(self) -> None:
         """End the prefetching threads, if there are any."""
@@ -154,6 +163,13 @@ class FeatureMixture(Iterator[Batch]):
             source.passes > 0 or source.stream.remaining == 0 for source in self._sources.values()
         )
         return all(passed) if self._until == "longest" else any(passed)
+
+
+def _moved(name: str, source: _Source, saved: Mapping[str, Any]) -> _Source:
+    try:
+        return source.moved(saved)
+    except SpecError as error:
+        raise SpecError(f"{name}: {error.message}", **error.detail) from error
 
 
 def _shares(

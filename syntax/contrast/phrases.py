@@ -42,8 +42,8 @@ class PhraseSampler:
     order, the anchor and the positive are two random pieces, the negatives random pieces outside
     of it.
 
-    A sample without a negative is none. Segments are sampled one by one; truncated ones as they
-    are in the batch.
+    A sample without a negative is none. Segments are sampled one after the other, until there are
+    ``max_samples``; truncated ones as they are in the batch.
 
     Attributes:
         way: Whose way.

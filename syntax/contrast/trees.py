@@ -45,8 +45,8 @@ class TreeSampler:
     have one piece more or less than the subtree. Exchanges are drawn at random, where `lr-sib`
     enumerates all of them; a sample needs two different negatives.
 
-    Of an example, subtrees are taken in random order. Segments are sampled one by one; truncated
-    ones as they are in the batch.
+    Of an example, subtrees are taken in random order. Segments are sampled one after the other,
+    until there are ``max_samples``; truncated ones as they are in the batch.
 
     Attributes:
         way: Whose way.

@@ -102,6 +102,22 @@ def test_another_mixture_is_refused(datasets) -> None:
         FeatureMixture(datasets, batch_size=8).load_state_dict(state)
 
 
+def test_a_position_that_is_refused_leaves_the_mixture_where_it_is(datasets) -> None:
+    def mixture(seed: int = 0) -> FeatureMixture:
+        return FeatureMixture(datasets, batch_size=4, seed=seed)
+
+    ahead, other, kept = mixture(), mixture(seed=1), mixture()
+    for _ in range(5):
+        next(ahead)
+        next(other)
+    state = ahead.state_dict()
+    last = max(state["sources"])  # sources are moved by name
+    state["sources"][last] = other.state_dict()["sources"][last]
+    with pytest.raises(SpecError, match=f"{last}: the state was saved in another stream"):
+        kept.load_state_dict(state)
+    assert [b["example_id"] for b in kept] == [b["example_id"] for b in mixture()]
+
+
 def test_a_dataset_that_fills_no_batch_is_refused(datasets) -> None:
     with pytest.raises(SpecError, match="small has 8 examples, too few for a batch"):
         FeatureMixture(datasets, batch_size=9, drop_last=True)

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 from service.jobs.crumbs import Crumbs
 from service.jobs.database import JobDatabaseError
-from service.jobs.queue import JobQueue
+from service.jobs.desk import Desk
 from service.jobs.records import Counts, Shard
 
 BEAT_SECONDS: Final = 2.0
 """How often a busy worker renews its lease, and so learns that its job was cancelled."""
-
-DATABASE_SECONDS: Final = 0.5
-"""Between two tries to reach a job database that does not answer."""
 
 
 class InterruptedByStopError(Exception):
@@ -29,13 +25,12 @@ class RunningShard:
     """The `Signals` of one shard in this process."""
 
     shard: Shard
-    owner: str
-    queue: JobQueue
+    desk: Desk
     crumbs: Crumbs
     stop: threading.Event
 
     def __post_init__(self) -> None:
-        self._pause = min(BEAT_SECONDS, self.queue.lease_seconds / 4)
+        self._pause = min(BEAT_SECONDS, self.desk.lease_seconds / 4)
         self._next_renewal, self._lease_end = self._terms()
 
     @property
@@ -67,7 +62,7 @@ class RunningShard:
 
     def announce(self, plan: Counts) -> None:
         """See `Signals.announce`."""
-        self._insist(lambda: self.queue.save_plan(self.shard, self.owner, plan))
+        self.desk.save_plan(self.shard, plan, self._lease_end)
 
     def complete(self, counts: Counts) -> None:
         """Settle the shard.
@@ -76,11 +71,11 @@ class RunningShard:
             LeaseLostError: Another worker has the shard, or it is settled already.
             JobDatabaseError: The database was away for as long as the lease lasted.
         """
-        self._insist(lambda: self.queue.complete(self.shard, self.owner, counts))
+        self.desk.complete(self.shard, counts, self._lease_end)
 
     def _renew(self) -> None:
         try:
-            self.queue.renew(self.shard, self.owner)
+            self.desk.renew(self.shard)
         except JobDatabaseError:
             if time.monotonic() > self._lease_end:
                 raise
@@ -91,15 +86,4 @@ class RunningShard:
     def _terms(self) -> tuple[float, float]:
         """When to renew a lease that begins now, and when it ends."""
         now = time.monotonic()
-        return now + self._pause, now + self.queue.lease_seconds
-
-    def _insist(self, action: Callable[[], None]) -> None:
-        """Do what must reach the database, again and again while the lease lasts."""
-        while True:
-            try:
-                action()
-            except JobDatabaseError:
-                if self.stop.wait(DATABASE_SECONDS) or time.monotonic() > self._lease_end:
-                    raise
-            else:
-                return
+        return now + self._pause, now + self.desk.lease_seconds

@@ -6,7 +6,6 @@ import gc
 import os
 import threading
 import time
-from contextlib import suppress
 from typing import Final
 
 import structlog
@@ -14,10 +13,11 @@ import structlog
 from featurestore import FeatureStore
 from service.jobs.crumbs import Crumbs
 from service.jobs.database import JobDatabaseError, open_database
+from service.jobs.desk import DATABASE_SECONDS, Desk
 from service.jobs.orders import Orders, take_orders
-from service.jobs.queue import JobQueue, LeaseLostError
+from service.jobs.queue import LeaseLostError
 from service.jobs.records import Shard
-from service.jobs.running import DATABASE_SECONDS, InterruptedByStopError, RunningShard
+from service.jobs.running import InterruptedByStopError, RunningShard
 from service.jobs.shard import run_shard
 from service.jobs.staging import StagedShardError, StagingArea, read_shard
 from service.jobs.tools import Toolbox, load_kernels, shard_store
@@ -68,8 +68,7 @@ class Worker:
     """Runs shards from a queue in this process.
 
     Args:
-        owner: Name under which it claims.
-        queue: Where it claims.
+        desk: Where it claims and settles shards.
         staging: Where the shards' lines are.
         toolbox: What it works with.
         stop: Set when it shall end.
@@ -78,15 +77,13 @@ class Worker:
 
     def __init__(
         self,
-        owner: str,
-        queue: JobQueue,
+        desk: Desk,
         staging: StagingArea,
         toolbox: Toolbox,
         stop: threading.Event,
         max_growth_bytes: int,
     ) -> None:
-        self._owner = owner
-        self._queue = queue
+        self._desk = desk
         self._staging = staging
         self._toolbox = toolbox
         self._stop = stop
@@ -97,7 +94,7 @@ class Worker:
         """Run shards until told to stop, grown too large, or idle for ``idle_seconds``."""
         idle_since = time.monotonic()
         while not self._stop.is_set() and time.monotonic() - idle_since < idle_seconds:
-            shard = self._claim()
+            shard = self._desk.claim(pause=DATABASE_SECONDS)
             if shard is None:
                 self._stop.wait(POLL_SECONDS)
             else:
@@ -115,40 +112,25 @@ class Worker:
         try:
             self._do(shard)
         except (InterruptedByStopError, JobDatabaseError):
-            self._release(shard)
+            self._desk.release(shard)
         except LeaseLostError as error:
             log.info("shard left", reason=error.message)
-            self._release(shard)
+            self._desk.release(shard)
         except _PERMANENT as error:
             log.error("shard failed", reason=headline(error))
-            with suppress(JobDatabaseError):
-                self._queue.fail(shard, self._owner, error)
+            self._desk.fail(shard, error)
         except Exception as error:  # recorded with the shard, and failed with it in the end
             delay = retry_delay(shard)
             log.exception("shard will be tried again", delay=delay)
-            self._release(shard, error, delay)
+            self._desk.release(shard, error, delay)
         else:
             log.debug("shard done", seconds=round(time.monotonic() - started, 2))
-
-    def _claim(self) -> Shard | None:
-        try:
-            return self._queue.claim(self._owner)
-        except JobDatabaseError as error:
-            _LOG.warning("job database away", reason=error.message)
-            self._stop.wait(DATABASE_SECONDS)
-            return None
-
-    def _release(
-        self, shard: Shard, error: BaseException | None = None, delay: float = 0.0
-    ) -> None:
-        with suppress(JobDatabaseError):  # then the lease runs out
-            self._queue.release(shard, self._owner, error, delay)
 
     def _do(self, shard: Shard) -> None:
         folder = self._staging.folder(shard.job)
         lines = read_shard(folder, shard.number).lines()
         with Crumbs(folder, shard.number, shard.tries) as crumbs:
-            running = RunningShard(shard, self._owner, self._queue, crumbs, self._stop)
+            running = RunningShard(shard, self._desk, crumbs, self._stop)
             tools = self._toolbox.tools(shard.request)
             _let_collect(self._toolbox.makes_cycles(shard.request))
             running.beat()  # a worker's first tokenizer takes long on a busy machine
@@ -187,8 +169,7 @@ def _worker(orders: Orders, store: FeatureStore, stop: threading.Event) -> Worke
     settings = orders.settings
     engine = open_database(database_url(settings))
     return Worker(
-        orders.owner,
-        job_queue(engine, settings),
+        Desk(orders.owner, job_queue(engine, settings), stop),
         staging_area(settings),
         Toolbox(settings, store),
         stop,

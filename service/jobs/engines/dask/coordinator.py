@@ -20,9 +20,9 @@ from typing import Final
 import structlog
 
 from service.jobs.database import open_database
+from service.jobs.desk import Desk
 from service.jobs.engines.dask.beacon import light_beacon
 from service.jobs.engines.dask.cluster import Cluster, ClusterLostError, News
-from service.jobs.engines.dask.desk import Desk
 from service.jobs.engines.dask.messages import Ticket, own_version, settings_json
 from service.jobs.engines.dask.session import Session
 from service.jobs.orders import take_orders

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import structlog
 
+from service.jobs.desk import Desk
 from service.jobs.engines.dask.cluster import Cluster, ClusterLostError, Ended, News
-from service.jobs.engines.dask.desk import Desk
 from service.jobs.engines.dask.flight import Flight
 from service.jobs.engines.dask.messages import Message, Order, Ticket, What
 from service.jobs.queue import Failure, LeaseLostError
@@ -164,8 +164,14 @@ class Session:
         self._cluster.answer(message.worker, message.run, "stop")
 
     def _done(self, flight: Flight, message: Message) -> None:
-        self._desk.complete(flight.shard, Counts.from_json(message.facts["counts"]))
-        self._forget(flight)
+        shard = flight.shard
+        try:
+            self._desk.complete(shard, Counts.from_json(message.facts["counts"]))
+        except LeaseLostError as error:
+            _LOG.info("shard left", job=shard.job, shard=shard.number, reason=error.message)
+            self._settle(flight)
+        else:
+            self._forget(flight)
 
     def _failed(self, flight: Flight, message: Message) -> None:
         error = message.facts["error"]
@@ -215,7 +221,7 @@ class Session:
             if flight.is_overdue(self._desk.lease_seconds):
                 self._give_up(flight)
         going = [flight for flight in self._flights.values() if not flight.is_ending]
-        kept = self._desk.renew(flight.shard for flight in going)
+        kept = self._desk.renew_all(flight.shard for flight in going)
         for flight in going:
             if flight.shard.id not in kept:
                 self._end(flight)

@@ -6,7 +6,6 @@ import threading
 import time
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from types import TracebackType
 from typing import Final, Literal, get_args
 
 Stage = Literal["lookup", "queue", "parse", "store", "derive", "render"]
@@ -86,10 +85,5 @@ class Measured:
     def __enter__(self) -> None:
         self._started = time.perf_counter()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._histogram.observe(time.perf_counter() - self._started)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from types import TracebackType
 from typing import Final, Self
 
 from rich.console import Console
@@ -81,12 +80,7 @@ class Watcher:
         self._bar.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._bar.stop()
         if kind is not None and issubclass(kind, KeyboardInterrupt):
             self._bar.console.print(_STOPPED, markup=False, highlight=False, soft_wrap=True)

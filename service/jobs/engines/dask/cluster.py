@@ -7,7 +7,6 @@ import secrets
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from queue import SimpleQueue
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from service.jobs.engines.dask.inbox import deliver
@@ -73,12 +72,7 @@ class Cluster:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._postmen.shutdown(wait=False, cancel_futures=True)
         with contextlib.suppress(OSError, TimeoutError):
             self._client.close(timeout=CONNECT_SECONDS)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from syntax.errors import ModelLoadError, SpecError, UnknownDatasetError, UnknownParserError
+from syntax.registry import unknown_name
 from trainer.data import Source, device_batches, open_source, parser_names, states_of
 from trainer.evaluate import evaluate
 from trainer.loop import MODEL
@@ -140,8 +141,8 @@ def languages(store: FeatureStore, run: TrainedRun, split: str) -> list[str]:
     }
     langs = sorted(lang for found, lang in parts if found == split)
     if not langs:
-        known = ", ".join(sorted({found for found, _ in parts}))
-        raise UnknownDatasetError(f"{data.dataset} has no split {split!r}; it has {known}")
+        known = {found for found, _ in parts}
+        raise unknown_name(f"split of {data.dataset}", split, known, UnknownDatasetError)
     return langs
 
 
@@ -203,7 +204,8 @@ def _tokenizer(store: FeatureStore, dataset: str, requirements: Requirements) ->
         if info.name == dataset
     }
     if not found:
-        raise UnknownDatasetError(f"the store has no dataset {dataset!r}")
+        known = {info.name for info in store.datasets()}
+        raise unknown_name("dataset", dataset, known, UnknownDatasetError)
     if requirements.tokenizer not in found:
         requirements.check_tokenizer(*next(iter(found.items())))
     return requirements.tokenizer

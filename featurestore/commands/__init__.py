@@ -8,9 +8,9 @@ from typing import Final
 import typer
 
 from featurestore.commands import noise, reports, tables
-from featurestore.commands.printing import Where
+from featurestore.commands.printing import Where, open_there
 
-__all__ = ["Where", "register"]
+__all__ = ["Where", "open_there", "register"]
 
 _COMMANDS: Final[tuple[Callable[..., None], ...]] = (
     *(tables.inspect, tables.datasets, tables.sql, tables.validate, tables.compact, tables.migrate),

@@ -129,6 +129,19 @@ def test_mistakes_get_one_readable_line(arguments, message, tmp_path) -> None:
     assert "Traceback" not in result.stderr
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [("train", "sample"), ("evaluate", "."), ("verify", ".", "."), ("picture", ".", "dev-1")],
+)
+def test_a_folder_that_is_no_store_is_named(arguments, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "result.json").write_text("{}", "utf-8")
+    result = parsebank(*arguments, "--store", tmp_path / "nope")
+    assert result.exit_code == 1
+    assert f"there is no store at {tmp_path / 'nope'}" in "".join(result.stderr.splitlines())
+    assert "name another with --store" in result.stderr
+
+
 @pytest.mark.parametrize("content", ["{", "{}"])
 def test_a_file_that_is_no_result_is_refused(content, tmp_path) -> None:
     file = tmp_path / "result.json"

@@ -90,10 +90,12 @@ def test_a_split_without_labels_has_no_scores(trained, tmp_path, sample_rows, ap
 
 
 def test_unknown_data_are_named(trained, store, tmp_path) -> None:
-    with pytest.raises(UnknownDatasetError, match="no split 'test'; it has dev, train"):
+    with pytest.raises(UnknownDatasetError, match=r"split of sample 'test'\. Known: dev, train"):
         evaluate_run(trained, store, "test")
     with pytest.raises(UnknownDatasetError, match="dev/ru"):
         evaluate_run(trained, store, "dev", ["ru"])
+    with pytest.raises(UnknownDatasetError, match=r"'sampel'\. Did you mean 'sample'"):
+        evaluate_run(trained, store, "dev", dataset="sampel")
     with open_store(tmp_path) as empty, pytest.raises(UnknownDatasetError, match="'sample'"):
         evaluate_run(trained, empty, "dev")
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from featurestore import DEFAULT_STORE
-from featurestore.commands import Where
+from featurestore.commands import Where, open_there
 from trainer.commands.shared import quiet_transformers, require_training, show_table
 from trainer.metrics.answers import Rules
 
@@ -52,14 +52,14 @@ def evaluate(
 ) -> None:
     """Score a trained model on stored languages, and keep what it predicts of each example."""
     require_training()
-    from featurestore import open_store
     from trainer.seeds import runs_of
 
     quiet_transformers()
     score = _crossed if crossed else _by_language
     options = {"any_parser": any_parser, "dataset": dataset, "rules": rules}
-    with open_store(store) as opened:
-        for folder in runs_of(run).values():
+    folders = runs_of(run).values()
+    with open_there(store) as opened:
+        for folder in folders:
             score(folder, opened, split, lang or [], **options)
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from featurestore import DEFAULT_STORE
-from featurestore.commands import Where
+from featurestore.commands import Where, open_there
 from trainer.commands.shared import quiet_transformers, require_training
 
 
@@ -45,7 +45,6 @@ def picture(
 ) -> None:
     """Draw attention and matrices of one example, with its pieces at the edges."""
     require_training()
-    from featurestore import open_store
     from trainer.inspection import inspect_example
     from trainer.models.stock import ATTENTION
     from trainer.pictures import check_picture, draw_panels
@@ -54,9 +53,8 @@ def picture(
     path = output or run / f"picture-{split}-{_file_name(example_id)}.svg"
     check_picture(path)
     quiet_transformers()
-    trained = load_run(run, ATTENTION["eager"])
-    with open_store(store) as opened:
-        here = trained.on(opened)
+    with open_there(store) as opened:
+        here = load_run(run, ATTENTION["eager"]).on(opened)
         chosen = lang or next(iter(here.requirements.parsers))
         source = open_language(opened, here, split, chosen, any_parser=any_parser)
         names = matrix or ["distance"]

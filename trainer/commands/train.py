@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from featurestore import DEFAULT_STORE
-from featurestore.commands import Where
+from featurestore.commands import Where, open_there
 from trainer.commands.shared import is_first_process, quiet_transformers, require_training
 
 if TYPE_CHECKING:
@@ -129,7 +129,6 @@ def _default_output(recipe: Recipe) -> Path:
 def _train(recipe: Recipe, store: str, output: Path, resume: bool, wandb: bool) -> None:
     from rich.console import Console
 
-    from featurestore import open_store
     from trainer.loop import train as run_recipe
     from trainer.report import result_of
     from trainer.results import write_result
@@ -137,7 +136,7 @@ def _train(recipe: Recipe, store: str, output: Path, resume: bool, wandb: bool) 
     _check_free(output, resume)
     quiet_transformers()
     console = Console(markup=False, emoji=False)
-    with open_store(store) as opened, _observers(recipe, output, console, wandb) as observers:
+    with open_there(store) as opened, _observers(recipe, output, console, wandb) as observers:
         run = run_recipe(recipe, opened, output, resume=resume, observers=observers)
     if is_first_process():
         result = result_of(run)

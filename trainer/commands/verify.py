@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from featurestore import DEFAULT_STORE
-from featurestore.commands import Where
+from featurestore.commands import Where, open_there
 from trainer.commands.shared import quiet_transformers, require_training
 
 
@@ -35,12 +35,11 @@ def verify(
     from rich.console import Console
     from rich.table import Table
 
-    from featurestore import open_store
     from trainer.results import write_json
     from trainer.verifier import Weights, verify_run
 
     quiet_transformers()
-    with open_store(store) as opened:
+    with open_there(store) as opened:
         found = verify_run(
             run, verifier, opened, split, lang or [], tune_on=tune_on, weights=Weights(*weights)
         )

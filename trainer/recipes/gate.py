@@ -8,11 +8,8 @@ once, set ``data.lang``.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from trainer.options import DataOptions, GateOptions, Recipe, RelationOptions, TrainingOptions
-from trainer.options.settings import with_settings
-from trainer.recipes.base import RECIPES
+from trainer.options import GateOptions, Recipe, RelationOptions, TrainingOptions
+from trainer.recipes.base import RECIPES, variant, whole_sentences
 from trainer.switches import GATE, RELATION
 
 _TRAINING = TrainingOptions(
@@ -34,7 +31,7 @@ def relation() -> Recipe:
     """Relations of ACE 2005: four syntactic heads, which see 2, 2, 4 and 4 edges."""
     return Recipe(
         name="gate-relation",
-        data=_words("ace-relations"),
+        data=whole_sentences("ace-relations"),
         model=GateOptions(),
         task=RelationOptions(),
         training=_TRAINING,
@@ -45,7 +42,7 @@ def event() -> Recipe:
     """Roles of event arguments of ACE 2005: four syntactic heads, which see 1 edge, and types."""
     return Recipe(
         name="gate-event",
-        data=_words("ace-events"),
+        data=whole_sentences("ace-events"),
         model=GateOptions(deltas=(1, 1, 1, 1), use_types=True),
         task=RelationOptions(),
         training=_TRAINING,
@@ -54,44 +51,29 @@ def event() -> Recipe:
 
 def relation_transformer() -> Recipe:
     """The Transformer baseline: relations without trees."""
-    return _variant(relation(), "transformer", "use_syntax=false")
+    return variant(relation(), "transformer", "use_syntax=false")
 
 
 def event_transformer() -> Recipe:
     """The Transformer baseline: roles of event arguments without trees."""
-    return _variant(event(), "transformer", "use_syntax=false")
+    return variant(event(), "transformer", "use_syntax=false")
 
 
 def relation_relative() -> Recipe:
     """The baseline with relative positions in the text."""
-    return _variant(relation(), "relative", "use_syntax=false", "positions=sequence")
+    return variant(relation(), "relative", "use_syntax=false", "positions=sequence")
 
 
 def relation_structural() -> Recipe:
     """The baseline with relative positions in the whole tree."""
     settings = ("use_syntax=false", "positions=structure", "prune=-1")
-    return _variant(relation(), "structural", *settings)
+    return variant(relation(), "structural", *settings)
 
 
 def relation_as_released() -> Recipe:
     """Relations as released: no word attends to itself in a syntactic head."""
     switches = [f"{switch.option}=as_released" for switch in (*GATE, *RELATION)]
-    return _variant(relation(), "as-released", *switches)
-
-
-def _variant(recipe: Recipe, suffix: str, *settings: str) -> Recipe:
-    return replace(with_settings(recipe, settings), name=f"{recipe.name}-{suffix}")
-
-
-def _words(dataset: str) -> DataOptions:
-    return DataOptions(
-        dataset=dataset,
-        max_length=4096,
-        truncation="none",
-        policy="none",
-        joint_root=False,
-        separator_edge="none",
-    )
+    return variant(relation(), "as-released", *switches)
 
 
 RECIPES.add("gate-relation", relation)

@@ -8,13 +8,12 @@ better one.
 from __future__ import annotations
 
 from trainer.options import (
-    DataOptions,
     FrozenOptions,
     Recipe,
     StructuralProbeOptions,
     TrainingOptions,
 )
-from trainer.recipes.base import RECIPES
+from trainer.recipes.base import RECIPES, whole_sentences
 
 
 def distance() -> Recipe:
@@ -30,14 +29,7 @@ def depth() -> Recipe:
 def _probe(name: str, task: StructuralProbeOptions) -> Recipe:
     return Recipe(
         name=name,
-        data=DataOptions(
-            dataset="ud",
-            max_length=4096,
-            truncation="none",
-            policy="none",
-            joint_root=False,
-            separator_edge="none",
-        ),
+        data=whole_sentences("ud"),
         model=FrozenOptions(encoder="bert-base-cased", layer=7),
         task=task,
         training=TrainingOptions(

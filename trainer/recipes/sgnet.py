@@ -17,7 +17,7 @@ from trainer.options import (
     SgNetOptions,
     TrainingOptions,
 )
-from trainer.recipes.base import RECIPES
+from trainer.recipes.base import RECIPES, trees_of_words
 
 _ENCODER = "bert-large-cased-whole-word-masking"
 
@@ -26,7 +26,7 @@ def snli() -> Recipe:
     """SNLI, with the middle of the paper's ranges: learning rate 2e-5, batches of 32, 3 epochs."""
     return Recipe(
         name="sgnet-snli",
-        data=_trees_of_words("snli"),
+        data=trees_of_words("snli"),
         model=SgNetOptions(encoder=_ENCODER),
         training=_training(learning_rate=2e-5),
     )
@@ -36,7 +36,7 @@ def race() -> Recipe:
     """RACE: an article with a question before each of four options, 384 pieces."""
     return Recipe(
         name="sgnet-race",
-        data=_trees_of_words(
+        data=trees_of_words(
             "race",
             max_length=384,
             truncation_side="left",
@@ -71,19 +71,13 @@ def squad2_verifier() -> Recipe:
 
 
 def _passages(**options: Any) -> DataOptions:
-    return _trees_of_words(
+    return trees_of_words(
         "squad",
         max_length=384,
         template=("passage question",),
         truncation="only_first",
         segment_limits=(None, 64),
         **options,
-    )
-
-
-def _trees_of_words(dataset: str, **options: Any) -> DataOptions:
-    return DataOptions(
-        dataset=dataset, policy="broadcast", joint_root=False, separator_edge="none", **options
     )
 
 

@@ -13,15 +13,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from trainer.options import (
-    DataOptions,
     Recipe,
     SequenceClassificationOptions,
     SlaOptions,
     TokenClassificationOptions,
     TrainingOptions,
 )
-from trainer.options.settings import with_settings
-from trainer.recipes.base import RECIPES
+from trainer.recipes.base import RECIPES, trees_of_words, variant
 from trainer.switches import SLA
 
 _TRAINING = TrainingOptions(
@@ -33,7 +31,7 @@ def cola() -> Recipe:
     """CoLA, with local attention in every layer of BERT."""
     return Recipe(
         name="sla-cola",
-        data=_trees_of_words("cola"),
+        data=trees_of_words("cola"),
         model=SlaOptions(encoder="bert-base-uncased"),
         task=SequenceClassificationOptions(metric="mcc"),
         training=_TRAINING,
@@ -45,7 +43,7 @@ def sst2() -> Recipe:
     return replace(
         cola(),
         name="sla-sst2",
-        data=_trees_of_words("sst2"),
+        data=trees_of_words("sst2"),
         task=SequenceClassificationOptions(),
     )
 
@@ -55,7 +53,7 @@ def fce() -> Recipe:
     return replace(
         cola(),
         name="sla-fce",
-        data=_trees_of_words("fce"),
+        data=trees_of_words("fce"),
         task=TokenClassificationOptions(label="errors", positive="i", metric="f05"),
     )
 
@@ -71,18 +69,13 @@ def fce_as_released() -> Recipe:
 
 
 def _as_released(recipe: Recipe) -> Recipe:
-    settings = ["model.gate=as_released", "model.punctuation=true"]
-    return replace(with_settings(recipe, settings), name=f"{recipe.name}-as-released")
+    return variant(recipe, "as-released", "model.gate=as_released", "model.punctuation=true")
 
 
 def cola_as_in_lr_sib() -> Recipe:
     """CoLA as lr-sib's code masks it: its window, four edges, trees of pieces."""
-    released = [f"{SLA[0].option}=as_released", "model.threshold=4", "data.policy=attach"]
-    return replace(with_settings(cola(), released), name="sla-cola-lr-sib")
-
-
-def _trees_of_words(dataset: str) -> DataOptions:
-    return DataOptions(dataset=dataset, policy="broadcast", joint_root=False, separator_edge="none")
+    released = (f"{SLA[0].option}=as_released", "model.threshold=4", "data.policy=attach")
+    return variant(cola(), "lr-sib", *released)
 
 
 RECIPES.add("sla-cola", cola)

@@ -7,8 +7,6 @@ one syntactic head in every layer, selection on English dev accuracy every 2,000
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from trainer.options import (
     DataOptions,
     ExtractiveQaOptions,
@@ -18,7 +16,7 @@ from trainer.options import (
     TrainingOptions,
 )
 from trainer.options.settings import with_settings
-from trainer.recipes.base import RECIPES
+from trainer.recipes.base import RECIPES, variant
 from trainer.switches import SYNTAX_MBERT
 
 
@@ -94,8 +92,7 @@ def as_released(recipe: Recipe, *further: str) -> Recipe:
         further: What else the script has otherwise.
     """
     settings = [f"{switch.option}=as_released" for switch in SYNTAX_MBERT]
-    changed = with_settings(recipe, [*settings, "model.structure_weight=1", *further])
-    return replace(changed, name=f"{recipe.name}-as-released")
+    return variant(recipe, "as-released", *settings, "model.structure_weight=1", *further)
 
 
 def xnli_as_released() -> Recipe:

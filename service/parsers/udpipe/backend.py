@@ -163,7 +163,7 @@ def load_udpipe(model_file: ModelFile, identity: ParserIdentity, device: str) ->
 
 
 def udpipe_version() -> str:
-    """Version of the UDPipe library."""
+    """Version of the UDPipe library, ``1.4.0``."""
     version = ufal.udpipe.Version.current()
     return f"{version.major}.{version.minor}.{version.patch}"
 

@@ -9,8 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import ufal.udpipe
-
+from service.parsers.udpipe.backend import udpipe_version
 from service.parsers.udpipe.evaluation import Scores
 from service.parsers.udpipe.recipe import Recipe
 from service.parsers.udpipe.treebank import UNKNOWN, Treebank
@@ -88,12 +87,6 @@ class ModelCard:
             scores=scores,
             date=datetime.now(UTC).date().isoformat(),
         )
-
-
-def udpipe_version() -> str:
-    """Version of the UDPipe library, ``1.4.0``."""
-    version = ufal.udpipe.Version.current()
-    return f"{version.major}.{version.minor}.{version.patch}"
 
 
 def write_card(card: ModelCard, folder: Path) -> tuple[Path, Path]:

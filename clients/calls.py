@@ -15,6 +15,7 @@ from clients.failures import answered_error
 from clients.features import (
     ExampleLike,
     FeaturesResult,
+    check_names,
     decode_features,
     features_body,
     stored_path,
@@ -249,8 +250,6 @@ def _parse_body(
     came = [name for name, form in given.items() if form is not None]
     if len(came) != 1:
         raise SpecError(f"parse needs one of text, texts and tokens; got {came or 'none'}")
-    unknown = options.keys() - ParseOptions.__annotations__.keys()
-    if unknown:
-        raise TypeError(f"parse() has no keyword {', '.join(sorted(unknown))}")
+    check_names("parse", options, ParseOptions)
     body = {**given, **options}
     return {name: value for name, value in body.items() if value is not None}

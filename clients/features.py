@@ -177,7 +177,7 @@ class FeaturesResult:
 
 def features_body(examples: Sequence[ExampleLike], **options: Any) -> dict[str, Any]:
     """The JSON that ``POST /features`` takes."""
-    _check_names("features", options, FeatureOptions)
+    check_names("features", options, FeatureOptions)
     given = {
         name: value for name, value in options.items() if value is not None or name == "max_length"
     }
@@ -186,7 +186,7 @@ def features_body(examples: Sequence[ExampleLike], **options: Any) -> dict[str, 
 
 def stored_path(key: str | Sequence[str], **options: Any) -> str:
     """Path and query of ``GET /features/{key}``."""
-    _check_names("stored_features", options, StoredOptions)
+    check_names("stored_features", options, StoredOptions)
     keys = key if isinstance(key, str) else ",".join(key)
     query = urlencode([*_parameters(options)])
     return f"/features/{quote(keys, safe=',')}" + (f"?{query}" if query else "")
@@ -205,7 +205,17 @@ def decode_features(answer: JsonObject) -> FeaturesResult:
     )
 
 
-def _check_names(function: str, options: Mapping[str, Any], known: Any) -> None:
+def check_names(function: str, options: Mapping[str, Any], known: Any) -> None:
+    """Refuse keywords that a function does not have, as Python would.
+
+    Args:
+        function: Its name.
+        options: What came.
+        known: The `TypedDict` of its keywords.
+
+    Raises:
+        TypeError: There is another.
+    """
     unknown = options.keys() - known.__annotations__.keys()
     if unknown:
         raise TypeError(f"{function}() has no keyword {', '.join(sorted(unknown))}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -16,9 +16,6 @@ from clients.commands.connect import (
     engine_settings,
     service_address,
 )
-
-if TYPE_CHECKING:
-    from clients.jobs import Job
 
 
 def backfill(
@@ -125,8 +122,3 @@ def backfill(
     if report is not None:
         write_report(report, outcome, watcher.seconds)
     raise typer.Exit(outcome.exit_code(strict=strict))
-
-
-def exit_code(job: Job, *, strict: bool = False) -> int:
-    """0 for a job that is done and, when strict, dropped nothing."""
-    return int(job.state != "done" or (strict and bool(job.counts.dropped)))

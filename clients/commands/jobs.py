@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from clients.commands.backfill import exit_code
 from clients.commands.connect import StoreOption, UrlOption, connect
 
 if TYPE_CHECKING:
@@ -96,6 +95,7 @@ def retry(job: JobArgument, url: UrlOption = None, store: StoreOption = None) ->
 @jobs.command()
 def watch(job: JobArgument, url: UrlOption = None, store: StoreOption = None) -> None:
     """Follow a job to its end; exits with 1 when it fails."""
+    from clients.commands.plan import Outcome
     from clients.commands.progress import Watcher
     from clients.commands.reports import account
 
@@ -104,7 +104,7 @@ def watch(job: JobArgument, url: UrlOption = None, store: StoreOption = None) ->
         with Watcher() as watcher:
             last = watcher.watch(client, found, f"{found.dataset} {found.split} {found.lang}")
     account(last)
-    raise typer.Exit(exit_code(last))
+    raise typer.Exit(Outcome(jobs=[last]).exit_code())
 
 
 def _client(url: str | None, store: str | None, *, working: bool = False) -> Client:

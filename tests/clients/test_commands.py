@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 from clients.benchmarks import SAMPLE
 from clients.cli import build_app
-from clients.commands.backfill import exit_code
 from clients.commands.demo import queries
+from clients.commands.plan import Outcome
 from clients.commands.reports import account_table, failures
 from clients.jobs import decode_job
 from syntax.conllu import parse_conllu
@@ -152,10 +152,12 @@ def test_jobs_are_listed_shown_and_watched(parsebank):
 
 
 def test_exit_codes_of_jobs(job_json):
-    done = decode_job(job_json | {"state": "done"})
-    assert [exit_code(done), exit_code(done, strict=True)] == [0, 1]
-    assert exit_code(decode_job(job_json | {"state": "failed"})) == 1
-    assert exit_code(decode_job(job_json | {"state": "cancelled"})) == 1
+    done, failed, cancelled = (
+        Outcome(jobs=[decode_job(job_json | {"state": state})])
+        for state in ("done", "failed", "cancelled")
+    )
+    assert [done.exit_code(), done.exit_code(strict=True)] == [0, 1]
+    assert [failed.exit_code(), cancelled.exit_code()] == [1, 1]
 
 
 def test_an_account_names_every_reason(job_json):

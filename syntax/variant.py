@@ -9,12 +9,21 @@ from syntax.errors import SpecError
 Variant: TypeAlias = Literal["as_published", "as_released"]
 
 
+def check_variant(option: str, value: str) -> None:
+    """Refuse a setting that no switch has.
+
+    Raises:
+        SpecError: The value is neither ``as_published`` nor ``as_released``.
+    """
+    if value not in get_args(Variant):
+        raise SpecError(f"{option} is {value!r}; it is one of {', '.join(get_args(Variant))}")
+
+
 def is_released(variant: str) -> bool:
     """Whether to do as the released code does.
 
     Raises:
         SpecError: Neither ``as_published`` nor ``as_released``.
     """
-    if variant not in get_args(Variant):
-        raise SpecError(f"variant is {variant!r}; it is one of {', '.join(get_args(Variant))}")
+    check_variant("variant", variant)
     return variant == "as_released"

@@ -8,10 +8,7 @@ nothing to compare, have no switch; docs/trainer.md lists them too.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, get_args
-
-from syntax.errors import SpecError
-from syntax.variant import Variant as Variant  # recipes and models know it from here
+from typing import Final
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,13 +125,3 @@ SWITCHES: Final = {
     "token_classification.v1": TAGGING,
 }
 """The switches of each model and task that has some, by its name."""
-
-
-def check_variant(option: str, value: str) -> None:
-    """Refuse a setting that a switch does not have.
-
-    Raises:
-        SpecError: The value is neither ``as_published`` nor ``as_released``.
-    """
-    if value not in get_args(Variant):
-        raise SpecError(f"{option} is {value!r}; it is one of {', '.join(get_args(Variant))}")

@@ -6,20 +6,13 @@ import pytest
 
 from clients.benchmarks import BENCHMARKS
 from syntax.errors import SpecError, UnknownNameError
+from syntax.variant import check_variant
 from tests.syntax.assembly_cases import DOGS, assemble
 from trainer.data import features_of
 from trainer.options import MODEL_OPTIONS, TASK_OPTIONS, DataOptions, Recipe, TrainingOptions
 from trainer.options.settings import described, options, recipe_from_json, with_settings
 from trainer.recipes import RECIPES
-from trainer.switches import (
-    GATE,
-    RELATION,
-    SLA,
-    SWITCHES,
-    SYNTAX_MBERT,
-    TAGGING,
-    check_variant,
-)
+from trainer.switches import GATE, RELATION, SLA, SWITCHES, SYNTAX_MBERT, TAGGING
 
 
 @pytest.mark.parametrize("name", list(RECIPES))

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from torch import Tensor, nn
 
+from syntax.variant import Variant
 from trainer.models.attention import EncoderSyntax, LayerSyntax
-from trainer.switches import Variant
 
 
 class AttentionBias(nn.Module):

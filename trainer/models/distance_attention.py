@@ -18,8 +18,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from syntax.variant import Variant
 from trainer.models.gat import masked_softmax
-from trainer.switches import Variant
 
 
 def head_weights(

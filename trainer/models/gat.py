@@ -17,8 +17,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from syntax.ud import DEPREL, UPOS
+from syntax.variant import Variant
 from trainer.batch import SyntaxBatch
-from trainer.switches import Variant
 
 _GAIN = 1.414
 _LEAK = 0.2

@@ -11,8 +11,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from syntax.variant import Variant
 from trainer.batch import SyntaxBatch
-from trainer.switches import Variant
 
 _INITIAL = 0.05
 

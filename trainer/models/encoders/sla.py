@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 from transformers import PretrainedConfig, PreTrainedModel
 
+from syntax.variant import Variant
 from trainer.batch import SyntaxBatch
 from trainer.models.attention import LocalAttention, check_reads_syntax
 from trainer.models.config import SyntaxConfig
@@ -22,7 +23,6 @@ from trainer.models.masks import never_empty
 from trainer.models.outputs import SyntaxEncoding
 from trainer.models.stock import chosen_layers, layers_of, new_encoder, run_encoder
 from trainer.options import SlaOptions
-from trainer.switches import Variant
 
 
 class LocalGate(nn.Module):

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from syntax.errors import SpecError
-from syntax.variant import Variant
+from syntax.variant import Variant, check_variant
 from trainer.options.checks import check_positive, check_range
 from trainer.options.models.base import MODEL_OPTIONS, ModelOptions
 from trainer.options.models.frozen import FrozenOptions
-from trainer.switches import check_variant
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from syntax.variant import Variant
+from syntax.variant import Variant, check_variant
 from trainer.options.checks import check_range
 from trainer.options.data import DataOptions
 from trainer.options.models.base import MODEL_OPTIONS, ModelOptions, check_separate_trees
-from trainer.switches import check_variant
 
 
 @dataclass(frozen=True, slots=True)

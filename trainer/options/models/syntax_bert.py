@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from syntax.errors import SpecError
-from syntax.variant import Variant
+from syntax.variant import Variant, check_variant
 from trainer.options.checks import check_range
 from trainer.options.models.base import MODEL_OPTIONS, ModelOptions
-from trainer.switches import check_variant
 
 
 @dataclass(frozen=True, slots=True)

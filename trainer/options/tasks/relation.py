@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from syntax.variant import Variant
+from syntax.variant import Variant, check_variant
 from trainer.options.tasks.base import TASK_OPTIONS, TaskOptions
-from trainer.switches import check_variant
 
 MENTION_IDS: Final = 2
 """Ids of a position's mention before the types' own: outside, and inside one without a type."""

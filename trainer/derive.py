@@ -12,8 +12,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from torch import Tensor
-
 from syntax.errors import SpecError
 from trainer.batch import SyntaxBatch
 from trainer.forest import DeviceForest
@@ -78,26 +76,3 @@ def _forest(batch: SyntaxBatch) -> DeviceForest:
     if NODES[0] not in batch.extras:
         raise SpecError(_NO_NODES)
     return DeviceForest.of(*(batch.extras.get(name) for name in NODES))  # type: ignore[arg-type]
-
-
-def derive_matrices(parents_BL: Tensor, lengths_B: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Distance, depth and ancestor matrices of a padded batch of forests, none of them truncated.
-
-    Equal to the kernel's (`syntax.matrices.batch_matrices`) on every device, whether the product
-    runs in float32, TF32 or bfloat16: its terms are 0 and 1 and its sums are exact.
-
-    Args:
-        parents_BL: int, position of each piece's parent, -1 at roots and on padding.
-        lengths_B: int, real positions of each example.
-
-    Returns:
-        ``distance_BLL`` (uint8 up to 255 pieces, int32 beyond; `trainer.batch.UNREACHABLE` where
-        there is no path), ``depth_BL`` (the same dtype) and ``ancestor_BLL`` (bool).
-
-    >>> import torch
-    >>> distance, depth, ancestor = derive_matrices(torch.tensor([[-1, 0, 1]]), torch.tensor([3]))
-    >>> distance.tolist(), depth.tolist()
-    ([[[0, 1, 2], [1, 0, 1], [2, 1, 0]]], [[0, 1, 2]])
-    """
-    forest = DeviceForest.whole(parents_BL, lengths_B)
-    return forest.distance_BNN, forest.depth_BN.to(forest.dtype), forest.ancestor_BNN

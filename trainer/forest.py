@@ -64,14 +64,6 @@ class DeviceForest:
             marked_BN=torch.zeros_like(special) if marks is None else marks != 0,
         )
 
-    @classmethod
-    def whole(cls, parents_BN: Tensor, lengths_B: Tensor) -> DeviceForest:
-        """Forests of which the batch shows every node."""
-        own_BN = torch.arange(parents_BN.shape[1], device=parents_BN.device)
-        place_BN = torch.where(own_BN < lengths_B[:, None], own_BN, -1)
-        nothing_BN = torch.zeros_like(place_BN, dtype=torch.uint8)
-        return cls.of(parents_BN, place_BN, place_BN, nothing_BN.bool(), nothing_BN)
-
     @property
     def dtype(self) -> torch.dtype:
         """Of distances and depths: uint8 as long as no path can be longer, else int32."""
@@ -162,7 +154,10 @@ def ancestors(parents_BN: Tensor, real_BN: Tensor) -> Tensor:
 
 
 def shared_ancestors(ancestor_BNN: Tensor) -> Tensor:
-    """Number of ancestors, selves included, that each pair shares. *Shape:* (B, N, N), int32."""
+    """Number of ancestors, selves included, that each pair shares. *Shape:* (B, N, N), int32.
+
+    Exact in float32, TF32 and bfloat16: terms are 0 and 1, and sums are small enough.
+    """
     half = ancestor_BNN.is_cuda and ancestor_BNN.shape[1] <= _EXACT_IN_BFLOAT16
     relation_BNN = ancestor_BNN.to(torch.bfloat16 if half else torch.float32)
     with torch.autocast(ancestor_BNN.device.type, enabled=False):

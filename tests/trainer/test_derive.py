@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trainer.batch import UNREACHABLE
-from trainer.derive import derive_matrices
+from trainer.forest import DeviceForest
 
 
 @st.composite
@@ -45,9 +45,18 @@ def pad(trees: list[list[int]], width: int) -> tuple[torch.Tensor, torch.Tensor]
     return parents, torch.tensor([len(tree) for tree in trees], dtype=torch.int32)
 
 
+def derived(parents: torch.Tensor, lengths: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Distances, depths and ancestors of forests of which a batch shows every node."""
+    own = torch.arange(parents.shape[1], device=parents.device)
+    place = torch.where(own < lengths[:, None], own, -1)
+    nothing = torch.zeros_like(place, dtype=torch.uint8)
+    forest = DeviceForest.of(parents, place, place, nothing.bool(), nothing)
+    return forest.distance_BNN, forest.depth_BN, forest.ancestor_BNN
+
+
 def check(trees: list[list[int]], width: int, device: str = "cpu") -> None:
     parents, lengths = pad(trees, width)
-    found = derive_matrices(parents.to(device), lengths.to(device))
+    found = derived(parents.to(device), lengths.to(device))
     distance, depth, ancestor = (tensor.cpu().numpy() for tensor in found)
     none = UNREACHABLE[found[0].dtype]
     for row, tree in enumerate(trees):
@@ -71,7 +80,7 @@ def test_derived_matrices_equal_the_slow_twin(trees: list[list[int]], extra: int
 @pytest.mark.parametrize("size", [128, 255, 256, 300])
 def test_a_chain_keeps_its_longest_path(size: int) -> None:
     parents = torch.arange(-1, size - 1, dtype=torch.int32)[None]
-    distance, depth, ancestor = derive_matrices(parents, torch.tensor([size]))
+    distance, depth, ancestor = derived(parents, torch.tensor([size]))
     assert distance.dtype == (torch.uint8 if size < 256 else torch.int32)
     assert int(distance[0, 0, -1]) == int(depth[0, -1]) == size - 1
     assert int(ancestor.sum()) == size * (size + 1) // 2

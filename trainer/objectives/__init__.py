@@ -1,30 +1,19 @@
 """Auxiliary losses by name: what syntax states must be able to tell.
 
 An objective is a module whose ``forward(states_BLG, batch)`` gives a scalar loss, averaged over
-examples, blind to padding. To add one, write the module and add a line to `OBJECTIVES`; the
-contract test runs over the registry.
+examples, blind to padding, whose states are finite but mean nothing. To add one, write the module
+and add a line to `OBJECTIVES`; the contract test runs over the registry.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
 
-from torch import Tensor, nn
+from torch import nn
 
 from syntax.registry import Registry
-from trainer.batch import SyntaxBatch
 from trainer.objectives.structure import DepthProbe, DistanceProbe
 from trainer.options import SyntaxBertOptions
-
-
-class Objective(Protocol):
-    """An auxiliary loss over syntax states."""
-
-    def __call__(self, states_BLG: Tensor, batch: SyntaxBatch) -> Tensor:
-        """The loss, a scalar; ``states_BLG`` are finite everywhere, meaningless on padding."""
-        ...
-
 
 OBJECTIVES: Registry[Callable[[SyntaxBertOptions], nn.Module]] = Registry("objective")
 OBJECTIVES.add(

@@ -60,8 +60,8 @@ SEGMENTS: Final = f"""
             vector(token_offsets)[2 * (last_token - tokens_here) + 1:2 * last_token] as bounds,
         from bounded
     )
-    select dataset, tokenizer, split, lang, seq, example_id, parser, n - 1 as segment,
-        texts[n] as text, parse_keys[n] as parse_key, length,
+    select dataset, tokenizer, split, lang, seq, example_id, example_key, parser,
+        n - 1 as segment, texts[n] as text, parse_keys[n] as parse_key, length,
         vector(input_ids)[a:z] as input_ids, vector(head)[a:z] as head,
         vector(word_ids)[a:z] as word_ids, vector(sentence_ids)[a:z] as sentence_ids,
         upos_tags(upos)[a:z] as upos, deprel_tags(deprel)[a:z] as deprel,

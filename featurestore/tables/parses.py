@@ -122,6 +122,19 @@ class ParseTable:
         self._lookup.expire()
         return written
 
+    def keep(self, records: Sequence[ParseRecord]) -> None:
+        """Write those again that an eviction took since they were read.
+
+        For records that examples refer to, once these are committed: an eviction under way puts
+        back what it finds to be needed, and one that ended before did not see the examples.
+
+        Raises:
+            StoreError: They could not be looked up or written.
+        """
+        self._lookup.refresh(force=True)
+        there = self.contains([record.key for record in records])
+        self.append([x for x, is_there in zip(records, there, strict=True) if not is_there])
+
     def put(self, record: ParseRecord, durable: bool = False) -> None:
         """Write one record with the next group commit; readers of this store see it at once.
 

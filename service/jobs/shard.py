@@ -1,8 +1,9 @@
 """One shard of a backfill, whatever runs it: staged lines in, committed rows and counts out.
 
-Exactly once. A shard makes up to three commits: new parses, drops, rows. Parses are content-
-addressed, so repeating them is harmless; the other two carry the shard's transaction, so each
-lands once however often the shard runs, and whoever else is still running it.
+Exactly once. A shard makes up to three commits: new parses, drops, rows; and a fourth if parses
+that were there have been evicted meanwhile. Parses are content-addressed, so repeating them is
+harmless; drops and rows carry the shard's transaction, so each lands once however often the shard
+runs, and whoever else is still running it.
 
 Counts are exact too. Before its first commit a try announces the counts it is about to bring
 about. A later try that finds nothing left to parse knows that the commits had begun, and reports
@@ -109,8 +110,9 @@ class Sorted:
 
 @dataclass(slots=True)
 class Analyses:
-    """The outcome of each distinct parse key of a shard, and the parses that are new."""
+    """The outcome of each distinct parse key of a shard, and which parses were there or are new."""
 
+    known: Sequence[ParseRecord] = ()
     parses: dict[str, Parse] = field(default_factory=dict)
     errors: dict[str, ParsebankError] = field(default_factory=dict)
     new: list[ParseRecord] = field(default_factory=list)
@@ -141,7 +143,7 @@ def run_shard(shard: Shard, lines: Sequence[StagedLine], tools: Tools, signals: 
         counts = shard.plan
     signals.beat()
     signals.announce(counts)
-    _commit(shard, tools, analyses.new, work.drops, rows)
+    _commit(shard, tools, analyses, work.drops, rows)
     return counts
 
 
@@ -195,7 +197,8 @@ def _analyse(works: Sequence[Work], shard: Shard, tools: Tools, signals: Signals
         for key, segment in zip(work.keys, work.example.segments, strict=True)
     }
     known = tools.store.parses.get_many(list(segments))
-    analyses = Analyses(parses={key: record.parse for key, record in known.items()})
+    parses = {key: record.parse for key, record in known.items()}
+    analyses = Analyses([*known.values()], parses)
     missing = {key: segment for key, segment in segments.items() if key not in known}
     for key in signals.suspects & missing.keys():
         del missing[key]
@@ -338,17 +341,18 @@ def _counts(lines: int, work: Sorted, rows: Sequence[ExampleRow], analyses: Anal
 def _commit(
     shard: Shard,
     tools: Tools,
-    parses: Sequence[ParseRecord],
+    analyses: Analyses,
     drops: Sequence[Drop],
     rows: Sequence[ExampleRow],
 ) -> None:
     transaction = Transaction(f"{shard.job}/{shard.number}")
-    if parses:
-        tools.store.parses.append(parses)
+    if analyses.new:
+        tools.store.parses.append(analyses.new)
     if drops:
         tools.store.drops.append_new(drops, transaction)
     if rows:
         tools.store.features.append(tools.handle, rows, transaction)
+        tools.store.parses.keep(analyses.known)
 
 
 def _drop_for(shard: Shard, line: StagedLine, example: Example, error: ParsebankError) -> Drop:

@@ -182,6 +182,8 @@ class AdhocDataset:
         content = {"name": handle.tokenizer, **rows[0].tokenizer.content}
         self._store.describe(handle.tokenizer_fingerprint, "tokenizer", content)
         stored = self._store.features.append_new(handle, [self._row(row) for row in rows])
+        keys = dict.fromkeys(segment.key for row in rows for segment in row.segments)
+        self._store.parses.keep([*self._store.parses.get_many(list(keys)).values()])
         self.counts.update(stored=stored, known=len(rows) - stored)
 
     def _row(self, row: _Waiting) -> ExampleRow:

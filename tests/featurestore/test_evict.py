@@ -140,6 +140,20 @@ def test_what_an_example_takes_up_meanwhile_comes_back(store) -> None:
     assert evict_parses(store, 0, spare_hours=0).needed == 20
 
 
+def test_what_was_read_before_can_be_kept(store) -> None:
+    """A service answers from memory, and stores examples of parses that went long ago."""
+    (group,) = fill(store, groups=1)
+    known = [*store.parses.get_many(keys_of(group)).values()]
+    with open_store(store.uri) as other:
+        assert evict_parses(other, 0, spare_hours=0).evicted == 200
+    assert len(store.parses.get_many(keys_of(group))) == 200
+    store.parses.keep(known[:20])
+    assert held(store.uri, group) == keys_of(group)[:20]
+    version = store.parses.table.snapshot().version
+    store.parses.keep(known[:20])
+    assert store.parses.table.snapshot().version == version
+
+
 def test_readers_and_writers_are_undisturbed(store, writers) -> None:
     groups = fill(store)
     everything = [record for group in groups for record in group]

@@ -130,6 +130,19 @@ def test_segments_join_with_their_parses(filled, records) -> None:
     assert filled.sql(query).fetchall() == [(200, 200, True)]
 
 
+def test_segments_join_with_their_own_example_where_an_id_is_there_twice(
+    store, handle, rows
+) -> None:
+    other = replace(rows[1], example_id=rows[0].example_id)
+    store.features.append(handle, [rows[0], other])
+    query = """
+        select count(*), bool_and(text = texts[1])
+        from segments join examples using (dataset, tokenizer, split, lang, example_key)
+        where segment = 0
+    """
+    assert store.sql(query).fetchall() == [(2, True)]
+
+
 def test_tags_are_names(filled) -> None:
     query = "select distinct unnest(upos) tag from segments where segment = 0"
     tags = {tag for (tag,) in filled.sql(query).fetchall()}

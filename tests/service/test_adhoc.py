@@ -14,6 +14,7 @@ import pytest
 from fastapi import FastAPI
 
 from featurestore import DatasetHandle, ExampleRow, FeatureDataset, FeatureStore, open_store
+from featurestore.evict import evict_parses
 from featurestore.validate import validate_store
 from service.pipeline.adhoc import MOST_SEGMENTS, AdhocDataset
 from service.tokenizers import LoadedTokenizer, load_tokenizer
@@ -112,6 +113,22 @@ async def test_a_text_that_was_parsed_before_is_a_row_too(
     answer = await ask(client, text="Parsed before.", tokenizer=NAME)
     assert answer["items"][0]["cached"] is True
     assert ("Parsed before.",) in rows(app)
+
+
+@SHARED
+async def test_a_parse_that_was_evicted_while_in_memory_is_stored_again(
+    client: httpx.AsyncClient, app: FastAPI
+) -> None:
+    await ask(client, text="Evicted.")
+    store = app.state.services.store
+    store.flush()
+    with open_store(store.uri) as other:
+        evict_parses(other, 0, spare_hours=0)
+    answer = await ask(client, text="Evicted.", tokenizer=NAME)
+    assert answer["items"][0]["cached"] is True
+    assert ("Evicted.",) in rows(app)
+    with open_store(store.uri) as other:
+        assert answer["items"][0]["key"] in other.parses.get_many([answer["items"][0]["key"]])
 
 
 @SHARED

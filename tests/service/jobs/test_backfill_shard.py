@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from featurestore import open_store
+from featurestore import ParseRecord, open_store
+from featurestore.evict import evict_parses
 from service.jobs.records import Counts
 from service.jobs.shard import run_shard
+from service.jobs.staging import StagedLine
 
 from .bench import Bench, Killed, Recorder, make_bench
 from .conftest import pair, pairs
@@ -29,6 +31,14 @@ ITEMS = [
     {"rejected": {"example_id": "r", "reason": "x", "message": ""}},
 ]
 COUNTS = Counts(8, stored=6, dropped={"empty_text": 1, "example": 1}, parsed=9, reused=3)
+
+
+def parsed(bench: Bench, lines: list[StagedLine], folder: Path) -> list[ParseRecord]:
+    """The parses of lines, made in a store of their own."""
+    with open_store(folder / "other") as other:
+        run_shard(bench.shard(), lines, replace(bench.tools(), store=other), Recorder())
+        keys = [row[0] for row in other.sql("select key from parses").fetchall()]
+        return list(other.parses.get_many(keys).values())
 
 
 def test_a_shard_announces_what_it_then_does(bench: Bench) -> None:
@@ -56,14 +66,25 @@ def test_a_try_after_the_first_commit_only_does_the_rest_and_counts_the_same(
     bench: Bench, tmp_path: Path
 ) -> None:
     lines = bench.lines(ITEMS)
-    with open_store(tmp_path / "other") as other:
-        run_shard(bench.shard(), lines, replace(bench.tools(), store=other), Recorder())
-        keys = [row[0] for row in other.sql("select key from parses").fetchall()]
-        bench.store.parses.append(list(other.parses.get_many(keys).values()))
+    bench.store.parses.append(parsed(bench, lines, tmp_path))
     signals = Recorder()
     assert run_shard(bench.shard(plan=COUNTS), lines, bench.tools(), signals) == COUNTS
     assert set(signals.watched) == {()}
     assert [bench.size(table) for table in ("parses", "examples", "drops")] == [9, 6, 2]
+
+
+def test_parses_that_were_evicted_since_they_were_read_are_stored_again(
+    bench: Bench, tmp_path: Path
+) -> None:
+    lines = bench.lines(ITEMS)
+    records = parsed(bench, lines, tmp_path)
+    bench.store.parses.append(records)
+    assert len(bench.store.parses.get_many([record.key for record in records])) == 9
+    with open_store(bench.store.uri) as other:
+        assert evict_parses(other, 0, spare_hours=0).evicted == 9
+    counts = run_shard(bench.shard(), lines, bench.tools(), Recorder())
+    assert (counts.parsed, counts.stored) == (0, 6)
+    assert bench.size("parses") == 9
 
 
 def test_a_try_that_died_before_its_commits_left_nothing(bench: Bench) -> None:

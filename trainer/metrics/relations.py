@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from trainer.metrics.base import NamedScores
 from trainer.metrics.entities import SpanScores, span_scores
 
 
 @dataclass(frozen=True, slots=True)
-class RelationScores:
+class RelationScores(NamedScores):
     """Scores of relations.
 
     Attributes:
@@ -33,14 +33,7 @@ class RelationScores:
     loss: float
     per_class: dict[str, SpanScores]
 
-    @property
-    def headline(self) -> float:
-        """The metric that models are selected on."""
-        return self.f1
-
-    def to_json(self) -> dict[str, Any]:
-        """Every number by name."""
-        return asdict(self)
+    metric = "f1"
 
 
 def relation_scores(

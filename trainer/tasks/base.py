@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,27 +37,6 @@ class Scores(Protocol):
     def to_json(self) -> dict[str, Any]:
         """Every number by name, as plain JSON; ``loss`` among them."""
         ...
-
-
-class NamedScores:
-    """Base of scores that are a dataclass, one of whose numbers is the headline.
-
-    Attributes:
-        metric: Name of that number; a field of the dataclass.
-    """
-
-    __slots__ = ()
-
-    metric: str
-
-    @property
-    def headline(self) -> float:
-        """The metric that models are selected on."""
-        return cast(float, getattr(self, self.metric))
-
-    def to_json(self) -> dict[str, Any]:
-        """Every number by name."""
-        return asdict(cast(Any, self))
 
 
 class Scorer(Protocol):

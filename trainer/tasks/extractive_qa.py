@@ -16,10 +16,11 @@ from syntax.errors import SpecError
 from syntax.examples import LabelSpec
 from trainer.batch import SyntaxBatch
 from trainer.metrics.answers import Rules, answer_scores, best_threshold
+from trainer.metrics.base import NamedScores
 from trainer.models.heads.extractive_qa import END, START
 from trainer.options import ExtractiveQaOptions, TaskOptions
 from trainer.predictions import Prediction
-from trainer.tasks.base import Arrays, NamedScores
+from trainer.tasks.base import Arrays
 from trainer.tasks.losses import MeanLoss
 
 if TYPE_CHECKING:

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from syntax.examples import LabelSpec
 from trainer.batch import SyntaxBatch
+from trainer.metrics.base import NamedScores
 from trainer.metrics.entities import SpanScores
 from trainer.options import IntentSlotsOptions, TaskOptions
 from trainer.predictions import Prediction
-from trainer.tasks.base import Arrays, NamedScores
+from trainer.tasks.base import Arrays
 from trainer.tasks.losses import MeanLoss
 from trainer.tasks.sequence_classification import check_classes
 from trainer.tasks.token_classification import Pairs, tagging_scores, tagging_shares

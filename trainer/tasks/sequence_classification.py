@@ -13,9 +13,10 @@ from torch import Tensor
 from syntax.errors import SpecError
 from syntax.examples import LabelSpec
 from trainer.batch import SyntaxBatch
+from trainer.metrics.base import NamedScores
 from trainer.options import SequenceClassificationOptions, TaskOptions
 from trainer.predictions import Prediction
-from trainer.tasks.base import Arrays, NamedScores
+from trainer.tasks.base import Arrays
 from trainer.tasks.losses import MeanLoss
 
 if TYPE_CHECKING:

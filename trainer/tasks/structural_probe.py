@@ -14,11 +14,12 @@ from syntax.errors import SpecError
 from syntax.examples import LabelSpec
 from syntax.ud import upos_id
 from trainer.batch import SyntaxBatch
+from trainer.metrics.base import NamedScores
 from trainer.metrics.probes import edges_of, mean_over_lengths, root_of, spearman
 from trainer.options import StructuralProbeOptions, TaskOptions
 from trainer.options.tasks.structural_probe import METRICS
 from trainer.predictions import Prediction
-from trainer.tasks.base import Arrays, NamedScores
+from trainer.tasks.base import Arrays
 from trainer.tasks.losses import MeanLoss
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from syntax.assembly import IGNORE
 from syntax.errors import SpecError
 from syntax.examples import LabelSpec
 from trainer.batch import SyntaxBatch
+from trainer.metrics.base import NamedScores
 from trainer.metrics.entities import (
     Reader,
     SpanScores,
@@ -22,7 +23,7 @@ from trainer.metrics.entities import (
 )
 from trainer.options import TaskOptions, TokenClassificationOptions
 from trainer.predictions import Prediction
-from trainer.tasks.base import Arrays, NamedScores
+from trainer.tasks.base import Arrays
 from trainer.tasks.losses import MeanLoss
 from trainer.tasks.tokens import STREAM_OPTIONS, TokenTags, example_ids
 

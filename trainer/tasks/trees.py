@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from syntax.examples import LabelSpec
 from trainer.batch import SyntaxBatch
+from trainer.metrics.base import NamedScores
 from trainer.options import TaskOptions
 from trainer.predictions import Prediction
 from trainer.tasks.base import Arrays
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class TreesScores:
+class TreesScores(NamedScores):
     """Mean losses over examples; the headline is their negated sum, as higher is to be better."""
 
     examples: int
@@ -30,14 +31,7 @@ class TreesScores:
     loss: float
     objectives: dict[str, float]
 
-    @property
-    def headline(self) -> float:
-        """The negated loss."""
-        return self.structure
-
-    def to_json(self) -> dict[str, Any]:
-        """Every number by name."""
-        return asdict(self)
+    metric = "structure"
 
 
 class TreesScorer:

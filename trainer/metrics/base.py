@@ -1,0 +1,27 @@
+"""What scores of most tasks have in common."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any, cast
+
+
+class NamedScores:
+    """Base of scores that are a dataclass, one of whose numbers is the headline.
+
+    Attributes:
+        metric: Name of that number: a field too where there is a choice, else one of the class.
+    """
+
+    __slots__ = ()
+
+    metric: str
+
+    @property
+    def headline(self) -> float:
+        """The metric that models are selected on."""
+        return cast(float, getattr(self, self.metric))
+
+    def to_json(self) -> dict[str, Any]:
+        """Every number by name."""
+        return asdict(cast(Any, self))

@@ -151,7 +151,7 @@ def info() -> Call[dict[str, Any]]:
 
 def models() -> Call[list[dict[str, Any]]]:
     """``GET /models``."""
-    return Call("GET", "/models", _json(lambda answer: _listed(answer, "models")))
+    return Call("GET", "/models", _json(list))
 
 
 def health() -> Call[bool]:
@@ -166,7 +166,7 @@ def backfill(
 ) -> Call[Job]:
     """``POST /datasets/{name}/backfill``; not replayable, for the examples can be read once."""
     upload = Upload(backfill_spec(spec, **options), examples)
-    return Call("POST", _backfill_path(spec), _json(_created_job), upload=upload, replayable=False)
+    return Call("POST", _backfill_path(spec), _json(decode_job), upload=upload, replayable=False)
 
 
 def forecast(
@@ -196,7 +196,7 @@ def jobs(
     wanted = {"state": state, "dataset": dataset, "before": before, "limit": limit}
     query = urlencode({name: x for name, x in wanted.items() if x is not None}, doseq=True)
     path = f"/jobs?{query}" if query else "/jobs"
-    return Call("GET", path, _json(lambda answer: [*map(decode_job, _listed(answer, "jobs"))]))
+    return Call("GET", path, _json(lambda answer: [*map(decode_job, answer)]))
 
 
 def job(job_id: str) -> Call[Job]:
@@ -229,14 +229,6 @@ def _job_path(job_id: str) -> str:
 
 def _json(decode: Callable[[Any], T]) -> Callable[[bytes], T]:
     return lambda content: decode(json.loads(content))
-
-
-def _listed(answer: Any, name: str) -> list[Any]:
-    return list(answer[name] if isinstance(answer, dict) else answer)
-
-
-def _created_job(answer: Any) -> Job:
-    return decode_job(answer.get("job", answer))
 
 
 def _parse_body(

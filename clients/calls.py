@@ -22,13 +22,12 @@ from clients.features import (
 )
 from clients.jobs import Forecast, Job, JobState, decode_forecast, decode_job
 from clients.results import ParseResult, decode_parse_result
-from clients.staging import BackfillOptions, LongSentences, Upload, backfill_spec
+from clients.staging import BackfillOptions, Upload, backfill_spec
 from syntax.errors import SpecError
-from syntax.examples import DatasetSpec, Example, Rejection
+from syntax.examples import DatasetSpec, Example, LongSentences, ParseMode, Rejection
 
 T = TypeVar("T")
 
-ParseMode = Literal["raw", "sentence", "pretokenized", "retokenize"]
 MatrixName = Literal["distance", "depth", "ancestor"]
 
 

@@ -14,7 +14,7 @@ from clients.failures import named_error
 from clients.results import ItemError, JsonObject, Named, decode_named
 from syntax.assembly import SpecialTokens
 from syntax.errors import SpecError
-from syntax.examples import Example, Segment
+from syntax.examples import Example, LongSentences, ParseMode, Segment
 
 SegmentLike = str | Segment | Mapping[str, Any]
 """A text; a `Segment` of a text or tokens; or JSON such as ``{"text": "Ja.", "lang": "de"}``."""
@@ -64,8 +64,8 @@ class FeatureOptions(StoredOptions, total=False):
     pad_to_multiple_of: int
     lang: str
     parser: str
-    mode: Literal["raw", "sentence", "pretokenized", "retokenize"]
-    long_sentences: Literal["refuse", "split"]
+    mode: ParseMode
+    long_sentences: LongSentences
     deadline_seconds: float
     store: bool
 

@@ -5,21 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import asdict
-from typing import Any, Literal, TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 from syntax.examples import (
     DatasetSpec,
     Example,
     LabelValue,
+    LongSentences,
     Rejection,
     Segment,
     SpanLabel,
 )
 
 _CHUNK_BYTES = 64 * 1024
-
-
-LongSentences = Literal["refuse", "split"]
 
 
 class BackfillOptions(TypedDict, total=False):

@@ -6,10 +6,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, PlainValidator, WithJsonSchema
 
-from service.parsers import LongSentences, ParseInput, ParseMode
+from service.parsers import ParseInput
 from service.parsers.base import TOKEN_MODES
 from service.pipeline.records import FeatureRequest, MatrixName
 from syntax.errors import SpecError
+from syntax.examples import LongSentences, ParseMode
 
 
 def _any_string(value: Any) -> str:

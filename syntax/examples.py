@@ -8,12 +8,22 @@ from typing import Literal, NamedTuple
 
 from syntax.errors import SpecError
 
-Mode = Literal["raw", "sentence", "pretokenized", "retokenize", "gold"]
-"""How a segment is to be read.
+ParseMode = Literal["raw", "sentence", "pretokenized", "retokenize"]
+"""How a text is to be parsed.
 
-``raw``: the parser splits sentences and words; ``sentence``: one sentence, the parser splits
-words; ``pretokenized``: the given tokens are the words; ``retokenize``: the given tokens are one
-sentence, in which the parser finds words of its own; ``gold``: the CoNLL-U carries its trees.
+``raw``: the parser splits sentences and words; ``sentence``: the text is one sentence, whatever
+line breaks it holds; ``pretokenized``: the given tokens are the words of one sentence;
+``retokenize``: the given tokens, joined by single spaces, are one sentence in which the parser
+finds words of its own.
+"""
+
+Mode = Literal[ParseMode, "gold"]
+"""How a segment is to be read: by a parser, or ``gold``: the CoNLL-U carries its trees."""
+
+LongSentences = Literal["refuse", "split"]
+"""What becomes of a sentence over the limit: an error, or pieces that are parsed as sentences.
+
+The first word of every piece but the first has the MISC entry ``ContinuedSentence=Yes``.
 """
 
 LabelKind = Literal["class", "float", "string", "tags", "spans"]

@@ -8,9 +8,7 @@ from typing import Final, Protocol, cast, get_args
 
 from service.parsers import (
     Limits,
-    LongSentences,
     ParseInput,
-    ParseMode,
     Parser,
     ParserIdentity,
 )
@@ -18,7 +16,7 @@ from service.parsers.base import Outcome
 from service.pipeline import check_input, parse_key
 from syntax.conllu import parse_conllu, parse_from_sentences
 from syntax.errors import ParsebankError, SentenceTooLongError, SpecError
-from syntax.examples import Segment
+from syntax.examples import LongSentences, ParseMode, Segment
 from syntax.fingerprint import Fingerprint, fingerprint
 from syntax.parse import Parse
 

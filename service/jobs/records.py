@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from service.parsers import LongSentences
 from syntax.errors import ParsebankError
-from syntax.examples import DatasetSpec, LabelSpec
+from syntax.examples import DatasetSpec, LabelSpec, LongSentences
 from syntax.fingerprint import Fingerprint, fingerprint
 
 JobState = Literal["queued", "running", "done", "failed", "cancelled"]

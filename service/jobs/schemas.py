@@ -8,8 +8,7 @@ from typing import Annotated, Any, Self
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from service.jobs.records import Counts, FailedShard, Job, JobState
-from service.parsers import LongSentences
-from syntax.examples import DatasetSpec, LabelKind, LabelSpec, Mode
+from syntax.examples import DatasetSpec, LabelKind, LabelSpec, LongSentences, Mode
 
 Name = Annotated[
     str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", min_length=1, max_length=100)

@@ -12,10 +12,8 @@ if TYPE_CHECKING:
     from service.parsers.base import (
         Backend,
         Limits,
-        LongSentences,
         ModelFile,
         ParseInput,
-        ParseMode,
         Parser,
         ParserIdentity,
     )
@@ -25,10 +23,8 @@ __all__ = [
     "BACKENDS",
     "Backend",
     "Limits",
-    "LongSentences",
     "ModelFile",
     "ParseInput",
-    "ParseMode",
     "Parser",
     "ParserIdentity",
     "find_parser",

@@ -11,25 +11,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, Literal, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from syntax import Fingerprint, Parse, fingerprint
 from syntax.errors import ParsebankError
-
-ParseMode = Literal["raw", "sentence", "pretokenized", "retokenize"]
-"""How a text is to be read.
-
-``raw``: the parser splits sentences and words; ``sentence``: the text is one sentence, whatever
-line breaks it holds; ``pretokenized``: the given tokens are the words of one sentence;
-``retokenize``: the given tokens, joined by single spaces, are one sentence in which the parser
-finds words of its own.
-"""
-
-LongSentences = Literal["refuse", "split"]
-"""What becomes of a sentence over the limit: an error, or pieces that are parsed as sentences.
-
-The first word of every piece but the first has the MISC entry ``ContinuedSentence=Yes``.
-"""
+from syntax.examples import LongSentences, ParseMode
 
 TOKEN_MODES: Final = frozenset({"pretokenized", "retokenize"})
 """Modes that take tokens; the others take text."""

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Final
 
-from service.parsers.base import LongSentences
 from syntax import Parse
 from syntax.errors import SentenceTooLongError
+from syntax.examples import LongSentences
 
 CONTINUED: Final = "ContinuedSentence=Yes"
 """MISC entry on the first word of every piece of a cut sentence but the first piece."""

@@ -7,12 +7,13 @@ from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 
-from service.parsers import LongSentences, ParseInput, ParseMode
+from service.parsers import ParseInput
 from service.pipeline.assembly import AssemblyRequest, ExampleTexts, SegmentText
 from service.pipeline.records import FeatureRequest
 from service.schemas import AnyText, FailedItem, Named
 from syntax.assembly import AssemblySpec, SeparatorEdge, Truncation
 from syntax.errors import SpecError
+from syntax.examples import LongSentences, ParseMode
 
 FeatureFormat = Literal["json", "ndjson", "arrow"]
 

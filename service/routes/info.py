@@ -7,7 +7,7 @@ from typing import Final, get_args
 
 from fastapi import APIRouter
 
-from service.parsers import ParseMode, find_parser
+from service.parsers import find_parser
 from service.pipeline.records import MatrixName
 from service.render.negotiate import FORMATS
 from service.schemas import InfoAnswer
@@ -15,6 +15,7 @@ from service.services import UsesServices
 from service.settings import Settings
 from service.tokenizers import bundled_tokenizers
 from syntax.errors import UnknownNameError
+from syntax.examples import ParseMode
 from syntax.subwords import POLICIES
 
 router = APIRouter(tags=["info"])

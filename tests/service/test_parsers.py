@@ -13,9 +13,7 @@ from hypothesis import strategies as st
 from service.parsers import (
     BACKENDS,
     Limits,
-    LongSentences,
     ParseInput,
-    ParseMode,
     Parser,
 )
 from service.parsers.base import Outcome, one_by_one
@@ -27,6 +25,7 @@ from syntax.errors import (
     ParsebankError,
     SentenceTooLongError,
 )
+from syntax.examples import LongSentences, ParseMode
 
 MODELS = {"udpipe.v1": "english", "stanza.v1": "stanza_french"}
 FRENCH = {"udpipe.v1": "udpipe_french", "stanza.v1": "stanza_french"}

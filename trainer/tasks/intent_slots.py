@@ -17,8 +17,8 @@ from trainer.metrics.entities import SpanScores
 from trainer.options import IntentSlotsOptions, TaskOptions
 from trainer.predictions import Prediction
 from trainer.tasks.base import Arrays
+from trainer.tasks.classes import check_classes
 from trainer.tasks.losses import MeanLoss
-from trainer.tasks.sequence_classification import check_classes
 from trainer.tasks.token_classification import Pairs, tagging_scores, tagging_shares
 from trainer.tasks.tokens import STREAM_OPTIONS, TokenTags, example_ids
 

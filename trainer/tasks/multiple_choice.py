@@ -17,11 +17,8 @@ from trainer.batch import SyntaxBatch
 from trainer.options import MultipleChoiceOptions, TaskOptions
 from trainer.predictions import Prediction
 from trainer.tasks.base import Arrays
-from trainer.tasks.sequence_classification import (
-    ClassificationScorer,
-    ClassificationScores,
-    check_classes,
-)
+from trainer.tasks.classes import check_classes
+from trainer.tasks.sequence_classification import ClassificationScorer, ClassificationScores
 
 if TYPE_CHECKING:
     from featurestore import FeatureDataset

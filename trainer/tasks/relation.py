@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
 
 from syntax.errors import SpecError
 from syntax.examples import LabelSpec
@@ -16,9 +15,8 @@ from trainer.metrics.relations import RelationScores, relation_scores
 from trainer.options import RelationOptions, TaskOptions
 from trainer.predictions import Prediction
 from trainer.tasks.base import Arrays
-from trainer.tasks.losses import MeanLoss
+from trainer.tasks.classes import ClassOutputs, check_classes
 from trainer.tasks.mentions import mention_ids, token_tag_ids
-from trainer.tasks.sequence_classification import check_classes
 
 if TYPE_CHECKING:
     from featurestore import FeatureDataset
@@ -74,7 +72,7 @@ class Relation:
 
 
 class RelationScorer:
-    """Collects predictions on the device they were made on; reads them once, at the end.
+    """Collects predictions, batch by batch.
 
     Args:
         label: The label column.
@@ -83,39 +81,27 @@ class RelationScorer:
 
     def __init__(self, label: LabelSpec, options: RelationOptions) -> None:
         self._label, self._options = label, options
-        self._gold: list[Tensor] = []
-        self._predicted: list[Tensor] = []
-        self._probabilities: list[Tensor] = []
-        self._ids: list[str] = []
-        self._loss = MeanLoss()
+        self._outputs = ClassOutputs(label)
 
     def add(self, output: Any, batch: SyntaxBatch) -> None:
         """Take a model's output on one batch."""
-        gold_B = batch.labels[self._label.name]
-        best = output.logits[self._label.name].softmax(-1).max(-1)
-        self._gold.append(gold_B)
-        self._predicted.append(best.indices)
-        self._probabilities.append(best.values)
-        self._ids += batch.example_ids
-        self._loss.add(output.task_loss, (gold_B >= 0).sum())
+        self._outputs.take(output, batch.labels[self._label.name], batch.example_ids)
 
     def scores(self) -> RelationScores:
         """The scores of everything taken."""
         released = self._options.empty_precision == "as_released"
         return relation_scores(
-            _together(self._gold),
-            _together(self._predicted),
+            self._outputs.gold(),
+            self._outputs.predicted(),
             self._label.names,
             self._options.null,
-            self._loss.mean(),
+            self._outputs.loss(),
             empty_precision=float(released),
         )
 
     def predictions(self) -> list[Prediction]:
         """The class of each pair; see `Scorer`."""
-        columns = (self._gold, self._predicted, self._probabilities)
-        rows = zip(self._ids, *(_together(column).tolist() for column in columns), strict=True)
-        return [self._prediction(*row) for row in rows]
+        return [self._prediction(*row) for row in self._outputs.rows()]
 
     def _prediction(
         self, example_id: str, gold: int, predicted: int, probability: float
@@ -134,8 +120,3 @@ def _check_kind(label: LabelSpec, kind: str) -> None:
         raise SpecError(
             f"the label {label.name!r} is of kind {label.kind!r}; relation.v1 needs {kind!r}"
         )
-
-
-def _together(tensors: list[Tensor]) -> NDArray[Any]:
-    arrays = [tensor.cpu().numpy() for tensor in tensors]
-    return np.concatenate(arrays) if arrays else np.zeros(0, np.int64)

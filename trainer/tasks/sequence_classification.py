@@ -10,14 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from syntax.errors import SpecError
 from syntax.examples import LabelSpec
 from trainer.batch import SyntaxBatch
 from trainer.metrics.base import NamedScores
 from trainer.options import SequenceClassificationOptions, TaskOptions
 from trainer.predictions import Prediction
 from trainer.tasks.base import Arrays
-from trainer.tasks.losses import MeanLoss
+from trainer.tasks.classes import ClassOutputs, check_classes
 
 if TYPE_CHECKING:
     from featurestore import FeatureDataset
@@ -89,7 +88,7 @@ def classification_scores(
 
 
 class ClassificationScorer:
-    """Collects predictions on the device they were made on; reads them once, at the end.
+    """Collects predictions, batch by batch.
 
     Args:
         label: The label column.
@@ -98,11 +97,7 @@ class ClassificationScorer:
 
     def __init__(self, label: LabelSpec, metric: str = "accuracy") -> None:
         self._label, self._metric = label, metric
-        self._gold: list[Any] = []
-        self._predicted: list[Any] = []
-        self._probabilities: list[Any] = []
-        self._ids: list[str] = []
-        self._loss = MeanLoss()
+        self._outputs = ClassOutputs(label)
 
     def add(self, output: Any, batch: SyntaxBatch) -> None:
         """Take a model's output on one batch."""
@@ -110,18 +105,14 @@ class ClassificationScorer:
 
     def take(self, output: Any, gold_B: Tensor, ids: Sequence[str]) -> None:
         """Take a model's output on examples of which these are the classes and names."""
-        best = output.logits[self._label.name].softmax(-1).max(-1)
-        self._gold.append(gold_B)
-        self._predicted.append(best.indices)
-        self._probabilities.append(best.values)
-        self._ids += ids
-        self._loss.add(output.task_loss, (gold_B >= 0).sum())
+        self._outputs.take(output, gold_B, ids)
 
     def scores(self) -> ClassificationScores:
         """The scores of everything taken."""
-        gold, predicted = _together(self._gold), _together(self._predicted)
-        mean = self._loss.mean()
-        return classification_scores(gold, predicted, mean, self._label.names, self._metric)
+        found = self._outputs
+        return classification_scores(
+            found.gold(), found.predicted(), found.loss(), self._label.names, self._metric
+        )
 
     def predictions(self) -> list[Prediction]:
         """The class of each example; see `Scorer`."""
@@ -135,13 +126,7 @@ class ClassificationScorer:
                 shares={"accuracy": (float(predicted == gold), 1.0)} if gold >= 0 else {},
                 probability=probability,
             )
-            for example_id, gold, predicted, probability in zip(
-                self._ids,
-                _together(self._gold).tolist(),
-                _together(self._predicted).tolist(),
-                _together(self._probabilities).tolist(),
-                strict=True,
-            )
+            for example_id, gold, predicted, probability in self._outputs.rows()
         ]
 
 
@@ -174,19 +159,6 @@ class SequenceClassification:
         return ClassificationScorer(self._label, self.metric)
 
 
-def check_classes(label: LabelSpec, task: str) -> None:
-    """Refuse a label column that is not one of classes.
-
-    Raises:
-        SpecError: It is a number or free text, or has fewer than two classes.
-    """
-    if label.kind != "class" or len(label.names) < 2:
-        raise SpecError(
-            f"the label {label.name!r} is of kind {label.kind!r} with {len(label.names)} "
-            f"classes; {task} needs a class label of at least two"
-        )
-
-
 def matthews(confusion: NDArray[np.int64]) -> float:
     """Matthews' correlation coefficient for any number of classes; 0 where undefined.
 
@@ -213,8 +185,3 @@ def _class_scores(confusion: NDArray[np.int64], index: int) -> ClassScores:
 
 def _ratio(part: float, whole: float) -> float:
     return part / whole if whole else 0.0
-
-
-def _together(tensors: Sequence[Any]) -> NDArray[Any]:
-    arrays = [tensor.cpu().numpy() for tensor in tensors]
-    return np.concatenate(arrays) if arrays else np.zeros(0, np.int64)

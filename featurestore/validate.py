@@ -20,7 +20,8 @@ from featurestore.records import ParseRecord
 from featurestore.store import FeatureStore
 from featurestore.tables.card import DatasetCard
 from featurestore.tables.delta import Table
-from featurestore.tables.schema import MATRIX_BLOBS, PARSES, VECTORS
+from featurestore.tables.fingerprints import read_content
+from featurestore.tables.schema import FINGERPRINTS, MATRIX_BLOBS, PARSES, VECTORS
 from featurestore.validate_deep import (
     check_key,
     repeated_places,
@@ -118,6 +119,9 @@ def validate_store(
             for row, message in chain(features, wrong_labels(card, rows) if deep else ()):
                 report.add(Problem(path, row, message))
             told(rows.num_rows)
+    described = store.fingerprints.table
+    for rows in _row_groups("fingerprints", described, FINGERPRINTS.schema.names, report):
+        _check_descriptions(rows, report)
     for pin in store.pins.all().values():
         if fault := store.pins.fault(pin):
             report.add(Problem("pins", pin.name, fault))
@@ -137,16 +141,16 @@ def _finds_parses(store: FeatureStore, report: Validation) -> bool:
 
 
 def _look_up(store: FeatureStore, report: Validation, deep: bool) -> None:
-    """What only questions over whole tables show."""
+    """What only questions over whole tables show; that they cannot be asked is a problem."""
     try:
         report.changed = changed_examples(store)
         report.repeated, report.same_place = repeated_rows(store), repeated_places(store)
         for name, fingerprint in unknown_fingerprints(store) if deep else ():
             message = "nobody described what this fingerprint stands for"
             report.add(Problem(name, fingerprint, message))
-    except StoreError:
-        if not report.unreadable:
-            raise
+    except StoreError as error:
+        message = f"what only whole tables show was not all looked up: {error}"
+        report.add(Problem("store", "keys", message))
 
 
 def _nobody(rows: int) -> None:
@@ -213,6 +217,13 @@ def _check_parse(record: ParseRecord) -> None:
     ends = [*parse.word_end, *parse.token_end, *parse.sentence_end]
     if max(ends, default=0) > len(parse.text):
         raise InputError("a character offset lies outside the text")
+
+
+def _check_descriptions(rows: pa.Table, report: Validation) -> None:
+    for index in range(rows.num_rows):
+        row = rows.slice(index, 1)
+        with _reported(report, "fingerprints", row, "fingerprint"):
+            read_content(*(row[name][0].as_py() for name in ("fingerprint", "content")))
 
 
 def _check_examples(card: DatasetCard, rows: pa.Table, report: Validation) -> None:

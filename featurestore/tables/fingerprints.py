@@ -13,7 +13,7 @@ from featurestore.files import FileReader
 from featurestore.records import Transaction
 from featurestore.root import StoreRoot
 from featurestore.tables.schema import FINGERPRINTS
-from syntax.errors import UnknownKeyError
+from syntax.errors import StoreError, UnknownKeyError
 
 
 class FingerprintTable:
@@ -45,6 +45,7 @@ class FingerprintTable:
 
         Raises:
             UnknownKeyError: Nobody described it.
+            StoreError: A description is damaged.
         """
         if fingerprint not in self._rows:
             self._refresh()
@@ -55,7 +56,11 @@ class FingerprintTable:
         return dict(self._rows[fingerprint][1])
 
     def all(self, kind: str) -> dict[str, dict[str, Any]]:
-        """Everything of a kind, by fingerprint, in the order of description."""
+        """Everything of a kind, by fingerprint, in the order of description.
+
+        Raises:
+            StoreError: A description is damaged.
+        """
         self._refresh()
         return {key: dict(content) for key, (of, content) in self._rows.items() if of == kind}
 
@@ -68,4 +73,23 @@ class FingerprintTable:
 
     def _take(self, rows: pa.Table) -> None:
         for row in rows.to_pylist():
-            self._rows[row["fingerprint"]] = (row["kind"], json.loads(row["content"]))
+            content = read_content(row["fingerprint"], row["content"])
+            self._rows[row["fingerprint"]] = (row["kind"], content)
+
+
+def read_content(fingerprint: str, text: str) -> dict[str, Any]:
+    """The content of a row, which is stored as JSON.
+
+    Raises:
+        StoreError: It is damaged.
+    """
+    try:
+        content = json.loads(text)
+    except (TypeError, ValueError) as error:
+        raise StoreError(f"the description of {fingerprint} is damaged: {error}") from error
+    if not isinstance(content, dict):
+        kind = type(content).__name__
+        raise StoreError(
+            f"the description of {fingerprint} is damaged: a JSON {kind}, not an object"
+        )
+    return content

@@ -322,3 +322,33 @@ def test_missing_parses_and_fingerprints_are_found(keyed, handle, make_row, reco
     assert [problem.row for problem in problems] == ["ex-11", records[0].parser]
     assert "is not in the store" in problems[0].message
     assert "nobody described" in problems[1].message
+
+
+@pytest.mark.parametrize("content", ["{not json", "[1]", None])
+@pytest.mark.parametrize("deep", [False, True])
+def test_a_damaged_description_is_found_and_named(keyed, run, content, deep) -> None:
+    store, _ = keyed
+    rewrite(store, "fingerprints", lambda rows: with_first(rows, "content", content))
+    with open_store(store.uri) as again:
+        problems = validate_store(again, deep=deep).problems
+        with pytest.raises(StoreError, match="is damaged") as caught:
+            again.fingerprints.all("parser")
+    assert problems[0].table == "fingerprints"
+    assert all("the description of" in problem.message for problem in problems)
+    assert problems[0].message == caught.value.message
+    assert isinstance(run("stats", "--store", store.uri).exception, StoreError)
+
+
+def rewrite(store, table: str, change) -> str:
+    """Change the rows of one file of a table where it lies; its name."""
+    file = min(Path(store.uri, table).rglob("*.parquet"))
+    pq.write_table(change(pq.ParquetFile(file).read()), file)
+    return file.name
+
+
+def with_first(rows: pa.Table, column: str, value) -> pa.Table:
+    """The rows with another value in the first."""
+    values = [value, *rows[column].to_pylist()[1:]]
+    place = rows.schema.get_field_index(column)
+    field = rows.schema.field(place)
+    return rows.set_column(place, field, pa.array(values, field.type))

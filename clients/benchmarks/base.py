@@ -62,6 +62,7 @@ class Benchmark:
         modes: How the segments can be read; the first is the usual one.
         layout: How the files must be named, in words, for messages.
         source, licence: Where the data comes from and under which terms.
+        origin: These two of certain parts, where their files tell more.
         find: The parts in a folder.
         read_part: The examples of one part, in file order, in one of ``modes``. Raises nothing
             for a bad record: it becomes a `Rejection` (see `attempt`).
@@ -95,6 +96,7 @@ class Benchmark:
     encodings: tuple[str, ...] = ("utf-8",)
     names_in: Callable[[Sequence[Part]], Names] | None = None
     general: bool = False
+    origin: Callable[[Sequence[Part]], tuple[str, str]] | None = None
 
     def parts(self, path: Path | None = None) -> list[Part]:
         """The splits and languages under ``path``, sorted; a file is one part, whatever it is.
@@ -201,11 +203,14 @@ class Benchmark:
     ) -> DatasetSpec:
         """The dataset that a part becomes in the store.
 
-        It needs the path to the files where only they know the names of a label.
+        It needs the path to the files where only they know the names of a label, or their origin.
 
         Raises:
-            SpecError, UnknownNameError: As `mode` and `labels_of`.
+            SpecError, UnknownNameError: As `mode`, `labels_of` and, with a path, `chosen`.
         """
+        source, licence = self.source, self.licence
+        if self.origin is not None and path is not None:
+            source, licence = self.origin(self.chosen(path, split, lang))
         return DatasetSpec(
             name=name or self.name,
             split=canonical_split(split),
@@ -213,8 +218,8 @@ class Benchmark:
             fields=self.fields,
             labels=self.labels_of(path),
             mode=self.mode(mode),
-            source=self.source,
-            licence=self.licence,
+            source=source,
+            licence=licence,
         )
 
     def _existing(self, path: Path | None) -> Path:

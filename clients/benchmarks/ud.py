@@ -11,6 +11,7 @@ from typing import Final
 from clients.benchmarks.base import Benchmark, Item, Part, attempt, register
 from clients.benchmarks.lines import blocks, decoded
 from syntax.conllu import parse_conllu, parse_from_sentences
+from syntax.conllu.readme import readme_metadata
 from syntax.errors import ConlluError
 from syntax.examples import Example, Mode, Segment
 from syntax.sentence import Sentence
@@ -93,6 +94,18 @@ def _tokens(_: str, sentence: Sentence) -> Segment:
     return Segment(tokens=tuple(token.form for token in sentence.tokens))
 
 
+def _origin(parts: Sequence[Part]) -> tuple[str, str]:
+    """Names of the treebanks, and the licences that their READMEs state."""
+    files = [file for part in parts for file in part.files]
+    names = dict.fromkeys(file.stem.partition("-ud-")[0] for file in files)
+    stated = (readme_metadata(folder) for folder in dict.fromkeys(file.parent for file in files))
+    licences = dict.fromkeys(said["License"] for said in stated if "License" in said)
+    return f"{_SOURCE}: {', '.join(names)}", "; ".join(licences) or _LICENCE
+
+
+_SOURCE: Final = "Universal Dependencies, https://universaldependencies.org"
+_LICENCE: Final = "as the treebank's (see its README)"
+
 _SEGMENTS: Final[dict[Mode, Callable[[str, Sentence], Segment]]] = {
     "gold": lambda conllu, _: Segment(conllu=conllu),
     "raw": _raw,
@@ -108,8 +121,9 @@ UD: Final = register(
         labels=(),
         modes=tuple(_SEGMENTS),
         layout="a .conllu file, or a folder of files {lang}_{treebank}-ud-{split}.conllu",
-        source="Universal Dependencies, https://universaldependencies.org",
-        licence="as the treebank's (see its README)",
+        source=_SOURCE,
+        licence=_LICENCE,
+        origin=_origin,
         find=_find,
         read_part=_read,
         ids="sent_id, or {split}-{line} of a sentence without one",

@@ -76,9 +76,10 @@ def _makers(data: FeatureDataset) -> Iterator[str]:
     yield from ("", "## Made by", "")
     yield f"* tokenizer {card.tokenizer}, fingerprint `{card.tokenizer_fingerprint}`"
     for fingerprint, content in data.parsers.items():
-        facts = ("treebank", "licence")
-        known = "".join(f", {fact} {content[fact]}" for fact in facts if content.get(fact))
-        yield f"* parser {content.get('name', 'unknown')}{known}, fingerprint `{fingerprint}`"
+        treebank = f", treebank {content['treebank']}" if content.get("treebank") else ""
+        licence = f", licence {content.get('licence') or 'not recorded'}"
+        name = content.get("name", "unknown")
+        yield f"* parser {name}{treebank}{licence}, fingerprint `{fingerprint}`"
     yield f"* version {data.version} of the table, examples `{data.fingerprints['examples']}`"
 
 

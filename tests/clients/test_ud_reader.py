@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from shutil import copy
+
 import pytest
 
 from clients.benchmarks import BENCHMARKS
@@ -58,6 +60,19 @@ def test_bytes_that_are_not_utf8_cost_their_sentence(tmp_path):
     bad, good = UD.read(file, "dev", "en")
     assert (bad.example_id, bad.reason) == ("s\\xff", "invalid_character")
     assert good.example_id == "dev-4"
+
+
+def test_source_and_licence_are_those_of_the_treebanks(benchmark_files, tmp_path):
+    for name in ("en_tiny", "en_small", "fr_tiny"):
+        copy(benchmark_files / "ud" / "en_tiny-ud-dev.conllu", tmp_path / f"{name}-ud-dev.conllu")
+    unread = UD.spec("dev", "fr", path=tmp_path)
+    assert unread.source.endswith(": fr_tiny")
+    assert unread.licence == UD.licence
+    readme = "# Tiny\n\n=== Machine-readable metadata ===\nLicense: CC BY-SA 4.0\nGenre: news\n"
+    (tmp_path / "README.md").write_text(readme, "utf-8")
+    assert UD.spec("dev", "fr", path=tmp_path).licence == "CC BY-SA 4.0"
+    file = tmp_path / "en_small-ud-dev.conllu"
+    assert UD.spec("dev", "en", path=file).source.endswith(": en_small")
 
 
 def test_windows_line_ends_and_byte_order_mark_are_dropped(tmp_path):

@@ -10,12 +10,11 @@ from pathlib import Path
 from service.parsers.udpipe.recipe import Recipe
 from syntax import Sentence, Word
 from syntax.conllu import read_conllu
+from syntax.conllu.readme import readme_metadata
 from syntax.errors import SpecError
 
 SPLITS = ("train", "dev", "test")
 UNKNOWN = "unknown"
-
-_METADATA = "=== Machine-readable metadata"
 
 
 @dataclass(frozen=True)
@@ -77,7 +76,7 @@ def open_treebank(
     Raises:
         SpecError: A split is missing.
     """
-    said = _readme_metadata(folder)
+    said = readme_metadata(folder)
     treebank = Treebank(
         folder=folder,
         name=folder.resolve().name,
@@ -142,14 +141,3 @@ def _starts_paragraph(sentence: Sentence) -> bool:
 def _glued(sentence: Sentence) -> bool:
     misc = sentence.misc_of(sentence.tokens[-1]) if sentence.tokens else None
     return "SpaceAfter=No" in (misc or "").split("|")
-
-
-def _readme_metadata(folder: Path) -> dict[str, str]:
-    """The ``Key: value`` lines at the end of a treebank's README."""
-    for name in ("README.md", "README.txt"):
-        path = folder / name
-        if path.is_file():
-            _, _, metadata = path.read_text(encoding="utf-8").partition(_METADATA)
-            lines = (line.partition(":") for line in metadata.splitlines())
-            return {key.strip(): value.strip() for key, _, value in lines if value.strip()}
-    return {}

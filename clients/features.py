@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypedDict
+from typing import Any, TypedDict
 from urllib.parse import quote, urlencode
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from clients.failures import named_error
 from clients.results import ItemError, JsonObject, Named, decode_named
-from syntax.assembly import SpecialTokens
+from syntax.assembly import SeparatorEdge, SpecialTokens, Truncation
 from syntax.errors import SpecError
 from syntax.examples import Example, LongSentences, ParseMode, Segment
 
@@ -41,8 +41,8 @@ class StoredOptions(TypedDict, total=False):
     max_length: int | None
     policy: str
     joint_root: bool
-    separator_edge: Literal["root", "last_piece", "none"]
-    truncation: Literal["longest_first", "only_first", "only_second", "none"]
+    separator_edge: SeparatorEdge
+    truncation: Truncation
     matrices: Sequence[str]
 
 

@@ -13,7 +13,14 @@ from syntax.examples import LabelSpec
 if TYPE_CHECKING:
     from featurestore.stream.iterator import FeatureStream
     from featurestore.stream.reader import WindowReader
-    from syntax.assembly import Span, SpecialTokens
+    from syntax.assembly import (
+        Level,
+        SeparatorEdge,
+        Span,
+        SpecialTokens,
+        Truncation,
+        TruncationSide,
+    )
     from syntax.contrast import Sampler
 
 
@@ -81,15 +88,15 @@ class StreamedDataset(ABC):
         prefetch: int = 0,
         pool: int | None = 8,
         joint_root: bool = True,
-        separator_edge: Literal["root", "last_piece", "none"] = "root",
-        truncation: Literal["longest_first", "only_first", "only_second", "none"] = "longest_first",
+        separator_edge: SeparatorEdge = "root",
+        truncation: Truncation = "longest_first",
         pad_to_multiple_of: int = 1,
         batch_tokens: int | None = None,
-        truncation_side: Literal["right", "left"] | Sequence[Literal["right", "left"]] = "right",
+        truncation_side: TruncationSide | Sequence[TruncationSide] = "right",
         segment_limits: Sequence[int | None] = (),
         template: str | Sequence[str] = (),
         stride: int | None = None,
-        level: Literal["document", "sentence"] = "document",
+        level: Level = "document",
         offsets: bool = False,
         first_pieces: bool = False,
         token_ids: bool = False,

@@ -8,7 +8,15 @@ from typing import Any, Final, Literal
 
 from featurestore.checks import flag, items, names, one_of, optional, text, whole_number
 from featurestore.stream.order import OrderPolicy
-from syntax.assembly import AssemblySpec, Span, Template
+from syntax.assembly import (
+    AssemblySpec,
+    Level,
+    SeparatorEdge,
+    Span,
+    Template,
+    Truncation,
+    TruncationSide,
+)
 from syntax.contrast import Sampler
 from syntax.errors import SpecError
 
@@ -39,14 +47,14 @@ class StreamOptions:
     prefetch: int
     pool: int | None
     joint_root: bool
-    separator_edge: Literal["root", "last_piece", "none"]
-    truncation: Literal["longest_first", "only_first", "only_second", "none"]
+    separator_edge: SeparatorEdge
+    truncation: Truncation
     pad_to_multiple_of: int
-    truncation_side: Literal["right", "left"] | tuple[Literal["right", "left"], ...]
+    truncation_side: TruncationSide | tuple[TruncationSide, ...]
     segment_limits: tuple[int | None, ...]
     template: tuple[str, ...]
     stride: int | None
-    level: Literal["document", "sentence"]
+    level: Level
     offsets: bool
     first_pieces: bool
     token_ids: bool

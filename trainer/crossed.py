@@ -18,7 +18,7 @@ from syntax.labels import field_of, is_local
 from trainer.data import Source
 from trainer.metrics.answers import Rules, rules_text
 from trainer.results import part_name, table, write_json
-from trainer.trained import TrainedRun, ask, described, languages, load_run, open_language
+from trainer.trained import TrainedRun, ask, described, load_run, open_languages
 
 if TYPE_CHECKING:
     from featurestore import FeatureStore
@@ -145,10 +145,7 @@ def evaluate_crossed(
         SpecError: The examples have one field; or as `trainer.transfer.evaluate_run`.
     """
     run = load_run(folder).on(store, dataset).scored_by(rules)
-    sources = {
-        lang: open_language(store, run, split, lang, any_parser=any_parser)
-        for lang in langs or languages(store, run, split)
-    }
+    sources = open_languages(store, run, split, langs, any_parser=any_parser)
     first = next(iter(sources.values()))
     if len(first.dataset.card.fields) < 2:
         raise SpecError(
@@ -163,7 +160,7 @@ def evaluate_crossed(
         metric=first.task.metric,
         langs=list(sources),
         cells={(a, b): _cell(run, sources[a], sources[b]) for a in sources for b in sources},
-        data={lang: described(source.dataset) for lang, source in sources.items()},
+        data={lang: described(source) for lang, source in sources.items()},
         rules=run.rules,
     )
 

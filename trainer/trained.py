@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -170,6 +171,21 @@ def open_language(
     return source
 
 
+def open_languages(
+    store: FeatureStore,
+    run: TrainedRun,
+    split: str,
+    langs: Sequence[str] = (),
+    *,
+    any_parser: bool = False,
+) -> dict[str, Source]:
+    """Some languages of a split, or every one that it has, by name; as `open_language`."""
+    return {
+        lang: open_language(store, run, split, lang, any_parser=any_parser)
+        for lang in langs or languages(store, run, split)
+    }
+
+
 def ask(run: TrainedRun, source: Source, dataset: StreamedDataset | None = None) -> Answers:
     """What the model says of all examples of a source.
 
@@ -184,13 +200,12 @@ def ask(run: TrainedRun, source: Source, dataset: StreamedDataset | None = None)
     return Answers(evaluate(run.model, batches, scorer), scorer.predictions())
 
 
-def described(dataset: Any) -> dict[str, Any]:
-    """What a result should say of a dataset: version, parsers, fingerprints, drops."""
+def described(source: Source) -> dict[str, Any]:
+    """What a result should say of the data: version, parsers, fingerprints, drops."""
+    dataset = source.dataset
     return {
         "version": dataset.version,
-        "parsers": {
-            name: found.get("name", "?") for name, found in sorted(dataset.parsers.items())
-        },
+        "parsers": parser_names(source),
         "fingerprints": dataset.fingerprints,
         "dropped": dataset.report,
     }

@@ -13,7 +13,7 @@ from trainer.metrics.answers import Rules, rules_text
 from trainer.predictions import Prediction, predictions_file, write_predictions
 from trainer.results import group_rows, part_name, table, write_json
 from trainer.tasks import Scores
-from trainer.trained import ask, described, languages, load_run, open_language
+from trainer.trained import ask, described, load_run, open_languages
 
 if TYPE_CHECKING:
     from featurestore import FeatureStore
@@ -134,10 +134,7 @@ def evaluate_run(
         ModelLoadError: The run has no model.
     """
     run = load_run(folder).on(store, dataset).scored_by(rules)
-    sources = {
-        lang: open_language(store, run, split, lang, any_parser=any_parser)
-        for lang in langs or languages(store, run, split)
-    }
+    sources = open_languages(store, run, split, langs, any_parser=any_parser)
     for lang, source in sources.items():
         check_labelled(source, run.recipe, split, lang)
     answers = {lang: ask(run, source) for lang, source in sources.items()}
@@ -147,7 +144,7 @@ def evaluate_run(
         sources=tuple(run.requirements.parsers),
         metric=next(iter(sources.values())).task.metric,
         scores={lang: found.scores for lang, found in answers.items()},
-        data={lang: described(source.dataset) for lang, source in sources.items()},
+        data={lang: described(source) for lang, source in sources.items()},
         predictions={lang: found.predictions for lang, found in answers.items()},
         rules=run.rules,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Final
@@ -16,12 +16,13 @@ from featurestore.encode.blobs import matrix_blobs
 from featurestore.encode.columns import binary_numbers, list_parts
 from featurestore.encode.parses import decode_parses, unpack_parses
 from featurestore.files import FileReader
-from featurestore.records import ParseRecord
+from featurestore.records import ParseRecord, key_bytes
 from featurestore.store import FeatureStore
 from featurestore.tables.card import DatasetCard
 from featurestore.tables.delta import Table
 from featurestore.tables.fingerprints import read_content
 from featurestore.tables.schema import FINGERPRINTS, MATRIX_BLOBS, PARSES, VECTORS
+from featurestore.tables.snapshot import DataFile
 from featurestore.validate_deep import (
     check_key,
     repeated_places,
@@ -35,7 +36,7 @@ from featurestore.validate_labels import label_columns, wrong_labels
 from syntax.errors import InputError, StoreError
 from syntax.tree import DependencyTree
 
-_EXAMPLE: Final = ("example_id", "texts", "parse_keys", "segment_lengths")
+_EXAMPLE: Final = ("example_id", "example_key", "texts", "parse_keys", "segment_lengths")
 
 _LISTED: Final = 100
 """Problems that a report lists; all are counted."""
@@ -163,10 +164,7 @@ def _row_groups(
     """The rows of a table, but for those that cannot be read, which are problems."""
     reader = FileReader(table.location, schema=table.layout.schema)
     for file in table.snapshot().files:
-        groups = [0]  # in the place of those of a file that cannot be opened
-        with suppress(StoreError):
-            groups = list(range(len(reader.row_group_starts(file.path)) - 1))
-        for group in groups:
+        for group in _groups(reader, file, name, report):
             try:
                 rows = reader.row_group(file.path, group, columns)
             except StoreError as error:
@@ -174,6 +172,19 @@ def _row_groups(
                 report.add(Problem(name, file.path, str(error)))
             else:
                 yield rows
+
+
+def _groups(reader: FileReader, file: DataFile, name: str, report: Validation) -> range:
+    """The row groups of a file; one, in their place, if the file cannot be opened."""
+    try:
+        starts = reader.row_group_starts(file.path)
+    except StoreError:
+        return range(1)
+    try:
+        file.check_rows(int(starts[-1]))
+    except StoreError as error:
+        report.add(Problem(name, file.path, str(error)))
+    return range(len(starts) - 1)
 
 
 def _check_parses(rows: pa.Table, report: Validation, deep: bool) -> None:
@@ -211,6 +222,7 @@ def _is_packed(record: ParseRecord, row: pa.Table) -> bool:
 
 
 def _check_parse(record: ParseRecord) -> None:
+    key_bytes([str(record.key)])
     parse = record.parse
     for start, end in parse.word_ranges():
         DependencyTree(parse.head[start:end], [name or "_" for name in parse.deprel[start:end]])
@@ -240,6 +252,7 @@ def _check_example(card: DatasetCard, row: pa.Table) -> int:
     Raises:
         InputError, StoreError: Something is wrong with it.
     """
+    key_bytes([str(row["example_key"][0].as_py())])
     _, values = list_parts(row["segment_lengths"])
     lengths = values.to_numpy()
     if len(lengths) != len(card.fields):

@@ -16,7 +16,7 @@ from featurestore.index import Addresses, KeyIndex, keys_of
 from featurestore.records import key_bytes
 from featurestore.tables.delta import Table
 from featurestore.tables.snapshot import DataFile, in_partition, snapshot_of
-from syntax.errors import StoreError
+from syntax.errors import SpecError, StoreError
 from syntax.fingerprint import fingerprint
 
 
@@ -126,12 +126,15 @@ class KeyLookup:
         return True
 
     def _add(self, file: DataFile) -> None:
-        joined = "".join(self._keys(file))
-        if len(joined) != 32 * file.rows:
-            raise StoreError(f"{file.path} has a {self._column} that is not 32 digits long")
+        keys = self._keys(file)
+        file.check_rows(len(keys))
+        try:
+            digests = key_bytes(list(map(str, keys)))  # null is no key either
+        except SpecError as error:
+            raise StoreError(f"in {file.path}, as {self._column}: {error}") from error
         self._paths.append(file.path)
         self._active[file.path] = len(self._paths) - 1
-        self._index.add(keys_of(bytes.fromhex(joined)), len(self._paths) - 1)
+        self._index.add(keys_of(digests), len(self._paths) - 1)
 
     def _keys(self, file: DataFile) -> list[str]:
         if isinstance(self._column, str):

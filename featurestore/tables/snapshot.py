@@ -11,6 +11,7 @@ import pyarrow.dataset as pa_dataset
 from deltalake import DeltaTable
 
 from featurestore.location import Location
+from syntax.errors import StoreError
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,15 @@ class DataFile:
     size: int
     partition: Mapping[str, str] = field(default_factory=dict)
     written: int = 0
+
+    def check_rows(self, rows: int) -> None:
+        """Refuse another number of rows in the file than the log has.
+
+        Raises:
+            StoreError: The file is another one than was committed.
+        """
+        if rows != self.rows:
+            raise StoreError(f"{self.path} has {rows} rows; the log says {self.rows}")
 
 
 @dataclass(frozen=True)

@@ -339,6 +339,37 @@ def test_a_damaged_description_is_found_and_named(keyed, run, content, deep) -> 
     assert isinstance(run("stats", "--store", store.uri).exception, StoreError)
 
 
+@pytest.mark.parametrize("key", ["nothex", "x" * 32, None])
+@pytest.mark.parametrize(("table", "column"), [("parses", "key"), ("datasets", "example_key")])
+def test_keys_that_are_none_are_listed_with_all_else(keyed, run, table, column, key) -> None:
+    store, _ = keyed
+    name = rewrite(store, table, lambda rows: with_first(rows, column, key))
+    with open_store(store.uri) as again:
+        report = validate_store(again)
+    assert (report.parses, report.examples) == (20, 10)
+    first, last = report.problems
+    assert first.message == f"{str(key)!r} is not a key; keys have 32 lower-case hexadecimal digits"
+    assert (last.table, last.row) == ("store", "keys")
+    assert last.message.endswith(f"{name}, as {column}: {first.message}")
+    assert "2 problems" in run("validate", "--store", store.uri).output
+
+
+@pytest.mark.parametrize("more", [-3, 2])
+@pytest.mark.parametrize("table", ["parses", "datasets"])
+def test_rows_that_the_log_does_not_count_are_listed_with_all_else(keyed, table, more) -> None:
+    store, _ = keyed
+    before = {"parses": 20, "datasets": 10}
+    after = before | {table: before[table] + more}
+    name = rewrite(store, table, lambda rows: pa.concat_tables([rows] * 2).slice(0, after[table]))
+    with open_store(store.uri) as again:
+        report = validate_store(again)
+    assert (report.parses, report.examples) == (after["parses"], after["datasets"])
+    first, last = report.problems
+    assert first.row.endswith(name)
+    assert first.message.endswith(f"has {after[table]} rows; the log says {before[table]}")
+    assert last.message.endswith(first.message)
+
+
 def rewrite(store, table: str, change) -> str:
     """Change the rows of one file of a table where it lies; its name."""
     file = min(Path(store.uri, table).rglob("*.parquet"))

@@ -65,7 +65,7 @@ def _prediction(line: str, place: str) -> Prediction:
         content = json.loads(line)
         shares = {name: (part, whole) for name, (part, whole) in content["shares"].items()}
         return Prediction(**{**content, "shares": shares})
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise SpecError(
             f"{place} is no prediction ({error}); write the file again with parsebank evaluate"
         ) from error

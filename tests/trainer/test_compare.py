@@ -159,7 +159,10 @@ def test_systems_that_cannot_be_compared_are_refused_by_name(keep) -> None:
         compare(one, keep("s/seed1", {"en": answers(1, 0.8)}).parent, "dev")
 
 
-@pytest.mark.parametrize("content", ['{"dataset": "pairs", "la', "[1]", "[" * 200_000, "\xff"])
+DAMAGED = {"cut": '{"dataset": "pairs", "la', "list": "[1]", "deep": "[" * 200_000, "bytes": "\xff"}
+
+
+@pytest.mark.parametrize("content", DAMAGED.values(), ids=DAMAGED)
 def test_an_evaluation_that_is_damaged_is_refused_by_its_file(content, keep) -> None:
     one = keep("one", {"en": answers(0, 0.8)})
     (one / "evaluation-dev.json").write_text(content, "latin-1")

@@ -138,7 +138,16 @@ def test_predictions_survive_the_disk(tmp_path) -> None:
     assert read_predictions(tmp_path / "p.jsonl") == predictions
 
 
-@pytest.mark.parametrize("line", ["{", "[]", '{"example_id": "1"}', '{"shares": {"f1": [1]}}'])
+BROKEN = {
+    "cut": "{",
+    "list": "[]",
+    "no shares": '{"example_id": "1"}',
+    "half a share": '{"shares": {"f1": [1]}}',
+    "deep": "[" * 200_000,
+}
+
+
+@pytest.mark.parametrize("line", BROKEN.values(), ids=BROKEN)
 def test_a_line_that_is_no_prediction_is_named(tmp_path, line) -> None:
     path = tmp_path / "p.jsonl"
     write_predictions([Prediction("1", None, "no")], path)

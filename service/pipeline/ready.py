@@ -23,6 +23,9 @@ _LARGEST_SHARE: Final = 8
 
 _CHOICES: Final = 256
 
+VARIES: Final = "Accept, Accept-Encoding"
+"""``Vary`` of what could be compressed, and of 304, which does not know whether it could."""
+
 
 @dataclass(frozen=True)
 class Origin:
@@ -79,7 +82,8 @@ class ReadyAnswer:
     @cached_property
     def unchanged_headers(self) -> tuple[tuple[bytes, bytes], ...]:
         """The headers that tell a caller that what it has is still right."""
-        return tuple(pair for pair in self.headers if not pair[0].startswith(b"content-"))
+        kept = [pair for pair in self.headers if not pair[0].startswith((b"content-", b"vary"))]
+        return (*kept, (b"vary", VARIES.encode()))
 
 
 class ReadyAnswers:

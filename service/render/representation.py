@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from service.pipeline.plan import Plan
+from service.pipeline.ready import VARIES
 from service.pipeline.records import FeatureAnswer, ItemFeatures
 from service.render.arrow import render_arrow
 from service.render.conllu import render_conllu
@@ -61,7 +62,7 @@ class Rendered:
         varies = self.is_compressible or "Content-Encoding" in self.headers
         yield from {
             **self.headers,
-            "Vary": "Accept, Accept-Encoding" if varies else "Accept",
+            "Vary": VARIES if varies else "Accept",
             "Content-Length": str(len(self.content)),
         }.items()
 
@@ -101,8 +102,7 @@ class Representation:
         etag = parse_tag(plan, self.format)
         if not is_current(held, etag):
             return None
-        headers = self.headers(etag)
-        del headers["Content-Type"]
+        headers = {"ETag": etag, "Cache-Control": CACHE_CONTROL, "Vary": VARIES}
         return Rendered(b"", headers, etag, True, plan, 304)
 
     def render(self, plan: Plan, answer: FeatureAnswer) -> Rendered:
@@ -117,7 +117,7 @@ class Representation:
         is_compressible = self.format == "ndjson" or len(content) >= SMALLEST_COMPRESSED
         if self.encoding != "identity" and is_compressible:
             content = compress(content, self.encoding)
-            headers |= {"Content-Encoding": self.encoding, "Vary": "Accept, Accept-Encoding"}
+            headers |= {"Content-Encoding": self.encoding, "Vary": VARIES}
         return Rendered(content, headers, etag, is_stored, plan, is_compressible=is_compressible)
 
 

@@ -13,7 +13,7 @@ import httpx
 import pytest
 import pytest_asyncio
 from fastapi import FastAPI
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from service.app import create_app
@@ -345,6 +345,7 @@ async def pair(
 
 
 @given(st.lists(requests, min_size=1, max_size=12))
+@example([(BODIES[4], "", "", "identity", "")] * 3 + [(BODIES[4], "", "", "identity", "*")])
 @settings(max_examples=10)
 async def test_it_answers_as_a_service_that_keeps_nothing(
     pair: tuple[httpx.AsyncClient, httpx.AsyncClient], asked: list[Any]

@@ -345,7 +345,7 @@ async def pair(
 
 
 @given(st.lists(requests, min_size=1, max_size=12))
-@example([(BODIES[4], "", "", "identity", "")] * 3 + [(BODIES[4], "", "", "identity", "*")])
+@example([(BODIES[0], "?format=arrow", "", "identity", held) for held in ("", "", "", "*")])
 @settings(max_examples=10)
 async def test_it_answers_as_a_service_that_keeps_nothing(
     pair: tuple[httpx.AsyncClient, httpx.AsyncClient], asked: list[Any]

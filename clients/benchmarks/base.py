@@ -8,6 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
+from clients.benchmarks.lines import check_characters
 from syntax.errors import InputError, SpecError, UnknownNameError
 from syntax.examples import DatasetSpec, Example, LabelSpec, Mode, Rejection
 from syntax.registry import Registry, unknown_name
@@ -249,9 +250,15 @@ def register(benchmark: Benchmark) -> Benchmark:
 def attempt(example_id: str, make: Callable[[], Example]) -> Item:
     """The example that ``make`` builds, or the named error that it raises, as a rejection."""
     try:
+        check_characters(example_id, "its id")
         return make()
     except InputError as error:
-        return Rejection(example_id, error.error_type, error.message)
+        return rejection(example_id, error)
+
+
+def rejection(example_id: str, error: InputError) -> Rejection:
+    """An item refused by an error; half of a surrogate pair is written as its escape."""
+    return Rejection(_escaped(example_id), error.error_type, _escaped(error.message))
 
 
 @lru_cache(maxsize=32)
@@ -266,6 +273,10 @@ def _names(
 def _state(parts: Sequence[Part]) -> tuple[tuple[int, int], ...]:
     stats = (file.stat() for part in parts for file in part.files)
     return tuple((stat.st_size, stat.st_mtime_ns) for stat in stats)
+
+
+def _escaped(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _check(name: str, kind: str, known: set[str]) -> None:

@@ -14,10 +14,9 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any, Final
 
-from clients.benchmarks.base import Item
-from clients.benchmarks.lines import START_BYTES, refuse_other
-from syntax.errors import ExampleError, InputError, InvalidCharacterError
-from syntax.examples import Rejection
+from clients.benchmarks.base import Item, rejection
+from clients.benchmarks.lines import START_BYTES, check_characters, refuse_other
+from syntax.errors import ExampleError, InputError
 
 _CHUNK: Final = 64 * 1024
 
@@ -119,22 +118,6 @@ def text_of(record: Any, key: str, where: str) -> str:
     return value
 
 
-def check_characters(text: str, where: str) -> None:
-    """Refuse what no UTF-8 file can hold.
-
-    Raises:
-        InvalidCharacterError: There is a lone surrogate: a byte that was not UTF-8, or an escape.
-    """
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise InvalidCharacterError(
-            f"{where} has at character {error.start} a byte that is not UTF-8, or half of a "
-            "surrogate pair; repair the record",
-            position=error.start,
-        ) from None
-
-
 class _Bytes:
     """A text file as UTF-8 bytes; a byte that was none comes as a JSON escape."""
 
@@ -173,7 +156,7 @@ def guarded(path: Path, items: Iterator[Item]) -> Iterator[Item]:
     try:
         yield from items
     except InputError as error:
-        yield Rejection(path.name, error.error_type, error.message)
+        yield rejection(path.name, error)
 
 
 class UniqueIds:

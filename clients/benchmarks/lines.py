@@ -110,6 +110,22 @@ def decoded(raw: bytes, path: Path, number: int, encoding: str = "utf-8") -> str
         ) from None
 
 
+def check_characters(text: str, where: str) -> None:
+    """Refuse what no UTF-8 file can hold.
+
+    Raises:
+        InvalidCharacterError: There is a lone surrogate: a byte that was not UTF-8, or an escape.
+    """
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise InvalidCharacterError(
+            f"{where} has at character {error.start} a byte that is not UTF-8, or half of a "
+            "surrogate pair; repair the record",
+            position=error.start,
+        ) from None
+
+
 def encoding_of(path: Path, encodings: Sequence[str]) -> str:
     """The first encoding in which at least half of the lines beyond ASCII are valid.
 

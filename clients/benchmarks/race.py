@@ -8,10 +8,10 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final
 
-from clients.benchmarks.base import Benchmark, Item, Part, attempt, register
+from clients.benchmarks.base import Benchmark, Item, Part, attempt, register, rejection
 from clients.benchmarks.documents import document_of, text_of
 from syntax.errors import ExampleError, InputError, LabelError
-from syntax.examples import Example, LabelSpec, Mode, Rejection, Segment
+from syntax.examples import Example, LabelSpec, Mode, Segment
 
 LEVELS: Final = ("middle", "high")
 LABEL: Final = LabelSpec("label", "class", ("A", "B", "C", "D"))
@@ -41,7 +41,7 @@ def _read(part: Part, mode: Mode) -> Iterator[Item]:  # noqa: ARG001
             passage = document_of(path)
             questions = _questions(passage, path)
         except InputError as error:
-            yield Rejection(f"{level}{path.stem}", error.error_type, error.message)
+            yield rejection(f"{level}{path.stem}", error)
             continue
         for number, question in enumerate(questions, 1):
             example_id = f"{level}{path.stem}-{number}"

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from reprlib import repr as shown
 from typing import Any, Final
 
-from clients.benchmarks.documents import check_characters
-from syntax.errors import ExampleError, LabelError, NoLabelError
+import numpy as np
+
+from clients.benchmarks.lines import check_characters
+from syntax.errors import ExampleError, InputError, LabelError, NoLabelError
 from syntax.examples import LabelKind, LabelSpec, LabelValue, Mode, Segment, SpanLabel
 
 UNLABELLED: Final = -1
@@ -15,6 +18,8 @@ UNLABELLED: Final = -1
 
 WITH_TOKENS: Final[tuple[Mode, ...]] = ("pretokenized", "retokenize")
 """Modes that take tokens."""
+
+_LARGEST: Final = float(np.finfo(np.float32).max)
 
 
 def segment_of(value: Any, mode: Mode, where: str) -> Segment:
@@ -28,7 +33,7 @@ def segment_of(value: Any, mode: Mode, where: str) -> Segment:
     """
     tokens = value.split() if isinstance(value, str) else value
     if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
-        raise ExampleError(f"{where} is {value!r}; expected a text, or a list of tokens")
+        raise ExampleError(f"{where} is {shown(value)}; expected a text, or a list of tokens")
     text = value if isinstance(value, str) else " ".join(tokens)
     check_characters(text, where)
     return Segment(tokens=tuple(tokens)) if mode in WITH_TOKENS else Segment(text=text)
@@ -44,8 +49,9 @@ def label_of(spec: LabelSpec, value: Any, names: Sequence[str], where: str) -> L
         where: How to call the value in a message.
 
     Raises:
-        LabelError: It is no such label, or has none of the names; `NoLabelError` where the number
-            of a class is that of none.
+        LabelError: It is no such label, or has none of the names; `NoLabelError` where a class is
+            empty, or the number of none.
+        InvalidCharacterError: As `segment_of`.
     """
     return _READERS[spec.kind](value, names, where)
 
@@ -54,7 +60,7 @@ def names_of(spec: LabelSpec, value: Any) -> Iterable[str]:
     """The names in a value whose names nobody has listed; none if it is malformed."""
     try:
         label = label_of(spec, value, (), "")
-    except LabelError:
+    except InputError:
         return ()
     if isinstance(label, tuple):
         return (part.label if isinstance(part, SpanLabel) else part for part in label)
@@ -62,12 +68,21 @@ def names_of(spec: LabelSpec, value: Any) -> Iterable[str]:
 
 
 def _class(value: Any, names: Sequence[str], where: str) -> str:
-    name = str(value)
+    if value == "" and value not in names:
+        raise NoLabelError(f"{where} is empty; expected one class")
+    return _name(value, names, where)
+
+
+def _name(value: Any, names: Sequence[str], where: str) -> str:
     if value is None or isinstance(value, (list, dict, float)):
-        raise LabelError(f"{where} is {value!r}; expected one class")
-    if names and name not in names:
-        return _numbered(value, names, where)
-    return name
+        raise LabelError(f"{where} is {shown(value)}; expected one class")
+    name = _text(str(value), where)
+    return name if not names or name in names else _numbered(value, names, where)
+
+
+def _text(text: str, where: str) -> str:
+    check_characters(text, where)
+    return text
 
 
 def _numbered(value: Any, names: Sequence[str], where: str) -> str:
@@ -81,22 +96,31 @@ def _numbered(value: Any, names: Sequence[str], where: str) -> str:
 
 def _float(value: Any, names: Sequence[str], where: str) -> float:  # noqa: ARG001
     try:
-        return float(value)
-    except (TypeError, ValueError):
-        raise LabelError(f"{where} is {value!r}; expected a number") from None
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = np.nan
+    if not abs(number) <= _LARGEST:
+        raise LabelError(f"{where} is {shown(value)}; expected a number that is finite in 32 bits")
+    return number
 
 
 def _string(value: Any, names: Sequence[str], where: str) -> str:  # noqa: ARG001
     if value is None or isinstance(value, (list, dict)):
-        raise LabelError(f"{where} is {value!r}; expected a text")
-    return str(value)
+        raise LabelError(f"{where} is {shown(value)}; expected a text")
+    return _text(str(value), where)
 
 
 def _tags(value: Any, names: Sequence[str], where: str) -> tuple[str, ...]:
     values = value.split() if isinstance(value, str) else value
     if not isinstance(values, list):
-        raise LabelError(f"{where} is {value!r}; expected a list of tags")
-    return tuple(_class(tag, names, f"{where}, tag {number}") for number, tag in enumerate(values))
+        raise LabelError(f"{where} is {shown(value)}; expected a list of tags")
+    return tuple(_tag(tag, names, f"{where}, tag {number}") for number, tag in enumerate(values))
+
+
+def _tag(value: Any, names: Sequence[str], where: str) -> str:
+    if value == "":
+        raise LabelError(f"{where} is empty; expected a tag")
+    return _name(value, names, where)
 
 
 def _spans(value: Any, names: Sequence[str], where: str) -> tuple[SpanLabel, ...]:
@@ -110,9 +134,11 @@ def _spans(value: Any, names: Sequence[str], where: str) -> tuple[SpanLabel, ...
         spans = _spans_in(json.loads(value) if isinstance(value, str) else value)
     except (TypeError, ValueError, KeyError, RecursionError):
         raise LabelError(
-            f"{where} is {value!r}; expected a list of [start, end, name] or of objects with "
+            f"{where} is {shown(value)}; expected a list of [start, end, name] or of objects with "
             "start, end and label, or an object with the lists text and answer_start"
         ) from None
+    for span in spans:
+        check_characters(span.label, where)
     unknown = [span.label for span in spans if names and span.label not in names]
     if unknown:
         raise LabelError(f"{where} names {unknown[0]!r}; expected one of {', '.join(names)}")

@@ -83,9 +83,11 @@ TABLE: Final = register(
         "files of the part",
         rejects={
             "example": "a row without one of the columns, or that breaks the format of its file",
-            "label": "a label that is malformed or has another name than its column allows",
-            "no_label": "-1 where a column's numbers stand for names (`datasets`' mark of none)",
-            "invalid_character": "bytes that are not UTF-8",
+            "label": "a label that is malformed, is no finite number in 32 bits, or has another "
+            "name than its column allows",
+            "no_label": "an empty class, or -1 where a column's numbers stand for names "
+            "(`datasets`' mark of none)",
+            "invalid_character": "bytes that are not UTF-8 in a text, a label or the id",
         },
         quirks=(
             "by itself it reads the column `text`; others are chosen by --columns, --label and "

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
-from clients.benchmarks.base import Item, Names, attempt
+from clients.benchmarks.base import Item, Names, attempt, rejection
 from clients.benchmarks.rows import Row, Rows
 from clients.benchmarks.rowvalues import WITH_TOKENS, label_of, names_of, segment_of
 from clients.benchmarks.tags import OUTSIDE
 from syntax.errors import ExampleError, InputError, LabelError, SpecError
-from syntax.examples import Example, LabelSpec, LabelValue, Mode, Rejection
+from syntax.examples import Example, LabelSpec, LabelValue, Mode
 
 _NAMED: Final = frozenset({"class", "spans", "tags"})
 
@@ -67,7 +67,7 @@ class TableColumns:
             try:
                 row = make_row()
             except InputError as error:
-                yield Rejection(counted, error.error_type, error.message)
+                yield rejection(counted, error)
                 continue
             example_id = self._id(row) or counted
             yield attempt(example_id, partial(self._example, example_id, row, mode, rows.names))
@@ -95,7 +95,7 @@ class TableColumns:
 
     def _id(self, row: Row) -> str:
         value = None if self.id is None else row.get(self.id)
-        return "" if value is None else str(value)
+        return "" if value is None or isinstance(value, (list, dict)) else str(value)
 
     def _example(
         self, example_id: str, row: Row, mode: Mode, listed: Mapping[str, tuple[str, ...]]
@@ -131,6 +131,11 @@ class TableColumns:
             raise ExampleError(
                 f"{example_id} has nothing in the column {missing[0]!r}; its columns are "
                 f"{', '.join(map(str, row))}"
+            )
+        if self.id and isinstance(row[self.id], (list, dict)):
+            raise ExampleError(
+                f"{example_id} has a {type(row[self.id]).__name__} in the column {self.id!r}; "
+                "expected its id, a text or a number"
             )
 
 

@@ -207,7 +207,7 @@ def test_labels_take_the_forms_of_tables(one_row, spec, value, expected):
         (LabelSpec("x", "class", ("no", "yes")), 2, "is 2; expected one of no, yes"),
         (LabelSpec("x", "class", ("no", "yes")), "maybe", "is 'maybe'; expected one of no, yes"),
         (LabelSpec("x", "class"), ["a"], "expected one class"),
-        (LabelSpec("x", "float"), "high", "is 'high'; expected a number"),
+        (LabelSpec("x", "float"), "high", "is 'high'; expected a number that is finite"),
         (LabelSpec("x", "string"), {}, "expected a text"),
         (LabelSpec("x", "tags"), 3, "expected a list of tags"),
         (LabelSpec("x", "tags", ("O",)), ["O", "B"], "tag 1 is 'B'; expected one of O"),

@@ -36,7 +36,8 @@ from featurestore.validate_labels import label_columns, wrong_labels
 from syntax.errors import InputError, StoreError
 from syntax.tree import DependencyTree
 
-_EXAMPLE: Final = ("example_id", "example_key", "texts", "parse_keys", "segment_lengths")
+_NAMES: Final = ("example_id", "example_key", "seq")
+_EXAMPLE: Final = (*_NAMES, "parser", "texts", "parse_keys", "segment_lengths")
 
 _LISTED: Final = 100
 """Problems that a report lists; all are counted."""
@@ -252,15 +253,14 @@ def _check_example(card: DatasetCard, row: pa.Table) -> int:
     Raises:
         InputError, StoreError: Something is wrong with it.
     """
-    key_bytes([str(row["example_key"][0].as_py())])
+    _check_names(*(row[name][0].as_py() for name in _NAMES))
     _, values = list_parts(row["segment_lengths"])
     lengths = values.to_numpy()
     if len(lengths) != len(card.fields):
         raise StoreError(f"{len(lengths)} segments are stored for the fields {card.fields}")
     vectors = {name: binary_numbers(row[name], dtype) for name, dtype in VECTORS.items()}
     _check_sizes(vectors, int(lengths.sum()))
-    if (vectors["input_ids"] < 0).any():
-        raise StoreError(f"input_ids holds {vectors['input_ids'].min()}; ids are 0 or more")
+    _check_ids(vectors["input_ids"], card.special_tokens.vocab_size)
     heads = np.split(vectors["head"], np.cumsum(lengths)[:-1])
     stored = [row[name][0].as_py() for name in MATRIX_BLOBS]
     if stored == [None] * len(MATRIX_BLOBS):
@@ -270,6 +270,20 @@ def _check_example(card: DatasetCard, row: pa.Table) -> int:
         if blobs != list(column):
             raise StoreError(f"the stored {name} differs from the one derived from head")
     return len(heads)
+
+
+def _check_names(example_id: str | None, key: str | None, seq: int | None) -> None:
+    key_bytes([str(key)])
+    if not example_id:
+        raise StoreError(f"example_id is {example_id!r}; an example has a name that is not empty")
+    if seq is None or seq < 0:
+        raise StoreError(f"seq is {seq}; places in the order of a split are 0 or more")
+
+
+def _check_ids(ids: np.ndarray[Any, Any], count: int) -> None:
+    wrong = ids[(ids < 0) | (ids >= count)]
+    if len(wrong):
+        raise StoreError(f"input_ids holds {wrong[0]}; ids of the tokenizer are 0 to {count - 1}")
 
 
 def _check_sizes(vectors: dict[str, np.ndarray[Any, Any]], pieces: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import fields
 from typing import Any, Final
 
@@ -17,7 +18,7 @@ from featurestore.store import FeatureStore
 from featurestore.tables.schema import VECTORS
 from syntax.alignment import segment_features
 from syntax.assembly import SegmentFeatures
-from syntax.errors import InputError, ParsebankError, StoreError
+from syntax.errors import InputError, ParsebankError, StoreError, UnknownKeyError
 from syntax.keys import parse_key
 
 _TEXT_MODES: Final = frozenset({"raw", "sentence"})
@@ -86,11 +87,11 @@ def repeated_places(store: FeatureStore) -> int:
 
 
 def wrong_examples(store: FeatureStore, rows: pa.Table) -> Iterator[tuple[str, str]]:
-    """Examples whose vectors are not those that their parses give: example id, what is wrong.
+    """Examples of other parses, texts, parsers or vectors than they have: id, what is wrong.
 
     Args:
         store: Where the parses are.
-        rows: Rows of a dataset table, with ids, texts, parse keys, lengths and vectors.
+        rows: Rows of a dataset table, with ids, parsers, texts, parse keys, lengths and vectors.
     """
     records = _records(store, rows["parse_keys"])
     for at in range(rows.num_rows):
@@ -123,8 +124,8 @@ def _records(store: FeatureStore, keys: pa.ChunkedArray) -> dict[str, ParseRecor
 
 
 def _check(store: FeatureStore, row: pa.Table, records: dict[str, ParseRecord]) -> None:
-    keys, texts, lengths = (
-        row[name][0].as_py() for name in ("parse_keys", "texts", "segment_lengths")
+    parser, keys, texts, lengths = (
+        row[name][0].as_py() for name in ("parser", "parse_keys", "texts", "segment_lengths")
     )
     vectors = {name: binary_numbers(row[name], dtype) for name, dtype in VECTORS.items()}
     end = 0
@@ -135,7 +136,27 @@ def _check(store: FeatureStore, row: pa.Table, records: dict[str, ParseRecord]) 
             raise StoreError(f"the parse {key} of segment {number} is not in the store")
         if record.parse.text != text:
             raise StoreError(f"segment {number} has another text than its parse {key}")
+        _check_parser(store, parser, number, record)
         _compare(number, record, {name: _cut(vectors, name, start, end) for name in VECTORS})
+
+
+def _check_parser(
+    store: FeatureStore, parser: str | None, number: int, record: ParseRecord
+) -> None:
+    """Check that a segment was parsed by its example's parser, or by its own of several.
+
+    Raises:
+        StoreError: It was parsed by another.
+    """
+    if record.parser == parser:
+        return
+    several: list[str] = []
+    with suppress(UnknownKeyError):
+        several = store.fingerprints.resolve(str(parser)).get("parsers", several)
+    if several[number : number + 1] != [record.parser]:
+        raise StoreError(
+            f"segment {number} was parsed by {record.parser}; the example's parser is {parser}"
+        )
 
 
 def _cut(vectors: dict[str, NDArray[Any]], name: str, start: int, end: int) -> NDArray[Any]:

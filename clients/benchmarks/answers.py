@@ -104,7 +104,7 @@ def _id(question: Any) -> str | None:
 
 def _example(example_id: str, paragraph: Any, question: Any, where: str, extra: Extra) -> Example:
     texts = text_of(question, "question", where), text_of(paragraph, "context", where)
-    found = [_located(texts[1], answer, where) for answer in _answers(question, where)]
+    found = [located(texts[1], answer, where) for answer in _answers(question, where)]
     answers = tuple(span for span, _ in found)
     return Example(
         example_id,
@@ -129,8 +129,17 @@ def _answers(question: dict[str, Any], where: str) -> list[tuple[int, str]]:
     return [pair for pair in pairs if pair[1]]
 
 
-def _located(passage: str, answer: tuple[int, str], where: str) -> tuple[SpanLabel, bool]:
-    """The span of an answer, and whether it had to be looked for."""
+def located(passage: str, answer: tuple[int, str], where: str) -> tuple[SpanLabel, bool]:
+    """The span of an answer, and whether it had to be looked for.
+
+    Args:
+        passage: What it is a part of.
+        answer: Its offset and text.
+        where: How to call it in a message.
+
+    Raises:
+        LabelError: It is not at its offset, nor once within `NEAR` characters of it.
+    """
     offset, text = answer
     if offset >= 0 and passage.startswith(text, offset):
         return SpanLabel(offset, offset + len(text)), False

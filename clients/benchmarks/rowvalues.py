@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from clients.benchmarks.answers import ANSWER_MOVED, located
 from clients.benchmarks.lines import check_characters
 from syntax.errors import ExampleError, InputError, LabelError, NoLabelError
 from syntax.examples import LabelKind, LabelSpec, LabelValue, Mode, Segment, SpanLabel
@@ -39,27 +40,32 @@ def segment_of(value: Any, mode: Mode, where: str) -> Segment:
     return Segment(tokens=tuple(tokens)) if mode in WITH_TOKENS else Segment(text=text)
 
 
-def label_of(spec: LabelSpec, value: Any, names: Sequence[str], where: str) -> LabelValue:
-    """A label's value.
+def label_of(
+    spec: LabelSpec, value: Any, names: Sequence[str], where: str, text: str = ""
+) -> tuple[LabelValue, tuple[str, ...]]:
+    """A label's value, and what had to be put right in it.
 
     Args:
         spec: Its column.
         value: What the row has.
         names: Names of its classes or tags, in id order; none where any will do.
         where: How to call the value in a message.
+        text: What spans are about; answers that stand beside their offset are moved in it.
 
     Raises:
         LabelError: It is no such label, or has none of the names; `NoLabelError` where a class is
             empty, or the number of none.
         InvalidCharacterError: As `segment_of`.
     """
-    return _READERS[spec.kind](value, names, where)
+    if spec.kind == "spans":
+        return _spans(value, names, where, text)
+    return _READERS[spec.kind](value, names, where), ()
 
 
 def names_of(spec: LabelSpec, value: Any) -> Iterable[str]:
     """The names in a value whose names nobody has listed; none if it is malformed."""
     try:
-        label = label_of(spec, value, (), "")
+        label, _ = label_of(spec, value, (), "")
     except InputError:
         return ()
     if isinstance(label, tuple):
@@ -123,7 +129,9 @@ def _tag(value: Any, names: Sequence[str], where: str) -> str:
     return _name(value, names, where)
 
 
-def _spans(value: Any, names: Sequence[str], where: str) -> tuple[SpanLabel, ...]:
+def _spans(
+    value: Any, names: Sequence[str], where: str, text: str
+) -> tuple[tuple[SpanLabel, ...], tuple[str, ...]]:
     """Spans in one of three forms, or as JSON of it.
 
     A list of ``[start, end]`` or ``[start, end, name]``; a list of objects with ``start``, ``end``
@@ -131,27 +139,37 @@ def _spans(value: Any, names: Sequence[str], where: str) -> tuple[SpanLabel, ...
     "answer_start": [...]}``.
     """
     try:
-        spans = _spans_in(json.loads(value) if isinstance(value, str) else value)
+        content = json.loads(value) if isinstance(value, str) else value
+        found = _answers_in(content) if isinstance(content, dict) else _spans_in(content)
     except (TypeError, ValueError, KeyError, RecursionError):
         raise LabelError(
             f"{where} is {shown(value)}; expected a list of [start, end, name] or of objects with "
             "start, end and label, or an object with the lists text and answer_start"
         ) from None
+    placed = [(x, False) if isinstance(x, SpanLabel) else located(text, x, where) for x in found]
+    spans = tuple(span for span, _ in placed)
+    _check_names(spans, names, where)
+    return spans, tuple(ANSWER_MOVED for _, moved in placed if moved)
+
+
+def _check_names(spans: Iterable[SpanLabel], names: Sequence[str], where: str) -> None:
     for span in spans:
         check_characters(span.label, where)
     unknown = [span.label for span in spans if names and span.label not in names]
     if unknown:
         raise LabelError(f"{where} names {unknown[0]!r}; expected one of {', '.join(names)}")
-    return spans
 
 
-def _spans_in(value: Any) -> tuple[SpanLabel, ...]:
-    if isinstance(value, dict):
-        pairs = zip(value["answer_start"], value["text"], strict=True)
-        return tuple(_span(start, start + len(text)) for start, text in pairs if text)
-    return tuple(
-        _span(**_named(span)) if isinstance(span, dict) else _span(*span) for span in value
-    )
+def _answers_in(value: dict[str, Any]) -> list[tuple[int, str]]:
+    """Offset and text of each answer that has a text."""
+    pairs = list(zip(value["answer_start"], value["text"], strict=True))
+    if not all(type(start) is int and isinstance(text, str) for start, text in pairs):
+        raise TypeError
+    return [pair for pair in pairs if pair[1]]
+
+
+def _spans_in(value: Any) -> list[SpanLabel]:
+    return [_span(**_named(span)) if isinstance(span, dict) else _span(*span) for span in value]
 
 
 def _named(span: dict[str, Any]) -> dict[str, Any]:
@@ -167,7 +185,6 @@ def _span(start: Any, end: Any, label: Any = "") -> SpanLabel:
 _READERS: Final[Mapping[LabelKind, Callable[[Any, Sequence[str], str], LabelValue]]] = {
     "class": _class,
     "float": _float,
-    "spans": _spans,
     "string": _string,
     "tags": _tags,
 }

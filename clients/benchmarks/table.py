@@ -84,7 +84,8 @@ TABLE: Final = register(
         rejects={
             "example": "a row without one of the columns, or that breaks the format of its file",
             "label": "a label that is malformed, is no finite number in 32 bits, or has another "
-            "name than its column allows",
+            "name than its column allows; an answer of SQuAD's that is not at its offset, nor once "
+            "near by",
             "no_label": "an empty class, or -1 where a column's numbers stand for names "
             "(`datasets`' mark of none)",
             "invalid_character": "bytes that are not UTF-8 in a text, a label or the id",

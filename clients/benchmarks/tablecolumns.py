@@ -12,7 +12,8 @@ from clients.benchmarks.rows import Row, Rows
 from clients.benchmarks.rowvalues import WITH_TOKENS, label_of, names_of, segment_of
 from clients.benchmarks.tags import OUTSIDE
 from syntax.errors import ExampleError, InputError, LabelError, SpecError
-from syntax.examples import Example, LabelSpec, LabelValue, Mode
+from syntax.examples import Example, LabelSpec, LabelValue, Mode, Segment
+from syntax.labels import field_of
 
 _NAMED: Final = frozenset({"class", "spans", "tags"})
 
@@ -106,14 +107,17 @@ class TableColumns:
             for name in self.fields
         )
         labels: dict[str, LabelValue] = {}
+        repairs: tuple[str, ...] = ()
         for label in self.labels:
             column = self.column(label.name)
             names = listed.get(column, label.names)
             where = f"{label.name} of {example_id}"
             if label.kind == "spans":
                 self._check_spacing(row, label, mode, where)
-            labels[label.name] = label_of(label, row[column], names, where)
-        return Example(example_id, segments, labels)
+            text = _text(segments[field_of(label, self.fields)])
+            labels[label.name], repaired = label_of(label, row[column], names, where, text)
+            repairs += repaired
+        return Example(example_id, segments, labels, repairs)
 
     def _check_spacing(self, row: Row, label: LabelSpec, mode: Mode, where: str) -> None:
         text = row[self.column(label.field or self.fields[0])]
@@ -137,6 +141,10 @@ class TableColumns:
                 f"{example_id} has a {type(row[self.id]).__name__} in the column {self.id!r}; "
                 "expected its id, a text or a number"
             )
+
+
+def _text(segment: Segment) -> str:
+    return " ".join(segment.tokens or ()) if segment.text is None else segment.text
 
 
 def _readable(rows: Rows) -> Iterator[Row]:

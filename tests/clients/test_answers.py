@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clients.benchmarks import BENCHMARKS
-from clients.benchmarks.answers import NEAR, _located
+from clients.benchmarks.answers import NEAR, located
 from syntax.errors import LabelError
 from syntax.examples import Example, Rejection, SpanLabel
 
@@ -69,15 +69,15 @@ def test_a_file_that_contradicts_itself_is_rejected(benchmark_files):
 
 
 @given(st.text("ab🏮", max_size=120), st.integers(0, 200), st.text("ab🏮", min_size=1, max_size=3))
-def test_an_answer_is_located_as_the_slow_twin_says(passage, offset, text):
+def test_an_answer_islocated_as_the_slow_twin_says(passage, offset, text):
     starts = [i for i in range(len(passage)) if passage[i : i + len(text)] == text]
     near = [start for start in starts if abs(start - offset) <= NEAR]
     expected = offset if offset in starts else near[0] if len(near) == 1 else None
     if expected is None:
         with pytest.raises(LabelError, match="is not at character"):
-            _located(passage, (offset, text), "here")
+            located(passage, (offset, text), "here")
         return
-    span, moved = _located(passage, (offset, text), "here")
+    span, moved = located(passage, (offset, text), "here")
     assert (span, moved) == (SpanLabel(expected, expected + len(text)), expected != offset)
 
 

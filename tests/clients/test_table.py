@@ -215,6 +215,11 @@ def test_labels_take_the_forms_of_tables(one_row, spec, value, expected):
         (LabelSpec("x", "spans"), [["0", 1]], "expected a list of [start, end, name]"),
         (LabelSpec("x", "spans"), "no JSON", "expected a list of [start, end, name]"),
         (LabelSpec("x", "spans"), "[" * 9999, "expected a list of [start, end, name]"),
+        (
+            LabelSpec("x", "spans"),
+            SQUAD | {"text": [1, 2, 3]},
+            "expected a list of [start, end, name]",
+        ),
         (LabelSpec("x", "spans"), {"text": ["a"]}, "expected a list of [start, end, name]"),
         (LabelSpec("x", "spans", ("n",)), [[0, 1, "m"]], "names 'm'; expected one of n"),
     ],
@@ -223,6 +228,21 @@ def test_malformed_labels_are_rejected(one_row, spec, value, said):
     item = one_row({"text": "a b", "x": value}, labels=(spec,))
     assert item.reason == "label"
     assert said in item.message
+
+
+@pytest.mark.parametrize("mode", ["raw", "pretokenized"])
+def test_answers_that_stand_beside_their_offset_are_moved_or_rejected(one_row, mode):
+    answers = LabelSpec("x", "spans", field="b")
+    options = {"fields": ("a", "b"), "labels": (answers,)}
+    row = {"a": "Which?", "b": ["A", "black", "cat."]}
+    moved = {"text": ["cat", "black", ""], "answer_start": [3, 2, 0]}
+    for value in (moved, json.dumps(moved)):
+        item = one_row(row | {"x": value}, mode, **options)
+        assert item.labels == {"x": (SpanLabel(8, 11), SpanLabel(2, 7))}
+        assert item.repairs == ("answer_moved",)
+    gone = one_row(row | {"x": {"text": ["dog"], "answer_start": [2]}}, mode, **options)
+    assert gone.reason == "label"
+    assert "the answer 'dog' is not at character 2, where the passage has 'bla'" in gone.message
 
 
 def test_spans_of_a_text_with_other_spaces_are_not_moved_onto_tokens(one_row):

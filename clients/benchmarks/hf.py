@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from syntax.errors import InputError, MissingExtraError
+from syntax.errors import InputError, MissingExtraError, SpecError
 from syntax.examples import LabelKind
 
 
@@ -61,6 +61,22 @@ def class_names(data: Any) -> dict[str, tuple[str, ...]]:
         for column, feature in features.items()
         if hasattr(feature, "names")
     }
+
+
+def plain_dataset(data: Any) -> Any:
+    """One split whose rows are Python's own values, not arrays or tensors.
+
+    Raises:
+        SpecError: The data is several splits.
+    """
+    if isinstance(data, dict):
+        names = ", ".join(map(str, data))
+        raise SpecError(
+            f"the data is a {type(data).__name__} of the splits {names}; pass one of them, such as "
+            f"data[{next(iter(data), 'train')!r}]"
+        )
+    transformed = getattr(data, "format", {}).get("type") == "custom"
+    return data if transformed else data.with_format(None)
 
 
 def kind_of(feature: Any) -> LabelKind:

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from clients.benchmarks.base import ANY, Benchmark, Item, Names, Part, register
 from clients.benchmarks.documents import guarded
-from clients.benchmarks.hf import class_names, kind_of
+from clients.benchmarks.hf import class_names, kind_of, plain_dataset
 from clients.benchmarks.rows import ENDINGS, Rows, open_rows
 from clients.benchmarks.tablecolumns import TableColumns
 from syntax.examples import DatasetSpec, LabelSpec, Mode
@@ -177,8 +177,10 @@ def dataset_items(
         mode: How the segments are read; else ``raw``, or ``pretokenized`` with tags.
 
     Raises:
-        SpecError: As `table_benchmark`; or the segments cannot be read in the mode.
+        SpecError: As `table_benchmark`; or the segments cannot be read in the mode; or the data
+            is several splits.
     """
+    data = plain_dataset(data)
     features, renamed = data.features or {}, dict(columns or {})
     specs = [
         LabelSpec(label, kind_of(features.get(renamed.get(label, label))))

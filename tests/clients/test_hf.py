@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from clients.benchmarks import dataset_items, table_benchmark
-from syntax.errors import MissingExtraError
+from syntax.errors import MissingExtraError, SpecError
 from syntax.examples import Example, LabelSpec, SpanLabel
 
 datasets = pytest.importorskip("datasets")
@@ -97,6 +97,29 @@ def test_an_object_without_class_labels_names_what_occurs():
     spec, items = dataset_items(data, split="train", lang="en", labels=["label"])
     assert spec.labels == (LabelSpec("label", "class", ("2", "10")),)
     assert [item.labels["label"] for item in items] == ["10", "2", "2"]
+
+
+@pytest.mark.parametrize("form", ["torch", "numpy"])
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_format_for_training_changes_nothing(data, form, stream):
+    formatted = data.to_iterable_dataset() if stream else data
+    _, items = dataset_items(
+        formatted.with_format(form), split="dev", lang="en", labels=LABELS, **OPTIONS
+    )
+    assert [(item.example_id, item.labels) for item in items] == EXPECTED
+
+
+def test_a_transform_is_applied():
+    data = datasets.Dataset.from_dict({"raw": ["a", "b"]})
+    made = data.with_transform(lambda rows: {"text": [text.upper() for text in rows["raw"]]})
+    _, items = dataset_items(made, split="dev", lang="en")
+    assert [item.segments[0].text for item in items] == ["A", "B"]
+
+
+def test_several_splits_are_refused_with_their_names(data):
+    splits = datasets.DatasetDict(train=data, test=data)
+    with pytest.raises(SpecError, match=r"a DatasetDict of the splits train, test; .*'train'\]"):
+        dataset_items(splits, split="dev", lang="en")
 
 
 def test_the_number_of_no_class_is_a_missing_label():

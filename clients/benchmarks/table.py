@@ -20,6 +20,7 @@ from clients.benchmarks.documents import guarded
 from clients.benchmarks.hf import class_names, kind_of, plain_dataset
 from clients.benchmarks.rows import ENDINGS, Rows, open_rows
 from clients.benchmarks.tablecolumns import TableColumns
+from syntax.errors import InputError
 from syntax.examples import DatasetSpec, LabelSpec, Mode
 
 _LANG: Final = r"(?P<lang>[a-z]{2,3})"
@@ -62,7 +63,23 @@ def _items(
 
 
 def _names_in(parts: Sequence[Part], *, columns: TableColumns) -> Names:
-    return columns.names(open_rows(path) for part in parts for path in part.files)
+    return columns.names(_opened([path for part in parts for path in part.files]))
+
+
+def _opened(paths: Sequence[Path]) -> Iterator[Rows]:
+    """The files that can be opened; what is wrong with the others is said when they are read.
+
+    Raises:
+        InputError: None of them can.
+    """
+    failures = []
+    for path in paths:
+        try:
+            yield open_rows(path)
+        except InputError as error:
+            failures.append(error)
+    if len(failures) == len(paths):
+        raise failures[0]
 
 
 _PLAIN: Final = TableColumns(("text",))

@@ -74,20 +74,42 @@ class TableColumns:
             yield attempt(example_id, partial(self._example, example_id, row, mode, rows.names))
 
     def names(self, tables: Iterable[Rows]) -> Names:
-        """The names of each unnamed label: those that the tables list, else all that occur."""
+        """The names of each unnamed label: those that the tables list, else all that occur.
+
+        Raises:
+            SpecError: There is none of a class, or of tags.
+        """
         unnamed = self.unnamed
         found: dict[str, set[tuple[str, ...]]] = {label.name: set() for label in unnamed}
+        seen: set[str] = set()
         for rows in tables:
-            for name, names in self._names_in(rows, unnamed).items():
+            for name, names in self._names_in(rows, unnamed, seen).items():
                 found[name].add(names)
-        return {name: _merged(lists) for name, lists in found.items()}
+        merged = {name: _merged(lists) for name, lists in found.items()}
+        for label in unnamed:
+            if label.kind != "spans" and not merged[label.name]:
+                raise self._nameless(label, seen)
+        return merged
 
-    def _names_in(self, rows: Rows, unnamed: list[LabelSpec]) -> Names:
+    def _nameless(self, label: LabelSpec, seen: set[str]) -> SpecError:
+        column = self.column(label.name)
+        if seen and column not in seen:
+            return SpecError(
+                f"there is no column {column!r} for the label {label.name!r}; the columns are "
+                f"{', '.join(sorted(seen))}"
+            )
+        return SpecError(
+            f"no row has in the column {column!r} a label that could be read as of kind "
+            f"{label.kind!r}; choose another column or kind, or state the names of {label.name!r}"
+        )
+
+    def _names_in(self, rows: Rows, unnamed: list[LabelSpec], seen: set[str]) -> Names:
         columns = {label: self.column(label.name) for label in unnamed}
         occurring: dict[LabelSpec, set[str]] = {
             label: set() for label, column in columns.items() if column not in rows.names
         }
         for row in _readable(rows) if occurring else ():
+            seen.update(row)
             for label, names in occurring.items():
                 names.update(names_of(label, row.get(columns[label])))
         listed = {x: rows.names[column] for x, column in columns.items() if column in rows.names}

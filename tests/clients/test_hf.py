@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from clients.benchmarks import dataset_items, table_benchmark
-from syntax.errors import MissingExtraError, SpecError
+from syntax.errors import InputError, MissingExtraError, SpecError
 from syntax.examples import Example, LabelSpec, SpanLabel
 
 datasets = pytest.importorskip("datasets")
@@ -140,6 +140,22 @@ def test_a_damaged_file_is_named_and_the_others_are_read(data, tmp_path):
     assert (first.example_id, first.reason) == ("dev-00000-of-00002.parquet", "input")
     assert "cannot be read" in first.message
     assert [item.example_id for item in others] == ["7", "8"]
+
+
+def test_a_damaged_split_does_not_stop_the_others(data, tmp_path):
+    data.to_parquet(tmp_path / "train-00000-of-00001.parquet")
+    (tmp_path / "dev-00000-of-00001.parquet").write_bytes(b"PAR1 and nothing else")
+    table = table_benchmark(labels=LABELS, **OPTIONS)
+    labels = table.spec("train", "en", path=tmp_path).labels
+    assert [label.names for label in labels[:2]] == [("O", "B-PER", "I-PER"), ("sad", "glad")]
+    with pytest.raises(InputError, match=r"dev-00000-of-00001\.parquet cannot be read"):
+        table.spec("dev", "en", path=tmp_path / "dev-00000-of-00001.parquet")
+
+
+def test_a_label_without_any_name_is_refused(data):
+    for rows in (data, data.select([])):
+        with pytest.raises(SpecError, match="no row has in the column 'answers' a label"):
+            dataset_items(rows, split="dev", lang="en", labels=["answers"])
 
 
 def test_a_missing_library_is_named(data, tmp_path, monkeypatch):

@@ -88,6 +88,19 @@ def test_names_are_those_that_occur_in_any_file(folder):
     assert labels[0].names == ("0", "10")
 
 
+@pytest.mark.parametrize(
+    ("label", "column", "said"),
+    [
+        (LABEL, "golld", "no column 'golld' for the label 'label'; the columns are gold, key, "),
+        (LabelSpec("label", "tags"), "score", "no row has in the column 'score' a .* kind 'tags'"),
+    ],
+)
+def test_a_label_without_any_name_is_refused(folder, label, column, said):
+    table = table_benchmark(labels=(label,), columns={"label": column})
+    with pytest.raises(SpecError, match=said):
+        table.spec("dev", "en", path=folder / "dev.jsonl")
+
+
 def test_parts_are_told_by_file_names(tmp_path):
     names = "train-00001-of-00002.parquet train-00000-of-00002.parquet fr/dev-0-of-1.parquet"
     for name in [*names.split(), "test-de.csv", "dev.jsonl", "data-0-of-1.arrow", "notes.txt"]:

@@ -289,7 +289,7 @@ class Run:
         model = build_model(self.recipe, profile_data(self.data, self.recipe))
         if self.training.compile:
             model.compile(dynamic=True)
-        optimizer = new_optimizer(model.parameters(), self.training)
+        optimizer = new_optimizer(model, self.training)
         # From here on only dropout draws, and processes must not draw alike.
         set_seed(self.training.seed + self.accelerator.process_index)
         return self.accelerator.prepare(model, optimizer)  # type: ignore[no-any-return]

@@ -151,10 +151,14 @@ def _of_line(line: str, at: int, fields: Sequence[str], given: Sequence[LabelSpe
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         also = "".join(f", and the {label.kind} {label.name}" for label in given)
         raise SpecError(
-            f"line {at + 1} is no example ({error!r}); expected a JSON object with a text, or a "
-            f"list of tokens, for each of {', '.join(fields)}{also}"
+            f"line {at + 1} is no example ({_fault(error)}); expected a JSON object with a text, "
+            f"or a list of tokens, for each of {', '.join(fields)}{also}"
         ) from error
     return RawExample(str(content.get("example_id", at)), texts, labels)
+
+
+def _fault(error: Exception) -> str:
+    return f"it has no {error}" if isinstance(error, KeyError) else str(error)
 
 
 def _text(value: Any) -> Text:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import torch
 from torch import nn
@@ -11,20 +12,24 @@ from trainer.options import TrainingOptions
 from trainer.progress import Evaluation
 
 
-def new_optimizer(
-    parameters: Iterable[nn.Parameter], training: TrainingOptions
-) -> torch.optim.Optimizer:
-    """The optimizer of a run."""
+def new_optimizer(model: nn.Module, training: TrainingOptions) -> torch.optim.Optimizer:
+    """The optimizer of a run. Biases and weights of LayerNorm do not decay, as BERT's."""
+    steady = set(_steady(model))
+    groups: list[dict[str, Any]] = [
+        {"params": [x for x in model.parameters() if x not in steady]},
+        {"params": [x for x in model.parameters() if x in steady], "weight_decay": 0.0},
+    ]
+    rate, decay = training.learning_rate, training.weight_decay
     if training.optimizer == "sgd":
-        return torch.optim.SGD(
-            parameters, lr=training.learning_rate, weight_decay=training.weight_decay
-        )
-    return torch.optim.AdamW(
-        parameters,
-        lr=training.learning_rate,
-        eps=training.epsilon,
-        weight_decay=training.weight_decay,
-    )
+        return torch.optim.SGD(groups, lr=rate, weight_decay=decay)
+    return torch.optim.AdamW(groups, lr=rate, eps=training.epsilon, weight_decay=decay)
+
+
+def _steady(model: nn.Module) -> Iterator[nn.Parameter]:
+    for module in model.modules():
+        if isinstance(module, nn.LayerNorm):
+            yield from module.parameters()
+    yield from (weight for name, weight in model.named_parameters() if name.endswith("bias"))
 
 
 def learning_rate(

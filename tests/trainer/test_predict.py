@@ -137,6 +137,8 @@ def test_lines_name_their_texts() -> None:
     for bad in (*lines[2:], "{", '{"premise": "a", "hypothesis": []}', "[1]", nested):
         with pytest.raises(SpecError, match="line 2 is no example"):
             examples_of_lines([lines[0], bad], FIELDS)
+    with pytest.raises(SpecError, match=r"line 1 is no example \(it has no 'premise'\)"):
+        examples_of_lines(lines[2:], FIELDS)
 
 
 def parsebank(*arguments: str | Path, given: str | None = None) -> Result:

@@ -43,12 +43,25 @@ def test_the_rate_falls_on_a_plateau_alone() -> None:
 
 
 def test_plain_gradient_descent() -> None:
-    weight = torch.nn.Parameter(torch.tensor([1.0]))
-    options = TrainingOptions(optimizer="sgd", learning_rate=0.5)
-    optimizer = new_optimizer([weight], options)
-    (3 * weight).sum().backward()
+    model = torch.nn.Linear(1, 1)
+    before = model.weight.item()
+    optimizer = new_optimizer(model, TrainingOptions(optimizer="sgd", learning_rate=0.5))
+    (3 * model.weight).sum().backward()
     optimizer.step()
-    assert weight.item() == pytest.approx(1.0 - 0.5 * 3)
+    assert model.weight.item() == pytest.approx(before - 0.5 * 3)
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "sgd"])
+def test_biases_and_layer_norms_do_not_decay(optimizer: str) -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.LayerNorm(2))
+    before = {name: weight.detach().clone() for name, weight in model.named_parameters()}
+    options = TrainingOptions(optimizer=optimizer, learning_rate=0.1, weight_decay=0.5)
+    for weight in model.parameters():
+        weight.grad = torch.zeros_like(weight)
+    new_optimizer(model, options).step()
+    after = dict(model.named_parameters())
+    assert torch.allclose(after.pop("0.weight"), before["0.weight"] * (1 - 0.1 * 0.5))
+    assert all(torch.equal(weight, before[name]) for name, weight in after.items())
 
 
 def test_an_evaluation_after_each_pass(store, small_recipe, tmp_path) -> None:

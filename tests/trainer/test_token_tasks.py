@@ -28,7 +28,7 @@ from trainer.tasks.token_classification import tagging_scores, tagging_shares
 from trainer.transfer import evaluate_run
 
 CI = st.sampled_from(["c", "i"])
-TAG = st.sampled_from(["O", "B-A", "I-A", "B-B", "I-B", "E-A", "S-A", "S-B", "E-B"])
+TAG = st.sampled_from(["O", "B-A", "I-A", "B-B", "I-B", "E-A", "S-A", "S-B", "E-B", "B", "I"])
 SENTENCES = st.lists(st.lists(st.tuples(TAG, TAG), min_size=1, max_size=7), min_size=1, max_size=4)
 
 

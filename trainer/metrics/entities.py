@@ -39,7 +39,8 @@ def entities(tags: Sequence[str]) -> list[Entity]:
     """The entities that tags spell, in order.
 
     Args:
-        tags: ``O``, or a type after one of ``B- I- E- S-``, or of ``L- U-``, their other names.
+        tags: ``O``, or a type after one of ``B- I- E- S-``, or of ``L- U-``, their other names. The
+            type of a tag without any is ``_``.
 
     >>> entities(["B-PER", "I-PER", "O", "I-LOC", "B-LOC"])
     [Entity(type='PER', start=0, end=2), Entity(type='LOC', start=3, end=4), \
@@ -125,7 +126,7 @@ def _ends(before: str, tag: str) -> bool:
 
 
 def _type(tag: str) -> str:
-    return tag.partition("-")[2]
+    return tag.partition("-")[2] or "_"
 
 
 def _ratio(part: float, whole: float) -> float:

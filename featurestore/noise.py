@@ -31,7 +31,7 @@ from syntax.noise import Noise, noisy_parse
 EXAMPLES: Final = 1_000
 """Examples that are read and written at once."""
 
-_ROW: Final = ("seq", "example_id", "texts", "parse_keys")
+_ROW: Final = ("seq", "example_id", "parser", "texts", "parse_keys")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,10 @@ def noisy_parser(store: FeatureStore, parser: str, noise: Noise) -> Fingerprint:
     known = store.fingerprints.all("parser").get(parser, {})
     what = "+".join(sorted(set(noise.kinds)))
     title = f"{known.get('name', parser[:12])}~{what}-{noise.share:g}-{noise.seed}"
-    store.describe(key, "parser", {**known, **content, "name": title})
+    described = {**known, **content, "name": title}
+    if several := known.get("parsers"):  # of the texts of an example, in their order
+        described["parsers"] = [noisy_parser(store, each, noise) for each in several]
+    store.describe(key, "parser", described)
     return key
 
 
@@ -161,7 +164,11 @@ class _Copy:
         """The rows of the noisy dataset; labels and all that is not `_MADE` anew are kept."""
         spec = self.handle.spec
         card = replace(DatasetCard.of(self.handle), labels=())
-        examples = list(_example_rows(rows, keys, parses))
+        parsers = {
+            parser: noisy_parser(self.store, parser, self.noise)
+            for parser in rows["parser"].unique().to_pylist()
+        }
+        examples = list(_example_rows(rows, keys, parsers, parses))
         made = encode_examples(card, spec.split, spec.lang, examples, self.handle.matrices)
         layout = self.data.card.layout().schema
         columns = {name: (made if name in _MADE else rows)[name] for name in layout.names}
@@ -169,7 +176,10 @@ class _Copy:
 
 
 def _example_rows(
-    rows: pa.Table, keys: Sequence[str], parses: dict[str, ParseRecord]
+    rows: pa.Table,
+    keys: Sequence[str],
+    parsers: dict[str, Fingerprint],
+    parses: dict[str, ParseRecord],
 ) -> Iterator[ExampleRow]:
     segments = iter(_segments(rows, parses))
     for row, key in zip(rows.select(_ROW).to_pylist(), keys, strict=True):
@@ -178,7 +188,7 @@ def _example_rows(
             seq=row["seq"],
             example_id=row["example_id"],
             example_key=key,
-            parser=records[0].parser,
+            parser=parsers[row["parser"]],
             texts=tuple(row["texts"]),
             parse_keys=tuple(record.key for record in records),
             segments=tuple(next(segments) for _ in records),

@@ -85,3 +85,16 @@ def test_the_command_reports_what_it_replaced(parsed: FeatureStore) -> None:
     assert 0.3 * report["words"] < report["heads"] < 0.6 * report["words"]
     with open_store(parsed.uri) as store:
         assert len(store.dataset("half")) == report["written"]
+
+
+def test_noise_of_examples_by_several_parsers_is_by_several(
+    parsed: FeatureStore, handle, make_row, make_record, records
+) -> None:
+    second, both = "b" * 32, "f" * 32
+    pair = (records[0], make_record(records[1].parse, 1, second))
+    parsed.parses.append([pair[1]])
+    parsed.describe(second, "parser", {"name": "other"})
+    parsed.describe(both, "parser", {"name": "gold + other", "parsers": [PARSER, second]})
+    parsed.features.append(handle, [make_row(100, pair, parser=both)])
+    add_noise(parsed, parsed.dataset("pairs", parser=both), Noise(0.3, ("heads",)), "noisy")
+    assert validate_store(parsed, deep=True).problems == []

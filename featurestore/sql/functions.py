@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -13,10 +13,16 @@ from duckdb.func import PythonUDFType
 from numpy.typing import NDArray
 
 from featurestore.encode.blobs import decode_ancestor, decode_depth, decode_distance
-from syntax.errors import HeadOutOfRangeError, MultipleRootsError
+from syntax.errors import (
+    HeadOutOfRangeError,
+    MissingHeadError,
+    MultipleRootsError,
+    StoreFormatError,
+)
 from syntax.matrices import ancestor_mask, tree_depth, tree_distance
 from syntax.ud import DEPREL, UPOS
 
+_NAMES: Final = pa.list_(pa.string())
 _NUMBERS: Final = pa.list_(pa.uint16())
 _NUMBER_ROWS: Final = pa.list_(_NUMBERS)
 _BIT_ROWS: Final = pa.list_(pa.list_(pa.bool_()))
@@ -55,9 +61,13 @@ class SqlFunction:
         return pa.array(map(self.call, first.to_pylist(), second.to_pylist()), self.arrow)
 
 
-def _parents(heads: Iterable[int]) -> NDArray[np.int32]:
+def _parents(heads: Sequence[int | None]) -> NDArray[np.int32]:
     """Parents of one sentence from CoNLL-U heads."""
-    parents = np.asarray(list(heads), dtype=np.int32) - np.int32(1)
+    if None in heads:
+        raise MissingHeadError(
+            f"the head of word {heads.index(None) + 1} is NULL; every word has one, 0 for the root"
+        )
+    parents = np.asarray(heads, dtype=np.int32) - np.int32(1)
     if (parents < -1).any():
         raise HeadOutOfRangeError(
             f"a head is {parents.min() + 1}; heads of words are 1-based, 0 for the root. Those of "
@@ -78,8 +88,26 @@ def _reachable(distance: NDArray[Any]) -> list[list[int | None]]:
     return [[None if value == none else value for value in row] for row in distance.tolist()]
 
 
-def _tags(names: tuple[str, ...]) -> Callable[[bytes], list[str]]:
-    return lambda blob: [names[index] for index in blob]
+def _tags(column: str, names: tuple[str, ...]) -> Callable[[bytes], list[str]]:
+    def tags(blob: bytes) -> list[str]:
+        if max(blob, default=0) >= len(names):
+            raise StoreFormatError(
+                f"a blob of {len(blob)} bytes has a {max(blob)}; the bytes of {column} are 0 to "
+                f"{len(names) - 1}"
+            )
+        return [names[index] for index in blob]
+
+    return tags
+
+
+def _vector(blob: bytes) -> list[int]:
+    if len(blob) % 4:
+        raise StoreFormatError(
+            f"a blob of {len(blob)} bytes is no int32 vector, which has 4 bytes a number; for upos "
+            "and deprel there are upos_tags and deprel_tags"
+        )
+    numbers: list[int] = np.frombuffer(blob, "<i4").tolist()
+    return numbers
 
 
 FUNCTIONS: Final = (
@@ -125,14 +153,8 @@ FUNCTIONS: Final = (
         _BIT_ROWS,
         lambda blob: decode_ancestor(blob).tolist(),
     ),
-    SqlFunction(
-        "vector",
-        ("BLOB",),
-        "INTEGER[]",
-        pa.list_(pa.int32()),
-        lambda blob: np.frombuffer(blob, "<i4").tolist(),
-    ),
-    SqlFunction("upos_tags", ("BLOB",), "VARCHAR[]", pa.list_(pa.string()), _tags(UPOS)),
-    SqlFunction("deprel_tags", ("BLOB",), "VARCHAR[]", pa.list_(pa.string()), _tags(DEPREL)),
+    SqlFunction("vector", ("BLOB",), "INTEGER[]", pa.list_(pa.int32()), _vector),
+    SqlFunction("upos_tags", ("BLOB",), "VARCHAR[]", _NAMES, _tags("upos", UPOS)),
+    SqlFunction("deprel_tags", ("BLOB",), "VARCHAR[]", _NAMES, _tags("deprel", DEPREL)),
 )
 """Every SQL function; docs/store.md describes each."""

@@ -88,6 +88,22 @@ def test_heads_that_count_from_0_are_not_taken_for_heads_of_words(store) -> None
             store.sql(f"select {function}([-1, 0, 1])").fetchall()
 
 
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ("distance_matrix([2, null, 0])", "the head of word 2 is NULL; every word has one"),
+        ("depth_vector([null])", "the head of word 1 is NULL; every word has one"),
+        ("ancestor_matrix([0, null])", "the head of word 2 is NULL; every word has one"),
+        (r"vector('\x00\x01\x02'::blob)", "a blob of 3 bytes is no int32 vector"),
+        (r"upos_tags('\x01\xFF'::blob)", "a blob of 2 bytes has a 255; the bytes of upos are 0 to"),
+        (r"deprel_tags('\xFF'::blob)", "a blob of 1 bytes has a 255; the bytes of deprel are 0 to"),
+    ],
+)
+def test_what_a_function_cannot_read_is_named(store, call, message) -> None:
+    with pytest.raises(duckdb.Error, match=message):
+        store.sql(f"select {call}").fetchall()
+
+
 def test_segments_hold_decoded_vectors_and_matrices(filled, rows) -> None:
     found = filled.sql(
         """

@@ -73,6 +73,7 @@ def test_several_parts_and_tokenizers_are_one_command_with_one_account(
     assert f"{total:,}" in next(x for x in result.stdout.splitlines() if x.startswith("│ all"))
 
 
+@pytest.mark.slow
 def test_a_part_that_cannot_be_read_costs_no_other(parsebank, tmp_path):
     report = tmp_path / "report.json"
     place = ("backfill", "sample", "--lang", "en", "--name", "parts", "--limit", 3)
@@ -116,6 +117,7 @@ def test_a_table_takes_its_columns_from_the_command(parsebank, tmp_path):
     assert "are for the reader `table`" in refused.stderr
 
 
+@pytest.mark.slow
 def test_a_report_gets_its_folder_before_anything_is_sent(parsebank, tmp_path):
     place = ("backfill", "sample", "--split", "dev", "--lang", "en", "--name", "reported")
     good = tmp_path / "new" / "folder" / "report.json"

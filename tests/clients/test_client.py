@@ -201,6 +201,7 @@ def test_requests_are_not_logged(client, caplog):
     assert not [record for record in caplog.records if record.name.startswith("http")]
 
 
+@pytest.mark.slow
 async def test_the_asynchronous_client_does_the_same(tmp_path):
     settings = {"workers": 1, "job_workers": 1}
     async with AsyncClient.embedded(str(tmp_path / "store"), **settings) as client:

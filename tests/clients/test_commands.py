@@ -122,6 +122,7 @@ def test_backfill_shows_the_account_and_a_second_one_parses_nothing(parsebank):
     assert strict.exit_code == 1
 
 
+@pytest.mark.slow
 def test_backfill_takes_another_name_and_mode(parsebank, benchmark_files):
     path = benchmark_files / "ud" / "en_tiny-ud-dev.conllu"
     options = ("--path", path, "--split", "dev", "--lang", "en", "--name", "tiny-raw")
@@ -167,6 +168,7 @@ def test_an_account_names_every_reason(job_json):
     assert cells["time"] == "2.0 s, 50 examples/s"
 
 
+@pytest.mark.slow
 def test_the_bundled_folder_can_be_named_as_a_path(parsebank):
     place = ("--path", SAMPLE.bundled, "--split", "demo", "--lang", "en")
     result = parsebank("backfill", "text", *place)
@@ -184,6 +186,7 @@ def account(output: str) -> dict[str, str]:
     return {cell[0].strip(): cell[1].strip() for cell in cells}
 
 
+@pytest.mark.slow
 def test_parse_keeps_or_splits_tokens_as_the_mode_says(parsebank):
     text = "I can't wait ."
     kept = parsebank("parse", text, "--tokens", "--format", "conllu")
@@ -231,6 +234,7 @@ def test_parse_splits_long_sentences_when_asked(parsebank, monkeypatch):
     assert result.stdout.count("ContinuedSentence=Yes") == 1
 
 
+@pytest.mark.slow
 def test_jobs_are_listed_by_state_and_dataset_and_not_tried_again_when_done(parsebank):
     done = parsebank("backfill", "sample", "--split", "dev", "--lang", "en", "--limit", 3,
                      "--name", "listed")  # fmt: skip

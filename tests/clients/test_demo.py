@@ -38,6 +38,7 @@ def test_a_round_adds_up_what_its_stages_did(job_json):
     assert (one.parses_done, one.parses_reused) == (2 + 140, 1 + 60)
 
 
+@pytest.mark.slow
 def test_a_service_that_cannot_start_is_reported_with_its_log(tmp_path):
     store = tmp_path / "store"
     store.write_text("a file where a folder should be", "utf-8")

@@ -142,6 +142,7 @@ def test_a_limit_on_files_is_named(tmp_path, writers) -> None:
     assert_kept_at(tmp_path, kept)
 
 
+@pytest.mark.slow
 def test_a_folder_that_must_not_be_written_is_named_and_read(crossable, writers) -> None:
     store = crossable / "store"
     user = NOBODY if os.geteuid() == 0 else None

@@ -154,6 +154,7 @@ def test_what_was_read_before_can_be_kept(store) -> None:
     assert store.parses.table.snapshot().version == version
 
 
+@pytest.mark.slow
 def test_readers_and_writers_are_undisturbed(store, writers) -> None:
     groups = fill(store)
     everything = [record for group in groups for record in group]

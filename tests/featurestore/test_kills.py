@@ -111,6 +111,7 @@ def assert_settled(store: FeatureStore, trials: Trials) -> None:
         assert {str(path) for path in on_disk if "_delta_log" not in path.parts} == active
 
 
+@pytest.mark.slow
 def test_a_process_killed_in_mid_compaction_leaves_every_row(tmp_path, writers) -> None:
     trials = Trials(tmp_path, writers, "a few")
     with open_store(trials.uri) as store:

@@ -205,6 +205,7 @@ def kill_migrations(old: Path, writers, trials: int, delay: Callable[[], float])
     return unfinished
 
 
+@pytest.mark.slow
 def test_a_killed_migration_is_finished_by_the_next(old, writers, records) -> None:
     with open_store(old) as reader:
         pinned = epoch(reader, "paper")

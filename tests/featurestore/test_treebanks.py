@@ -32,6 +32,7 @@ def records_of(path):
         yield ParseRecord(key, lang, fingerprint("gold"), "gold", parse)
 
 
+@pytest.mark.slow
 def test_parses_in_many_scripts_come_back(store, treebanks) -> None:
     records = [record for group in treebanks.values() for record in group]
     assert len(records) > 10 * SENTENCES
@@ -73,6 +74,7 @@ def test_packed_is_the_same_as_columns_on_every_treebank(data_dir) -> None:
     }
 
 
+@pytest.mark.slow
 def test_features_in_many_scripts_stream(store, treebanks, make_row, make_handle) -> None:
     total = 0
     for group in treebanks.values():

@@ -88,6 +88,7 @@ async def test_without_its_default_parser_the_service_is_not_ready(
         assert (await client.get("/info")).json()["parser"] is None
 
 
+@pytest.mark.slow
 async def test_stopping_leaves_no_process_and_an_app_can_start_again(
     serve: Callable[..., Any],
 ) -> None:
@@ -191,6 +192,7 @@ def test_a_killed_service_leaves_no_process_and_loses_no_committed_parse(tmp_pat
         assert _parse(url, "Keep this.")["cached"]
 
 
+@pytest.mark.slow
 def test_a_service_killed_in_the_middle_of_a_parse_leaves_no_process(tmp_path: Path) -> None:
     with real_service(tmp_path) as (url, process):
         _parse(url, "Warm.")
@@ -204,6 +206,7 @@ def test_a_service_killed_in_the_middle_of_a_parse_leaves_no_process(tmp_path: P
             assert _all_gone(family)
 
 
+@pytest.mark.slow
 def test_an_interrupted_service_stops_cleanly(tmp_path: Path) -> None:
     with real_service(tmp_path) as (url, process):
         _parse(url, "Warm.")

@@ -63,6 +63,7 @@ async def test_every_model_is_described(client: httpx.AsyncClient, bundled: Path
     assert models["udpipe/wrong"]["fingerprint"] is None
 
 
+@pytest.mark.slow
 async def test_a_model_is_loaded_and_unloaded_by_hand(client: httpx.AsyncClient) -> None:
     loaded = (await client.post(f"/models/{ENGLISH}/load")).json()
     assert (loaded["loaded"], loaded["workers"]) == (True, 2)

@@ -125,6 +125,7 @@ async def test_a_damaged_model_is_named_and_a_mended_one_is_taken(
         assert found["ok"]["parser"] == "udpipe/english-mine"
 
 
+@pytest.mark.slow
 async def test_a_full_queue_is_busy_not_broken(serve: Serve) -> None:
     async with serve(workers=1, max_queued_words=1_800) as client:
         assert "ok" in await ready(client)

@@ -23,6 +23,8 @@ from service.settings import Settings
 
 from .serving import served
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = 6
 METHODS = ("get", "put", "post", "delete", "patch")
 CHECKS = (
@@ -165,7 +167,6 @@ def new_parse(url: str) -> str:
     return str(item["key"])
 
 
-@pytest.mark.slow
 def test_schemathesis_finds_nothing(url: str, tmp_path: Path) -> None:
     """All its phases: examples, boundary values, made-up requests, sequences of requests."""
     # Uploads need a generator of their own, which the command line does not have.

@@ -262,6 +262,7 @@ def in_progress(service: Service) -> int:
     return int(count) - 1
 
 
+@pytest.mark.slow
 def test_what_was_accepted_is_answered_before_the_end(tmp_path: Path) -> None:
     texts = [sentence(300 + n)["text"] for n in range(4)]
     with environment(PARSEBANK_JOB_WORKERS="0"), served(tmp_path) as service:

@@ -25,6 +25,8 @@ from featurestore import open_store
 
 from .serving import Served, command, served
 
+pytestmark = pytest.mark.slow
+
 SPEC = {"spec": {"split": "dev", "lang": "en", "fields": ["text"]}}
 TOKENIZER = "parsebank-wordpiece-en"
 DISK_MB = 48
@@ -204,7 +206,6 @@ def locked(service: Served, folder: Path) -> Iterator[None]:
         connection.close()
 
 
-@pytest.mark.slow
 def test_a_locked_job_database_is_named_and_jobs_go_on_afterwards(tmp_path: Path) -> None:
     (tmp_path / "store" / "state").mkdir(parents=True)
     database = f"sqlite:///{tmp_path}/store/state/jobs.sqlite?timeout=1"

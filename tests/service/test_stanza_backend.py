@@ -329,6 +329,7 @@ def run_python(
     )
 
 
+@pytest.mark.slow
 async def test_the_service_parses_with_it_and_survives_a_killed_worker(
     serve: Callable[..., Any], folder: Path, stanza_french: Parser
 ) -> None:

@@ -30,6 +30,8 @@ from syntax.errors import ConlluError, ModelLoadError, SpecError, UnknownNameErr
 from syntax.fingerprint import file_sha256
 from syntax.scoring import METRICS
 
+pytestmark = pytest.mark.slow
+
 TREEBANK = Path(__file__).parents[1] / "fixtures" / "treebank-tiny"
 TINY_DEV = TREEBANK / "tiny-ud-dev.conllu"
 COMPONENTS = {"tokenizer", "tagger", "fold-0", "fold-1", "parser"}
@@ -225,7 +227,6 @@ def test_recipes_are_named_and_fingerprintable() -> None:
         RECIPES["huge"]
 
 
-@pytest.mark.slow
 def test_the_command_trains_prints_the_scores_and_records_the_model(
     finished: tuple[TrainedModel, list[Progress]],
     tmp_path: Path,

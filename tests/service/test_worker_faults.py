@@ -29,6 +29,8 @@ from .parser_processes import children, is_alive, nursery, until, workers
 
 Serve = Callable[..., Any]
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def no_orphans() -> Any:
@@ -202,7 +204,6 @@ async def stanza_pools(data_dir: Path, **fields: Any) -> AsyncIterator[tuple[Wor
         await pools.stop()
 
 
-@pytest.mark.slow
 async def test_a_worker_killed_over_a_bulk_batch_costs_no_text(data_dir: Path) -> None:
     pytest.importorskip("stanza")
     texts = [f"Le chat numéro {number} mange du pain au jardin." for number in range(24)]

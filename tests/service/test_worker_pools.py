@@ -70,6 +70,7 @@ def langs(pools: WorkerPools) -> list[str]:
     return [running.model.langs[0] for running in pools.running()]
 
 
+@pytest.mark.slow
 async def test_models_are_loaded_once_and_the_longest_unused_makes_room(
     three: list[tuple[ModelFile, str]],
 ) -> None:
@@ -89,6 +90,7 @@ async def test_models_are_loaded_once_and_the_longest_unused_makes_room(
         )
 
 
+@pytest.mark.slow
 async def test_a_busy_model_is_not_unloaded_for_another(
     three: list[tuple[ModelFile, str]],
 ) -> None:
@@ -121,6 +123,7 @@ async def test_a_model_is_loaded_and_unloaded_on_request() -> None:
         assert pools.stats[model.name].loads == 2
 
 
+@pytest.mark.slow
 async def test_a_replaced_file_gets_new_workers_and_the_old_ones_go(tmp_path: Path) -> None:
     source, _ = english()
     path = tmp_path / "english-x.udpipe"

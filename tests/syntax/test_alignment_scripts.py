@@ -150,6 +150,7 @@ def check_forest(heads: np.ndarray, owners: np.ndarray, parse: Parse, context: s
         assert roots[sentence[owners[piece]]] == top, context
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("script", TREEBANKS)
 def test_treebank_text(script: str, encoders: list[Encoder], data_dir: Path) -> None:
     stream = read_conllu(data_dir / "treebanks" / f"{TREEBANKS[script]}.conllu")

@@ -84,6 +84,7 @@ def test_a_syntax_model_beats_its_twin_by_more_than_seeds_explain(marked, tmp_pa
     assert fmean(trees) - fmean(twin) > max(0.1, 3 * pooled), said
 
 
+@pytest.mark.slow
 def test_twins_differ_in_the_tree_alone(marked) -> None:
     for split in ("train", "dev"):
         data = marked.dataset(NAME, split=split, lang="en")

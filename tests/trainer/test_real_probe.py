@@ -20,6 +20,8 @@ from trainer.options.settings import with_settings
 from trainer.recipes import RECIPES
 from trainer.words import word_arrays
 
+pytestmark = pytest.mark.slow
+
 COUNT = 120
 
 

@@ -38,6 +38,7 @@ def test_scores_of_every_task_are_shown(tmp_path, english, tokenizer) -> None:
         assert f"| {name} | {result['scores'][name]:.4f} |" in text
 
 
+@pytest.mark.slow
 def test_a_killed_command_of_several_seeds_resumes(store_uri, tmp_path) -> None:
     """As if killed in the second of three seeds: one is done, one has begun, one has not."""
     seeds = ("--seed", "1", "--seed", "2", "--seed", "3", "--max-steps", "4")

@@ -76,10 +76,8 @@ def kill_at(process: subprocess.Popen[bytes], output: Path, stop: int, rank: int
     assert process.wait() != 0
 
 
-@pytest.mark.parametrize(
-    "task",
-    [pytest.param(task, marks=[pytest.mark.slow] if n else []) for n, task in enumerate(TASKS)],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("task", TASKS)
 def test_a_killed_process_resumes_to_the_losses_of_one_that_never_stopped(
     everything_uri, tmp_path, monkeypatch, task
 ) -> None:

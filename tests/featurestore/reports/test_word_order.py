@@ -119,6 +119,7 @@ def test_one_language_cannot_be_clustered(store, records) -> None:
         word_order(store).clusters()
 
 
+@pytest.mark.slow
 def test_related_languages_are_close(store, make_record, data_dir: Path, tmp_path: Path) -> None:
     """On real trees: Turkish, which is verb-final, is far from three European languages."""
     folders = {"en": "English-PUD", "fr": "French-PUD", "es": "Spanish-PUD", "tr": "Turkish-IMST"}

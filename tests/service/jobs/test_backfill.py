@@ -218,6 +218,7 @@ async def test_tokens_are_kept_as_they_come(shared: Service) -> None:
     assert forms == [("Don't",), ("stop",), (".",)]
 
 
+@pytest.mark.slow
 async def test_two_backfills_of_the_same_data_at_once_store_it_once(shared: Service) -> None:
     body = ndjson(pairs(80, "Finn"))
     jobs = await asyncio.gather(*(shared.submit(body, "raced") for _ in range(3)))
@@ -237,6 +238,7 @@ async def test_a_dataset_that_has_other_labels_is_refused_at_the_door(shared: Se
     assert "label" in answer.json()["message"]
 
 
+@pytest.mark.slow
 async def test_a_running_job_stops_when_it_is_cancelled(shared: Service) -> None:
     job = await shared.submit(ndjson(pairs(300, "Hal")), "stopped")
     while job["shards"]["done"] == 0:
@@ -253,6 +255,7 @@ async def test_a_running_job_stops_when_it_is_cancelled(shared: Service) -> None
     assert len(shared.rows("stopped")) == 300
 
 
+@pytest.mark.slow
 async def test_a_tokenizer_that_changed_since_fails_the_job_by_name(
     running: Running, tmp_path: Path
 ) -> None:

@@ -134,6 +134,7 @@ TOKENS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.asyncio(loop_scope="module")
 async def test_tokens_map_to_the_words_of_either_mode_and_can_be_told_from_the_store(
     service: Service,

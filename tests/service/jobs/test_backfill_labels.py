@@ -214,6 +214,7 @@ def test_a_label_column_that_contradicts_itself_is_refused(
         client.backfill(spec, [Example("1", (Segment(text="a"),), {})])
 
 
+@pytest.mark.slow
 def test_french_multiword_tokens_keep_their_labels(data_dir: Path, tmp_path: Path) -> None:
     settings: dict[str, Any] = {
         "state_dir": tmp_path / "state",

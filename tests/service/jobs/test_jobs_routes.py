@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from service.jobs import events
 from service.jobs.database import open_database
 from service.jobs.staging import shard_path
@@ -73,6 +75,7 @@ async def test_a_queued_job_can_be_cancelled_and_then_not_tried_again(running: R
             assert refused.json()["detail"]["state"] == state
 
 
+@pytest.mark.slow
 async def test_a_damaged_shard_fails_its_job_by_name_and_is_run_again_once_it_is_whole(
     running: Running,
 ) -> None:

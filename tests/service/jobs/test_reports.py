@@ -22,6 +22,7 @@ def reports(service: Service) -> list[dict[str, Any]]:
     return opened(service).reports
 
 
+@pytest.mark.slow
 async def test_every_example_of_each_job_is_accounted_for(running: Running) -> None:
     async with running() as service:
         first = await service.backfill(ndjson([*pairs(20), pair(30, first="")]))
@@ -46,6 +47,7 @@ async def test_every_example_of_each_job_is_accounted_for(running: Running) -> N
         assert json.dumps(newest)
 
 
+@pytest.mark.slow
 async def test_a_service_that_stops_leaves_no_job_without_its_report(running: Running) -> None:
     async with running() as service:
         await service.backfill(ndjson(pairs(3)))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import csv
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -59,7 +59,9 @@ def open_rows(path: Path) -> Rows:
 def _json(path: Path) -> Rows:
     """A list of objects, or an object on each line, as the first character tells."""
     with path.open("rb") as file:
-        is_list = file.read(64).removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"[")
+        start = file.read(64)
+    refuse_other(start, path)
+    is_list = start.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"[")
     return Rows(_listed(path) if is_list else _json_lines(path))
 
 
@@ -78,12 +80,12 @@ def _json_row(raw: bytes, path: Path, number: int) -> Row:
     return parsed_object(decoded(raw, path, number), f"{path.name}, line {number}")
 
 
-def _tab_rows(path: Path) -> Iterator[MakeRow]:
+def _tab(path: Path) -> Rows:
     """The lines below the header; quotation marks are text."""
-    lines = numbered_lines(path)
-    header = [decoded(raw, path, number).split("\t") for number, raw in islice(lines, 1)]
-    for number, raw in lines:
-        yield partial(_tab_row, raw, path, number, header[0])
+    lines = ((number, raw) for number, raw in numbered_lines(path) if raw)
+    number, raw = next(lines, (1, b""))
+    header = _checked_header(decoded(raw, path, number).split("\t"), path)
+    return Rows(partial(_tab_row, raw, path, number, header) for number, raw in lines)
 
 
 def _tab_row(raw: bytes, path: Path, number: int, header: list[str]) -> Row:
@@ -91,38 +93,80 @@ def _tab_row(raw: bytes, path: Path, number: int, header: list[str]) -> Row:
     return dict(zip(header, values, strict=True))
 
 
-def _csv_rows(path: Path) -> Iterator[MakeRow]:
+def _csv(path: Path) -> Rows:
     """The records below the header, in the quoting of RFC 4180."""
     csv.field_size_limit(sys.maxsize)  # texts are longer than the module's 128 KiB
     with path.open("rb") as start:
         refuse_other(start.read(START_BYTES), path)
+    records = _records(path)
+    _, _, names = next(records, (1, 1, []))
+    if isinstance(names, csv.Error):
+        raise InputError(
+            f"the header of {path.name} is no CSV: {names}; repair its quotation marks",
+            path=str(path),
+        )
+    header = _checked_header(names, path)
+    return Rows(partial(_csv_row, path, header, *record) for record in records)
+
+
+_Record = tuple[int, int, list[str] | csv.Error]
+"""First and last line of a record, and its values."""
+
+
+def _records(path: Path) -> Iterator[_Record]:
+    """The records that are not blank; after one that is wrongly quoted, those of the next line."""
     with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
         reader = csv.reader(file, strict=True)
-        header = next(reader, [])
-        for values in _records(reader):
-            yield partial(_csv_row, values, header, f"{path.name}, line {reader.line_num}")
+        while True:
+            first = reader.line_num + 1
+            try:
+                values: list[str] | csv.Error = next(reader)
+            except csv.Error as error:
+                values = error
+            except StopIteration:
+                return
+            if values != []:
+                yield first, reader.line_num, values
 
 
-def _records(reader: Iterator[list[str]]) -> Iterator[list[str] | csv.Error]:
-    """The records; after one that is wrongly quoted, the reader goes on with the next line."""
-    while True:
-        try:
-            yield next(reader)
-        except csv.Error as error:
-            yield error
-        except StopIteration:
-            return
-
-
-def _csv_row(values: list[str] | csv.Error, header: list[str], where: str) -> Row:
+def _csv_row(
+    path: Path, header: list[str], first: int, last: int, values: list[str] | csv.Error
+) -> Row:
     if isinstance(values, csv.Error):
-        raise ExampleError(f"{where} is no CSV: {values}; repair its quotation marks")
+        raise _wrongly_quoted(path, first, last, values)
     if len(values) != len(header):
         raise ExampleError(
-            f"{where} ends a record of {len(values)} fields; expected {len(header)}: "
-            f"{', '.join(header)}"
+            f"{path.name}, line {last} ends a record of {len(values)} fields; expected "
+            f"{len(header)}: {', '.join(header)}"
         )
     return dict(zip(header, values, strict=True))
+
+
+def _wrongly_quoted(path: Path, first: int, last: int, error: csv.Error) -> ExampleError:
+    if first == last:
+        return ExampleError(
+            f"{path.name}, line {last} is no CSV: {error}; repair its quotation marks"
+        )
+    return ExampleError(
+        f"{path.name}, lines {first} to {last} are no CSV: {error}; none of them was read: close "
+        "the quotation mark"
+    )
+
+
+def _checked_header(header: list[str], path: Path) -> list[str]:
+    """A header in which no column but a nameless one occurs twice.
+
+    Raises:
+        InputError: One does.
+    """
+    repeated = [name for name, count in Counter(header).items() if name and count > 1]
+    if repeated:
+        raise InputError(
+            f"{path.name} has several columns {repeated[0]!r}: {', '.join(header)}; give each a "
+            "name of its own",
+            path=str(path),
+        )
+    return header
 
 
 def _of_library(open_file: Callable[[Path], Any], path: Path) -> Rows:
@@ -132,11 +176,11 @@ def _of_library(open_file: Callable[[Path], Any], path: Path) -> Rows:
 
 _OPENERS: Final[Mapping[str, Callable[[Path], Rows]]] = {
     ".arrow": partial(_of_library, arrow_file),
-    ".csv": lambda path: Rows(_csv_rows(path)),
+    ".csv": _csv,
     ".json": _json,
     ".jsonl": lambda path: Rows(_json_lines(path)),
     ".ndjson": lambda path: Rows(_json_lines(path)),
     ".parquet": partial(_of_library, parquet_file),
-    ".tsv": lambda path: Rows(_tab_rows(path)),
+    ".tsv": _tab,
 }
 ENDINGS: Final = tuple(_OPENERS)

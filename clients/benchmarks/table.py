@@ -20,7 +20,6 @@ from clients.benchmarks.documents import guarded
 from clients.benchmarks.hf import class_names, kind_of, plain_dataset
 from clients.benchmarks.rows import ENDINGS, Rows, open_rows
 from clients.benchmarks.tablecolumns import TableColumns
-from syntax.errors import InputError
 from syntax.examples import DatasetSpec, LabelSpec, Mode
 
 _LANG: Final = r"(?P<lang>[a-z]{2,3})"
@@ -63,23 +62,7 @@ def _items(
 
 
 def _names_in(parts: Sequence[Part], *, columns: TableColumns) -> Names:
-    return columns.names(_opened([path for part in parts for path in part.files]))
-
-
-def _opened(paths: Sequence[Path]) -> Iterator[Rows]:
-    """The files that can be opened; what is wrong with the others is said when they are read.
-
-    Raises:
-        InputError: None of them can.
-    """
-    failures = []
-    for path in paths:
-        try:
-            yield open_rows(path)
-        except InputError as error:
-            failures.append(error)
-    if len(failures) == len(paths):
-        raise failures[0]
+    return columns.names(partial(open_rows, path) for part in parts for path in part.files)
 
 
 _PLAIN: Final = TableColumns(("text",))
@@ -106,11 +89,12 @@ TABLE: Final = register(
             "no_label": "an empty class, or -1 where a column's numbers stand for names "
             "(`datasets`' mark of none)",
             "invalid_character": "bytes that are not UTF-8 in a text, a label or the id",
+            "input": "a file that cannot be read, or whose header has a name twice",
         },
         quirks=(
             "by itself it reads the column `text`; others are chosen by --columns, --label and "
             "--id of `parsebank backfill`, or in Python (`table_benchmark`)",
-            "CSV and TSV have a header; in TSV quotation marks are text",
+            "CSV and TSV have a header; in TSV quotation marks are text; blank lines are no rows",
             "Parquet and Arrow need `pip install parsebank[hf]`",
             "numbers of a `ClassLabel` become its names; a text is divided at spaces where the "
             "mode takes tokens",
@@ -207,7 +191,7 @@ def dataset_items(
     ]
     reader = table_benchmark(fields=fields, labels=specs, columns=renamed, id=id, name=name)
     chosen = TableColumns(reader.fields, reader.labels, renamed, id)
-    names = chosen.names([_rows(data)]) if chosen.unnamed else {}
+    names = chosen.names([partial(_rows, data)]) if chosen.unnamed else {}
     known = tuple(replace(label, names=names.get(label.name, label.names)) for label in specs)
     spec = replace(reader, names_in=None, labels=known).spec(split, lang, mode=mode)
     return spec, chosen.items(_rows(data), count(1), spec.split, spec.mode)

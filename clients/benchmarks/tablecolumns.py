@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
 from clients.benchmarks.base import Item, Names, attempt, rejection
 from clients.benchmarks.rows import Row, Rows
-from clients.benchmarks.rowvalues import WITH_TOKENS, label_of, names_of, segment_of
-from clients.benchmarks.tags import OUTSIDE
+from clients.benchmarks.rowvalues import WITH_TOKENS, label_of, segment_of
+from clients.benchmarks.tablenames import NameSearch
 from syntax.errors import ExampleError, InputError, LabelError, SpecError
 from syntax.examples import Example, LabelSpec, LabelValue, Mode, Segment
 from syntax.labels import field_of
@@ -73,48 +73,19 @@ class TableColumns:
             example_id = self._id(row) or counted
             yield attempt(example_id, partial(self._example, example_id, row, mode, rows.names))
 
-    def names(self, tables: Iterable[Rows]) -> Names:
+    def names(self, tables: Iterable[Callable[[], Rows]]) -> Names:
         """The names of each unnamed label: those that the tables list, else all that occur.
 
+        Args:
+            tables: Each opens one.
+
         Raises:
-            SpecError: There is none of a class, or of tags.
+            SpecError, InputError: As `NameSearch.names`.
         """
-        unnamed = self.unnamed
-        found: dict[str, set[tuple[str, ...]]] = {label.name: set() for label in unnamed}
-        seen: set[str] = set()
-        for rows in tables:
-            for name, names in self._names_in(rows, unnamed, seen).items():
-                found[name].add(names)
-        merged = {name: _merged(lists) for name, lists in found.items()}
-        for label in unnamed:
-            if label.kind != "spans" and not merged[label.name]:
-                raise self._nameless(label, seen)
-        return merged
-
-    def _nameless(self, label: LabelSpec, seen: set[str]) -> SpecError:
-        column = self.column(label.name)
-        if seen and column not in seen:
-            return SpecError(
-                f"there is no column {column!r} for the label {label.name!r}; the columns are "
-                f"{', '.join(sorted(seen))}"
-            )
-        return SpecError(
-            f"no row has in the column {column!r} a label that could be read as of kind "
-            f"{label.kind!r}; choose another column or kind, or state the names of {label.name!r}"
-        )
-
-    def _names_in(self, rows: Rows, unnamed: list[LabelSpec], seen: set[str]) -> Names:
-        columns = {label: self.column(label.name) for label in unnamed}
-        occurring: dict[LabelSpec, set[str]] = {
-            label: set() for label, column in columns.items() if column not in rows.names
-        }
-        for row in _readable(rows) if occurring else ():
-            seen.update(row)
-            for label, names in occurring.items():
-                names.update(names_of(label, row.get(columns[label])))
-        listed = {x: rows.names[column] for x, column in columns.items() if column in rows.names}
-        sorted_ = {label: _sorted(names - {""}) for label, names in occurring.items()}
-        return {label.name: names for label, names in (listed | sorted_).items()}
+        search = NameSearch({label: self.column(label.name) for label in self.unnamed})
+        for open_table in tables:
+            search.add(open_table)
+        return search.names()
 
     def _id(self, row: Row) -> str:
         value = None if self.id is None else row.get(self.id)
@@ -167,29 +138,3 @@ class TableColumns:
 
 def _text(segment: Segment) -> str:
     return " ".join(segment.tokens or ()) if segment.text is None else segment.text
-
-
-def _readable(rows: Rows) -> Iterator[Row]:
-    """The rows before a break; what is wrong with the others is said when they are read."""
-    try:
-        for make_row in rows.rows:
-            try:
-                yield make_row()
-            except InputError:
-                continue
-    except InputError:
-        return
-
-
-def _merged(lists: set[tuple[str, ...]]) -> tuple[str, ...]:
-    """A list on which all tables agree as it is, else all names in one order."""
-    return next(iter(lists)) if len(lists) == 1 else _sorted(set().union(*lists))
-
-
-def _sorted(names: set[str]) -> tuple[str, ...]:
-    """``O`` first, then numbers by size, then the others."""
-    return tuple(sorted(names, key=_rank))
-
-
-def _rank(name: str) -> tuple[bool, bool, int, str]:
-    return name != OUTSIDE, not name.isdecimal(), int(name) if name.isdecimal() else 0, name

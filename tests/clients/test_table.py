@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 
 import pytest
 from hypothesis import given
@@ -147,11 +148,54 @@ def test_a_line_that_is_nested_too_deeply_is_rejected_alone(tmp_path):
     assert (bad.reason, good.segments[0].text) == ("example", "a")
 
 
-def test_an_unclosed_quotation_mark_is_named(tmp_path):
-    (tmp_path / "dev.csv").write_text('text\na\n"b\nc\n', "utf-8")
+def test_an_unclosed_quotation_mark_is_named_with_all_that_stands_behind_it(tmp_path):
+    (tmp_path / "dev.csv").write_text('text\na\n"b\nc\nd\n', "utf-8")
     first, last = TABLE.read(tmp_path / "dev.csv", "dev", "en")
     assert isinstance(first, Example)
-    assert "is no CSV: unexpected end of data" in last.message
+    assert last.message == (
+        "dev.csv, lines 3 to 5 are no CSV: unexpected end of data; none of them was read: close "
+        "the quotation mark"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("dev.csv", '\ntext,n\n\na,1\r\n\r\n"b\n\nc",2\n\n'),
+        ("dev.tsv", '\ntext\tn\n\na\t1\r\n\r\n"b  c"\t2\n\n'),
+        ("dev.jsonl", '\n{"text": "a"}\r\n\r\n{"text": "b  c"}\n\n'),
+    ],
+)
+def test_blank_lines_are_no_rows(tmp_path, name, content):
+    (tmp_path / name).write_bytes(content.encode())
+    items = list(TABLE.read(tmp_path / name, "dev", "en"))
+    assert [item.example_id for item in items] == ["dev-1", "dev-2"]
+    assert [item.segments[0].text.strip('"').split() for item in items] == [["a"], ["b", "c"]]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("dev.csv", "text,text,label\na,b,c\n", "dev.csv has several columns 'text': text, text"),
+        ("dev.tsv", "text\ttext\na\tb\n", "dev.tsv has several columns 'text': text, text"),
+        ("dev.csv", '"te"xt\na\n', "the header of dev.csv is no CSV"),
+        ("dev.csv", "\x1f\x8b", "is packed (gzip)"),
+        ("dev.jsonl", "\x1f\x8b", "is packed (gzip)"),
+        ("dev.json", '[{"text": ', "dev.json is no whole JSON document"),
+    ],
+)
+def test_a_file_of_which_no_row_can_be_read_is_refused(tmp_path, name, content, said):
+    path = tmp_path / name
+    path.write_bytes(content.encode("latin-1"))
+    (item,) = TABLE.read(path, "dev", "en")
+    assert said in item.message
+    with pytest.raises(InputError, match=re.escape(said)):
+        table_benchmark(labels=(LABEL,)).spec("dev", "en", path=path)
+
+
+def test_columns_without_a_name_may_be_several(tmp_path):
+    (tmp_path / "dev.csv").write_text("text,,\na,,\n", "utf-8")
+    assert fates(TABLE.read(tmp_path / "dev.csv", "dev", "en")) == {"dev-1": None}
 
 
 def test_rows_are_numbered_through_all_files_of_a_part(tmp_path):

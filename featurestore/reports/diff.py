@@ -66,6 +66,11 @@ _SAME_EXAMPLES: Final = f"""
     order by all
 """
 
+_FILTERS: Final = ("dataset", "lang")
+
+Question = dict[str, str | None]
+"""Parameters of the queries: the parsers, and the filters that were given."""
+
 Pair = tuple[str, str, str, str]
 """Keys of two parses of one text, and their modes."""
 
@@ -166,9 +171,9 @@ def parser_agreement(
     pairs = _pairs(store, asked)
     if not pairs:
         raise SpecError(
-            f"no text was parsed by both {first!r} and {second!r} in the same way: the one "
-            f"{_modes_of(store, ours)}, the other {_modes_of(store, theirs)}; backfill the texts "
-            "of the one with the other, in the same mode"
+            f"no text{_where(asked)} was parsed by both {first!r} and {second!r} in the same way: "
+            f"the one {_modes_of(store, ours)}, the other {_modes_of(store, theirs)}; "
+            f"{_way_out(store, asked)}"
         )
     return _compare(store, (ours, theirs), pairs, shown)
 
@@ -182,7 +187,7 @@ def _check_names(store: FeatureStore, dataset: str | None, lang: str | None) -> 
         raise unknown_name("language of the store's parses", lang, langs, UnknownLanguageError)
 
 
-def _pairs(store: FeatureStore, asked: dict[str, str | None]) -> list[Pair]:
+def _pairs(store: FeatureStore, asked: Question) -> list[Pair]:
     """Parses of the same texts by the two, each text once."""
     if asked["dataset"] is not None:
         query = """
@@ -193,6 +198,35 @@ def _pairs(store: FeatureStore, asked: dict[str, str | None]) -> list[Pair]:
         if store.sql(query, asked).fetchall() == [(2,)]:
             return store.sql(_SAME_EXAMPLES, asked).fetchall()
     return store.sql(_SAME_INPUTS, asked).fetchall()
+
+
+def _way_out(store: FeatureStore, asked: Question) -> str:
+    """What to do where two parsers have no text in common: ask what has an answer, if there is."""
+    for question in _near(store, asked):
+        if pairs := _pairs(store, question):
+            return f"there are {len(pairs)}{_where(question) or ' without filters'}"
+    return "backfill the texts of the one with the other, in the same mode"
+
+
+def _near(store: FeatureStore, asked: Question) -> Iterator[Question]:
+    """The question with a filter less, with none, and of each dataset that both have parsed."""
+    given = tuple(name for name in _FILTERS if asked[name] is not None)
+    for left_out in dict.fromkeys([*((name,) for name in given), given]):
+        if left_out:
+            yield {**asked, **dict.fromkeys(left_out)}
+    query = """
+        select dataset from examples where parser in ($first, $second)
+        group by all having count(distinct parser) = 2 order by all
+    """
+    parsers = {name: asked[name] for name in ("first", "second")}
+    for (dataset,) in store.sql(query, parsers).fetchall():
+        yield {**asked, "dataset": dataset}
+
+
+def _where(question: Question) -> str:
+    """The filters of a question, such as `` with dataset='xnli', lang='fr'``; empty without."""
+    given = [f"{name}={question[name]!r}" for name in _FILTERS if question[name] is not None]
+    return f" with {', '.join(given)}" if given else ""
 
 
 def _modes_of(store: FeatureStore, parser: str) -> str:

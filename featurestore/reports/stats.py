@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from featurestore.parsers import store_parsers
 from featurestore.sql.session import named_faults
 from featurestore.store import FeatureStore
-from syntax.errors import UnknownLanguageError
+from syntax.errors import SpecError, UnknownLanguageError
 from syntax.registry import unknown_name
 from syntax.shapes import TreeShapes, tree_shapes
 
@@ -84,6 +84,7 @@ def parse_stats(
     Raises:
         UnknownParserError: The store has no parse by such a parser.
         UnknownLanguageError: It has none in this language.
+        SpecError: It has none by such a parser in this language.
         InputError: A stored parse is no forest; `validate_store` says which.
         StoreError: The store cannot be read.
     """
@@ -93,11 +94,12 @@ def parse_stats(
     if lang is not None and lang not in langs:
         raise unknown_name("language of the store's parses", lang, langs, UnknownLanguageError)
     chosen = None if parser is None else store_parsers(store, parser)
-    return [
-        _group(store, group_lang, group_parser, names.get(group_parser, group_parser))
-        for group_lang, group_parser in groups
-        if lang in (None, group_lang) and (chosen is None or group_parser in chosen)
-    ]
+    by_parser = [group for group in groups if chosen is None or group[1] in chosen]
+    found = [group for group in by_parser if lang in (None, group[0])]
+    if by_parser and not found:
+        read = ", ".join(sorted({group_lang for group_lang, _ in by_parser}))
+        raise SpecError(f"{parser!r} parsed no text in {lang!r}; it parsed some in {read}")
+    return [_group(store, of, by, names.get(by, by)) for of, by in found]
 
 
 def _parsers(store: FeatureStore) -> dict[str, dict[str, Any]]:

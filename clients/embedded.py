@@ -94,19 +94,34 @@ class BlockingTransport(httpx.BaseTransport):
         thread = threading.Thread(target=self._loop.run_forever, name="parsebank", daemon=True)
         thread.start()
         self._inner = EmbeddedTransport(app)
-        self._finalizer = weakref.finalize(self, _shut_down, self._loop, thread, self._inner)
+        self._running: set[asyncio.Task[Any]] = set()
+        self._finalizer = weakref.finalize(
+            self, _shut_down, self._loop, thread, self._inner, self._running
+        )
         # A client that nobody closed still shuts its app down when the interpreter ends. By the
         # time of `atexit` no thread pool takes work any more, and the app needs one to stop; the
         # pools' own hook is private, but runs the latest entry first, so ours comes before it.
         threading._register_atexit(self._finalizer)  # type: ignore[attr-defined]
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Answer one request; the calling thread waits."""
-        return asyncio.run_coroutine_threadsafe(self._answer(request), self._loop).result()
+        """Answer one request; the calling thread waits, and gives it up when interrupted."""
+        answer = asyncio.run_coroutine_threadsafe(self._kept(request), self._loop)
+        try:
+            return answer.result()
+        except BaseException:
+            answer.cancel()
+            raise
 
     def close(self) -> None:
-        """Shut the app and its loop down."""
+        """Shut the app and its loop down; requests that still run are given up first."""
         self._finalizer()
+
+    async def _kept(self, request: httpx.Request) -> httpx.Response:
+        """The answer to a request that is known to `_shut_down` while it runs."""
+        task = asyncio.create_task(self._answer(request))
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        return await task
 
     async def _answer(self, request: httpx.Request) -> httpx.Response:
         request.stream = _AsyncStream(request.stream)
@@ -128,10 +143,17 @@ class _AsyncStream(httpx.AsyncByteStream):
 
 
 def _shut_down(
-    loop: asyncio.AbstractEventLoop, thread: threading.Thread, transport: EmbeddedTransport
+    loop: asyncio.AbstractEventLoop,
+    thread: threading.Thread,
+    transport: EmbeddedTransport,
+    running: set[asyncio.Task[Any]],
 ) -> None:
     async def stop() -> None:
+        for task in running:
+            if not task.cancelling():  # a second time would break off how it cleans up
+                task.cancel()
         try:
+            await asyncio.gather(*running, return_exceptions=True)
             await transport.aclose()
         finally:
             await loop.shutdown_default_executor()

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import subprocess
 import sys
+import threading
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import asynccontextmanager
 
 import httpx
@@ -27,6 +30,10 @@ SPEC = DatasetSpec("d", "dev", "en", ("text",))
 class Diary(list):
     """What happened to the app, in order."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.waiting = threading.Event()
+
     def app(self, *, startup: Exception | None = None) -> Starlette:
         @asynccontextmanager
         async def lifespan(_: Starlette):
@@ -39,11 +46,19 @@ class Diary(list):
         async def size(request: Request) -> Response:
             return PlainTextResponse(str(len(await request.body())))
 
+        async def endless(_: Request) -> Response:
+            try:
+                self.waiting.set()
+                await asyncio.Event().wait()
+            finally:
+                await asyncio.to_thread(self.append, ("given up", None))
+
         async def bug(_: Request) -> Response:
             raise ZeroDivisionError
 
         routes = [
             Route("/size", size, methods=["GET", "POST"]),
+            Route("/endless", endless),
             Route("/info", bug),
             Route("/datasets/d/backfill", size, methods=["POST"]),
         ]
@@ -84,6 +99,30 @@ async def test_the_same_in_an_event_loop(diary):
 def test_a_client_that_made_no_request_closes(diary):
     httpx.Client(base_url=URL, transport=BlockingTransport(diary.app())).close()
     assert diary.events == []
+
+
+def test_a_request_that_is_interrupted_is_given_up_before_the_app_stops(diary):
+    def interrupt() -> None:
+        diary.waiting.wait()
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+    client = httpx.Client(base_url=URL, transport=BlockingTransport(diary.app()))
+    with ThreadPoolExecutor() as threads:
+        threads.submit(interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            client.get("/endless")
+    client.close()
+    assert diary.events == ["started", "given up", "stopped"]
+
+
+def test_close_gives_up_the_requests_of_other_threads(diary):
+    client = httpx.Client(base_url=URL, transport=BlockingTransport(diary.app()))
+    with ThreadPoolExecutor() as threads:
+        answer = threads.submit(client.get, "/endless")
+        diary.waiting.wait()
+        client.close()
+    assert isinstance(answer.exception(), CancelledError)
+    assert diary.events == ["started", "given up", "stopped"]
 
 
 def test_a_failure_to_start_is_raised_by_every_request(diary):

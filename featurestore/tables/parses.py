@@ -131,6 +131,8 @@ class ParseTable:
         Raises:
             StoreError: They could not be looked up or written.
         """
+        if not records:
+            return
         self._lookup.refresh(force=True)
         there = self.contains([record.key for record in records])
         self.append([x for x, is_there in zip(records, there, strict=True) if not is_there])

@@ -31,7 +31,7 @@ class NameSearch:
         with self._noted():
             rows = open_table()
             for label, names in {**self._listed(rows), **self._occurring(rows)}.items():
-                self._lists[label].add(names)
+                self._lists[label] |= {names} - {()}
 
     def names(self) -> Names:
         """The names of each label.

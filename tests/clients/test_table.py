@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clients.benchmarks import BENCHMARKS, Part, table_benchmark
-from clients.benchmarks.rows import ENDINGS, open_rows
+from clients.benchmarks.rows import ENDINGS, Rows, open_rows
+from clients.benchmarks.tablenames import NameSearch
 from clients.commands.parts import chosen_reader
 from syntax.errors import InputError, SpecError
 from syntax.examples import Example, LabelSpec, SpanLabel
@@ -100,6 +101,13 @@ def test_a_label_without_any_name_is_refused(folder, label, column, said):
     table = table_benchmark(labels=(label,), columns={"label": column})
     with pytest.raises(SpecError, match=said):
         table.spec("dev", "en", path=folder / "dev.jsonl")
+
+
+def test_a_table_without_any_name_leaves_the_order_of_the_others():
+    search = NameSearch({LABEL: "gold"})
+    search.add(lambda: Rows(iter([dict]), {"gold": ("sad", "glad")}))
+    search.add(lambda: Rows(iter([dict])))
+    assert search.names() == {"label": ("sad", "glad")}
 
 
 def test_parts_are_told_by_file_names(tmp_path):

@@ -93,7 +93,7 @@ async def test_a_locked_job_database_delays_a_job_and_costs_it_nothing(
     running: Running, tmp_path: Path
 ) -> None:
     path = tmp_path / "jobs.sqlite"
-    url = f"sqlite:///{path}?timeout=1"  # less is not enough on a busy machine
+    url = f"sqlite:///{path}?timeout=5"  # less is not enough on a busy disk
     async with running(job_workers=1, job_shard_segments=60, jobs_url=url) as service:
         job = await service.submit(ndjson(pairs(120)))
         while job["shards"]["done"] == 0:

@@ -43,6 +43,7 @@ def race(s3: S3, writers: Writers, uri: str, mode: str, *shape: int) -> list[str
     return [key for writer in started for key in writer.finish()]
 
 
+@pytest.mark.slow
 def test_four_processes_append_without_losing_a_row(s3, writers, remote) -> None:
     acknowledged = race(s3, writers, remote.uri, "append", 2, 10)
     assert len(acknowledged) == 4 * 2 * 10

@@ -15,6 +15,8 @@ from featurestore.vacuum import vacuum_store
 from .s3 import S3
 from .writers import wait_for
 
+pytestmark = pytest.mark.slow
+
 Open = Callable[..., FeatureStore]
 
 

@@ -15,6 +15,7 @@ from syntax import fingerprint
 from .writers import PROGRAM, Writers, assert_kept_at, raw_parses, wait_for
 
 
+@pytest.mark.slow
 def test_four_processes_append_without_losing_a_row(tmp_path, writers) -> None:
     started = [writers.start("append", tmp_path, f"w{n}", 6, 20) for n in range(4)]
     acknowledged = [key for writer in started for key in writer.finish()]

@@ -164,6 +164,7 @@ async def test_a_corrupt_model_is_503_and_other_parsers_answer(
         assert problems["udpipe/english-ewt"] is None
 
 
+@pytest.mark.slow
 async def test_a_text_past_the_deadline_fails_alone(serve: Callable[..., Any]) -> None:
     async with serve(request_deadline_seconds=1.5, max_words_per_sentence=20_000) as client:
         while (await client.post("/parse", json={"text": GOOD})).status_code != 200:

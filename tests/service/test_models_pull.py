@@ -25,6 +25,8 @@ from syntax.errors import ModelLoadError
 from .file_server import FileServer, file_server
 from .stanza_lists import official_excerpt
 
+pytestmark = pytest.mark.slow
+
 PARTUT = "udpipe/french-partut-ud-2.5-191206"
 PARTUT_SHA256 = "c41b8569ddbc317b8ed78937b3eaf1e6f2ae2b066cdd44ac0dcd056c4a7b1465"
 

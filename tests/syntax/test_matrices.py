@@ -141,6 +141,7 @@ def test_large_trees_equal_brute_force_in_three_rows(size: int, seed: int, depth
     np.testing.assert_array_equal(distance, distance.T)
 
 
+@pytest.mark.slow
 def test_real_trees_equal_networkx(treebank_trees: list[list[int]]) -> None:
     assert len(treebank_trees) > 5000
     for parents in treebank_trees:

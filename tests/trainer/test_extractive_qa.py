@@ -330,6 +330,7 @@ def test_it_learns_by_heart(qa, tmp_path) -> None:
     assert run.progress.best.headline > 0.8
 
 
+@pytest.mark.slow
 def test_a_verifier_decides_where_it_counts_alone(qa, tmp_path) -> None:
     """A classifier that knows by heart which questions have answers leaves no doubt."""
     reader, judge = tmp_path / "reader", tmp_path / "judge"

@@ -65,6 +65,7 @@ async def test_another_parser_parses_into_rows_of_its_own_beside_the_old(
         assert again["counts"]["already_stored"] == 12
 
 
+@pytest.mark.slow
 async def test_another_tokenizer_aligns_anew_and_parses_nothing(
     running: Running, tmp_path: Path
 ) -> None:

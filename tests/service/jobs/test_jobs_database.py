@@ -68,6 +68,7 @@ def test_jobs_of_an_earlier_release_go_on(database: str) -> None:
     engine.dispose()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["fast", "immediate"])
 def test_after_a_restart_of_the_server_everything_goes_on(
     own_server: PostgresServer, mode: str

@@ -54,6 +54,7 @@ async def test_a_service_that_stops_leaves_no_job_without_its_report(running: Ru
     assert [report["stored"] for report in opened(service).reports] == [3]
 
 
+@pytest.mark.slow
 async def test_a_job_whose_examples_are_all_stored_needs_no_worker(running: Running) -> None:
     async with running() as service:
         await service.backfill(ndjson(pairs(10)))

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from service.lindat.models import names_of
+from service.models.stanza import add_resources, drop_resources
 from service.models.upkeep import note_trained
 from service.parsers import find_parser, identify, list_models
 from service.parsers.discovery import split_version
@@ -308,3 +309,15 @@ for at in range(25):
 
 
 # Routes
+
+
+def test_a_damaged_list_of_packages_is_named_and_stays(tmp_path: Path) -> None:
+    path = tmp_path / "stanza" / "resources.json"
+    path.parent.mkdir()
+    path.write_text('{"fr"')
+    resources = {"fr": {"lang_name": "French"}}
+    record = ModelRecord("stanza/fr", "stanza.v1", (RecordedFile("x"),), resources=resources)
+    for edit in (add_resources, drop_resources):
+        with pytest.raises(ModelLoadError, match=r"resources\.json cannot be read"):
+            edit(tmp_path, record)
+    assert path.read_text() == '{"fr"'

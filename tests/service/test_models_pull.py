@@ -16,11 +16,10 @@ from clients.cli import build_app
 from service.models.catalogue import stanza_offers
 from service.models.download import Downloader, open_client
 from service.models.pull import STAGING
-from service.models.stanza import drop_resources, stanza_records
+from service.models.stanza import stanza_records
 from service.parsers import Limits, ParseInput, find_parser, identify, list_models, load_parser
 from service.parsers.records import locked, read_records
 from service.settings import Settings
-from syntax.errors import ModelLoadError
 
 from .file_server import FileServer, file_server
 from .stanza_lists import official_excerpt
@@ -301,21 +300,6 @@ def test_a_stanza_package_brings_its_part_of_the_list_and_leaves_the_others(
     assert removed.exit_code == 0, removed.output
     assert json.loads((models_dir / "stanza" / "resources.json").read_text()) == other
     assert files_in(models_dir) == {"registry.json", "stanza/resources.json"}
-
-
-def test_a_damaged_list_of_packages_is_named_and_nothing_is_removed(
-    run: Run, stanza_folder: Path, models_dir: Path
-) -> None:
-    with file_server(stanza_folder) as server:
-        assert run("pull", "stanza/fr", "--from", server.url).exit_code == 0
-    (models_dir / "stanza" / "resources.json").write_text('{"fr"')
-    before = files_in(models_dir)
-    removed = run("remove", "stanza/fr")
-    assert removed.exit_code == 1
-    assert "resources.json cannot be read" in text_of(removed)
-    assert files_in(models_dir) == before
-    with pytest.raises(ModelLoadError, match=r"resources\.json cannot be read"):
-        drop_resources(models_dir, read_records(models_dir)["stanza/fr"])
 
 
 def test_stanzas_own_address_and_list_are_understood(stanza_folder: Path, models_dir: Path) -> None:

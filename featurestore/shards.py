@@ -124,7 +124,8 @@ class ShardCache:
                 if draft is not None and self._whole(url) is not None:
                     part.unlink()  # somebody finished between the two looks
                 elif draft is not None and self._fill(draft, source, size, is_wanted):
-                    part.rename(part.with_suffix(""))
+                    with self._alone():  # who counts the copies would miss one that is renamed
+                        part.rename(part.with_suffix(""))
             if self._whole(url) is not None:
                 return True
         return False
@@ -197,7 +198,7 @@ class ShardCache:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """No other process makes room meanwhile."""
+        """Nobody else makes room, or ends a copy, meanwhile."""
         self.folder.mkdir(parents=True, exist_ok=True)
         with (self.folder / "lock").open("a") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)

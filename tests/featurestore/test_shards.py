@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import logging
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -279,6 +281,22 @@ def test_racing_processes_fetch_a_file_once(files, folder, fetching) -> None:
     assert output.split()[-1] == "fetched"
     assert second.communicate()[0] == "fetched\n"
     assert content_of(ShardCache(folder, 100_000), "a") == content
+
+
+def test_no_copy_changes_its_name_while_copies_are_counted(files, folder, fetching) -> None:
+    files.add("a", 5 * CHUNK)
+    process = fetching(stop=2)
+    read_until(process, 2)
+    with (folder / "lock").open("a") as counting:
+        fcntl.flock(counting, fcntl.LOCK_EX)
+        assert process.stdin is not None
+        process.stdin.write("go on\n")
+        process.stdin.flush()
+        read_until(process, 4)
+        time.sleep(0.2)
+        assert list(copies(folder)) == ["5000.part"]
+    assert process.communicate()[0].split()[-1] == "fetched"
+    assert copies(folder) == {"5000": 5 * CHUNK}
 
 
 def test_arguments_go_before_the_environment(monkeypatch, tmp_path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,9 @@ from syntax.examples import LabelSpec, LabelValue, SpanLabel
 
 Offsets = NDArray[np.int32]
 """Start and end character of each token of a text. *Shape:* (T, 2)."""
+
+LARGEST_FLOAT: Final = float(np.finfo(np.float32).max)
+"""Largest absolute value of a label of kind ``float``, which is stored in 32 bits."""
 
 
 def token_offsets(tokens: Sequence[str]) -> Offsets:

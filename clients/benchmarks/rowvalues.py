@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from reprlib import repr as shown
 from typing import Any, Final
-
-import numpy as np
 
 from clients.benchmarks.answers import ANSWER_MOVED, located
 from clients.benchmarks.lines import check_characters
 from syntax.errors import ExampleError, InputError, LabelError, NoLabelError
 from syntax.examples import LabelKind, LabelSpec, LabelValue, Mode, Segment, SpanLabel
+from syntax.labels import LARGEST_FLOAT
 
 UNLABELLED: Final = -1
 """The number of a `ClassLabel` that stands for no class."""
 
 WITH_TOKENS: Final[tuple[Mode, ...]] = ("pretokenized", "retokenize")
 """Modes that take tokens."""
-
-_LARGEST: Final = float(np.finfo(np.float32).max)
 
 
 def segment_of(value: Any, mode: Mode, where: str) -> Segment:
@@ -104,8 +102,8 @@ def _float(value: Any, names: Sequence[str], where: str) -> float:  # noqa: ARG0
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError):
-        number = np.nan
-    if not abs(number) <= _LARGEST:
+        number = math.nan
+    if not abs(number) <= LARGEST_FLOAT:
         raise LabelError(f"{where} is {shown(value)}; expected a number that is finite in 32 bits")
     return number
 

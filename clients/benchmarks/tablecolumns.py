@@ -105,9 +105,10 @@ class TableColumns:
             column = self.column(label.name)
             names = listed.get(column, label.names)
             where = f"{label.name} of {example_id}"
+            text = ""
             if label.kind == "spans":
                 self._check_spacing(row, label, mode, where)
-            text = _text(segments[field_of(label, self.fields)])
+                text = _text(segments[field_of(label, self.fields)])
             labels[label.name], repaired = label_of(label, row[column], names, where, text)
             repairs += repaired
         return Example(example_id, segments, labels, repairs)

@@ -94,6 +94,10 @@ def _tokens(_: str, sentence: Sentence) -> Segment:
     return Segment(tokens=tuple(token.form for token in sentence.tokens))
 
 
+_SOURCE: Final = "Universal Dependencies, https://universaldependencies.org"
+_LICENCE: Final = "as the treebank's (see its README)"
+
+
 def _origin(parts: Sequence[Part]) -> tuple[str, str]:
     """Names of the treebanks, and the licences that their READMEs state."""
     files = [file for part in parts for file in part.files]
@@ -102,9 +106,6 @@ def _origin(parts: Sequence[Part]) -> tuple[str, str]:
     licences = dict.fromkeys(said["License"] for said in stated if "License" in said)
     return f"{_SOURCE}: {', '.join(names)}", "; ".join(licences) or _LICENCE
 
-
-_SOURCE: Final = "Universal Dependencies, https://universaldependencies.org"
-_LICENCE: Final = "as the treebank's (see its README)"
 
 _SEGMENTS: Final[dict[Mode, Callable[[str, Sentence], Segment]]] = {
     "gold": lambda conllu, _: Segment(conllu=conllu),

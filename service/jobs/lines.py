@@ -13,7 +13,6 @@ import reprlib
 from collections.abc import AsyncGenerator, AsyncIterable, Mapping, Sequence
 from typing import Any, Final
 
-import numpy as np
 from pydantic import ValidationError
 
 from service.jobs.schemas import BackfillSpec, LabelColumn
@@ -29,6 +28,7 @@ from syntax.examples import (
     SpanLabel,
 )
 from syntax.fingerprint import Fingerprint
+from syntax.labels import LARGEST_FLOAT
 from syntax.reasons import DROP_REASONS
 
 Item = Example | Rejection
@@ -41,9 +41,6 @@ FORMS: Mapping[Mode, str] = {
     "gold": "conllu",
 }
 """Which form of a segment each mode reads."""
-
-_LARGEST_FLOAT: Final = float(np.finfo(np.float32).max)
-"""Float labels are stored in 32 bits."""
 
 _EXPECTED = 'expected {"example": {...}} or {"rejected": {...}}'
 
@@ -314,7 +311,7 @@ def _span(content: Any, name: str) -> SpanLabel:
 def _finite(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f"label {name} is {reprlib.repr(value)}; expected a number")
-    if not abs(value) <= _LARGEST_FLOAT:
+    if not abs(value) <= LARGEST_FLOAT:
         raise ValueError(
             f"label {name} is {reprlib.repr(value)}, which is no finite number in 32 bits"
         )

@@ -95,7 +95,7 @@ TABLE: Final = register(
             "by itself it reads the column `text`; others are chosen by --columns, --label and "
             "--id of `parsebank backfill`, or in Python (`table_benchmark`)",
             "CSV and TSV have a header; in TSV quotation marks are text; blank lines are no rows",
-            "Parquet and Arrow need `pip install parsebank[hf]`",
+            "Parquet and Arrow need the extra `hf`",
             "numbers of a `ClassLabel` become its names; a text is divided at spaces where the "
             "mode takes tokens",
         ),

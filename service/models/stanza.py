@@ -15,7 +15,8 @@ from typing import Any, Final
 
 from service.parsers.records import ModelRecord, recorded_file, write_whole
 from service.parsers.stanza.packages import BACKEND, PROCESSORS, RESOURCES, read_list
-from syntax.errors import DownloadError, MissingExtraError
+from syntax.errors import DownloadError
+from syntax.extras import missing_extra
 
 FOLDER: Final = "stanza"
 """Sub-folder of a models folder that holds every Stanza package."""
@@ -32,7 +33,7 @@ def resources_version() -> str:
     """
     spec = find_spec("stanza")
     if spec is None or not spec.submodule_search_locations:
-        raise MissingExtraError("Stanza is not installed; run `pip install 'parsebank[stanza]'`")
+        raise missing_extra("Stanza is not installed", "stanza")
     found = run_path(str(Path(spec.submodule_search_locations[0]) / "_version.py"))
     return str(found["__resources_version__"])
 

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from service.parsers.base import ModelFile
-from syntax.errors import MissingExtraError, ModelLoadError
+from syntax.errors import ModelLoadError
+from syntax.extras import missing_extra
 
 BACKEND: Final = "stanza.v1"
 PROCESSORS: Final = ("tokenize", "mwt", "pos", "lemma", "depparse")
@@ -93,10 +94,7 @@ def stanza_version() -> str:
     try:
         return version("stanza")
     except PackageNotFoundError:
-        raise MissingExtraError(
-            "Stanza models need the extra `stanza`: run pip install 'parsebank[stanza]'",
-            extra="stanza",
-        ) from None
+        raise missing_extra("Stanza models need the extra `stanza`", "stanza") from None
 
 
 def read_list(folder: Path) -> dict[str, Any]:

@@ -218,6 +218,7 @@ def features_of(data: DataOptions) -> dict[str, Any]:
     return {
         "max_length": data.max_length,
         "truncation": data.truncation,
+        "truncation_tie": data.truncation_tie,
         "truncation_side": data.truncation_side,
         "segment_limits": data.segment_limits,
         "template": data.template,

@@ -35,6 +35,8 @@ def data(filled):
         ({"matrices": None}, "matrices is None; it must be a list"),
         ({"matrices": ("depth", "depth.v1")}, "'depth' and 'depth.v1' are the same"),
         ({"matrices": ("sla_mask", "sla_mask.v1")}, "'sla_mask' and 'sla_mask.v1' are the same"),
+        ({"truncation_tie": "last"}, "truncation_tie is 'last'; it must be one of fast, slow"),
+        ({"truncation_tie": None}, "truncation_tie is None; it must be a text"),
         ({"segment_limits": 5}, "segment_limits is 5; it must be a list"),
         ({"segment_limits": (1.5, 2)}, r"one of segment_limits is 1\.5"),
         ({"spans": "mentions"}, r"spans is 'mentions'; it must be a list: \['mentions'\]"),

@@ -260,6 +260,7 @@ async def test_query_parameters_are_the_options(client: httpx.AsyncClient) -> No
         "joint_root": False,
         "separator_edge": "none",
         "truncation": "longest_first",
+        "truncation_tie": "fast",
         "pad_to_multiple_of": 1,
         "matrices": ["depth", "ancestor"],
         "padded": False,

@@ -259,6 +259,19 @@ def test_a_recipe_of_a_newer_release_is_refused_by_option() -> None:
         recipe_from_json(content)
 
 
+def test_a_result_of_before_repeats_with_the_tie_of_then() -> None:
+    content = RECIPES["xnli"]().to_json()
+    del content["data"]["truncation_tie"]
+    recipe = recipe_from_json(content)
+    assert features_of(recipe.data)["truncation_tie"] == "slow"
+    assert recipe == RECIPES["xnli"]()
+
+
+@pytest.mark.parametrize("name", list(RECIPES))
+def test_every_recipe_cuts_pairs_as_bert_does(name) -> None:
+    assert RECIPES[name]().data.truncation_tie == "slow"
+
+
 def test_every_option_is_described() -> None:
     rows = {key: (kind, value) for key, kind, value in described(RECIPES["xnli"]())}
     assert rows["model.structure_weight"] == ("float", 0.0)

@@ -48,6 +48,19 @@ def test_options_that_make_no_sense_are_refused(data, options, message) -> None:
         next(data.stream(**options))
 
 
+def test_the_tie_says_which_of_equally_long_segments_is_cut(data) -> None:
+    def kept(**tie):
+        batches = data.stream(batch_size=8, max_length=10, shuffle=False, matrices=(), **tie)
+        rows = [row for batch in batches for row in batch["segment_ids"]]
+        return [(int((row == 0).sum()), int((row == 1).sum())) for row in rows]
+
+    fast, slow = kept(), kept(truncation_tie="slow")
+    assert kept(truncation_tie="fast") == fast
+    moved = [pair for pair in zip(fast, slow, strict=True) if pair[0] != pair[1]]
+    assert moved
+    assert set(moved) == {((3, 4), (4, 3))}
+
+
 def test_numbers_of_numpy_are_numbers(data) -> None:
     given = {"batch_size": np.int64(8), "seed": np.int32(3), "world_size": np.int64(1)}
     stream = data.stream(**given, shuffle=np.True_, matrices=["depth"])

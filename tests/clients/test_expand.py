@@ -31,8 +31,8 @@ TAGGED = DatasetSpec(
 
 
 @pytest.fixture(scope="module")
-def client():
-    with Client.embedded() as client:
+def client(tmp_path_factory):
+    with Client.embedded(str(tmp_path_factory.mktemp("expand") / "store")) as client:
         yield client
 
 
@@ -157,11 +157,12 @@ def test_a_dry_run_cannot_expand(parsebank) -> None:
     assert "--expand-words parses every text" in result.stderr
 
 
-def test_a_french_text_reads_as_in_the_release(data_dir) -> None:
+def test_a_french_text_reads_as_in_the_release(data_dir, tmp_path) -> None:
     """Words that the release's own converter gives for this text, with the same model."""
     spec = DatasetSpec("any", "dev", "fr", ("text",), mode="sentence")
     example = Example("1", (Segment(text="Le chat du voisin parle au chien. Il dort."),))
-    with Client.embedded(models_dir=str(data_dir / "models" / "udpipe")) as french:
+    models = str(data_dir / "models" / "udpipe")
+    with Client.embedded(str(tmp_path / "store"), models_dir=models) as french:
         (found,) = expanded(french, spec, [example], parser="udpipe/french-partut")
     words = "Le chat de le voisin parle à le chien . Il dort ."
     assert " ".join(found.segments[0].tokens) == words

@@ -21,6 +21,7 @@ from trainer.options import DataOptions, FrozenOptions, Recipe, SeparatorEdge, T
 from trainer.requirements import Requirements
 from trainer.ring import sender
 from trainer.states import with_states
+from trainer.switches import SYNTAX_MBERT
 from trainer.tasks import TASKS, Task
 from trainer.words import STREAM_OPTIONS as OF_WORDS
 from trainer.words import word_arrays
@@ -167,6 +168,28 @@ def pin_version(source: Source, output: Path) -> None:
         )
 
 
+def warn_of_multiword_tokens(source: Source, recipe: Recipe) -> None:
+    """Say so where all of Syntax-MBERT is as released but the words that it reads.
+
+    Its released preprocessing gives the tokenizer the words of multiword tokens, which is decided
+    when a dataset is backfilled (`clients.expand`).
+    """
+    if recipe.model.name != "syntax_bert.v1" or source.dataset.spec.mode not in _AS_WRITTEN:
+        return
+    options = (switch.option.split(".") for switch in SYNTAX_MBERT)
+    if all(getattr(getattr(recipe, section), name) == "as_released" for section, name in options):
+        _LOG.warning(
+            "every switch is as released, but the release reads the words of multiword tokens (de "
+            "el, not del), and the pieces of %s are of its texts as they are written; backfill it "
+            "with --expand-words to have the words",
+            source.dataset.name,
+        )
+
+
+_AS_WRITTEN: Final = ("raw", "sentence", "retokenize")
+"""Modes of datasets in which a multiword token is one stretch of text."""
+
+
 def pinned_data(source: Source, recipe: Recipe) -> DataOptions:
     """What a recipe reads, with the tokenizer and version that it found where it names none.
 
@@ -218,6 +241,7 @@ def features_of(data: DataOptions) -> dict[str, Any]:
     return {
         "max_length": data.max_length,
         "truncation": data.truncation,
+        "truncation_tie": data.truncation_tie,
         "truncation_side": data.truncation_side,
         "segment_limits": data.segment_limits,
         "template": data.template,

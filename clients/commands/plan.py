@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from syntax.errors import InputError, ParsebankError, UnknownNameError
+from clients.expand import expanded, expanded_spec
+from syntax.errors import InputError, ParsebankError, SpecError, UnknownNameError
 
 if TYPE_CHECKING:
     from clients.benchmarks import Benchmark, Item, Part
@@ -77,6 +78,7 @@ class Plan:
         name: Dataset; else the reader's name.
         mode: How segments are read; else the reader's usual one.
         limit: Only so many items of each part.
+        expand_words: Whether to send the words of multiword tokens in their place.
         options: Keywords of `Client.backfill`.
     """
 
@@ -87,42 +89,57 @@ class Plan:
     name: str | None = None
     mode: str | None = None
     limit: int | None = None
+    expand_words: bool = False
     options: dict[str, Any] = field(default_factory=dict)
 
     def run(self, client: Client, watcher: Watcher) -> Outcome:
         """Send everything, and wait for the jobs; they run while later parts are sent."""
         outcome = Outcome()
-        jobs = list(self._each(client.backfill, watcher, outcome))
+        jobs = list(self._each(client, client.backfill, watcher, outcome))
         for number, job in enumerate(jobs, 1):
             title = f"{job.dataset} {job.split} {job.lang}{_of(number, len(jobs))}"
             outcome.jobs.append(watcher.watch(client, job, title))
         return outcome
 
     def forecast(self, client: Client, watcher: Watcher) -> Outcome:
-        """Ask what each task would come to."""
+        """Ask what each task would come to.
+
+        Raises:
+            SpecError: Multiword tokens are to be expanded, for which everything must be parsed.
+        """
+        if self.expand_words:
+            raise SpecError(
+                "--expand-words parses every text to find its words, which --dry-run leaves alone; "
+                "give one of them"
+            )
         outcome = Outcome()
-        outcome.forecasts.extend(self._each(client.forecast, watcher, outcome))
+        outcome.forecasts.extend(self._each(client, client.forecast, watcher, outcome))
         return outcome
 
-    def _each(self, call: Any, watcher: Watcher, outcome: Outcome) -> Iterator[Any]:
+    def _each(self, client: Client, call: Any, watcher: Watcher, outcome: Outcome) -> Iterator[Any]:
         """The answers; a task that fails costs the others nothing, unless it is the only one."""
         tasks = [Task(*part, tokenizer) for part in self.parts for tokenizer in self.tokenizers]
         for number, task in enumerate(tasks, 1):
             try:
-                yield self._sent(call, task, watcher, _of(number, len(tasks)))
+                yield self._sent(client, call, task, watcher, _of(number, len(tasks)))
             except (InputError, UnknownNameError, OSError) as error:
                 if len(tasks) == 1:
                     raise
                 outcome.failures.append(_failure(task, error))
 
-    def _sent(self, call: Any, task: Task, watcher: Watcher, place: str) -> Any:
+    def _sent(self, client: Client, call: Any, task: Task, watcher: Watcher, place: str) -> Any:
         spec = self.reader.spec(
             task.split, task.lang, path=self.path, name=self.name, mode=self.mode
         )
         part = self.reader.part(self.path, task.split, task.lang)
         items = _some(self.reader.read_part(part, self.reader.mode(self.mode)), part)
         sent = watcher.sending(items, self.limit, f"{spec.name} {task}{place}")
-        return call(spec, sent, tokenizer=task.tokenizer, **self.options)
+        options = {"tokenizer": task.tokenizer, **self.options}
+        if not self.expand_words:
+            return call(spec, sent, **options)
+        parsing = {name: options[name] for name in ("parser", "long_sentences") if name in options}
+        words = expanded(client, spec, sent, **parsing)
+        return call(expanded_spec(spec), words, **options)
 
 
 def _some(items: Iterable[Item], part: Part) -> Iterator[Item]:

@@ -114,12 +114,21 @@ def test_published_hyper_parameters_of_gate(name, deltas) -> None:
     assert (training.patience, training.seed, training.evaluate_every) == (20, 1013, "epoch")
 
 
+@pytest.mark.parametrize("baseline", ["relative", "structural"])
+def test_the_scripts_of_gate_tell_ten_relative_positions_apart(baseline) -> None:
+    """`--max_relative_pos 10`; Shaw et al. (2018) tell 16."""
+    assert RECIPES[f"gate-relation-{baseline}"]().model.max_position == 16
+    assert RECIPES[f"gate-relation-{baseline}-as-released"]().model.max_position == 10
+
+
 ALPHA = {"xnli": 1.0, "pawsx": 1.0, "wikiann": 0.5, "mtop": 1.0}
 """Weight of the auxiliary losses in the shipped scripts."""
 RELEASED = {
     **dict.fromkeys(("xnli", "pawsx"), SYNTAX_MBERT),
     **dict.fromkeys(("wikiann", "mtop"), (*SYNTAX_MBERT, *TAGGING)),
-    "gate-relation": (*GATE, *RELATION),
+    **dict.fromkeys(
+        ("gate-relation", "gate-relation-relative", "gate-relation-structural"), (*GATE, *RELATION)
+    ),
     **dict.fromkeys(("sla-cola", "sla-fce"), SLA[1:]),
 }
 """Runs with a released twin, and the switches that it turns: SLA's window is of lr-sib."""

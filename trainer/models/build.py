@@ -7,10 +7,11 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, cast
 
 from trainer.models.config import SyntaxConfig
-from trainer.models.encoders import SyntaxBertEncoder
+from trainer.models.encoders import ReachesIntoAttention, SyntaxBertEncoder
 from trainer.models.encoders.syntax_gat import load_graph_encoder
 from trainer.models.model import MODEL_CLASSES, SyntaxModel
 from trainer.models.stock import ATTENTION, check_fits, load_encoder, load_encoder_config
+from trainer.models.tokenizer import check_tokenizer
 from trainer.options import FrozenOptions, Recipe, SyntaxBertOptions
 from trainer.requirements import Requirements
 
@@ -39,11 +40,12 @@ def build_model(recipe: Recipe, profile: DataProfile) -> SyntaxModel:
     Raises:
         UnknownNameError: No such model.
         ModelLoadError: The encoder cannot be loaded.
-        SpecError: The encoder does not fit the data, or the options do not fit the encoder.
+        SpecError: The encoder does not fit the data, or reads another tokenizer's pieces; the
+            options do not fit the encoder, or its attention does not do what syntax tells it.
     """
     options = recipe.model
     options.check_data(recipe.data)
-    stock = load_encoder_config(options, profile.special_tokens)
+    stock, needs = load_encoder_config(options, profile.special_tokens), profile.requirements
     frozen = isinstance(options, FrozenOptions)
     if not frozen:  # its encoder has read the data already, in windows (`trainer.states`)
         check_fits(stock, recipe.data, profile.special_tokens)
@@ -53,12 +55,18 @@ def build_model(recipe: Recipe, profile: DataProfile) -> SyntaxModel:
         model=asdict(options),
         task=asdict(recipe.task),
         classes={name: list(names) for name, names in profile.classes.items()},
-        requires=profile.requirements.to_json(),
+        requires=needs.to_json(),
     )
     pretrained = options.weights == "pretrained" and not frozen
-    encoder = load_encoder(options.encoder, config.attention) if pretrained else None
+    encoder = None
+    if pretrained:
+        if not options.any_tokenizer:
+            check_tokenizer(options.encoder, needs.tokenizer, needs.tokenizer_name)
+        encoder = load_encoder(options.encoder, stock, config.attention)
     model = MODEL_CLASSES.get(recipe.task.name, SyntaxModel)(config, encoder)
+    if isinstance(model.encoder, ReachesIntoAttention):
+        model.encoder.check_attention()
     if isinstance(options, SyntaxBertOptions) and options.gat_from is not None:
         graph = cast(SyntaxBertEncoder, model.encoder)
-        load_graph_encoder(graph, options, profile.requirements)
+        load_graph_encoder(graph, options, needs)
     return model

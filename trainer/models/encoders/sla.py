@@ -9,6 +9,7 @@ Letters in shapes: ``B`` examples, ``L`` wordpieces, ``D`` width of the states.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, cast
 
 import torch
@@ -21,6 +22,7 @@ from trainer.models.attention import LocalAttention, check_reads_syntax
 from trainer.models.config import SyntaxConfig
 from trainer.models.masks import never_empty
 from trainer.models.outputs import SyntaxEncoding
+from trainer.models.selfcheck import check_attends_locally
 from trainer.models.stock import chosen_layers, layers_of, new_encoder, run_encoder
 from trainer.options import SlaOptions
 
@@ -81,6 +83,15 @@ class SlaEncoder(nn.Module):
         return SyntaxEncoding(
             last_hidden_state=output.last_hidden_state, attentions=output.get("attentions")
         )
+
+    def check_attention(self) -> None:
+        """See `ReachesIntoAttention`."""
+        if self.gates:
+            check_attends_locally(self.encoder, self.gates, self._states)
+
+    def _states(self, batch: SyntaxBatch, near_BLL: Tensor) -> Tensor:
+        output = self(replace(batch, extras={self.mask: near_BLL}))
+        return cast(Tensor, output.last_hidden_state)
 
 
 def _local_layers(options: SlaOptions, stock: PretrainedConfig) -> list[int]:

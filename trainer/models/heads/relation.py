@@ -19,8 +19,8 @@ from trainer.options import RelationOptions
 class RelationHead(nn.Module):
     """Text, subject and object, each the maximum over its positions, through linear layers.
 
-    Ahmad et al. 2021 (AAAI), "Relation Extractor" and "Event Argument Role Labeler". The paper's
-    classifier has one hidden layer, the release's two, and no dropout (`trainer.switches.RELATION`).
+    Ahmad et al. 2021 (AAAI), "Relation Extractor" and "Event Argument Role Labeler". The release
+    has one hidden layer more, and no dropout (`trainer.switches.RELATION`).
 
     Args:
         config: Dropout, label columns and their classes.

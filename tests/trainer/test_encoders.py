@@ -16,6 +16,7 @@ from transformers import (
     AlbertConfig,
     AutoModel,
     BertConfig,
+    BertForSequenceClassification,
     CamembertConfig,
     DebertaV2Config,
     DistilBertConfig,
@@ -29,9 +30,12 @@ from transformers import (
 
 from service.tokenizers import bundled_tokenizers
 from syntax.errors import SpecError
+from trainer.data import open_source, profile_data
 from trainer.loop import train
 from trainer.models.attention import EAGER, SDPA
+from trainer.models.build import build_model
 from trainer.models.config import SyntaxConfig
+from trainer.models.heads.sequence_classification import ClassifierOfFirst
 from trainer.models.model import SyntaxModel
 from trainer.models.stock import check_fits, load_encoder_config
 from trainer.models.tokenizer import read_tokenizer
@@ -260,6 +264,74 @@ def test_half_precision_weights_are_trained_in_float32(
         assert half.progress.losses == whole.progress.losses
     else:
         assert half.progress.losses == pytest.approx(whole.progress.losses, rel=0.01)
+
+
+SLA = (*SHORT, "model.name=sla.v1", "joint_root=false")
+
+
+def test_the_release_of_local_attention_marks_punctuation_of_the_encoders_tokenizer(
+    store, small_recipe, pretrained, tmp_path
+) -> None:
+    folder = pretrained()
+    recipe = small_recipe(*SLA, f"encoder={folder}", "punctuation=pieces", "gate=as_released")
+    run = train(recipe, store, tmp_path / "run")
+    pieces = read_tokenizer(folder).pieces
+    marked = [pieces[n] for n in run.model.encoder.punctuation_V.nonzero().flatten().tolist()]
+    assert {".", ",", "$", "?"} <= set(marked)
+    assert all(len(piece) == 1 for piece in marked)
+
+
+def test_punctuation_by_string_needs_the_files_of_a_tokenizer(
+    store, small_recipe, pretrained, tmp_path
+) -> None:
+    recipe = small_recipe(*SLA, f"encoder={pretrained(None)}", "punctuation=pieces")
+    with pytest.raises(SpecError, match=r"set model\.punctuation=true"):
+        train(recipe, store, tmp_path / "run")
+
+
+@torch.no_grad()
+def test_the_pooler_of_bert_classifies_as_berts_own_classifier_does(
+    store, small_recipe, pretrained, tmp_path
+) -> None:
+    """Pooler, dropout, linear: the logits are those of transformers' own model."""
+    folder = pretrained()
+    settings = (*SHORT, f"encoder={folder}", "use_syntax=false", "task.pooler=true")
+    recipe = small_recipe(*settings)
+    model = build(recipe, store)
+    twin = BertForSequenceClassification.from_pretrained(folder, num_labels=3).eval()
+    twin.classifier.load_state_dict(model.head.classifier.output.state_dict())
+    ids, mask = torch.arange(5, 13)[None], torch.ones(1, 8).long()
+    expected = twin(ids, attention_mask=mask).logits
+    states = model.encoder.encoder(ids, attention_mask=mask).last_hidden_state
+    found = model.head.classifier.eval()(states)
+    assert (found - expected).abs().max() < 1e-6
+    fresh = build(small_recipe(*settings[:-1]), store).head.classifier.eval()
+    fresh.output.load_state_dict(twin.classifier.state_dict())
+    assert (fresh(states) - expected).abs().max() > 1e-3, "a new layer is another"
+
+
+@torch.no_grad()
+def test_only_the_pooled_state_is_dropped_behind_the_pooler() -> None:
+    """In training the first dropout is left out: the same state, whatever is drawn."""
+    states = torch.randn(2, 3, 8)
+    for pooler in (True, False):
+        head = ClassifierOfFirst(8, 3, 0.5, pooler=pooler).train()
+        seen = []
+        head.dense.register_forward_pre_hook(lambda _, args, seen=seen: seen.append(args[0]))
+        head(states)
+        assert torch.equal(seen[0], states[:, 0]) == pooler
+
+
+def test_an_encoder_without_a_pretrained_pooler_is_refused(store, small_recipe, pretrained) -> None:
+    folder = pretrained(family="electra")
+    recipe = small_recipe(*SHORT, f"encoder={folder}", "task.pooler=true")
+    with pytest.raises(SpecError, match=r"has no pretrained pooler; set task\.pooler=false"):
+        build(recipe, store)
+
+
+def build(recipe, store) -> SyntaxModel:
+    source = open_source(store, recipe, "train", "en")
+    return build_model(recipe, profile_data(source, recipe))
 
 
 @pytest.mark.slow

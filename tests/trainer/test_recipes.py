@@ -129,7 +129,7 @@ RELEASED = {
     **dict.fromkeys(
         ("gate-relation", "gate-relation-relative", "gate-relation-structural"), (*GATE, *RELATION)
     ),
-    **dict.fromkeys(("sla-cola", "sla-fce"), SLA[1:]),
+    **dict.fromkeys(("sla-cola", "sla-sst2", "sla-fce"), SLA[1:]),
 }
 """Runs with a released twin, and the switches that it turns: SLA's window is of lr-sib."""
 
@@ -157,7 +157,14 @@ def test_local_attention_has_two_releases() -> None:
     authors, other = RECIPES["sla-cola-as-released"]().model, RECIPES["sla-cola-lr-sib"]().model
     assert (authors.window, authors.gate) == ("as_published", "as_released")
     assert (other.window, other.gate) == ("as_released", "as_published")
-    assert (authors.punctuation, other.punctuation, other.threshold) == (True, False, 4)
+    assert (authors.punctuation, other.punctuation, other.threshold) == ("pieces", False, 4)
+
+
+def test_released_local_attention_classifies_from_the_pooler_and_tags_spans() -> None:
+    tasks = {name: RECIPES[f"sla-{name}-as-released"]().task for name in ("cola", "sst2", "fce")}
+    assert (tasks["cola"].pooler, tasks["sst2"].pooler) == (True, True)
+    assert (tasks["fce"].positive, tasks["fce"].metric) == (None, "f05")
+    assert not RECIPES["sla-cola"]().task.pooler
 
 
 @pytest.mark.parametrize("name", ["wikiann-as-released", "mtop-as-released"])

@@ -7,12 +7,24 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, cast
 
 from trainer.models.config import SyntaxConfig
-from trainer.models.encoders import ReachesIntoAttention, SyntaxBertEncoder
+from trainer.models.encoders import ReachesIntoAttention, SlaEncoder, SyntaxBertEncoder
 from trainer.models.encoders.syntax_gat import load_graph_encoder
+from trainer.models.heads import SequenceClassificationHead
 from trainer.models.model import MODEL_CLASSES, SyntaxModel
-from trainer.models.stock import ATTENTION, check_fits, load_encoder, load_encoder_config
-from trainer.models.tokenizer import check_tokenizer
-from trainer.options import FrozenOptions, Recipe, SyntaxBertOptions
+from trainer.models.stock import (
+    ATTENTION,
+    check_fits,
+    load_encoder,
+    load_encoder_config,
+    load_pooler,
+)
+from trainer.models.tokenizer import check_tokenizer, pieces_of
+from trainer.options import (
+    FrozenOptions,
+    Recipe,
+    SequenceClassificationOptions,
+    SyntaxBertOptions,
+)
 from trainer.requirements import Requirements
 
 if TYPE_CHECKING:
@@ -66,6 +78,12 @@ def build_model(recipe: Recipe, profile: DataProfile) -> SyntaxModel:
     model = MODEL_CLASSES.get(recipe.task.name, SyntaxModel)(config, encoder)
     if isinstance(model.encoder, ReachesIntoAttention):
         model.encoder.check_attention()
+    if isinstance(model.encoder, SlaEncoder) and model.encoder.punctuation_V is not None:
+        places = (options.encoder, needs.tokenizer_name)
+        model.encoder.mark_punctuation(pieces_of(needs.tokenizer, places))
+    if isinstance(recipe.task, SequenceClassificationOptions) and recipe.task.pooler and pretrained:
+        head = cast(SequenceClassificationHead, model.head)
+        head.classifier.load_pooler(load_pooler(options.encoder, stock))
     if isinstance(options, SyntaxBertOptions) and options.gat_from is not None:
         graph = cast(SyntaxBertEncoder, model.encoder)
         load_graph_encoder(graph, options, needs)

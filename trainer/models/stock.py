@@ -74,6 +74,28 @@ def load_encoder(
     return encoder
 
 
+def load_pooler(name: str, config: PretrainedConfig) -> nn.Linear:
+    """The linear map of a pretrained encoder's own pooler, which goes before a tanh.
+
+    Raises:
+        SpecError: The encoder has none, or its files have no weights for it.
+        ModelLoadError: As `load_encoder`.
+    """
+    try:
+        encoder, info = AutoModel.from_pretrained(
+            name, dtype=torch.float32, output_loading_info=True
+        )
+    except (OSError, ValueError) as error:
+        raise _cannot_load(name, error) from error
+    dense = getattr(getattr(encoder, "pooler", None), "dense", None)
+    if not isinstance(dense, nn.Linear) or any("pooler" in key for key in info["missing_keys"]):
+        raise SpecError(
+            f"{name}, of type {config.model_type!r}, has no pretrained pooler; set "
+            "task.pooler=false"
+        )
+    return dense
+
+
 def _how(config: PretrainedConfig, attention: str | None) -> dict[str, Any]:
     """What the family of an encoder takes of our wishes: no pooler, and our attention."""
     found: Any = MODEL_MAPPING[type(config)]

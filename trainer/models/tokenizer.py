@@ -7,6 +7,7 @@ them goes on without an error, so the two tokenizers are compared before a run.
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -86,6 +87,27 @@ def check_tokenizer(encoder: str, fingerprint: str, name: str) -> None:
             expected=own.fingerprint,
             found=fingerprint,
         )
+
+
+def pieces_of(fingerprint: str, names: Sequence[str]) -> tuple[str, ...]:
+    """The string of each piece of a tokenizer, by id.
+
+    Args:
+        fingerprint: Of the tokenizer.
+        names: Folders, or names on the hub, where it may lie.
+
+    Raises:
+        SpecError: It lies in none of these.
+    """
+    for name in names:
+        found = read_tokenizer(name)
+        if found is not None and found.fingerprint == fingerprint:
+            return found.pieces
+    raise SpecError(
+        f"the strings of the pieces of the tokenizer {fingerprint[:12]} are neither in "
+        f"{' nor in '.join(names)}; give a model.encoder with the files of the data's tokenizer, "
+        "or set model.punctuation=true, which goes by tags"
+    )
 
 
 def _on_disk(name: str, file: str) -> bool:

@@ -26,6 +26,7 @@ from syntax import Fingerprint, fingerprint
 from syntax.assembly import SpecialTokens
 from syntax.errors import UnknownTokenizerError
 from syntax.registry import unknown_name
+from syntax.tokenizers import special_tokens_of, tokenizer_content
 
 Int32 = NDArray[np.int32]
 
@@ -34,7 +35,6 @@ Pieces = tuple[Int32, Int32]
 
 _HUB_NAME: Final = re.compile(r"[\w.-]+(/[\w.-]+)?")
 _PLAIN_CLASSES: Final = ("PreTrainedTokenizerFast", "TokenizersBackend")
-_PROBE: Final = ("a", "b")
 
 KEPT_TOKENIZERS: Final = 3
 """Large vocabularies take half a second to read, and some 50 MB each."""
@@ -98,8 +98,11 @@ def load_tokenizer(name_or_path: str, hub_timeout_seconds: float = 5.0) -> Loade
     backend, special_names = _load_backend(name_or_path, hub_timeout_seconds)
     backend.no_truncation()
     backend.no_padding()
-    special = _special_tokens(name_or_path, backend, special_names)
-    content = {"tokenizer": _content_hash(backend), "special_tokens": special.to_json()}
+    special = special_tokens_of(backend, special_names)
+    if special is None:
+        reason = "its special tokens are not of the form prefix A separator B suffix"
+        raise _unknown(name_or_path, reason)
+    content = tokenizer_content(backend, special)
     return LoadedTokenizer(name_or_path, fingerprint(content), content, special, backend)
 
 
@@ -258,50 +261,3 @@ def _pieces(encoding: Any) -> Pieces:
     ids = np.array(encoding.ids, dtype=np.int32)
     offsets = np.array(encoding.offsets, dtype=np.int32).reshape(-1, 2)
     return ids, offsets
-
-
-def _content_hash(backend: Any) -> str:
-    """Fingerprint of the serialised tokenizer, less what callers may switch on and off."""
-    content = json.loads(backend.to_str())
-    content.update(truncation=None, padding=None)
-    return fingerprint(content)
-
-
-def _special_tokens(name: str, backend: Any, names: dict[str, str]) -> SpecialTokens:
-    """Read the layout off what the tokenizer does with one text and with a pair."""
-    first, second = (backend.encode(text, add_special_tokens=False).ids for text in _PROBE)
-    alone = backend.encode(_PROBE[0]).ids
-    pair = backend.encode(*_PROBE)
-    start = _find(first, alone)
-    prefix, suffix = alone[:start], alone[start + len(first) :]
-    head, tail = [*prefix, *first], [*second, *suffix]
-    middle = len(pair.ids) - len(tail)
-    if start < 0 or pair.ids[: len(head)] != head or pair.ids[middle:] != tail:
-        raise _unknown(name, "its special tokens are not of the form prefix A separator B suffix")
-    return SpecialTokens(
-        prefix=tuple(prefix),
-        separator=tuple(pair.ids[len(head) : middle]),
-        suffix=tuple(suffix),
-        pad_id=_pad_id(backend, names),
-        segment_type_ids=(pair.type_ids[start], pair.type_ids[middle]),
-        mask_id=_id_of(backend, names, "mask_token"),
-        unk_id=_id_of(backend, names, "unk_token"),
-        vocab_size=backend.get_vocab_size(with_added_tokens=True),
-    )
-
-
-def _find(needle: list[int], haystack: list[int]) -> int:
-    places = range(len(haystack) - len(needle) + 1)
-    return next((at for at in places if haystack[at : at + len(needle)] == needle), -1)
-
-
-def _pad_id(backend: Any, names: dict[str, str]) -> int:
-    """Id of the padding token; models without one (GPT-2) pad with their end-of-text."""
-    roles = ("pad_token", "eos_token", "unk_token")
-    ids = (_id_of(backend, names, role) for role in roles)
-    return next((token_id for token_id in ids if token_id is not None), 0)
-
-
-def _id_of(backend: Any, names: dict[str, str], role: str) -> int | None:
-    token_id: int | None = backend.token_to_id(names[role]) if role in names else None
-    return token_id

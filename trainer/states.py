@@ -16,12 +16,19 @@ import numpy as np
 import torch
 from accelerate import PartialState
 from torch import Tensor
-from transformers import AutoModel, PreTrainedModel
+from transformers import PreTrainedModel
 
 from featurestore import StatedDataset, WordStates
 from syntax.errors import SpecError
 from syntax.fingerprint import fingerprint
-from trainer.models.stock import load_encoder, load_encoder_config
+from trainer.models.stock import (
+    load_encoder,
+    load_encoder_config,
+    new_stock,
+    positions_of,
+    run_pieces,
+)
+from trainer.models.tokenizer import check_tokenizer
 from trainer.options.models.frozen import FrozenOptions
 
 if TYPE_CHECKING:
@@ -32,6 +39,9 @@ WINDOW: Final = 254
 
 STRIDE: Final = 128
 """Pieces from one window to the next."""
+
+_SPECIAL: Final = 2
+"""Positions that are left for special tokens."""
 
 BATCH: Final = 16
 """Examples that are encoded at a time."""
@@ -115,12 +125,8 @@ class FrozenEncoder:
         names = ("input_ids", "attention_mask", "token_type_ids")
         ids, mask, types = (torch.as_tensor(arrays[name]) for name in names)
         device = self.model.device
-        output = self.model(
-            input_ids=ids.to(device),
-            attention_mask=mask.long().to(device),
-            token_type_ids=types.to(device),
-            output_hidden_states=True,
-        )
+        pieces = (ids.to(device), mask.to(device), types.to(device))
+        output = run_pieces(self.model, *pieces, output_hidden_states=True)
         hidden: Tensor = output.hidden_states[self.layer]
         return hidden.float()
 
@@ -173,18 +179,19 @@ def _stock_encoder(options: FrozenOptions, data: FeatureDataset) -> PreTrainedMo
             f"{config.vocab_size}; backfill with the encoder's own tokenizer"
         )
     if options.weights == "pretrained":
-        model = load_encoder(options.encoder, "sdpa")
+        if not options.any_tokenizer:
+            check_tokenizer(options.encoder, data.card.tokenizer_fingerprint, data.card.tokenizer)
+        # As the files have them: the states that are stored already are of these.
+        model = load_encoder(options.encoder, config, dtype="auto")
     else:
         with torch.random.fork_rng():
             torch.manual_seed(_SEED)
-            model = AutoModel.from_config(config, add_pooling_layer=False)
+            model = new_stock(config)
     model.eval()
     return model
 
 
 def _window(model: PreTrainedModel) -> int:
     """Pieces that a window has: fewer where the encoder has fewer positions."""
-    config = model.config
-    # RoBERTa's positions start after the padding id; two are for special tokens.
-    offset = 0 if config.model_type == "bert" else config.pad_token_id + 1
-    return min(WINDOW, int(config.max_position_embeddings) - offset - 2)
+    positions = positions_of(model)
+    return WINDOW if positions is None else min(WINDOW, positions - _SPECIAL)

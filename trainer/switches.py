@@ -93,6 +93,21 @@ GATE: Final = (
         "a structural position says on which side a word stands",
         "it does not: the sign is multiplied twice, and so lost",
     ),
+    Switch(
+        "model.position_tables",
+        "all layers share one table of relative positions",
+        "each layer has its own",
+    ),
+    Switch(
+        "model.layer_norm",
+        "LayerNorm divides by the root of the variance plus 1e-5",
+        "it divides by the standard deviation, of n - 1, plus 1e-6",
+    ),
+    Switch(
+        "model.feed_forward_dropout",
+        "the feed-forward network drops between its two maps too",
+        "it does not: dropout is on its outcome alone",
+    ),
 )
 """The switches of GATE (Ahmad et al. 2021, AAAI, https://arxiv.org/abs/2010.03009)."""
 
@@ -102,8 +117,13 @@ RELATION: Final = (
         "precision is 0 where no relation is predicted at all",
         "it is 1",
     ),
+    Switch(
+        "task.classifier",
+        "a hidden layer with dropout, then the classes",
+        "two hidden layers without dropout, then the classes",
+    ),
 )
-"""The switch of relations, in the scores of GATE's release."""
+"""The switches of relations, in the scores and the classifier of GATE's release."""
 
 TAGGING: Final = (
     Switch(

@@ -1,17 +1,50 @@
-"""FCE: which tokens of learners' English are errors."""
+"""FCE: which tokens of learners' English are errors, in files of either of two kinds of tags."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
+from itertools import chain
+from pathlib import Path
 from typing import Final
 
-from clients.benchmarks.base import Benchmark, register
+from clients.benchmarks.base import Benchmark, Item, Names, Part, register
 from clients.benchmarks.columns import MODES, REJECTS, read_columns
 from clients.benchmarks.layout import named_parts
-from syntax.examples import LabelSpec
+from clients.benchmarks.lines import blocks
+from syntax.errors import SpecError
+from syntax.examples import LabelSpec, Mode
 
 LABEL: Final = LabelSpec("errors", "tags", ("c", "i"), "text")
 """Correct or incorrect, token by token."""
+
+EDITS: Final = ("O", "B-R", "I-R", "B-U", "I-U", "B-M")
+"""Spans to be replaced, spans that are not needed, and tokens before which something is missing."""
+
+
+def _names_of(path: Path) -> tuple[str, ...]:
+    """The tags of a file, told by its first: in the last column, or in the one before."""
+    for raw in chain.from_iterable(lines for _, lines in blocks(path, lambda raw: not raw.strip())):
+        for tag in raw.decode("utf-8", "replace").split()[:0:-1][:2]:
+            for names in (LABEL.names, EDITS):
+                if tag in names:
+                    return names
+    return LABEL.names
+
+
+def _names_in(parts: Sequence[Part]) -> Names:
+    found = {_names_of(file): file for part in parts for file in part.files}
+    if len(found) > 1:
+        kinds = "; ".join(f"{file.name}: {', '.join(names)}" for names, file in found.items())
+        raise SpecError(f"the files of fce have tags of two kinds ({kinds}); keep them apart")
+    return {LABEL.name: next(iter(found), LABEL.names)}
+
+
+def _read(part: Part, mode: Mode) -> Iterator[Item]:
+    names = _names_of(part.files[0])
+    return read_columns(part, mode, label=replace(LABEL, names=names))
+
 
 FCE: Final = register(
     Benchmark(
@@ -30,12 +63,14 @@ FCE: Final = register(
             patterns=(r"(?:fce-public\.)?(?P<split>train|dev|test)(?:\.original)?\.tsv",),
             lang="en",
         ),
-        read_part=partial(read_columns, label=LABEL),
+        read_part=_read,
+        names_in=_names_in,
         ids="{split}-{number of the sentence in the file}",
         rejects=REJECTS,
         langs=("en",),
         quirks=(
             "tag c is a correct token, i an incorrect one; they spell no mentions",
+            "or six tags, of spans: O, B-R I-R to replace, B-U I-U not needed, B-M before a gap",
             "a token that is missing is marked on the one after it",
         ),
     )

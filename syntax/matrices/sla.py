@@ -19,7 +19,7 @@ from syntax.variant import Variant, is_released
 
 PUNCT: Final = upos_id("PUNCT")
 
-RELEASED_PUNCTUATION: Final = "!\"#$%&'()*+,-./:;<=>?@[\\]^_"
+RELEASED_PUNCTUATION: Final = "!\"#$%&'()*+,.-/:;<=>?@[\\]^_"
 """What SLA's release takes for punctuation: every string that is part of this one."""
 
 

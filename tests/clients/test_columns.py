@@ -11,6 +11,7 @@ import pytest
 from clients.benchmarks import BENCHMARKS, CONLL, FCE, WIKIANN
 from clients.benchmarks.columns import read_columns
 from clients.benchmarks.conll import LABEL
+from syntax.errors import SpecError
 from syntax.examples import Example, Rejection
 
 
@@ -109,6 +110,28 @@ def test_tags_that_spell_no_mentions_are_names_as_they_are(benchmark_files, tmp_
     assert (
         "ends in no tag; expected a token and, in the last column, a tag such as i" in bad.message
     )
+
+
+def test_fce_is_read_in_six_tags_too(tmp_path):
+    """As the release of syntax-aware local attention has it: spaces, tags that spell spans."""
+    text = "i O\nhave B-R\nbeen I-R\nthe B-U\nat O\nhome B-M\n\nDogs O\nbark I-M\n"
+    for split in ("train", "dev"):
+        (tmp_path / f"{split}.tsv").write_text(text, "utf-8")
+    names = ("O", "B-R", "I-R", "B-U", "I-U", "B-M")
+    assert FCE.spec("dev", "en", path=tmp_path).labels[0].names == names
+    first, second = FCE.read(tmp_path, "dev", "en")
+    assert first.labels["errors"] == ("O", "B-R", "I-R", "B-U", "O", "B-M")
+    assert second.labels["errors"] == ("O", "B-M"), "an end without a beginning begins a span"
+    (single,) = FCE.labels_of(tmp_path / "dev.tsv")
+    assert single.names == names
+
+
+def test_fce_of_two_kinds_of_tags_is_refused(benchmark_files, tmp_path):
+    assert FCE.labels_of(benchmark_files / "fce")[0].names == ("c", "i")
+    (tmp_path / "train.tsv").write_text("She\tc\n", "utf-8")
+    (tmp_path / "dev.tsv").write_text("She\tO\n", "utf-8")
+    with pytest.raises(SpecError, match=r"tags of two kinds .*keep them apart"):
+        FCE.labels_of(tmp_path)
 
 
 def test_a_bad_byte_rejects_one_sentence_of_a_utf8_file(tmp_path):

@@ -13,7 +13,9 @@ from syntax.matrices import distance_weights
 from trainer.models.config import SyntaxConfig
 from trainer.models.distance_attention import (
     DistanceAttention,
+    DistanceLayer,
     RelativePositions,
+    ReleasedLayerNorm,
     head_weights,
     sequence_positions,
     structure_positions,
@@ -163,6 +165,110 @@ def test_structural_positions_tell_left_from_right(batch) -> None:
     size = int(batch.lengths_B[0])
     assert torch.equal(published.abs()[0, :size, :size], released[0, :size, :size])
     assert int(released.max()) == 3, "no path, and padding, are as the largest"
+
+
+def slow_released_norm(states, weight, bias):
+    """Row by row: less the mean, divided by the root of the squares over n - 1, plus 1e-6."""
+    rows = []
+    for row in states:
+        mean = sum(row) / len(row)
+        deviation = (sum((x - mean) ** 2 for x in row) / (len(row) - 1)) ** 0.5
+        rows.append(torch.stack([(x - mean) / (deviation + 1e-6) for x in row]) * weight + bias)
+    return torch.stack(rows)
+
+
+@torch.no_grad()
+def test_the_released_layer_norm_equals_its_slow_twin() -> None:
+    """Fails on torch's LayerNorm, which divides by the variance of n."""
+    norm, states = ReleasedLayerNorm(8), torch.randn(5, 8)
+    norm.weight.copy_(torch.randn(8))
+    norm.bias.copy_(torch.randn(8))
+    expected = slow_released_norm(states, norm.weight, norm.bias)
+    assert (norm(states) - expected).abs().max() < 1e-5
+    stock = torch.nn.functional.layer_norm(states, (8,), norm.weight, norm.bias)
+    assert (stock - expected).abs().max() > 0.05
+
+
+@pytest.mark.parametrize("layer_norm", ["as_published", "as_released"])
+@torch.no_grad()
+def test_a_layer_equals_its_slow_twin(batch, layer_norm) -> None:
+    """Attention, a sum, a norm, two maps, a sum, a norm; fails if the norms are exchanged."""
+    layer = DistanceLayer(6, 2, 3, 12, dropout=0.5, layer_norm=layer_norm).eval()
+    B, L = batch.input_ids_BL.shape
+    states, shares = torch.randn(B, L, 6), torch.ones(B, 2, L, L)
+    found = layer(states, shares)
+
+    def normed(norm, rows):
+        if layer_norm == "as_released":
+            return slow_released_norm(rows, norm.weight, norm.bias)
+        mean, spread = rows.mean(-1, keepdim=True), rows.var(-1, correction=0, keepdim=True)
+        return norm.weight * (rows - mean) / (spread + 1e-5).sqrt() + norm.bias
+
+    first, _, _, second = layer.network
+    for row in range(B):
+        context = slow_attention(layer.attention, states[row], torch.ones(2, L, L))
+        middle = normed(layer.attended, states[row] + context)
+        expected = normed(layer.fed, middle + second(first(middle).clamp(min=0)))
+        assert (found[row] - expected).abs().max() < 1e-5
+
+
+@pytest.mark.parametrize("variant", ["as_published", "as_released"])
+@torch.no_grad()
+def test_the_released_feed_forward_network_drops_nothing_inside(variant) -> None:
+    layer = DistanceLayer(8, 2, 4, 64, dropout=0.5, feed_forward_dropout=variant).train()
+    states = torch.randn(20, 8)
+    same = torch.equal(layer.network(states), layer.network(states))
+    assert same == (variant == "as_released")
+
+
+@torch.no_grad()
+def test_the_released_layers_have_relative_positions_of_their_own(bert_config, words) -> None:
+    """Another table of the second layer leaves the first as it is; published there is one."""
+    batch = words()
+    options = {"layers": 2, "use_syntax": False, "positions": "sequence"}
+    encoders = {
+        variant: model_of(bert_config, position_tables=variant, **options).encoder
+        for variant in ("as_published", "as_released")
+    }
+    shared, own = encoders["as_published"], encoders["as_released"]
+    assert isinstance(shared.relative, RelativePositions)
+    assert len(own.relative) == 2
+    first, second = own._relative(batch)
+    assert not torch.equal(first[0], second[0])
+    own.relative[1].load_state_dict(own.relative[0].state_dict())
+    for layer, twin in zip(own.layers, shared.layers, strict=True):
+        twin.load_state_dict(layer.state_dict())
+    shared.input.load_state_dict(own.input.state_dict())
+    shared.relative.load_state_dict(own.relative[0].state_dict())
+    same = own(batch).last_hidden_state - shared(batch).last_hidden_state
+    assert same.abs().max() == 0, "with equal tables both forms are one"
+
+
+def slow_classifier(head, pooled):
+    """The released classifier: Linear ReLU Linear ReLU Linear."""
+    for layer in (head.dense, head.second):
+        pooled = (layer.weight @ pooled + layer.bias).clamp(min=0)
+    return head.output.weight @ pooled + head.output.bias
+
+
+@torch.no_grad()
+def test_the_released_classifier_has_two_hidden_layers_and_no_dropout(bert_config, words) -> None:
+    """Fails on the published one, with one hidden layer and dropout."""
+    batch = words()
+    config = model_of(bert_config).config
+    config.task = {"name": "relation.v1", "classifier": "as_released"}
+    model = SyntaxModel(config).eval()
+    states = model.encoder(batch)
+    found = model.head.train()(states, batch).logits["relation"]
+    masks = [~batch.special_tokens_mask_BL, batch.labels["subject"] > 0, batch.labels["object"] > 0]
+    for row in range(len(batch)):
+        parts = [states.last_hidden_state[row][mask[row]].amax(0) for mask in masks]
+        assert (found[row] - slow_classifier(model.head, torch.cat(parts))).abs().max() < 1e-5
+    weights = {True: 0, False: 0}
+    for released in weights:
+        config.task["classifier"] = "as_released" if released else "as_published"
+        weights[released] = sum(w.numel() for w in SyntaxModel(config).head.parameters())
+    assert weights[True] - weights[False] == 16 * 16 + 16
 
 
 @torch.no_grad()

@@ -115,14 +115,23 @@ def test_published_hyper_parameters_of_gate(name, deltas) -> None:
     assert (training.patience, training.seed, training.evaluate_every) == (20, 1013, "epoch")
 
 
+@pytest.mark.parametrize("baseline", ["relative", "structural"])
+def test_the_scripts_of_gate_tell_ten_relative_positions_apart(baseline) -> None:
+    """`--max_relative_pos 10`; Shaw et al. (2018) tell 16."""
+    assert RECIPES[f"gate-relation-{baseline}"]().model.max_position == 16
+    assert RECIPES[f"gate-relation-{baseline}-as-released"]().model.max_position == 10
+
+
 ALPHA = {"xnli": 1.0, "pawsx": 1.0, "wikiann": 0.5, "mtop": 1.0}
 """Weight of the auxiliary losses in the shipped scripts."""
 RELEASED = {
     **dict.fromkeys(("xnli", "pawsx"), SYNTAX_MBERT),
     **dict.fromkeys(("wikiann", "mtop"), (*SYNTAX_MBERT, *TAGGING)),
-    "gate-relation": (*GATE, *RELATION),
+    **dict.fromkeys(
+        ("gate-relation", "gate-relation-relative", "gate-relation-structural"), (*GATE, *RELATION)
+    ),
     **dict.fromkeys(("sgnet-squad2", "sgnet-race"), SGNET),
-    **dict.fromkeys(("sla-cola", "sla-fce"), SLA[1:]),
+    **dict.fromkeys(("sla-cola", "sla-sst2", "sla-fce"), SLA[1:]),
 }
 """Runs with a released twin, and the switches that it turns: SLA's window is of lr-sib."""
 
@@ -165,7 +174,14 @@ def test_local_attention_has_two_releases() -> None:
     authors, other = RECIPES["sla-cola-as-released"]().model, RECIPES["sla-cola-lr-sib"]().model
     assert (authors.window, authors.gate) == ("as_published", "as_released")
     assert (other.window, other.gate) == ("as_released", "as_published")
-    assert (authors.punctuation, other.punctuation, other.threshold) == (True, False, 4)
+    assert (authors.punctuation, other.punctuation, other.threshold) == ("pieces", False, 4)
+
+
+def test_released_local_attention_classifies_from_the_pooler_and_tags_spans() -> None:
+    tasks = {name: RECIPES[f"sla-{name}-as-released"]().task for name in ("cola", "sst2", "fce")}
+    assert (tasks["cola"].pooler, tasks["sst2"].pooler) == (True, True)
+    assert (tasks["fce"].positive, tasks["fce"].metric) == (None, "f05")
+    assert not RECIPES["sla-cola"]().task.pooler
 
 
 @pytest.mark.parametrize("name", ["wikiann-as-released", "mtop-as-released"])

@@ -39,7 +39,7 @@ def near_batch(make_batch, with_extra):
                 upos=upos,
                 threshold=options.threshold,
                 variant=options.window,
-                punctuation=options.punctuation,
+                punctuation=options.punctuation is True,
             )
 
         return with_extra(make_batch(**arguments), options.mask, mask)
@@ -122,6 +122,55 @@ def test_padding_and_company_never_change_an_examples_logits(
     for row in range(len(batch)):
         alone = model(take_row(batch, row)).logits["label"][0]
         assert (alone - together[row]).abs().max() < 1e-5
+
+
+RELEASED = "!\"#$%&'()*+,.-/:;<=>?@[\\]^_"
+PIECES = ["[PAD]", "[CLS]", ".", "...", "%", "##.", "\u2026", "a", "(", "##s", *"bcdefghijkl"]
+
+
+@torch.no_grad()
+def test_released_punctuation_goes_by_the_string_of_a_piece(bert_config, near_batch) -> None:
+    """A loop over pieces, as it is done before the release's training; fails on tags."""
+    options = SlaOptions(threshold=1, punctuation="pieces")
+    batch = near_batch(options, pad=2)
+    model = model_of(bert_config, threshold=1, punctuation="pieces")
+    model.encoder.mark_punctuation(PIECES)
+    batch.input_ids_BL[:] = (torch.arange(batch.input_ids_BL.numel()) % 23).view_as(
+        batch.input_ids_BL
+    )
+    found = model.encoder.near(batch)
+    plain = batch.extra(options.mask)
+    marked = 0
+    for row, size in enumerate(batch.lengths_B.tolist()):
+        expected = plain[row, :size, :size].clone()
+        for column, number in enumerate(batch.input_ids_BL[row, :size].tolist()):
+            piece = PIECES[number].lower() if number < len(PIECES) else "more"
+            if piece in RELEASED:
+                expected[:, column] = True
+                marked += 1
+        assert torch.equal(found[row, :size, :size], expected)
+        assert not found[row, :size, size:].any(), "padding is read by nobody"
+    assert marked > 2
+
+
+@pytest.mark.parametrize("punctuation", [False, True])
+def test_only_punctuation_by_string_needs_strings(bert_config, punctuation) -> None:
+    """Other models have no table, and so the weights that they had."""
+    names = model_of(bert_config, punctuation=punctuation).state_dict()
+    assert not any("punctuation" in name for name in names)
+
+
+@torch.no_grad()
+def test_marked_punctuation_comes_back_with_a_saved_model(
+    tmp_path, bert_config, near_batch
+) -> None:
+    model = model_of(bert_config, punctuation="pieces")
+    model.encoder.mark_punctuation(PIECES)
+    model.save_pretrained(tmp_path)
+    loaded = SyntaxForSequenceClassification.from_pretrained(tmp_path).eval()
+    assert loaded.encoder.punctuation_V.nonzero().flatten().tolist() == [2, 4, 8]
+    batch = near_batch(SlaOptions(punctuation="pieces"))
+    assert torch.equal(loaded(batch).logits["label"], model(batch).logits["label"])
 
 
 def test_only_chosen_layers_have_a_gate(bert_config) -> None:

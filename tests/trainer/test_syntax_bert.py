@@ -9,7 +9,6 @@ from transformers import (
     AutoModel,
     AutoModelForSequenceClassification,
     BertConfig,
-    DistilBertConfig,
 )
 
 from syntax.errors import SpecError
@@ -244,11 +243,6 @@ def test_a_pretrained_encoder_keeps_its_weights(tmp_path: Path, bert_config) -> 
 def test_settings_out_of_range_are_refused_by_name(bert_config, settings, message) -> None:
     with pytest.raises(SpecError, match=message):
         classifier(bert_config, **settings)
-
-
-def test_another_family_of_encoders_is_refused() -> None:
-    with pytest.raises(SpecError, match="distilbert"):
-        encoder_of(DistilBertConfig())
 
 
 @pytest.mark.parametrize("variant", ["as_published", "as_released"])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,13 +14,16 @@ from hypothesis import strategies as st
 from seqeval.metrics import classification_report
 from sklearn.metrics import fbeta_score
 
+from clients.benchmarks.fce import EDITS
 from featurestore import FeatureStore, open_store
+from service.tokenizers import bundled_tokenizers
 from syntax.errors import SpecError
 from syntax.examples import LabelSpec
 from tests.trainer.tagged import INTENT, NAME, TAGS, append_tagged
 from trainer.loop import train
 from trainer.metrics.entities import entities, entity_scores, tokens_tagged
 from trainer.models.heads.token_classification import piece_loss
+from trainer.models.stock import BUNDLED
 from trainer.options import IntentSlotsOptions, TokenClassificationOptions
 from trainer.options.settings import with_settings
 from trainer.recipes import RECIPES
@@ -116,6 +121,33 @@ def test_right_pieces_give_right_tokens_and_back(tagged, pieces) -> None:
             assert ours
 
 
+def test_tags_that_spell_no_entities_have_no_scores_of_entities() -> None:
+    """A recipe of six tags on a dataset of two, or of two on one of six, is refused by name."""
+    make = TASKS["token_classification.v1"]
+    two, six = LabelSpec("errors", "tags", ("c", "i")), LabelSpec("errors", "tags", EDITS)
+    released, published = (RECIPES[name]().task for name in ("sla-fce-as-released", "sla-fce"))
+    with pytest.raises(SpecError, match="spell none: c, i; set task.positive"):
+        make(released, {"errors": two})
+    with pytest.raises(SpecError, match="task.positive is 'i'"):
+        make(published, {"errors": six})
+    make(published, {"errors": two})
+    make(TokenClassificationOptions(label="errors", metric="accuracy"), {"errors": two})
+
+
+def test_released_fce_is_scored_by_spans() -> None:
+    """F0.5 of conlleval's chunks: two of three are found, among four; tokens would count more."""
+    gold = ["B-R", "I-R", "I-R", "O", "B-U", "O", "B-M", "O"]
+    predicted = ["B-R", "I-R", "I-R", "O", "B-U", "I-U", "B-M", "B-M"]
+    task = TASKS["token_classification.v1"](
+        RECIPES["sla-fce-as-released"]().task, {"errors": LabelSpec("errors", "tags", EDITS)}
+    )
+    scores = tagging_scores([(gold, predicted)], 0.0, task.metric, task._read)
+    precision, recall = 2 / 4, 2 / 3
+    assert (scores.precision, scores.recall) == pytest.approx((precision, recall))
+    expected = 1.25 * precision * recall / (recall + 0.25 * precision)
+    assert scores.headline == pytest.approx(expected)
+
+
 def test_tokens_that_truncation_cut_off_are_predicted_outside(tagged) -> None:
     task = TASKS["token_classification.v1"](TokenClassificationOptions(), {"tags": TAGS})
     data = tagged.dataset(NAME, split="dev", lang="en")
@@ -156,6 +188,11 @@ def test_every_recipe_of_these_tasks_trains(name, tagged, tmp_path) -> None:
     recipe = RECIPES[name]()
     columns = {"ner_tags": ["label=tags"], "slots": ["slots=tags"], "errors": []}
     settings = [*TINY, *columns[recipe.task.columns()[-1]], "max_steps=1"]
+    if name == "sla-fce-as-released":  # Tags of spans, and strings of pieces.
+        (bundled,) = bundled_tokenizers().values()
+        folder = Path(shutil.copytree(bundled, tmp_path / "encoder"))
+        shutil.copy(BUNDLED["parsebank-tiny"] / "config.json", folder)
+        settings += ["label=tags", f"encoder={folder}"]
     run = train(with_settings(recipe, settings), tagged, tmp_path)
     assert run.finished
 

@@ -7,11 +7,24 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, cast
 
 from trainer.models.config import SyntaxConfig
-from trainer.models.encoders import SyntaxBertEncoder
+from trainer.models.encoders import ReachesIntoAttention, SlaEncoder, SyntaxBertEncoder
 from trainer.models.encoders.syntax_gat import load_graph_encoder
+from trainer.models.heads import SequenceClassificationHead
 from trainer.models.model import MODEL_CLASSES, SyntaxModel
-from trainer.models.stock import ATTENTION, check_fits, load_encoder, load_encoder_config
-from trainer.options import FrozenOptions, Recipe, SyntaxBertOptions
+from trainer.models.stock import (
+    ATTENTION,
+    check_fits,
+    load_encoder,
+    load_encoder_config,
+    load_pooler,
+)
+from trainer.models.tokenizer import check_tokenizer, pieces_of
+from trainer.options import (
+    FrozenOptions,
+    Recipe,
+    SequenceClassificationOptions,
+    SyntaxBertOptions,
+)
 from trainer.requirements import Requirements
 
 if TYPE_CHECKING:
@@ -39,11 +52,12 @@ def build_model(recipe: Recipe, profile: DataProfile) -> SyntaxModel:
     Raises:
         UnknownNameError: No such model.
         ModelLoadError: The encoder cannot be loaded.
-        SpecError: The encoder does not fit the data, or the options do not fit the encoder.
+        SpecError: The encoder does not fit the data, or reads another tokenizer's pieces; the
+            options do not fit the encoder, or its attention does not do what syntax tells it.
     """
     options = recipe.model
     options.check_data(recipe.data)
-    stock = load_encoder_config(options, profile.special_tokens)
+    stock, needs = load_encoder_config(options, profile.special_tokens), profile.requirements
     frozen = isinstance(options, FrozenOptions)
     if not frozen:  # its encoder has read the data already, in windows (`trainer.states`)
         check_fits(stock, recipe.data, profile.special_tokens)
@@ -53,12 +67,24 @@ def build_model(recipe: Recipe, profile: DataProfile) -> SyntaxModel:
         model=asdict(options),
         task=asdict(recipe.task),
         classes={name: list(names) for name, names in profile.classes.items()},
-        requires=profile.requirements.to_json(),
+        requires=needs.to_json(),
     )
     pretrained = options.weights == "pretrained" and not frozen
-    encoder = load_encoder(options.encoder, config.attention) if pretrained else None
+    encoder = None
+    if pretrained:
+        if not options.any_tokenizer:
+            check_tokenizer(options.encoder, needs.tokenizer, needs.tokenizer_name)
+        encoder = load_encoder(options.encoder, stock, config.attention)
     model = MODEL_CLASSES.get(recipe.task.name, SyntaxModel)(config, encoder)
+    if isinstance(model.encoder, ReachesIntoAttention):
+        model.encoder.check_attention()
+    if isinstance(model.encoder, SlaEncoder) and model.encoder.punctuation_V is not None:
+        places = (options.encoder, needs.tokenizer_name)
+        model.encoder.mark_punctuation(pieces_of(needs.tokenizer, places))
+    if isinstance(recipe.task, SequenceClassificationOptions) and recipe.task.pooler and pretrained:
+        head = cast(SequenceClassificationHead, model.head)
+        head.classifier.load_pooler(load_pooler(options.encoder, stock))
     if isinstance(options, SyntaxBertOptions) and options.gat_from is not None:
         graph = cast(SyntaxBertEncoder, model.encoder)
-        load_graph_encoder(graph, options, profile.requirements)
+        load_graph_encoder(graph, options, needs)
     return model

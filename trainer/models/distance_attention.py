@@ -144,27 +144,70 @@ class DistanceAttention(nn.Module):
         return split
 
 
+class ReleasedLayerNorm(nn.Module):
+    """``weight (x - mean) / (std + eps) + bias`` over the last axis, with the std of n - 1.
+
+    GATE's release normalises so; `torch.nn.LayerNorm` divides by the root of the variance of n plus
+    eps.
+
+    Args:
+        width: Of the states.
+        eps: Added to the standard deviation.
+    """
+
+    own_initial_weights = True
+
+    def __init__(self, width: int, eps: float = 1e-6) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(width))
+        self.bias = nn.Parameter(torch.empty(width))
+        self.eps = eps
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Nothing is scaled or moved."""
+        nn.init.ones_(self.weight)
+        nn.init.zeros_(self.bias)
+
+    def forward(self, states: Tensor) -> Tensor:
+        """The same shape."""
+        centred = states - states.mean(-1, keepdim=True)
+        return self.weight * centred / (states.std(-1, keepdim=True) + self.eps) + self.bias
+
+
 class DistanceLayer(nn.Module):
     """Attention and a feed-forward network, each followed by residual and LayerNorm (post-LN).
 
     Args:
         width, heads, head_size, feed_forward: Sizes.
         dropout: Of probabilities, and of both parts' outputs.
+        layer_norm: Which LayerNorm.
+        feed_forward_dropout: Whether there is dropout inside the feed-forward network too
+            (published).
     """
 
     def __init__(
-        self, width: int, heads: int, head_size: int, feed_forward: int, dropout: float
+        self,
+        width: int,
+        heads: int,
+        head_size: int,
+        feed_forward: int,
+        dropout: float,
+        *,
+        layer_norm: Variant = "as_published",
+        feed_forward_dropout: Variant = "as_published",
     ) -> None:
         super().__init__()
+        norm = ReleasedLayerNorm if layer_norm == "as_released" else nn.LayerNorm
         self.attention = DistanceAttention(width, heads, head_size, dropout)
-        self.attended = nn.LayerNorm(width)
+        self.attended = norm(width)
         self.network = nn.Sequential(
             nn.Linear(width, feed_forward),
             nn.ReLU(),
-            nn.Dropout(dropout),
+            nn.Dropout(0.0 if feed_forward_dropout == "as_released" else dropout),
             nn.Linear(feed_forward, width),
         )
-        self.fed = nn.LayerNorm(width)
+        self.fed = norm(width)
         self.dropout = nn.Dropout(dropout)
 
     def forward(

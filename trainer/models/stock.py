@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
-from torch import nn
-from transformers import AutoConfig, AutoModel, PretrainedConfig, PreTrainedModel
+import torch
+from torch import Tensor, nn
+from transformers import (
+    MODEL_MAPPING,
+    AutoConfig,
+    AutoModel,
+    PretrainedConfig,
+    PreTrainedModel,
+)
 
 from syntax.errors import ModelLoadError, SpecError
 from trainer.batch import SyntaxBatch
@@ -27,32 +35,77 @@ ATTENTION: Final = {"sdpa": SDPA, "eager": EAGER}
 
 
 def new_encoder(config: SyntaxConfig) -> PreTrainedModel:
-    """A stock encoder with random weights, whose attention is ours.
+    """The stock encoder of a model, with random weights."""
+    return new_stock(config.encoder_config(), config.attention)
 
-    Raises:
-        SpecError: Its family is not one that the interface was tried with.
-    """
-    encoder_config = config.encoder_config()
-    check_family(encoder_config.model_type)
-    encoder: PreTrainedModel = AutoModel.from_config(
-        encoder_config, attn_implementation=config.attention, add_pooling_layer=False
-    )
+
+def new_stock(config: PretrainedConfig, attention: str | None = None) -> PreTrainedModel:
+    """A stock encoder with random weights; arguments as of `load_encoder`."""
+    encoder: PreTrainedModel = AutoModel.from_config(config, **_how(config, attention))
     return encoder
 
 
-def load_encoder(name: str, attention: str) -> PreTrainedModel:
-    """A pretrained encoder whose attention reads syntax.
+def load_encoder(
+    name: str,
+    config: PretrainedConfig,
+    attention: str | None = None,
+    dtype: torch.dtype | str = torch.float32,
+) -> PreTrainedModel:
+    """A pretrained encoder without its pooler.
+
+    Args:
+        name: A folder, or a name on the model hub.
+        config: Its configuration.
+        attention: One of `ATTENTION`'s, which reads syntax where the family lets it; transformers'
+            own choice when left out.
+        dtype: Of the weights. Weights that are to be trained are float32, whatever the files
+            hold: mixed precision keeps a copy of them, and heads are float32. ``auto`` leaves them
+            as they are.
 
     Raises:
         ModelLoadError: It has no weights, or cannot be had.
     """
     try:
         encoder: PreTrainedModel = AutoModel.from_pretrained(
-            name, attn_implementation=attention, add_pooling_layer=False
+            name, dtype=dtype, **_how(config, attention)
         )
     except (OSError, ValueError) as error:
         raise _cannot_load(name, error) from error
     return encoder
+
+
+def load_pooler(name: str, config: PretrainedConfig) -> nn.Linear:
+    """The linear map of a pretrained encoder's own pooler, which goes before a tanh.
+
+    Raises:
+        SpecError: The encoder has none, or its files have no weights for it.
+        ModelLoadError: As `load_encoder`.
+    """
+    try:
+        encoder, info = AutoModel.from_pretrained(
+            name, dtype=torch.float32, output_loading_info=True
+        )
+    except (OSError, ValueError) as error:
+        raise _cannot_load(name, error) from error
+    dense = getattr(getattr(encoder, "pooler", None), "dense", None)
+    if not isinstance(dense, nn.Linear) or any("pooler" in key for key in info["missing_keys"]):
+        raise SpecError(
+            f"{name}, of type {config.model_type!r}, has no pretrained pooler; set "
+            "task.pooler=false"
+        )
+    return dense
+
+
+def _how(config: PretrainedConfig, attention: str | None) -> dict[str, Any]:
+    """What the family of an encoder takes of our wishes: no pooler, and our attention."""
+    found: Any = MODEL_MAPPING[type(config)]
+    family = found[0] if isinstance(found, tuple) else found
+    wishes: dict[str, Any] = {}
+    if attention is not None and family._supports_sdpa:
+        wishes["attn_implementation"] = attention
+    if "add_pooling_layer" in signature(family).parameters:
+        wishes["add_pooling_layer"] = False
+    return wishes
 
 
 def load_encoder_config(options: ModelOptions, special: SpecialTokens) -> PretrainedConfig:
@@ -60,7 +113,7 @@ def load_encoder_config(options: ModelOptions, special: SpecialTokens) -> Pretra
 
     Raises:
         ModelLoadError: It is neither a folder with a configuration, nor on the hub, nor bundled.
-        SpecError: The encoder is of another family, or a bundled one was asked for weights.
+        SpecError: The model is no encoder alone, or a bundled one was asked for weights.
     """
     name = options.encoder
     if name in BUNDLED and options.weights == "pretrained":
@@ -69,7 +122,13 @@ def load_encoder_config(options: ModelOptions, special: SpecialTokens) -> Pretra
         config: PretrainedConfig = AutoConfig.from_pretrained(BUNDLED.get(name, name))
     except (OSError, ValueError) as error:
         raise _cannot_load(name, error) from error
-    check_family(config.model_type)
+    if type(config) not in MODEL_MAPPING or config.is_encoder_decoder:
+        raise SpecError(
+            f"{name} is of type {config.model_type!r}, which is no encoder by itself; give a model "
+            "of one stack of layers, such as BERT or XLM-R"
+        )
+    if config.dtype in (torch.float16, torch.bfloat16):
+        config.dtype = None  # What is built from it is trained.
     if options.weights == "random":
         config.vocab_size, config.pad_token_id = special.vocab_size, special.pad_id
     return config
@@ -86,12 +145,21 @@ def run_encoder(encoder: PreTrainedModel, batch: SyntaxBatch, **options: Any) ->
     Returns:
         What it gives; ``last_hidden_state`` has the *shape* (B, L, D).
     """
-    return encoder(
-        input_ids=batch.input_ids_BL,
-        attention_mask=batch.attention_mask_BL.long(),
-        token_type_ids=batch.token_type_ids_BL,
-        **options,
-    )
+    pieces = (batch.input_ids_BL, batch.attention_mask_BL, batch.token_type_ids_BL)
+    return run_pieces(encoder, *pieces, **options)
+
+
+def run_pieces(
+    encoder: PreTrainedModel,
+    input_ids_BL: Tensor,
+    attention_mask_BL: Tensor,
+    token_type_ids_BL: Tensor,
+    **options: Any,
+) -> Any:
+    """As `run_encoder`, on arrays; types of segments reach only encoders that embed them."""
+    if getattr(encoder.config, "type_vocab_size", 0):
+        options["token_type_ids"] = token_type_ids_BL
+    return encoder(input_ids=input_ids_BL, attention_mask=attention_mask_BL.long(), **options)
 
 
 def chosen_layers(name: str, layers: Sequence[int] | None, count: int) -> list[int]:
@@ -113,32 +181,41 @@ def chosen_layers(name: str, layers: Sequence[int] | None, count: int) -> list[i
 
 
 def layers_of(encoder: PreTrainedModel) -> list[nn.Module]:
-    """The layers of an encoder, from the first to the last."""
-    stack = cast(nn.Module, encoder.encoder)
-    return list(cast(nn.ModuleList, stack.layer))
+    """The layers of an encoder, from the first to the last.
+
+    Raises:
+        SpecError: They are not built as BERT's are.
+    """
+    layers = getattr(getattr(encoder, "encoder", None), "layer", None)
+    if not isinstance(layers, nn.ModuleList) or not hasattr(layers[0].attention, "self"):
+        raise _other_layers(encoder)
+    return list(layers)
 
 
 def further_layer(encoder: PreTrainedModel) -> nn.Module:
     """A new layer of the encoder's own kind, to go on top of it.
 
     Like its own it is called with states, *shape* (B, L, D), and an attention mask.
+
+    Raises:
+        SpecError: Its layers are not built as BERT's are.
     """
     layers = layers_of(encoder)
     kind: Callable[..., nn.Module] = type(layers[0])
+    if "layer_idx" not in signature(kind).parameters:
+        raise _other_layers(encoder)
     return kind(encoder.config, layer_idx=len(layers))
 
 
-def check_family(model_type: str) -> None:
-    """Refuse an encoder that may not hand ``syntax`` down to its attention.
-
-    Raises:
-        SpecError: The family is neither BERT nor XLM-R (or RoBERTa, which shares its code).
-    """
-    if model_type not in ("bert", "roberta", "xlm-roberta"):
-        raise SpecError(
-            f"the encoder is of type {model_type!r}; syntax reaches the attention of bert, "
-            "roberta and xlm-roberta encoders"
-        )
+def positions_of(encoder: PreTrainedModel) -> int | None:
+    """Pieces that an encoder has positions for; None where any number will do."""
+    count: int | None = getattr(encoder.config, "max_position_embeddings", None)
+    for name, module in encoder.named_modules():
+        if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):
+            # RoBERTa's positions start after the padding id, and so do those of its kin.
+            first = 0 if module.padding_idx is None else module.padding_idx + 1
+            return module.num_embeddings - first
+    return count
 
 
 def check_fits(encoder: PretrainedConfig, data: DataOptions, special: SpecialTokens) -> None:
@@ -153,14 +230,20 @@ def check_fits(encoder: PretrainedConfig, data: DataOptions, special: SpecialTok
             f"the tokenizer has {special.vocab_size} pieces and the encoder embeds "
             f"{encoder.vocab_size}; backfill with the encoder's own tokenizer"
         )
-    # RoBERTa's positions start after the padding id.
-    offset = 0 if encoder.model_type == "bert" else encoder.pad_token_id + 1
-    positions = encoder.max_position_embeddings - offset
-    if data.max_length > positions:
+    with torch.device("meta"):
+        positions = positions_of(AutoModel.from_config(encoder))
+    if positions is not None and data.max_length > positions:
         raise SpecError(
             f"data.max_length is {data.max_length}, and the encoder has {positions} positions; "
             f"set data.max_length to {positions} at most"
         )
+
+
+def _other_layers(encoder: PreTrainedModel) -> SpecError:
+    return SpecError(
+        f"the layers of {encoder.config.model_type!r} encoders are not built as BERT's are; take "
+        "an encoder such as BERT, XLM-R or ELECTRA, or set model.use_syntax=false"
+    )
 
 
 def _cannot_load(name: str, error: Exception) -> ModelLoadError:

@@ -1,9 +1,10 @@
-"""GATE's runs (Ahmad et al. 2021, AAAI), as the scripts have them.
+"""GATE's runs (Ahmad et al. 2021, AAAI).
 
 Common to all: frozen multilingual BERT, a Transformer layer of 8 heads, dropout 0.5, batches of 50,
 SGD from 0.1, multiplied by 0.9 after each pass that is no better once five are done, clipping at 5,
 at most 200 passes, an end after 20 without a better one, seed 1013. For another source, or two at
-once, set ``data.lang``.
+once, set ``data.lang``. The baselines of relative positions tell 16 positions on each side, as Shaw
+et al. do; the scripts tell 10, and so do the recipes ``-as-released``.
 """
 
 from __future__ import annotations
@@ -75,9 +76,23 @@ def relation_structural() -> Recipe:
 
 
 def relation_as_released() -> Recipe:
-    """Relations as released: no word attends to itself in a syntactic head."""
+    """Relations with every switch as released."""
+    return _as_released(relation())
+
+
+def relation_relative_as_released() -> Recipe:
+    """The baseline with relative positions in the text, with every switch as released."""
+    return _as_released(relation_relative())
+
+
+def relation_structural_as_released() -> Recipe:
+    """The baseline with relative positions in the tree, with every switch as released."""
+    return _as_released(relation_structural())
+
+
+def _as_released(recipe: Recipe) -> Recipe:
     switches = [f"{switch.option}=as_released" for switch in (*GATE, *RELATION)]
-    return variant(relation(), "as-released", *switches)
+    return variant(recipe, "as-released", *switches, "max_position=10")
 
 
 RECIPES.add("gate-relation", relation)
@@ -87,3 +102,5 @@ RECIPES.add("gate-event-transformer", event_transformer)
 RECIPES.add("gate-relation-relative", relation_relative)
 RECIPES.add("gate-relation-structural", relation_structural)
 RECIPES.add("gate-relation-as-released", relation_as_released)
+RECIPES.add("gate-relation-relative-as-released", relation_relative_as_released)
+RECIPES.add("gate-relation-structural-as-released", relation_structural_as_released)

@@ -128,7 +128,7 @@ class TokenClassification:
 
     Raises:
         SpecError: The label is not of kind ``tags``, has fewer than two names, or not the one that
-            scores are to be of.
+            scores are to be of; entities are to be scored, and its tags spell none.
     """
 
     stream_options: ClassVar[Mapping[str, Any]] = STREAM_OPTIONS
@@ -138,7 +138,7 @@ class TokenClassification:
         assert isinstance(options, TokenClassificationOptions)
         self.metric: str = options.metric
         self._tags = TokenTags(labels[options.label], options.pieces, options.word_labels)
-        self._read = _reader(options.positive, self._tags.label)
+        self._read = _reader(options, self._tags.label)
 
     def targets(self, arrays: Arrays) -> dict[str, NDArray[np.generic]]:
         """The labels of pieces. *Shape:* (B, L), int64."""
@@ -177,8 +177,15 @@ def _prediction(
     return Prediction(example_id, gold, predicted, list(gold) == list(predicted), shares)
 
 
-def _reader(positive: str | None, label: LabelSpec) -> Reader:
+def _reader(options: TokenClassificationOptions, label: LabelSpec) -> Reader:
+    positive = options.positive
     if positive is None:
+        if options.metric != "accuracy" and "O" not in label.names:
+            raise SpecError(
+                f"task.metric is {options.metric}, of entities, and the tags of {label.name!r} "
+                f"spell none: {', '.join(label.names)}; set task.positive to the tag that is to be "
+                "found, or task.metric=accuracy"
+            )
         return entities
     if positive not in label.names:
         raise SpecError(

@@ -4,7 +4,7 @@ To add one, write its module beside these and its options in `trainer.options.mo
 same versioned name; docs/extend/model.md walks through it.
 """
 
-from trainer.models.encoders.base import ENCODERS, Encoder
+from trainer.models.encoders.base import ENCODERS, Encoder, ReachesIntoAttention
 from trainer.models.encoders.frozen import FrozenEncoder
 from trainer.models.encoders.gate import GateEncoder
 from trainer.models.encoders.sgnet import SgNetEncoder
@@ -24,6 +24,7 @@ __all__ = [
     "Encoder",
     "FrozenEncoder",
     "GateEncoder",
+    "ReachesIntoAttention",
     "SgNetEncoder",
     "SlaEncoder",
     "SyntaxBertEncoder",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from transformers import PreTrainedModel
 
@@ -32,6 +32,19 @@ class Encoder(Protocol):
 
     def __call__(self, batch: SyntaxBatch, **options: Any) -> SyntaxEncoding:
         """Encode a batch; ``options`` go to the stock encoder."""
+        ...
+
+
+@runtime_checkable
+class ReachesIntoAttention(Protocol):
+    """An encoder that is only right if the stock encoder's attention does what it is told."""
+
+    def check_attention(self) -> None:
+        """Try the stock encoder on a few pieces (`trainer.models.selfcheck`).
+
+        Raises:
+            SpecError: Its attention does otherwise.
+        """
         ...
 
 

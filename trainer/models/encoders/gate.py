@@ -117,18 +117,18 @@ class GateEncoder(nn.Module):
                 options.head_size,
                 options.feed_forward,
                 options.layer_dropout,
+                layer_norm=options.layer_norm,
+                feed_forward_dropout=options.feed_forward_dropout,
             )
             for _ in range(options.layers)
         )
-        self.relative = None
-        if options.positions != "none":
-            self.relative = RelativePositions(options.head_size, options.max_position)
+        self.relative = _position_tables(options)
 
     def forward(self, batch: SyntaxBatch, **options: Any) -> SyntaxEncoding:  # noqa: ARG002
         """Encode a batch of words. *Shape:* (B, W, D)."""
         states_BWD = self.input(batch)
-        weights_BNWW, relative = self._weights(batch), self._relative(batch)
-        for layer in self.layers:
+        weights_BNWW = self._weights(batch)
+        for layer, relative in zip(self.layers, self._relative(batch), strict=True):
             states_BWD = layer(states_BWD, weights_BNWW, relative)
         return SyntaxEncoding(last_hidden_state=states_BWD)
 
@@ -144,9 +144,10 @@ class GateEncoder(nn.Module):
             options.diagonal,
         )
 
-    def _relative(self, batch: SyntaxBatch) -> tuple[Tensor, Tensor] | None:
+    def _relative(self, batch: SyntaxBatch) -> list[tuple[Tensor, Tensor] | None]:
+        """What each layer adds to keys and values."""
         if self.relative is None:
-            return None
+            return [None] * len(self.layers)
         options, shape = self.options, batch.input_ids_BL.shape
         if options.positions == "sequence":
             positions = sequence_positions(shape[1], batch.input_ids_BL.device)
@@ -155,8 +156,20 @@ class GateEncoder(nn.Module):
             positions = structure_positions(
                 distance_BWW, options.max_position, options.position_sign
             )
-        found: tuple[Tensor, Tensor] = self.relative(positions.expand(*shape, -1))
-        return found
+        positions_BWW = positions.expand(*shape, -1)
+        if isinstance(self.relative, RelativePositions):
+            return [self.relative(positions_BWW)] * len(self.layers)
+        return [table(positions_BWW) for table in self.relative]
+
+
+def _position_tables(options: GateOptions) -> RelativePositions | nn.ModuleList | None:
+    """One table of relative positions for all layers; as released, one for each."""
+    if options.positions == "none":
+        return None
+    size = (options.head_size, options.max_position)
+    if options.position_tables == "as_published":
+        return RelativePositions(*size)
+    return nn.ModuleList(RelativePositions(*size) for _ in range(options.layers))
 
 
 def _relation_options(config: SyntaxConfig) -> RelationOptions | None:

@@ -23,6 +23,7 @@ from trainer.models.attention import EAGER
 from trainer.models.config import SyntaxConfig
 from trainer.models.masks import never_empty
 from trainer.models.outputs import SyntaxEncoding
+from trainer.models.selfcheck import check_layer_obeys
 from trainer.models.stock import further_layer, new_encoder, run_encoder
 from trainer.options import SgNetOptions
 
@@ -89,10 +90,20 @@ class SgNetEncoder(nn.Module):
         """Encode a batch; ``options`` go to the encoder (such as ``output_attentions``)."""
         output = run_encoder(self.encoder, batch, **options)
         states_BLD = output.last_hidden_state
-        if self.guided is not None and self.aggregation is not None:
-            guided_BLD = self.guided(states_BLD, self._attention_mask(batch, states_BLD))
-            states_BLD = self.aggregation(states_BLD, guided_BLD)
+        if self.aggregation is not None:
+            states_BLD = self.aggregation(states_BLD, self._guided(states_BLD, batch))
         return SyntaxEncoding(last_hidden_state=states_BLD, attentions=output.get("attentions"))
+
+    def check_attention(self) -> None:
+        """See `ReachesIntoAttention`."""
+        if self.guided is not None:
+            check_layer_obeys(self.guided, self.encoder, self.mask, self._guided)
+
+    def _guided(self, states_BLD: Tensor, batch: SyntaxBatch) -> Tensor:
+        """The states after the further layer."""
+        assert self.guided is not None
+        guided_BLD: Tensor = self.guided(states_BLD, self._attention_mask(batch, states_BLD))
+        return guided_BLD
 
     def _attention_mask(self, batch: SyntaxBatch, states_BLD: Tensor) -> Tensor:
         """The mask in the form that the layer's implementation wants. *Shape:* (B, 1, L, L)."""

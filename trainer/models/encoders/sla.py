@@ -9,18 +9,21 @@ Letters in shapes: ``B`` examples, ``L`` wordpieces, ``D`` width of the states.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 from transformers import PretrainedConfig, PreTrainedModel
 
+from syntax.matrices import released_punctuation
 from syntax.variant import Variant
 from trainer.batch import SyntaxBatch
 from trainer.models.attention import LocalAttention, check_reads_syntax
 from trainer.models.config import SyntaxConfig
 from trainer.models.masks import never_empty
 from trainer.models.outputs import SyntaxEncoding
+from trainer.models.selfcheck import check_attends_locally
 from trainer.models.stock import chosen_layers, layers_of, new_encoder, run_encoder
 from trainer.options import SlaOptions
 
@@ -66,8 +69,12 @@ class SlaEncoder(nn.Module):
         assert isinstance(options, SlaOptions)
         self.width = int(stock.hidden_size)
         self.mask = options.mask
+        self.punctuation_V: Tensor | None
         self.encoder = pretrained if pretrained is not None else new_encoder(config)
         layers = _local_layers(options, stock) if options.use_syntax else ()
+        marks = options.use_syntax and options.punctuation == "pieces"
+        table_V = torch.zeros(stock.vocab_size, dtype=torch.bool) if marks else None
+        self.register_buffer("punctuation_V", table_V)
         self.gates = nn.ModuleDict({str(n): LocalGate(self.width, options.gate) for n in layers})
         for name, gate in self.gates.items():
             _let_attend_locally(layers_of(self.encoder)[int(name)], gate)
@@ -76,11 +83,37 @@ class SlaEncoder(nn.Module):
         """Encode a batch; ``options`` go to the encoder (such as ``output_attentions``)."""
         if self.gates:
             check_reads_syntax(self.encoder.config._attn_implementation)
-            options["near"] = never_empty(batch.extra(self.mask), batch)
+            options["near"] = self.near(batch)
         output = run_encoder(self.encoder, batch, **options)
         return SyntaxEncoding(
             last_hidden_state=output.last_hidden_state, attentions=output.get("attentions")
         )
+
+    def near(self, batch: SyntaxBatch) -> Tensor:
+        """What each position attends to locally. *Shape:* (B, L, L), bool."""
+        near_BLL = batch.extra(self.mask)
+        if self.punctuation_V is not None:
+            near_BLL = near_BLL | self.punctuation_V[batch.input_ids_BL][:, None, :]
+        return never_empty(near_BLL, batch)
+
+    def mark_punctuation(self, pieces: Sequence[str]) -> None:
+        """Note the pieces that are near to everything, those whose string is punctuation.
+
+        Args:
+            pieces: String of each piece, by id.
+        """
+        assert self.punctuation_V is not None
+        table_V = torch.from_numpy(released_punctuation(list(pieces)))
+        self.punctuation_V[: len(table_V)] = table_V
+
+    def check_attention(self) -> None:
+        """See `ReachesIntoAttention`."""
+        if self.gates:
+            check_attends_locally(self.encoder, self.gates, self._states)
+
+    def _states(self, batch: SyntaxBatch, near_BLL: Tensor) -> Tensor:
+        near_BLL = never_empty(near_BLL, batch)
+        return cast(Tensor, run_encoder(self.encoder, batch, near=near_BLL).last_hidden_state)
 
 
 def _local_layers(options: SlaOptions, stock: PretrainedConfig) -> list[int]:

@@ -8,7 +8,7 @@ auxiliary losses. Paper and release differ in places: `trainer.switches.SYNTAX_M
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final, cast
 
 import torch
 from torch import Tensor, nn
@@ -21,9 +21,13 @@ from trainer.models.config import SyntaxConfig
 from trainer.models.encoders.structure import StructureLosses
 from trainer.models.gat import GraphEncoder
 from trainer.models.outputs import SyntaxEncoding
+from trainer.models.selfcheck import check_reads_scores
 from trainer.models.stock import chosen_layers, new_encoder, run_encoder
 from trainer.options import SyntaxBertOptions
 from trainer.options.checks import check_range
+
+_EPSILON: Final = 1e-12
+"""BERT's, of LayerNorm; for encoders that have none in their configuration."""
 
 
 class SyntaxBertEncoder(nn.Module):
@@ -51,7 +55,7 @@ class SyntaxBertEncoder(nn.Module):
         self.encoder = pretrained if pretrained is not None else new_encoder(config)
         self.gat = self.bias = None
         if options.use_syntax:
-            self.gat = graph_encoder(options, stock)
+            self.gat = graph_encoder(options, self.encoder)
             self.bias = _attention_bias(options, stock, layers)
         self.losses = StructureLosses(options)
 
@@ -73,15 +77,21 @@ class SyntaxBertEncoder(nn.Module):
             attentions=output.get("attentions"),
         )
 
+    def check_attention(self) -> None:
+        """See `ReachesIntoAttention`."""
+        if self.bias is not None:
+            check_reads_scores(self.encoder)
+
 
 def _weighted_sum(weight: float, objectives: dict[str, Tensor]) -> Tensor | None:
     return weight * torch.stack(list(objectives.values())).sum() if objectives else None
 
 
-def graph_encoder(options: SyntaxBertOptions, stock: PretrainedConfig) -> GraphEncoder:
+def graph_encoder(options: SyntaxBertOptions, stock: PreTrainedModel) -> GraphEncoder:
     """A new graph encoder over the embeddings of a stock encoder."""
+    words = cast(nn.Embedding, stock.get_input_embeddings())
     return GraphEncoder(
-        stock.hidden_size,
+        words.embedding_dim,
         variant=options.gat,
         layers=options.gat_layers,
         heads=options.gat_heads,
@@ -90,7 +100,7 @@ def graph_encoder(options: SyntaxBertOptions, stock: PretrainedConfig) -> GraphE
         max_distance=options.max_distance,
         use_upos=options.use_upos,
         use_deprel=options.use_deprel,
-        eps=stock.layer_norm_eps,
+        eps=getattr(stock.config, "layer_norm_eps", _EPSILON),
     )
 
 

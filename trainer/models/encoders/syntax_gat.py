@@ -48,7 +48,7 @@ class SyntaxGatEncoder(nn.Module):
         assert isinstance(options, SyntaxGatOptions)
         stock = pretrained if pretrained is not None else new_encoder(config)
         self.embeddings = cast(nn.Embedding, stock.get_input_embeddings()).requires_grad_(False)
-        self.gat = graph_encoder(options, stock.config)
+        self.gat = graph_encoder(options, stock)
         self.losses, self.options = StructureLosses(options), options
         self.width = options.syntax_size
 

@@ -17,9 +17,10 @@ from trainer.options import RelationOptions
 
 
 class RelationHead(nn.Module):
-    """Text, subject and object, each the maximum over its positions, through two linear layers.
+    """Text, subject and object, each the maximum over its positions, through linear layers.
 
-    Ahmad et al. 2021 (AAAI), "Relation Extractor" and "Event Argument Role Labeler".
+    Ahmad et al. 2021 (AAAI), "Relation Extractor" and "Event Argument Role Labeler". The release
+    has one hidden layer more, and no dropout (`trainer.switches.RELATION`).
 
     Args:
         config: Dropout, label columns and their classes.
@@ -32,6 +33,9 @@ class RelationHead(nn.Module):
         assert isinstance(options, RelationOptions)
         self.options = options
         self.dense = nn.Linear(3 * width, width)
+        self.second: nn.Linear | None = None
+        if options.classifier == "as_released":
+            self.second = nn.Linear(width, width)
         self.dropout = nn.Dropout(config.model_options().dropout)
         self.output = nn.Linear(width, len(config.classes[options.label]))
 
@@ -42,10 +46,17 @@ class RelationHead(nn.Module):
         masks = [batch.attention_mask_BL & ~batch.special_tokens_mask_BL]
         masks += [batch.labels[name] > 0 for name in self.options.spans()]
         pooled_BD = torch.cat([max_over(states_BLD, mask_BL) for mask_BL in masks], -1)
-        logits_BC = self.output(self.dropout(F.relu(self.dense(pooled_BD)))).float()
+        logits_BC = self.output(self._hidden(pooled_BD)).float()
         gold_B = batch.labels.get(label)
         loss = None if gold_B is None else F.cross_entropy(logits_BC, gold_B, ignore_index=NO_LABEL)
         return HeadOutput({label: logits_BC}, loss)
+
+    def _hidden(self, pooled_BD: Tensor) -> Tensor:
+        hidden_BD = F.relu(self.dense(pooled_BD))
+        if self.second is None:
+            dropped_BD: Tensor = self.dropout(hidden_BD)
+            return dropped_BD
+        return F.relu(self.second(hidden_BD))
 
 
 def max_over(states_BLD: Tensor, mask_BL: Tensor) -> Tensor:

@@ -19,6 +19,7 @@ class ModelOptions:
         name: Name of the model, in `MODEL_OPTIONS` and in `trainer.models.encoders.ENCODERS`.
         encoder: A folder, a name on the model hub, or ``parsebank-tiny``, the bundled one.
         weights: ``pretrained``, or ``random`` for an encoder built new for the data's tokenizer.
+        any_tokenizer: Take pretrained weights that come with another tokenizer than the data's.
         attention: ``sdpa``, or ``eager`` to see attention weights.
         use_syntax: False trains the same model without its trees: the baseline.
         dropout: Of the task's head.
@@ -27,6 +28,7 @@ class ModelOptions:
     name: str
     encoder: str = "bert-base-multilingual-cased"
     weights: Literal["pretrained", "random"] = "pretrained"
+    any_tokenizer: bool = False
     attention: Literal["sdpa", "eager"] = "sdpa"
     use_syntax: bool = True
     dropout: float = 0.1

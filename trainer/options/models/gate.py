@@ -21,7 +21,8 @@ class GateOptions(FrozenOptions):
         deltas: Edges that each syntactic head sees, the first heads; the others see everything.
         prune: Edges off the paths between two mentions, beyond which the tree is cut off; negative
             for the whole tree. Without mentions nothing is cut.
-        diagonal, position_sign: Switches (`trainer.switches.GATE`).
+        diagonal, position_sign, position_tables, layer_norm, feed_forward_dropout: Switches
+            (`trainer.switches.GATE`).
         positions: ``none``; ``sequence``, relative positions in the text (Shaw et al. 2018); or
             ``structure``, in the tree (Wang et al. 2019): two baselines.
         max_position: The largest relative position that is told from larger ones.
@@ -42,6 +43,9 @@ class GateOptions(FrozenOptions):
     prune: int = 1
     diagonal: Variant = "as_published"
     position_sign: Variant = "as_published"
+    position_tables: Variant = "as_published"
+    layer_norm: Variant = "as_published"
+    feed_forward_dropout: Variant = "as_published"
     positions: Literal["none", "sequence", "structure"] = "none"
     max_position: int = 16
     use_upos: bool = True
@@ -54,7 +58,10 @@ class GateOptions(FrozenOptions):
 
     def __post_init__(self) -> None:
         ModelOptions.__post_init__(self)
-        for switch in ("diagonal", "position_sign"):
+        for switch in (
+            *("diagonal", "position_sign", "position_tables"),
+            *("layer_norm", "feed_forward_dropout"),
+        ):
             check_variant(f"model.{switch}", getattr(self, switch))
         for count in ("layers", "heads", "head_size", "feed_forward", "max_position", "tag_size"):
             check_positive(f"model.{count}", getattr(self, count))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from syntax.variant import Variant, check_variant
 from trainer.options.checks import check_range
@@ -17,7 +18,9 @@ class SlaOptions(ModelOptions):
     Attributes:
         threshold: Edges within which a piece is near; 3 in the paper, 4 in lr-sib.
         window, gate: Switches (`trainer.switches.SLA`).
-        punctuation: Whether punctuation is near to everything, as the authors' own code has it.
+        punctuation: Whether punctuation is near to everything: what is tagged PUNCT (true), or, as
+            the authors' own code has it, ``pieces`` whose string is part of one string
+            (`syntax.matrices.released_punctuation`).
         local_layers: Layers that attend locally too, 0-based; all when left out.
     """
 
@@ -25,7 +28,7 @@ class SlaOptions(ModelOptions):
     threshold: int = 3
     window: Variant = "as_published"
     gate: Variant = "as_published"
-    punctuation: bool = False
+    punctuation: bool | Literal["pieces"] = False
     local_layers: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
@@ -36,10 +39,10 @@ class SlaOptions(ModelOptions):
 
     @property
     def mask(self) -> str:
-        """Name of the matrix that says what is near."""
+        """Name of the matrix that says what is near; pieces are looked up by the model."""
         return (
             f"sla_mask(threshold={self.threshold},variant={self.window},"
-            f"punctuation={str(self.punctuation).lower()})"
+            f"punctuation={str(self.punctuation is True).lower()})"
         )
 
     def matrices(self) -> tuple[str, ...]:

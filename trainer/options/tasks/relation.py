@@ -26,6 +26,7 @@ class RelationOptions(TaskOptions):
             when left out.
         null: The class that stands for none, which scores leave out.
         empty_precision: A switch: precision where nothing but ``null`` is predicted.
+        classifier: A switch: the layers over the text and the two mentions.
     """
 
     name: str = "relation.v1"
@@ -35,9 +36,11 @@ class RelationOptions(TaskOptions):
     tags: str | None = "ner"
     null: str = "no_relation"
     empty_precision: Variant = "as_published"
+    classifier: Variant = "as_published"
 
     def __post_init__(self) -> None:
         check_variant("task.empty_precision", self.empty_precision)
+        check_variant("task.classifier", self.classifier)
 
     def columns(self) -> tuple[str, ...]:
         """All columns."""

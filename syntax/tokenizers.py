@@ -1,0 +1,77 @@
+"""Identity of a fast tokenizer, whichever library has read its files.
+
+A backend is a ``tokenizers.Tokenizer``, the object that Hugging Face's fast tokenizers wrap; this
+module calls it and imports nothing of it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from syntax.assembly import SpecialTokens
+from syntax.fingerprint import fingerprint
+
+_PROBE: Final = ("a", "b")
+
+
+def tokenizer_content(backend: Any, special: SpecialTokens) -> dict[str, Any]:
+    """What the fingerprint of a tokenizer is of.
+
+    Args:
+        backend: The tokenizer; truncation and padding, which callers switch on and off, are left
+            out.
+        special: Its special tokens.
+    """
+    serialised = json.loads(backend.to_str())
+    serialised.update(truncation=None, padding=None)
+    return {"tokenizer": fingerprint(serialised), "special_tokens": special.to_json()}
+
+
+def special_tokens_of(backend: Any, names: Mapping[str, str]) -> SpecialTokens | None:
+    """The layout of special tokens, read off what the tokenizer does with one text and a pair.
+
+    Args:
+        backend: The tokenizer, without truncation and padding.
+        names: Its special tokens by role: ``pad_token``, ``mask_token`` and so on.
+
+    Returns:
+        None, where they are not of the form prefix A separator B suffix.
+    """
+    first, second = (backend.encode(text, add_special_tokens=False).ids for text in _PROBE)
+    alone = backend.encode(_PROBE[0]).ids
+    pair = backend.encode(*_PROBE)
+    start = _find(first, alone)
+    prefix, suffix = alone[:start], alone[start + len(first) :]
+    head, tail = [*prefix, *first], [*second, *suffix]
+    middle = len(pair.ids) - len(tail)
+    if start < 0 or pair.ids[: len(head)] != head or pair.ids[middle:] != tail:
+        return None
+    return SpecialTokens(
+        prefix=tuple(prefix),
+        separator=tuple(pair.ids[len(head) : middle]),
+        suffix=tuple(suffix),
+        pad_id=_pad_id(backend, names),
+        segment_type_ids=(pair.type_ids[start], pair.type_ids[middle]),
+        mask_id=_id_of(backend, names, "mask_token"),
+        unk_id=_id_of(backend, names, "unk_token"),
+        vocab_size=backend.get_vocab_size(with_added_tokens=True),
+    )
+
+
+def _find(needle: list[int], haystack: list[int]) -> int:
+    places = range(len(haystack) - len(needle) + 1)
+    return next((at for at in places if haystack[at : at + len(needle)] == needle), -1)
+
+
+def _pad_id(backend: Any, names: Mapping[str, str]) -> int:
+    """Id of the padding token; models without one (GPT-2) pad with their end-of-text."""
+    roles = ("pad_token", "eos_token", "unk_token")
+    ids = (_id_of(backend, names, role) for role in roles)
+    return next((token_id for token_id in ids if token_id is not None), 0)
+
+
+def _id_of(backend: Any, names: Mapping[str, str], role: str) -> int | None:
+    token_id: int | None = backend.token_to_id(names[role]) if role in names else None
+    return token_id

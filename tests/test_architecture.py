@@ -22,7 +22,7 @@ MAY_IMPORT = {
 THIRD_PARTY = {
     "syntax": {"numpy", "numba"},
     "featurestore": {"numpy", "pyarrow", "deltalake", "duckdb", "scipy", "matplotlib"},
-    "clients": {"numpy", "httpx", "ijson", "datasets", "typer", "rich"},
+    "clients": {"numpy", "httpx", "ijson", "datasets", "typer", "rich", "zstandard"},
     "service": {
         *("numpy", "pyarrow", "fastapi", "starlette", "pydantic", "pydantic_settings", "uvicorn"),
         *("tokenizers", "transformers", "ufal", "stanza", "sqlalchemy", "structlog"),

@@ -6,6 +6,7 @@ instead of 250, in the same time as `json.loads` (0.3 s), and what stands before
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from collections import Counter
@@ -15,7 +16,8 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from clients.benchmarks.base import Item, rejection
-from clients.benchmarks.lines import START_BYTES, check_characters, refuse_other
+from clients.benchmarks.lines import check_characters
+from clients.files import DamagedFileError, open_file
 from syntax.errors import ExampleError, InputError
 
 _CHUNK: Final = 64 * 1024
@@ -40,7 +42,7 @@ def records_of(path: Path, place: str) -> Iterator[Any]:
     Raises:
         ExampleError: The document breaks off or is none, after the records before the break; or
             it has no such list.
-        InputError: The file is packed, or UTF-16.
+        InputError: As `open_file`.
     """
     import ijson
 
@@ -66,7 +68,7 @@ def document_of(path: Path) -> Any:
 
     Raises:
         ExampleError: It is no JSON document.
-        InputError: The file is packed, or UTF-16.
+        InputError: As `open_file`.
     """
     with _opened(path) as file:
         try:
@@ -129,9 +131,8 @@ class _Bytes:
 
 
 def _opened(path: Path) -> IO[str]:
-    with path.open("rb") as file:
-        refuse_other(file.read(START_BYTES), path)
-    return path.open(encoding="utf-8-sig", errors="surrogateescape", newline="")
+    file = open_file(path)
+    return io.TextIOWrapper(file, encoding="utf-8-sig", errors="surrogateescape", newline="")
 
 
 def _has_lone_surrogate(path: Path) -> bool:
@@ -152,9 +153,15 @@ def _first_line(error: Exception) -> str:
 
 
 def guarded(path: Path, items: Iterator[Item]) -> Iterator[Item]:
-    """Items of a file; the named error that ends them early becomes a rejection of the file."""
+    """Items of a file; the named error that ends them early becomes a rejection of the file.
+
+    Raises:
+        DamagedFileError: The file is packed, and damaged: nobody knows what it lacks.
+    """
     try:
         yield from items
+    except DamagedFileError:
+        raise
     except InputError as error:
         yield rejection(path.name, error)
 

@@ -20,6 +20,7 @@ from clients.benchmarks.documents import guarded
 from clients.benchmarks.hf import class_names, kind_of, plain_dataset
 from clients.benchmarks.rows import ENDINGS, Rows, open_rows
 from clients.benchmarks.tablecolumns import TableColumns
+from clients.files import plain_path
 from syntax.examples import DatasetSpec, LabelSpec, Mode
 
 _LANG: Final = r"(?P<lang>[a-z]{2,3})"
@@ -38,7 +39,7 @@ def _find(folder: Path) -> Sequence[Part]:
         if match := _SHARD.fullmatch(path.relative_to(folder).as_posix()):
             split = match["split"] or match["saved"] or ANY
             shards[split, match["lang"] or ANY].append(path)
-    named = ((_FILE.fullmatch(path.name), path) for path in folder.iterdir())
+    named = ((_FILE.fullmatch(plain_path(path).name), path) for path in folder.iterdir())
     return [
         *(Part(split, lang, tuple(files)) for (split, lang), files in shards.items()),
         *(

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from clients.benchmarks import BENCHMARKS, Part
+from clients.benchmarks import BENCHMARKS, Item, Part
 from clients.benchmarks.base import _listing, attempt, canonical_split
 from syntax.conllu import parse_conllu
 from syntax.errors import EmptyTextError, InputError, SpecError, UnknownNameError
 from syntax.examples import Example, LabelSpec, Rejection, Segment
+from tests.clients.packed import PACKERS, pack_folder
 
 FOLDERS = {
     "xnli": "pairs",
@@ -125,6 +127,21 @@ def test_every_item_is_an_example_of_the_stated_shape_or_a_rejection(name, place
 def test_reading_twice_gives_the_same(name, place):
     reader = BENCHMARKS[name]
     assert list(reader.read(*place)) == list(reader.read(*place))
+
+
+@pytest.mark.parametrize("ending", list(PACKERS))
+def test_packed_files_are_read_as_the_files_in_them(name, place, ending, tmp_path):
+    reader, (path, split, lang) = BENCHMARKS[name], place
+    if path is not None:
+        pack_folder(path, tmp_path, ending)
+        plain, packed = (list(reader.read(x, split, lang)) for x in (path, tmp_path))
+        assert [_unnamed(item) for item in packed] == [_unnamed(item) for item in plain]
+        assert reader.labels_of(tmp_path) == reader.labels_of(path)
+
+
+def _unnamed(item: Item) -> Item:
+    """Without the message of a rejection, which has the name of the file."""
+    return replace(item, message="") if isinstance(item, Rejection) else item
 
 
 def test_every_mode_can_be_read(name, place):

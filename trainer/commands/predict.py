@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -76,6 +77,7 @@ def predict(
 
 
 def _examples(texts: list[str], file: Path | None, run: TrainedRun) -> list[RawExample]:
+    from clients.files import open_file
     from syntax.errors import SpecError
     from trainer.predict import examples_of_lines, examples_of_texts, given_labels
 
@@ -89,7 +91,7 @@ def _examples(texts: list[str], file: Path | None, run: TrainedRun) -> list[RawE
         return examples_of_texts(texts, fields)
     if str(file) == "-":
         return examples_of_lines(sys.stdin, fields, given)
-    with file.open(encoding="utf-8") as lines:
+    with TextIOWrapper(open_file(file), "utf-8") as lines:
         return examples_of_lines(lines, fields, given)
 
 

@@ -175,8 +175,25 @@ class Benchmark:
 
         Raises:
             SpecError, UnknownNameError: As `part` and `mode`, before the first item.
+            InputError: As `items`.
         """
-        return self.read_part(self.part(path, split, lang), self.mode(mode))
+        return self.items(self.part(path, split, lang), self.mode(mode))
+
+    def items(self, part: Part, mode: Mode) -> Iterator[Item]:
+        """The same of a part that was found.
+
+        Raises:
+            InputError: The files are empty, or hold nothing but blank lines; or they are damaged.
+        """
+        empty = True
+        for item in self.read_part(part, mode):
+            empty = False
+            yield item
+        if empty:
+            files = ", ".join(map(str, part.files))
+            raise InputError(
+                f"{files} holds nothing of {part.split} in {part.lang!r}; name the files that do"
+            )
 
     def labels_of(self, path: Path | None = None) -> tuple[LabelSpec, ...]:
         """The label columns with all their names.

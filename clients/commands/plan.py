@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from syntax.errors import InputError, ParsebankError, UnknownNameError
 
 if TYPE_CHECKING:
-    from clients.benchmarks import Benchmark, Item, Part
+    from clients.benchmarks import Benchmark
     from clients.client import Client
     from clients.commands.progress import Watcher
     from clients.jobs import Forecast, Job
@@ -47,11 +47,27 @@ class Outcome:
     failures: list[Failure] = field(default_factory=list)
 
     def exit_code(self, *, strict: bool = False) -> int:
-        """0 when all jobs are done, nothing failed and, when strict, nothing was dropped."""
-        undone = any(job.state != "done" for job in self.jobs)
+        """0 when all jobs are done, nothing failed and each part has an example that can be used.
+
+        When strict, nothing may be dropped.
+        """
+        undone = any(job.state != "done" for job in self.jobs) or bool(self.unusable)
         dropped = any(job.counts.dropped for job in self.jobs)
         dropped |= any(forecast.dropped for forecast in self.forecasts)
         return int(undone or bool(self.failures) or (strict and dropped))
+
+    @property
+    def unusable(self) -> list[str]:
+        """The parts all of whose examples were, or would be, dropped."""
+        counts = [
+            *((job, job.counts.examples, job.counts.dropped) for job in self.jobs),
+            *((each, each.examples, each.dropped) for each in self.forecasts),
+        ]
+        return [
+            f"{part.dataset} {part.split} {part.lang}"
+            for part, examples, dropped in counts
+            if examples and sum(dropped.values()) == examples
+        ]
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON."""
@@ -120,26 +136,9 @@ class Plan:
             task.split, task.lang, path=self.path, name=self.name, mode=self.mode
         )
         part = self.reader.part(self.path, task.split, task.lang)
-        items = _some(self.reader.read_part(part, self.reader.mode(self.mode)), part)
+        items = self.reader.items(part, self.reader.mode(self.mode))
         sent = watcher.sending(items, self.limit, f"{spec.name} {task}{place}")
         return call(spec, sent, tokenizer=task.tokenizer, **self.options)
-
-
-def _some(items: Iterable[Item], part: Part) -> Iterator[Item]:
-    """The items of a part.
-
-    Raises:
-        InputError: There is none.
-    """
-    empty = True
-    for item in items:
-        empty = False
-        yield item
-    if empty:
-        raise InputError(
-            f"{', '.join(map(str, part.files))} holds nothing of {part.split} in {part.lang!r}; "
-            "name the files that do"
-        )
 
 
 def _failure(task: Task, error: Exception) -> Failure:

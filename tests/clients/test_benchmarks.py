@@ -21,6 +21,9 @@ FOLDERS = {
 """Fixtures of a reader, where they are not in a folder of its name."""
 
 
+_REJECTED = Rejection("x", "example", "")
+
+
 @pytest.fixture(params=list(BENCHMARKS))
 def name(request: pytest.FixtureRequest) -> str:
     return request.param
@@ -142,6 +145,23 @@ def test_packed_files_are_read_as_the_files_in_them(name, place, ending, tmp_pat
 def _unnamed(item: Item) -> Item:
     """Without the message of a rejection, which has the name of the file."""
     return replace(item, message="") if isinstance(item, Rejection) else item
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b"\r\n \n\t\n"])
+def test_files_without_content_are_an_error_or_rejected(name, place, content, tmp_path):
+    reader, (path, split, lang) = BENCHMARKS[name], place
+    for file in path.rglob("*") if path is not None else ():
+        target = tmp_path / file.relative_to(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if file.is_file():
+            target.write_bytes(content)
+    try:
+        items = list(reader.read(tmp_path, split, lang)) if path is not None else [_REJECTED]
+    except (InputError, UnknownNameError) as error:
+        assert str(tmp_path) in error.message
+        return
+    assert items
+    assert all(isinstance(item, Rejection) for item in items)
 
 
 def test_every_mode_can_be_read(name, place):

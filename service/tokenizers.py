@@ -6,7 +6,6 @@ its classes; a plain ``tokenizer.json`` is read by ``tokenizers`` alone, to the 
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Sequence
@@ -26,6 +25,7 @@ from syntax import Fingerprint, fingerprint
 from syntax.assembly import SpecialTokens
 from syntax.errors import UnknownTokenizerError
 from syntax.registry import unknown_name
+from syntax.strict_json import parse_json
 
 Int32 = NDArray[np.int32]
 
@@ -174,7 +174,7 @@ def _read_config(name: str, folder: Path) -> dict[str, Any]:
     if not path.exists():
         return {}
     try:
-        config = json.loads(path.read_text(encoding="utf-8"))
+        config = parse_json(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise _unknown(name, f"{path} is not JSON ({error})") from None
     return config if isinstance(config, dict) else {}
@@ -262,7 +262,7 @@ def _pieces(encoding: Any) -> Pieces:
 
 def _content_hash(backend: Any) -> str:
     """Fingerprint of the serialised tokenizer, less what callers may switch on and off."""
-    content = json.loads(backend.to_str())
+    content = parse_json(backend.to_str())
     content.update(truncation=None, padding=None)
     return fingerprint(content)
 

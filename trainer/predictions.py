@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from syntax.errors import SpecError
+from syntax.strict_json import parse_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ def read_predictions(path: Path) -> list[Prediction]:
 
 def _prediction(line: str, place: str) -> Prediction:
     try:
-        content = json.loads(line)
+        content = parse_json(line)
         shares = {name: (part, whole) for name, (part, whole) in content["shares"].items()}
         return Prediction(**{**content, "shares": shares})
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:

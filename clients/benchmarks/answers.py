@@ -99,7 +99,7 @@ def _list(record: Any, key: str) -> list[Any]:
 
 def _id(question: Any) -> str | None:
     name = question.get("id") if isinstance(question, dict) else None
-    return None if name is None else str(name)
+    return None if name is None or isinstance(name, list | dict) else str(name)
 
 
 def _example(example_id: str, paragraph: Any, question: Any, where: str, extra: Extra) -> Example:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -59,7 +59,7 @@ class Outcome:
     @property
     def unusable(self) -> list[str]:
         """The parts all of whose examples were, or would be, dropped."""
-        counts = [
+        counts: list[tuple[Job | Forecast, int, Mapping[str, int]]] = [
             *((job, job.counts.examples, job.counts.dropped) for job in self.jobs),
             *((each, each.examples, each.dropped) for each in self.forecasts),
         ]

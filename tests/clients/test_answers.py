@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from clients.benchmarks import BENCHMARKS
 from clients.benchmarks.answers import NEAR, located
-from syntax.errors import LabelError
+from syntax.errors import InputError, LabelError
 from syntax.examples import Example, Rejection, SpanLabel
 
 MLQA, SQUAD, TYDIQA, XQUAD = (BENCHMARKS[name] for name in ("mlqa", "squad", "tydiqa", "xquad"))
@@ -176,7 +176,8 @@ def test_a_file_of_all_languages_is_read_for_one(benchmark_files):
     assert {("train", "te"), ("dev", "en"), ("dev", "fi")} < parts
     assert list(by_id(TYDIQA, folder, "train", "en")) == ["english-17-0", "english-17-1"]
     assert list(by_id(TYDIQA, folder, "train", "fi")) == ["finnish-4-1"]
-    assert list(TYDIQA.read(folder, "train", "te")) == []
+    with pytest.raises(InputError, match="holds nothing of train in 'te'"):
+        list(TYDIQA.read(folder, "train", "te"))
 
 
 def test_a_language_with_its_own_file_is_not_read_from_the_whole(tmp_path):

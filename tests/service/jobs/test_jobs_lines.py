@@ -68,6 +68,7 @@ def test_the_specification_is_read_with_its_defaults() -> None:
     [
         (b"{", "line 1 must be"),
         (b"[]", "JSON list"),
+        (b'{"spec":' + b"[" * 90_000 + b"]" * 90_000 + b"}", "line 1 must be .* nested too deeply"),
         (b"\xff", "codec"),
         (b'{"example": {}}', "line 1 must be"),
         (b'{"spec": 3}', "the spec"),
@@ -121,7 +122,7 @@ def changed(**fields: Any) -> bytes:
     ("line", "message"),
     [
         (b"nonsense", "Expecting value"),
-        (b"[" * 100_000, "recursion"),
+        (b"[" * 100_000, "nested too deeply"),
         (b'{"example": {"example_id": NaN}}', "NaN is not JSON"),
         (b'{"example": {"labels": {"score": 1e400}}}', "0 segments"),
         (b"\xed\xa0\x80", "codec"),

@@ -42,6 +42,15 @@ def _refuse_cr(first: bytes, path: Path) -> None:
         )
 
 
+def any_line(path: Path, has: Callable[[bytes], object]) -> bool:
+    """Whether a line has something, such as a label; the file is read as far as the first that has.
+
+    Raises:
+        InputError: As `numbered_lines`.
+    """
+    return any(has(raw) for _, raw in numbered_lines(path))
+
+
 def blocks(
     path: Path, blank: Callable[[bytes], object] = operator.not_
 ) -> Iterator[tuple[int, list[bytes]]]:

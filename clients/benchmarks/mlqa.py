@@ -62,7 +62,7 @@ MLQA: Final = register(
             "its fields",
             "for such pairs, store each language alone, and cross the fields of two datasets: the "
             "ids, questions and passages are those of the mixed file",
-            *QUIRKS[:1],
+            *QUIRKS[:2],
         ),
     )
 )

@@ -60,6 +60,20 @@ def label_of(
     return _READERS[spec.kind](value, names, where), ()
 
 
+def is_missing(spec: LabelSpec, value: Any) -> bool:
+    """Whether a value says that nobody gave a label; an empty list of spans does not."""
+    if value is None or value == "":
+        return True
+    if spec.kind == "tags" and isinstance(value, list):
+        return all(is_unlabelled(tag) for tag in value)
+    return spec.kind == "class" and is_unlabelled(value)
+
+
+def is_unlabelled(value: Any) -> bool:
+    """Whether it is the number of a `ClassLabel` that stands for no class."""
+    return type(value) is int and value == UNLABELLED
+
+
 def names_of(spec: LabelSpec, value: Any) -> Iterable[str]:
     """The names in a value whose names nobody has listed; none if it is malformed."""
     try:

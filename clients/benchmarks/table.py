@@ -59,7 +59,7 @@ def _read(part: Part, mode: Mode, *, columns: TableColumns) -> Iterator[Item]:
 def _items(
     path: Path, split: str, mode: Mode, columns: TableColumns, numbers: Iterator[int]
 ) -> Iterator[Item]:
-    yield from columns.items(open_rows(path), numbers, split, mode)
+    yield from columns.items(partial(open_rows, path), numbers, split, mode)
 
 
 def _names_in(parts: Sequence[Part], *, columns: TableColumns) -> Names:
@@ -87,8 +87,8 @@ TABLE: Final = register(
             "label": "a label that is malformed, is no finite number in 32 bits, or has another "
             "name than its column allows; an answer of SQuAD's that is not at its offset, nor once "
             "near by",
-            "no_label": "an empty class, or -1 where a column's numbers stand for names "
-            "(`datasets`' mark of none)",
+            "no_label": "in a file in which another row has one: an empty class, or -1 where a "
+            "column's numbers stand for names (`datasets`' mark of none)",
             "invalid_character": "bytes that are not UTF-8 in a text, a label or the id",
             "input": "a file that cannot be read, or whose header has a name twice",
         },
@@ -96,6 +96,8 @@ TABLE: Final = register(
             "by itself it reads the column `text`; others are chosen by --columns, --label and "
             "--id of `parsebank backfill`, or in Python (`table_benchmark`)",
             "CSV and TSV have a header; in TSV quotation marks are text; blank lines are no rows",
+            "a label that no row of a file has, as where its column is not there, is blind: the "
+            "rows are kept without",
             "Parquet and Arrow need `pip install parsebank[hf]`",
             "numbers of a `ClassLabel` become its names; a text is divided at spaces where the "
             "mode takes tokens",
@@ -195,7 +197,7 @@ def dataset_items(
     names = chosen.names([partial(_rows, data)]) if chosen.unnamed else {}
     known = tuple(replace(label, names=names.get(label.name, label.names)) for label in specs)
     spec = replace(reader, names_in=None, labels=known).spec(split, lang, mode=mode)
-    return spec, chosen.items(_rows(data), count(1), spec.split, spec.mode)
+    return spec, chosen.items(partial(_rows, data), count(1), spec.split, spec.mode)
 
 
 def _rows(data: Any) -> Rows:

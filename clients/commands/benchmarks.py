@@ -167,6 +167,8 @@ def _count(items: Iterable[Item], labels: Sequence[LabelSpec]) -> int:
 def _titles(label: LabelSpec, example: Example) -> list[str]:
     """What a label of an example is counted as; numbers and texts are not told apart."""
     value = example.labels[label.name]
+    if value is None:
+        return [f"{label.name}: none"]
     if isinstance(value, tuple):
         names = (x if isinstance(x, str) else x.label for x in value)
         return [f"{label.name} {name}".rstrip() for name in names]

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from syntax.errors import InputError, ParsebankError, UnknownNameError
+from syntax.examples import Example
 
 if TYPE_CHECKING:
-    from clients.benchmarks import Benchmark
+    from clients.benchmarks import Benchmark, Item
     from clients.client import Client
     from clients.commands.progress import Watcher
     from clients.jobs import Forecast, Job
@@ -40,11 +41,16 @@ class Failure:
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of every task: a job, or a forecast of one, or a failure."""
+    """What became of every task: a job, or a forecast of one, or a failure.
+
+    Attributes:
+        unlabelled: Examples without some label, by part.
+    """
 
     jobs: list[Job] = field(default_factory=list)
     forecasts: list[Forecast] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
+    unlabelled: dict[str, int] = field(default_factory=dict)
 
     def exit_code(self, *, strict: bool = False) -> int:
         """0 when all jobs are done, nothing failed and each part has an example that can be used.
@@ -74,6 +80,7 @@ class Outcome:
         return {
             "jobs": [asdict(job) for job in self.jobs],
             "forecasts": [asdict(each) for each in self.forecasts],
+            "unlabelled": self.unlabelled,
             "failures": [
                 {**asdict(each.task), "error_type": each.error_type, "message": each.message}
                 for each in self.failures
@@ -125,20 +132,30 @@ class Plan:
         tasks = [Task(*part, tokenizer) for part in self.parts for tokenizer in self.tokenizers]
         for number, task in enumerate(tasks, 1):
             try:
-                yield self._sent(call, task, watcher, _of(number, len(tasks)))
+                yield self._sent(call, task, watcher, _of(number, len(tasks)), outcome)
             except (InputError, UnknownNameError, OSError) as error:
                 if len(tasks) == 1:
                     raise
                 outcome.failures.append(_failure(task, error))
 
-    def _sent(self, call: Any, task: Task, watcher: Watcher, place: str) -> Any:
+    def _sent(self, call: Any, task: Task, watcher: Watcher, place: str, outcome: Outcome) -> Any:
         spec = self.reader.spec(
             task.split, task.lang, path=self.path, name=self.name, mode=self.mode
         )
         part = self.reader.part(self.path, task.split, task.lang)
-        items = self.reader.items(part, self.reader.mode(self.mode))
+        title = f"{spec.name} {task.split} {task.lang}"
+        items = _noting(self.reader.items(part, self.reader.mode(self.mode)), outcome, title)
         sent = watcher.sending(items, self.limit, f"{spec.name} {task}{place}")
         return call(spec, sent, tokenizer=task.tokenizer, **self.options)
+
+
+def _noting(items: Iterable[Item], outcome: Outcome, part: str) -> Iterator[Item]:
+    """The items of a part; how many lack a label is noted."""
+    unlabelled = 0
+    for item in items:
+        unlabelled += isinstance(item, Example) and None in item.labels.values()
+        yield item
+        outcome.unlabelled |= {part: unlabelled} if unlabelled else {}
 
 
 def _failure(task: Task, error: Exception) -> Failure:

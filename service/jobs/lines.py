@@ -259,15 +259,20 @@ def _segment(content: Any, form: str) -> Segment:
     return Segment(text=value) if form == "text" else Segment(conllu=value)
 
 
-def _labels(labels: Mapping[str, Any], specs: Sequence[LabelSpec]) -> dict[str, LabelValue]:
+def _labels(labels: Mapping[str, Any], specs: Sequence[LabelSpec]) -> dict[str, LabelValue | None]:
     known = [spec.name for spec in specs]
     if set(labels) != set(known):
-        raise ValueError(f"labels {sorted(labels)} came; the spec has {sorted(known)}")
+        raise ValueError(
+            f"labels {sorted(labels)} came; the spec has {sorted(known)}: give each, null where "
+            "there is none"
+        )
     return {spec.name: _label(labels, spec) for spec in specs}
 
 
-def _label(labels: Mapping[str, Any], spec: LabelSpec) -> LabelValue:
+def _label(labels: Mapping[str, Any], spec: LabelSpec) -> LabelValue | None:
     value = labels[spec.name]
+    if value is None:
+        return None
     if spec.kind in ("tags", "spans"):
         return _listed(spec, value)
     if spec.kind == "float":

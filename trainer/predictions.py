@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from syntax.errors import SpecError
 from syntax.strict_json import parse_json
@@ -38,6 +38,15 @@ class Prediction:
     right: bool | None = None
     shares: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     probability: float | None = None
+
+
+Submission = Literal["lines", "glue", "squad"]
+"""What a leaderboard takes.
+
+``lines``: a class on each line, or a tag on each line and a blank line after each example, as for
+XTREME; ``glue``: a header and ``index TAB prediction``, counted from 0; ``squad``: a JSON object of
+answers by the ids of their questions.
+"""
 
 
 def predictions_file(folder: Path, split: str, lang: str) -> Path:

@@ -130,7 +130,8 @@ class Run:
         self.output, self.observers, self.training = output, observers, recipe.training
         if self.training.threads:
             torch.set_num_threads(self.training.threads)
-        self.data = open_source(store, recipe, recipe.data.train_split, recipe.data.lang)
+        data = recipe.data
+        self.data = open_source(store, recipe, data.train_split, data.lang, labelled=True)
         self.task = self.data.task
         if self.accelerator.is_main_process:
             pin_version(self.data, output)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clients.expand import expanded, expanded_spec
 from syntax.errors import InputError, ParsebankError, SpecError, UnknownNameError
+from syntax.examples import Example
 
 if TYPE_CHECKING:
-    from clients.benchmarks import Benchmark, Item, Part
+    from clients.benchmarks import Benchmark, Item
     from clients.client import Client
     from clients.commands.progress import Watcher
     from clients.jobs import Forecast, Job
@@ -41,24 +42,46 @@ class Failure:
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of every task: a job, or a forecast of one, or a failure."""
+    """What became of every task: a job, or a forecast of one, or a failure.
+
+    Attributes:
+        unlabelled: Examples without some label, by part.
+    """
 
     jobs: list[Job] = field(default_factory=list)
     forecasts: list[Forecast] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
+    unlabelled: dict[str, int] = field(default_factory=dict)
 
     def exit_code(self, *, strict: bool = False) -> int:
-        """0 when all jobs are done, nothing failed and, when strict, nothing was dropped."""
-        undone = any(job.state != "done" for job in self.jobs)
+        """0 when all jobs are done, nothing failed and each part has an example that can be used.
+
+        When strict, nothing may be dropped.
+        """
+        undone = any(job.state != "done" for job in self.jobs) or bool(self.unusable)
         dropped = any(job.counts.dropped for job in self.jobs)
         dropped |= any(forecast.dropped for forecast in self.forecasts)
         return int(undone or bool(self.failures) or (strict and dropped))
+
+    @property
+    def unusable(self) -> list[str]:
+        """The parts all of whose examples were, or would be, dropped."""
+        counts: list[tuple[Job | Forecast, int, Mapping[str, int]]] = [
+            *((job, job.counts.examples, job.counts.dropped) for job in self.jobs),
+            *((each, each.examples, each.dropped) for each in self.forecasts),
+        ]
+        return [
+            f"{part.dataset} {part.split} {part.lang}"
+            for part, examples, dropped in counts
+            if examples and sum(dropped.values()) == examples
+        ]
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON."""
         return {
             "jobs": [asdict(job) for job in self.jobs],
             "forecasts": [asdict(each) for each in self.forecasts],
+            "unlabelled": self.unlabelled,
             "failures": [
                 {**asdict(each.task), "error_type": each.error_type, "message": each.message}
                 for each in self.failures
@@ -121,18 +144,27 @@ class Plan:
         tasks = [Task(*part, tokenizer) for part in self.parts for tokenizer in self.tokenizers]
         for number, task in enumerate(tasks, 1):
             try:
-                yield self._sent(client, call, task, watcher, _of(number, len(tasks)))
+                yield self._sent(client, call, task, watcher, _of(number, len(tasks)), outcome)
             except (InputError, UnknownNameError, OSError) as error:
                 if len(tasks) == 1:
                     raise
                 outcome.failures.append(_failure(task, error))
 
-    def _sent(self, client: Client, call: Any, task: Task, watcher: Watcher, place: str) -> Any:
+    def _sent(
+        self,
+        client: Client,
+        call: Any,
+        task: Task,
+        watcher: Watcher,
+        place: str,
+        outcome: Outcome,
+    ) -> Any:
         spec = self.reader.spec(
             task.split, task.lang, path=self.path, name=self.name, mode=self.mode
         )
         part = self.reader.part(self.path, task.split, task.lang)
-        items = _some(self.reader.read_part(part, self.reader.mode(self.mode)), part)
+        title = f"{spec.name} {task.split} {task.lang}"
+        items = _noting(self.reader.items(part, self.reader.mode(self.mode)), outcome, title)
         sent = watcher.sending(items, self.limit, f"{spec.name} {task}{place}")
         options = {"tokenizer": task.tokenizer, **self.options}
         if not self.expand_words:
@@ -142,21 +174,13 @@ class Plan:
         return call(expanded_spec(spec), words, **options)
 
 
-def _some(items: Iterable[Item], part: Part) -> Iterator[Item]:
-    """The items of a part.
-
-    Raises:
-        InputError: There is none.
-    """
-    empty = True
+def _noting(items: Iterable[Item], outcome: Outcome, part: str) -> Iterator[Item]:
+    """The items of a part; how many lack a label is noted."""
+    unlabelled = 0
     for item in items:
-        empty = False
+        unlabelled += isinstance(item, Example) and None in item.labels.values()
         yield item
-    if empty:
-        raise InputError(
-            f"{', '.join(map(str, part.files))} holds nothing of {part.split} in {part.lang!r}; "
-            "name the files that do"
-        )
+        outcome.unlabelled |= {part: unlabelled} if unlabelled else {}
 
 
 def _failure(task: Task, error: Exception) -> Failure:

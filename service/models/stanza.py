@@ -17,6 +17,7 @@ from service.parsers.records import ModelRecord, recorded_file, write_whole
 from service.parsers.stanza.packages import BACKEND, PROCESSORS, RESOURCES, read_list
 from syntax.errors import DownloadError
 from syntax.extras import missing_extra
+from syntax.strict_json import parse_json
 
 FOLDER: Final = "stanza"
 """Sub-folder of a models folder that holds every Stanza package."""
@@ -45,7 +46,7 @@ def read_resources(text: str, where: str) -> dict[str, Any]:
         DownloadError: It is no JSON object.
     """
     try:
-        resources = json.loads(text)
+        resources = parse_json(text)
     except ValueError as error:
         raise DownloadError(f"{where} is not JSON: {error}", source=where) from None
     if not isinstance(resources, dict):

@@ -228,6 +228,15 @@ def test_benchmarks_check_needs_a_name_or_a_path(invoke, tmp_path):
     assert "no reader fits" in invoke("benchmarks", "check", tmp_path).stderr
 
 
+def test_benchmarks_check_names_an_empty_file_and_reads_the_others(invoke, tmp_path):
+    for lang, text in (("de", ""), ("en", "A.\tB.\tneutral\n")):
+        (tmp_path / f"dev-{lang}.tsv").write_text(text, "utf-8")
+    result = invoke("benchmarks", "check", "xnli", "--path", tmp_path)
+    assert result.exit_code == 1
+    assert "dev-de.tsv holds nothing of dev in 'de'; name the files that do" in result.stderr
+    assert "label neutral: 1" in result.stdout
+
+
 def test_benchmarks_check_counts_and_fails_on_rejections(invoke, benchmark_files):
     place = ("--path", benchmark_files / "pairs", "--split", "dev")
     good = invoke("benchmarks", "check", "xnli", *place, "--lang", "en")

@@ -242,6 +242,8 @@ def test_settings_are_dotted_or_bare_and_typed() -> None:
     [
         ("epochs", "has no '='"),
         ("epochs=many", "training.epochs cannot be 'many'; it is int"),
+        (f"epochs={'[' * 90_000}", r"training.epochs cannot be '\[\[\[.*; it is int"),
+        (f"epochs={'[' * 500}{']' * 500}", r"training.epochs cannot be \[\[\[.*; it is int"),
         ("epochs=2.5", "training.epochs cannot be 2.5"),
         ("epochs=true", "training.epochs cannot be True"),
         ("use_syntax=1", "model.use_syntax cannot be 1; it is bool"),

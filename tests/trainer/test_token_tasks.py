@@ -126,9 +126,9 @@ def test_tags_that_spell_no_entities_have_no_scores_of_entities() -> None:
     make = TASKS["token_classification.v1"]
     two, six = LabelSpec("errors", "tags", ("c", "i")), LabelSpec("errors", "tags", EDITS)
     released, published = (RECIPES[name]().task for name in ("sla-fce-as-released", "sla-fce"))
-    with pytest.raises(SpecError, match="spell none: c, i; set task.positive"):
+    with pytest.raises(SpecError, match=r"spell none: c, i; set task.positive"):
         make(released, {"errors": two})
-    with pytest.raises(SpecError, match="task.positive is 'i'"):
+    with pytest.raises(SpecError, match=r"task.positive is 'i'"):
         make(published, {"errors": six})
     make(published, {"errors": two})
     make(TokenClassificationOptions(label="errors", metric="accuracy"), {"errors": two})

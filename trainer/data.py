@@ -43,19 +43,15 @@ MATRICES_OF_A_BATCH: Final = ("distance", "depth", "ancestor")
 """Matrices that a `SyntaxBatch` has a field for; others are among its extras."""
 
 
-ALL: Final = "*"
-"""As ``data.lang``: every language of the split."""
-
-
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One split in one language, and what a recipe predicts of it.
+    """One split in one language or several, and what a recipe predicts of it.
 
     Attributes:
         dataset: The stored examples, at a pinned version.
         task: What is predicted.
         labels: The label columns that the task reads, by name.
-        lang: Language of the examples.
+        lang: Languages of the examples, with commas between them.
     """
 
     dataset: FeatureDataset
@@ -100,7 +96,13 @@ class Source:
 
 
 def open_source(store: FeatureStore, recipe: Recipe, split: str, lang: str) -> Source:
-    """One split in one language, of the tokenizer, parser and version that the recipe names.
+    """One split in one language or several, as the recipe names tokenizer, parser and version.
+
+    Args:
+        store: Where the data lie.
+        recipe: Names the dataset, and what is predicted of it.
+        split: Which split.
+        lang: Which languages, as ``data.lang`` has them.
 
     Raises:
         UnknownDatasetError, UnknownTokenizerError, UnknownParserError: The store has no such data.
@@ -109,35 +111,21 @@ def open_source(store: FeatureStore, recipe: Recipe, split: str, lang: str) -> S
             of another kind than the task needs.
     """
     data = recipe.data
-    langs = () if lang == ALL else tuple(lang.split(","))
-    try:
-        dataset = store.dataset(
-            data.dataset,
-            tokenizer=data.tokenizer,
-            split=split,
-            lang=langs[0] if len(langs) == 1 else None,
-            version=data.version,
-            parser=data.parser,
-        )
-    except SpecError as error:
-        raise _with_option(error) from error
-    if len(langs) > 1:
-        dataset = dataset.where(langs=langs)
+    dataset = store.dataset(
+        data.dataset,
+        tokenizer=data.tokenizer,
+        split=split,
+        lang=lang,
+        version=data.version,
+        parser=data.parser,
+    )
     if not len(dataset):
         raise SpecError(f"{data.dataset} has no examples in {split}/{lang}; its drops say why")
     labels = _task_labels(dataset, recipe.task)
     if isinstance(recipe.model, FrozenOptions):
         dataset = with_states(store, dataset, recipe.model)
-    return Source(dataset, TASKS[recipe.task.name](recipe.task, labels), labels, lang)
-
-
-def _with_option(error: SpecError) -> SpecError:
-    """The same, naming the option that has to choose instead of the store's argument."""
-    for name in ("tokenizer", "parser"):
-        if f"{name}s" in error.detail:
-            message = error.message.replace(f"pass {name}=", f"set data.{name}=")
-            return SpecError(message, **error.detail)
-    return error
+    task = TASKS[recipe.task.name](recipe.task, labels)
+    return Source(dataset, task, labels, ",".join(dataset.langs))
 
 
 def _task_labels(dataset: FeatureDataset, task: TaskOptions) -> dict[str, LabelSpec]:

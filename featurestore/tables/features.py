@@ -279,8 +279,8 @@ def _is(card: DatasetCard, tokenizer: str) -> bool:
 def _ambiguous(name: str, cards: Sequence[DatasetCard]) -> SpecError:
     choices = [f"{card.tokenizer} ({card.tokenizer_fingerprint[:12]})" for card in cards]
     return SpecError(
-        f"dataset {name!r} exists for several tokenizers; pass tokenizer= one of "
-        f"{', '.join(choices)}, by name or fingerprint",
+        f"dataset {name!r} exists for several tokenizers; choose one of them with "
+        f"`tokenizer=`, by name or fingerprint: {', '.join(choices)}",
         tokenizers=[card.tokenizer_fingerprint for card in cards],
     )
 

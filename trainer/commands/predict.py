@@ -12,7 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from clients.commands.connect import StoreOption, UrlOption
-from trainer.commands.shared import quiet_transformers, require_training, show_table
+from trainer.commands.shared import (
+    one_language,
+    quiet_transformers,
+    require_training,
+    show_table,
+)
 
 if TYPE_CHECKING:
     from trainer.predict import FailedExample, RawExample
@@ -64,7 +69,7 @@ def predict(
     quiet_transformers()
     trained = load_run(run)
     examples = _examples(texts or [], file, trained)
-    chosen = lang or next(iter(trained.requirements.parsers))
+    chosen = one_language(lang) if lang else next(iter(trained.requirements.parsers))
     with connect(url, store) as client:
         found = predict_texts(
             trained, client, examples, chosen, parser=parser, any_parser=any_parser

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from syntax.errors import InputError, ParsebankError, UnknownNameError
+from syntax.lists import ParserChoice
 
 if TYPE_CHECKING:
     from clients.benchmarks import Benchmark, Item, Part
@@ -77,7 +78,8 @@ class Plan:
         name: Dataset; else the reader's name.
         mode: How segments are read; else the reader's usual one.
         limit: Only so many items of each part.
-        options: Keywords of `Client.backfill`.
+        parsers: Which parser is for which language; else the service's choice.
+        options: Further keywords of `Client.backfill`.
     """
 
     reader: Benchmark
@@ -87,12 +89,13 @@ class Plan:
     name: str | None = None
     mode: str | None = None
     limit: int | None = None
+    parsers: ParserChoice = field(default_factory=ParserChoice)
     options: dict[str, Any] = field(default_factory=dict)
 
     def run(self, client: Client, watcher: Watcher) -> Outcome:
         """Send everything, and wait for the jobs; they run while later parts are sent."""
         outcome = Outcome()
-        jobs = list(self._each(client.backfill, watcher, outcome))
+        jobs = list(self._each(client, client.backfill, watcher, outcome))
         for number, job in enumerate(jobs, 1):
             title = f"{job.dataset} {job.split} {job.lang}{_of(number, len(jobs))}"
             outcome.jobs.append(watcher.watch(client, job, title))
@@ -101,28 +104,33 @@ class Plan:
     def forecast(self, client: Client, watcher: Watcher) -> Outcome:
         """Ask what each task would come to."""
         outcome = Outcome()
-        outcome.forecasts.extend(self._each(client.forecast, watcher, outcome))
+        outcome.forecasts.extend(self._each(client, client.forecast, watcher, outcome))
         return outcome
 
-    def _each(self, call: Any, watcher: Watcher, outcome: Outcome) -> Iterator[Any]:
+    def _each(self, client: Client, call: Any, watcher: Watcher, outcome: Outcome) -> Iterator[Any]:
         """The answers; a task that fails costs the others nothing, unless it is the only one."""
         tasks = [Task(*part, tokenizer) for part in self.parts for tokenizer in self.tokenizers]
         for number, task in enumerate(tasks, 1):
             try:
-                yield self._sent(call, task, watcher, _of(number, len(tasks)))
+                yield self._sent(client, call, task, watcher, _of(number, len(tasks)))
             except (InputError, UnknownNameError, OSError) as error:
                 if len(tasks) == 1:
                     raise
                 outcome.failures.append(_failure(task, error))
 
-    def _sent(self, call: Any, task: Task, watcher: Watcher, place: str) -> Any:
+    def _sent(self, client: Client, call: Any, task: Task, watcher: Watcher, place: str) -> Any:
         spec = self.reader.spec(
             task.split, task.lang, path=self.path, name=self.name, mode=self.mode
         )
         part = self.reader.part(self.path, task.split, task.lang)
+        parser = self.parsers.of(task.lang)
+        options = {"tokenizer": task.tokenizer, "parser": parser, **self.options}
+        # A forecast of no examples has the warnings before anything is read or parsed.
+        for warning in client.forecast(spec, (), **options).warnings:
+            watcher.warn(warning)
         items = _some(self.reader.read_part(part, self.reader.mode(self.mode)), part)
         sent = watcher.sending(items, self.limit, f"{spec.name} {task}{place}")
-        return call(spec, sent, tokenizer=task.tokenizer, **self.options)
+        return call(spec, sent, **options)
 
 
 def _some(items: Iterable[Item], part: Part) -> Iterator[Item]:

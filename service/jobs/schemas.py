@@ -143,6 +143,10 @@ class JobAnswer(BaseModel):
     error: dict[str, Any] | None = Field(
         description="The first failed shard's `error_type`, `message` and `shard`."
     )
+    warnings: list[str] = Field(
+        description="What to think of, as known at submission: another parser than the one that "
+        "the dataset's examples in this language have."
+    )
 
     @classmethod
     def of(cls, job: Job) -> Self:
@@ -170,6 +174,7 @@ class JobAnswer(BaseModel):
             "started": None if job.started is None else _time(job.started),
             "finished": None if job.finished is None else _time(job.finished),
             "error": None if job.error is None else dict(job.error),
+            "warnings": list(request.warnings),
         }
 
 

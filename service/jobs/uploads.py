@@ -13,10 +13,11 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from featurestore import FeatureStore
+from featurestore.parsers import called, dataset_parsers
 from service.jobs.database import JobDatabaseError
 from service.jobs.lines import Item, item_key, numbered_lines, read_item, read_spec
 from service.jobs.records import Counts, JobRequest
@@ -134,7 +135,7 @@ class Receiver:
             long_sentences=spec.long_sentences,
         )
         self.store.features.check(dataset_handle(request, tokenizer))
-        return request
+        return replace(request, warnings=parser_warnings(self.store, request))
 
     async def _stage(self, lines: Lines, request: JobRequest, upload: Upload) -> StagedJob:
         examples, stored = 0, Counts()
@@ -152,6 +153,8 @@ class Receiver:
                 upload.add(line.number, line.key, body, line.segments, joined)
                 before = line.item
             examples += len(group)
+        if not examples:
+            raise SpecError("no examples followed the specification; send at least one line")
         await asyncio.to_thread(upload.finish)
         return StagedJob(upload.name, request, examples, upload.shards, stored)
 
@@ -207,11 +210,10 @@ async def read_groups(lines: Lines, request: JobRequest) -> AsyncIterator[list[R
 
     Raises:
         ExampleError: A line is not an example; the message has its number.
-        SpecError: There is no line.
     """
     identity = request.item_identity
     group: list[ReadLine] = []
-    size = total = 0
+    size = 0
     async for number, line in lines:
         try:
             item = read_item(line, request.dataset)
@@ -219,13 +221,27 @@ async def read_groups(lines: Lines, request: JobRequest) -> AsyncIterator[list[R
             raise ExampleError(f"line {number}: {error.message}", line=number) from None
         group.append(ReadLine(number, item_key(item, *identity), line, item))
         size += len(line)
-        total += 1
         if len(group) >= GROUP_LINES or size >= GROUP_BYTES:
             yield group
             group, size = [], 0
-    if not total:
-        raise SpecError("no examples followed the specification; send at least one line")
-    yield group
+    if group:
+        yield group
+
+
+def parser_warnings(store: FeatureStore, request: JobRequest) -> tuple[str, ...]:
+    """A warning where the dataset's examples in a language have another parser than the job."""
+    spec, ours = request.dataset, request.parser_fingerprint
+    used = dataset_parsers(store, spec.name, spec.lang)
+    if not used or ours in used:
+        return ()
+    known = store.fingerprints.all("parser")
+    name = known.get(used[0], {}).get("name", used[0])
+    kept = name if name != request.parser else used[0][:12]
+    return (
+        f"the {spec.lang} of dataset {spec.name!r} was parsed by {called(used, known)}, and this "
+        f"backfill parses it with {request.parser} ({ours[:12]}): whoever reads both has to choose "
+        f"one. To go on with the other, give `parser={kept}`",
+    )
 
 
 def stored_keys(store: FeatureStore, request: JobRequest, group: Sequence[ReadLine]) -> set[str]:

@@ -99,7 +99,10 @@ def pull_command(
     folder = _models_folder(settings)
     _refuse_offline(settings)
     with _downloader(timeout) as downloader:
-        chosen = [choose(offers_for(name, settings.models_url, downloader), name) for name in names]
+        chosen = [
+            choose(offers_for(name, settings.models_url, downloader), name)
+            for name in listed(names)
+        ]
         for offer in _with_checksum(chosen, sha256):
             _print_pulled(pull(offer, folder, downloader, check=check))
 
@@ -112,7 +115,7 @@ def verify_command(
     from service.models.upkeep import verify
     from service.settings import read_settings
 
-    verdicts = verify(read_settings(models_dir=models_dir), names or [])
+    verdicts = verify(read_settings(models_dir=models_dir), listed(names))
     for verdict in verdicts:
         _print_verdict(verdict)
     if any(verdict.problem for verdict in verdicts):
@@ -128,7 +131,7 @@ def remove_command(
     from service.settings import read_settings
 
     folder = _models_folder(read_settings(models_dir=models_dir))
-    for name in names:
+    for name in listed(names):
         for path in remove(folder, name):
             typer.echo(f"removed {path}")
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from clients.commands.connect import StoreOption, UrlOption
+from clients.spelling import spelled
 from trainer.commands.shared import (
     one_language,
     quiet_transformers,
@@ -113,7 +114,7 @@ def _as_json(one: Any) -> dict[str, Any]:
 
 def _show(found: Sequence[Any]) -> None:
     rows = [
-        (one.example_id, f"{one.error_type}: {one.message}", "")
+        (one.example_id, f"{one.error_type}: {spelled(one.message)}", "")
         if _is_error(one)
         else (one.example_id, _readable(one.predicted), _percent(one.probability))
         for one in found

@@ -54,7 +54,7 @@ def with_settings(recipe: Recipe, settings: Iterable[str]) -> Recipe:
     for setting in settings:
         key, equals, text = setting.partition("=")
         if not equals:
-            raise SpecError(f"the setting {setting!r} has no '='; give key=value")
+            raise SpecError(f"the setting {setting!r} has no '='; give `key=value`")
         recipe = _with_option(recipe, _dotted(recipe, key.strip()), text.strip())
     return recipe
 

@@ -44,5 +44,6 @@ def _option(options: Iterable[Any], argument: str, value: str) -> str | None:
         name = max(option.opts, key=len)
         return name if option.is_flag or not value else f"{name} {value}"
     if any("--set" in option.opts for option in named.values()):
+        value = value.lower() if value in ("True", "False") else value
         return f"--set {argument}={value or '...'}"
     return None

@@ -24,10 +24,10 @@ from service.jobs.records import Counts, JobRequest
 from service.jobs.schemas import BackfillSpec
 from service.jobs.staging import StagingArea, Upload
 from service.jobs.tools import dataset_handle, parser_identity
-from service.parsers import find_parser
+from service.parsers import find_parser, identify
 from service.settings import Settings
 from service.tokenizers import kept_tokenizer, lasting_name
-from syntax.errors import ExampleError, SpecError
+from syntax.errors import ExampleError, ModelLoadError, SpecError, UnknownNameError
 from syntax.examples import Example
 
 Lines = AsyncGenerator[tuple[int, bytes], None]
@@ -135,7 +135,29 @@ class Receiver:
             long_sentences=spec.long_sentences,
         )
         self.store.features.check(dataset_handle(request, tokenizer))
-        return replace(request, warnings=parser_warnings(self.store, request))
+        return replace(request, warnings=self._warnings(request))
+
+    def _warnings(self, request: JobRequest) -> tuple[str, ...]:
+        """What a client should know first: a parser that the language has not had so far."""
+        spec, ours = request.dataset, request.parser_fingerprint
+        used = dataset_parsers(self.store, spec.name, spec.lang)
+        if not used or ours in used:
+            return ()
+        known = self.store.fingerprints.all("parser")
+        names = (known.get(one, {}).get("name") for one in used)
+        kept = next((name for name in names if name and self._has(name, used)), None)
+        return (
+            f"the {spec.lang} of dataset {spec.name!r} was parsed by {called(used, known)}, and "
+            f"this backfill has it parsed by {request.parser} ({ours[:12]}): whoever reads it has "
+            f"to choose one then{f'; to go on as before, give `parser={kept}`' if kept else ''}",
+        )
+
+    def _has(self, parser: str, used: Sequence[str]) -> bool:
+        """Whether the service has a parser under this name, and it is one of those."""
+        try:
+            return identify(find_parser(self.settings, parser)).fingerprint in used
+        except (UnknownNameError, ModelLoadError):
+            return False
 
     async def _stage(self, lines: Lines, request: JobRequest, upload: Upload) -> StagedJob:
         examples, stored = 0, Counts()
@@ -226,22 +248,6 @@ async def read_groups(lines: Lines, request: JobRequest) -> AsyncIterator[list[R
             group, size = [], 0
     if group:
         yield group
-
-
-def parser_warnings(store: FeatureStore, request: JobRequest) -> tuple[str, ...]:
-    """A warning where the dataset's examples in a language have another parser than the job."""
-    spec, ours = request.dataset, request.parser_fingerprint
-    used = dataset_parsers(store, spec.name, spec.lang)
-    if not used or ours in used:
-        return ()
-    known = store.fingerprints.all("parser")
-    name = known.get(used[0], {}).get("name", used[0])
-    kept = name if name != request.parser else used[0][:12]
-    return (
-        f"the {spec.lang} of dataset {spec.name!r} was parsed by {called(used, known)}, and this "
-        f"backfill parses it with {request.parser} ({ours[:12]}): whoever reads both has to choose "
-        f"one. To go on with the other, give `parser={kept}`",
-    )
 
 
 def stored_keys(store: FeatureStore, request: JobRequest, group: Sequence[ReadLine]) -> set[str]:

@@ -187,11 +187,10 @@ def dataset_parsers(store: FeatureStore, dataset: str, lang: str) -> list[str]:
     from featurestore.tables.snapshot import in_partition
 
     found: set[str] = set()
-    for card, table in store.features.tables():
-        if card.name == dataset:
-            reader = FileReader(table.location, schema=table.layout.schema)
-            for file in in_partition(table.snapshot().files, {"lang": lang}):
-                found.update(reader.columns(file.path, ["parser"])["parser"].unique().to_pylist())
+    for _, table in store.features.tables(dataset):
+        reader = FileReader(table.location, schema=table.layout.schema)
+        for file in in_partition(table.snapshot().files, {"lang": lang}):
+            found.update(reader.columns(file.path, ["parser"])["parser"].unique().to_pylist())
     return sorted(found)
 
 

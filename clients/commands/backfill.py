@@ -115,8 +115,11 @@ def backfill(
         name=name,
         mode=mode,
         limit=limit,
-        parsers=parsers,
-        options={"matrices": matrices, "long_sentences": "split" if long_sentences else None},
+        options={
+            "parser": str(parsers) or None,
+            "matrices": matrices,
+            "long_sentences": "split" if long_sentences else None,
+        },
     )
     if report is not None:
         check_report(report)

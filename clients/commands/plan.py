@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from syntax.errors import InputError, ParsebankError, UnknownNameError
-from syntax.lists import ParserChoice
 
 if TYPE_CHECKING:
     from clients.benchmarks import Benchmark, Item, Part
@@ -78,8 +77,7 @@ class Plan:
         name: Dataset; else the reader's name.
         mode: How segments are read; else the reader's usual one.
         limit: Only so many items of each part.
-        parsers: Which parser is for which language; else the service's choice.
-        options: Further keywords of `Client.backfill`.
+        options: Keywords of `Client.backfill`.
     """
 
     reader: Benchmark
@@ -89,7 +87,6 @@ class Plan:
     name: str | None = None
     mode: str | None = None
     limit: int | None = None
-    parsers: ParserChoice = field(default_factory=ParserChoice)
     options: dict[str, Any] = field(default_factory=dict)
 
     def run(self, client: Client, watcher: Watcher) -> Outcome:
@@ -123,14 +120,13 @@ class Plan:
             task.split, task.lang, path=self.path, name=self.name, mode=self.mode
         )
         part = self.reader.part(self.path, task.split, task.lang)
-        parser = self.parsers.of(task.lang)
-        options = {"tokenizer": task.tokenizer, "parser": parser, **self.options}
         # A forecast of no examples has the warnings before anything is read or parsed.
-        for warning in client.forecast(spec, (), **options).warnings:
+        ahead = client.forecast(spec, (), tokenizer=task.tokenizer, **self.options)
+        for warning in ahead.warnings:
             watcher.warn(warning)
         items = _some(self.reader.read_part(part, self.reader.mode(self.mode)), part)
         sent = watcher.sending(items, self.limit, f"{spec.name} {task}{place}")
-        return call(spec, sent, **options)
+        return call(spec, sent, tokenizer=task.tokenizer, **self.options)
 
 
 def _some(items: Iterable[Item], part: Part) -> Iterator[Item]:

@@ -60,7 +60,9 @@ class BackfillSpec(BaseModel):
         "`refuse` its example is dropped, with `split` it is cut there. Not with `gold`.",
     )
     parser: str | None = Field(
-        default=None, description="Parser; by default the one for the language. Not with `gold`."
+        default=None,
+        description="Parser, or one for each language as `en:NAME,fr:NAME`; by default the one for "
+        "the language. Not with `gold`.",
     )
     tokenizer: str | None = Field(
         default=None, description="Name or path of a tokenizer; by default the service's own."

@@ -29,6 +29,7 @@ from service.settings import Settings
 from service.tokenizers import kept_tokenizer, lasting_name
 from syntax.errors import ExampleError, ModelLoadError, SpecError, UnknownNameError
 from syntax.examples import Example
+from syntax.lists import ParserChoice
 
 Lines = AsyncGenerator[tuple[int, bytes], None]
 
@@ -146,10 +147,11 @@ class Receiver:
         known = self.store.fingerprints.all("parser")
         names = (known.get(one, {}).get("name") for one in used)
         kept = next((name for name in names if name and self._has(name, used)), None)
+        way_back = f"; to go on as before, give `parser={spec.lang}:{kept}`" if kept else ""
         return (
             f"the {spec.lang} of dataset {spec.name!r} was parsed by {called(used, known)}, and "
             f"this backfill has it parsed by {request.parser} ({ours[:12]}): whoever reads it has "
-            f"to choose one then{f'; to go on as before, give `parser={kept}`' if kept else ''}",
+            f"to choose one then{way_back}",
         )
 
     def _has(self, parser: str, used: Sequence[str]) -> bool:
@@ -195,11 +197,12 @@ class Receiver:
 
 
 def _parser_name(spec: BackfillSpec, settings: Settings) -> str:
+    parser = ParserChoice.read(spec.parser).of(spec.lang)
     if spec.mode != "gold":
-        return find_parser(settings, spec.parser, spec.lang).name
-    if spec.parser not in (None, "gold"):
+        return find_parser(settings, parser, spec.lang).name
+    if parser not in (None, "gold"):
         raise SpecError(
-            f"mode 'gold' takes its trees from the CoNLL-U; leave out the parser {spec.parser!r}"
+            f"mode 'gold' takes its trees from the CoNLL-U; leave out the parser {parser!r}"
         )
     return "gold"
 

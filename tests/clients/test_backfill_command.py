@@ -152,7 +152,7 @@ def test_another_parser_than_the_datasets_is_told_before_anything_is_sent(
     result = parsebank(*other, "--dry-run", "--report", report)
     assert result.exit_code == 0, result.output
     assert result.stderr.count("Warning: the en of dataset 'warned' was parsed by udpipe/engl") == 1
-    assert "to go on as before, give --parser udpipe/english-ewt" in result.stderr
+    assert "to go on as before, give --parser en:udpipe/english-ewt" in result.stderr
     forecasts = json.loads(report.read_text("utf-8"))["forecasts"]
     assert [len(forecast["warnings"]) for forecast in forecasts] == [1, 1]
 

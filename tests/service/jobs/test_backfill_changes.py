@@ -84,14 +84,14 @@ async def test_another_parser_than_the_present_one_is_warned_of_before_anything_
         (warning,) = asked["warnings"]
         assert f"was parsed by udpipe/english-ewt ({first['parser_fingerprint'][:12]})" in warning
         assert "has it parsed by udpipe/english-other" in warning
-        assert warning.endswith("to go on as before, give `parser=udpipe/english-ewt`")
+        assert warning.endswith("to go on as before, give `parser=en:udpipe/english-ewt`")
 
         job = await service.submit(ndjson(pairs(2), split="test", **other))
         assert job["warnings"] == [warning]
         assert (await service.ended(job))["warnings"] == [warning]
         assert first["warnings"] == []
         for known in ({}, {"split": "test"}, other):  # either is present by now
-            body = ndjson([], **{"parser": "udpipe/english-ewt"} | known)
+            body = ndjson([], **{"parser": "en:udpipe/english-ewt,de:none"} | known)
             assert (await foretold(body))["warnings"] == []
 
 

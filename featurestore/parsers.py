@@ -101,16 +101,16 @@ def _not_of(
     }
     return UnknownParserError(
         f"{lang!r} of {where} was parsed by {called(used[lang], described)}, not by "
-        f"{choice.of(lang)!r}; name one that did, as `parser={_spelled(each, used)}`",
+        f"{choice.of(lang)!r}; name one that did, as `parser={_spelled(ParserChoice(each), used)}`",
         name=choice.of(lang),
         lang=lang,
         known=sorted(used[lang]),
     )
 
 
-def _spelled(each: Mapping[str, str], langs: Collection[str]) -> str:
-    """Parsers by language as one writes them; of a single language, the parser alone."""
-    return next(iter(each.values())) if len(langs) == 1 else str(ParserChoice(each))
+def _spelled(choice: ParserChoice, langs: Collection[str]) -> str:
+    """A choice as one writes it; of a single language, the parser alone."""
+    return str(choice) if len(langs) > 1 else next(iter(choice.each.values()))
 
 
 def called(parsers: Iterable[str], described: Mapping[str, Mapping[str, Any]]) -> str:
@@ -153,10 +153,11 @@ def of_parsers(
         return rows
     (split, lang), parsers = next(iter(several.items()))
     each = {one: _short(of[0], of, described) for (_, one), of in several.items()}
-    each.update(choice.each)
+    better = ParserChoice({**choice.each, **each}, choice.other)
+    spelled = _spelled(better, {one for _, one in parts})
     raise SpecError(
         f"{split}/{lang} of {where} was parsed by {called(parsers, described)}; choose one of "
-        f"them, by name or fingerprint, as `parser={_spelled(each, {one for _, one in parts})}`",
+        f"them, by name or fingerprint, as `parser={spelled}`",
         parsers=parsers,
     )
 

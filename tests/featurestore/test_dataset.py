@@ -152,6 +152,19 @@ def test_each_language_may_be_read_as_parsed_by_another(bilingual) -> None:
         bilingual.dataset("pairs", parser="en:stanza/en,en:gold")
 
 
+def test_of_two_parsers_with_one_name_a_fingerprint_is_named(
+    bilingual, make_handle, make_row, records
+) -> None:
+    newer = fingerprint({"name": "newer"})
+    bilingual.describe(newer, "parser", {"name": "gold"})
+    bilingual.features.append(make_handle(), [make_row(7, records[2:4], parser=newer)])
+    with pytest.raises(SpecError, match=r"as `parser=en:[0-9a-f]{12},fr:stanza/fr`$") as caught:
+        bilingual.dataset("pairs", parser="en:gold,fr:stanza/fr")
+    (chosen,) = [text for text in caught.value.message.split("`") if text.startswith("parser=")]
+    data = bilingual.dataset("pairs", parser=chosen.removeprefix("parser="))
+    assert data.langs["fr"] == 1
+
+
 def test_the_report_counts_what_is_missing_by_reason(filled, rows, make_row, records) -> None:
     gone = [make_row(1000 + n, (records[n], records[n])) for n in range(3)]
     filled.drops.append([drop_of(gone[0]), drop_of(gone[1]), drop_of(gone[2], "no_sentence")])

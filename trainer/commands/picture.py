@@ -55,15 +55,15 @@ def picture(
     from trainer.inspection import inspect_example
     from trainer.models.stock import ATTENTION
     from trainer.pictures import check_picture, draw_panels
-    from trainer.trained import load_run, open_language
+    from trainer.trained import load_run, open_languages
 
     path = output or run / f"picture-{split}-{_file_name(example_id)}.svg"
     check_picture(path)
     quiet_transformers()
     with open_there(store) as opened:
         here = load_run(run, ATTENTION["eager"]).on(opened, parser=parser)
-        chosen = one_language(lang) if lang else next(iter(here.requirements.parsers))
-        source = open_language(opened, here, split, chosen, any_parser=any_parser)
+        asked = one_language(lang) if lang else next(iter(here.requirements.parsers))
+        (source,) = open_languages(opened, here, split, [asked], any_parser=any_parser).values()
         names = list(listed(matrix)) or ["distance"]
         found = inspect_example(here, opened, source, example_id, names, sequence)
     shown = names if matrix else list(found.matrices)

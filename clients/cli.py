@@ -15,6 +15,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from clients.spelling import speak_for, spelled
+
 COMMAND_GROUP = "parsebank.commands"
 
 _DISTRIBUTION = "parsebank"
@@ -23,6 +25,12 @@ _API_KEY = "PARSEBANK_API_KEY"
 
 class ReadableErrors(TyperGroup):
     """Prints what the user can mend as one message; everything else is a bug, with its trace."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The sub-command of the arguments, whose options messages name from now on."""
+        name, command, rest = super().resolve_command(ctx, args)
+        speak_for(command, rest)
+        return name, command, rest
 
     def invoke(self, ctx: Any) -> Any:
         """Run the sub-command."""
@@ -41,7 +49,7 @@ def readable(error: Exception) -> str | None:
     from syntax.errors import ParsebankError
 
     if isinstance(error, ParsebankError):
-        return error.message
+        return spelled(error.message)
     if isinstance(error, ModuleNotFoundError):
         return missing_extra(error.name or "")
     if isinstance(error, OSError) and error.errno != errno.EPIPE and error.filename:

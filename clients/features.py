@@ -171,7 +171,9 @@ class FeaturesResult:
         """
         usable = [example for example in self.examples if isinstance(example, FeatureExample)]
         if not usable or not self.options["padded"]:
-            raise SpecError("a batch needs one usable example or more, asked for padded=True")
+            raise SpecError(
+                "a batch needs one usable example or more, asked for with `padded=True`"
+            )
         names = usable[0].arrays
         batch = {name: np.stack([example[name] for example in usable]) for name in names}
         _same_width(batch)

@@ -76,6 +76,7 @@ class Forecast:
         parse_seconds: Time to parse what nobody has parsed.
         store_seconds: Time for everything else.
         parse_bytes, store_bytes: Disk for those parses, and for the rows.
+        warnings: What to think of before the backfill, such as another parser than the dataset's.
     """
 
     dataset: str
@@ -96,6 +97,7 @@ class Forecast:
     store_seconds: float
     parse_bytes: int
     store_bytes: int
+    warnings: tuple[str, ...] = ()
 
     @property
     def new_parses(self) -> int:
@@ -117,7 +119,8 @@ class FailedShard:
 class Job:
     """One backfill. Times are as the service writes them (ISO 8601, UTC).
 
-    A job out of a list has no ``failed_shards``; ``shards.failed`` counts them.
+    A job out of a list has no ``failed_shards``; ``shards.failed`` counts them. ``warnings`` are
+    those of its submission, such as another parser than the dataset's.
     """
 
     id: str
@@ -134,6 +137,7 @@ class Job:
     finished: str | None = None
     error: Mapping[str, Any] | None = None
     failed_shards: tuple[FailedShard, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     @property
     def is_over(self) -> bool:
@@ -167,6 +171,7 @@ def decode_job(answer: Mapping[str, Any]) -> Job:
         finished=answer.get("finished"),
         error=answer.get("error"),
         failed_shards=tuple(map(_failed_shard, answer.get("failed_shards", ()))),
+        warnings=tuple(answer.get("warnings", ())),
     )
 
 
@@ -183,6 +188,7 @@ def decode_forecast(answer: Mapping[str, Any]) -> Forecast:
         sample=sample and Sample(sample["examples"], sample["parses"], sample["dropped"]),
         **{name: estimate[name] for name in ("workers", "parse_seconds", "store_seconds")},
         **{name: estimate[name] for name in ("parse_bytes", "store_bytes")},
+        warnings=tuple(answer.get("warnings", ())),
     )
 
 

@@ -25,7 +25,8 @@ class BackfillOptions(TypedDict, total=False):
 
     Attributes:
         tokenizer: Name or path; the service's default when left out.
-        parser: Parser name; the service's choice for the language when left out.
+        parser: Parser name, or one for each language (``en:NAME,fr:NAME``); the service's choice
+            for the language when left out.
         matrices: Whether to store the matrices beside the vectors, as it does unless told
             otherwise.
         long_sentences: Whether examples with sentences over the service's limit are dropped

@@ -43,9 +43,9 @@ class CrossedDataset(StreamedDataset):
 
     Raises:
         UnknownNameError: No such field.
-        SpecError: The datasets differ in fields, labels or tokenizer; one has several examples of
-            one id; an example has another label there and is not to be left out; or ``fields`` or
-            ``differing`` is none of the above.
+        SpecError: The datasets differ in fields, labels or tokenizer; no example has a partner;
+            one has several examples of one id; an example has another label there and is not to
+            be left out; or ``fields`` or ``differing`` is none of the above.
 
     Example:
         >>> english = store.dataset("xnli", split="test", lang="en")       # doctest: +SKIP
@@ -71,6 +71,11 @@ class CrossedDataset(StreamedDataset):
         ids, partners = _columns(first), _columns(second)
         matched, partner = _joined(_places(ids, "first"), _places(partners, "second"))
         chosen, own = np.flatnonzero(matched), np.asarray(ids["example_id"])
+        if len(own) and not len(chosen):
+            raise SpecError(
+                f"no example of {first.name!r} in {_langs(first)} has a partner in "
+                f"{_langs(second)}, by example_id; name two that are translations of each other"
+            )
         self.unmatched: tuple[str, ...] = tuple(own[~matched].tolist())
         equal = _equal_labels(first, ids, partners, chosen, partner, differing == "refuse")
         self.differing: tuple[str, ...] = tuple(own[chosen[~equal]].tolist())
@@ -172,6 +177,10 @@ class CrossedReader:
             return None
         pairs = zip(self._from_second.tolist(), ours, theirs, strict=True)
         return [second if crossed else first for crossed, first, second in pairs]
+
+
+def _langs(data: FeatureDataset) -> str:
+    return ", ".join(data.langs) or "no language"
 
 
 def _check_same(first: FeatureDataset, second: FeatureDataset) -> None:

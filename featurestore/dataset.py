@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from featurestore.files import FileReader
 from featurestore.filters import Wanted, in_langs, of_length, with_any_label, with_labels
 from featurestore.index import KeyIndex, keys_of
-from featurestore.parsers import parsers_named
+from featurestore.parsers import of_parsers
 from featurestore.records import Drop, key_bytes
 from featurestore.rows import RowIndex, read_row_index
 from featurestore.streamed import StreamedDataset
@@ -24,6 +24,7 @@ from featurestore.tables.pins import Pin
 from featurestore.tables.snapshot import DataFile, in_partition
 from syntax.errors import SpecError, UnknownDatasetError
 from syntax.examples import DatasetSpec
+from syntax.lists import ParserChoice, listed
 from syntax.registry import unknown_name
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from featurestore.stream.reader import ExampleReader
 
 EVERY: Final = "*"
-"""In the place of a split: all of them, one after the other."""
+"""In the place of a split: all of them, one after the other. In that of a language, too."""
 
 
 class FeatureDataset(StreamedDataset):
@@ -235,7 +236,7 @@ class FeatureDataset(StreamedDataset):
         """Some of the examples, as a dataset of their own.
 
         Args:
-            langs: Only these languages, of those that the dataset has in any of its splits.
+            langs: Only these languages; each must have examples here. None of them for ``[]``.
             shortest: Only examples of at least so many stored pieces, over all segments.
             longest: Only examples of at most so many.
             labels: For label columns, the wanted values; ``None`` among them takes examples
@@ -246,12 +247,12 @@ class FeatureDataset(StreamedDataset):
 
         Raises:
             UnknownNameError: No such label column or class.
-            UnknownDatasetError: The dataset has no such language in any split.
+            UnknownDatasetError: There is no example in one of the languages.
             SpecError: The bounds exclude every length, or values are of another type.
         """
         chosen = of_length(self.rows, shortest, longest)
         if langs is not None:
-            chosen &= in_langs(self.rows, langs, self._all_langs)
+            chosen &= in_langs(self.rows, langs)
         if labels:
             chosen &= with_labels(self.rows, self.reader, self.labels, labels)
         if labelled:
@@ -259,27 +260,30 @@ class FeatureDataset(StreamedDataset):
         rows = self.rows.select(chosen)
         return FeatureDataset(self._store, self.card, self.version, rows, self.reader)
 
-    def _all_langs(self) -> set[str]:
-        """The languages of all splits, whatever was chosen of them."""
-        _, table = self._store.features.find(self.name, self.card.tokenizer_fingerprint)
-        return {file.partition["lang"] for file in table.snapshot(self.version).files}
-
 
 def open_dataset(
     store: FeatureStore,
     name: str,
     tokenizer: str | None,
     split: str | None,
-    lang: str | None,
+    lang: str | Collection[str] | None,
     version: int | str | None,
-    parser: str | None,
+    parser: str | Collection[str] | None,
 ) -> FeatureDataset:
     """A dataset at a version; see `FeatureStore.dataset`."""
+    choice, langs = ParserChoice.read(parser), listed(lang)
     card, table = store.features.find(name, tokenizer)
     snapshot = table.snapshot(version_number(store, card, version))
-    files = _chosen_files(name, snapshot.files, split, lang)
+    files = _chosen_files(name, snapshot.files, split, None)
+    if EVERY in langs:
+        langs = tuple(sorted({file.partition["lang"] for file in files}))
+    if langs:
+        wanted = dict.fromkeys(langs)
+        files = [file for one in wanted for file in _chosen_files(name, snapshot.files, split, one)]
+    _check_one_split(name, files, split)
     reader = FileReader(table.location, schema=table.layout.schema)
-    rows = _of_parser(store, name, read_row_index(reader, files), parser)
+    known = store.fingerprints.all("parser")
+    rows = of_parsers(read_row_index(reader, files), choice, known, f"dataset {name!r}", langs)
     return FeatureDataset(store, card, snapshot.version, rows, reader)
 
 
@@ -312,41 +316,17 @@ def _chosen_files(
         raise unknown_name(
             f"part of dataset {name!r}", f"{split or '*'}/{lang or '*'}", held, UnknownDatasetError
         )
-    splits = sorted({file.partition["split"] for file in chosen})
-    if len(splits) > 1 and split != EVERY:
-        raise SpecError(
-            f"dataset {name!r} has the splits {', '.join(splits)}; pass split=", splits=splits
-        )
     return chosen
 
 
-def _of_parser(store: FeatureStore, name: str, rows: RowIndex, parser: str | None) -> RowIndex:
-    known = store.fingerprints.all("parser")
-    if parser is not None:
-        rows = _only_parser(name, rows, parser, known)
-    for part in np.unique(rows.part):
-        used = [rows.parsers[index] for index in np.unique(rows.parser[rows.part == part])]
-        if len(used) > 1:
-            raise _several_parsers(name, rows.parts[part], used, known)
-    return rows
-
-
-def _only_parser(
-    name: str, rows: RowIndex, parser: str, known: dict[str, dict[str, Any]]
-) -> RowIndex:
-    chosen = parsers_named(parser, rows.parsers, known, f"dataset {name!r}")
-    return rows.select(np.isin(rows.parser, [rows.parsers.index(one) for one in chosen]))
-
-
-def _several_parsers(
-    name: str, part: tuple[str, str], used: list[str], known: dict[str, dict[str, Any]]
-) -> SpecError:
-    choices = [f"{known.get(parser, {}).get('name', 'parser')} ({parser[:12]})" for parser in used]
-    return SpecError(
-        f"{part[0]}/{part[1]} of dataset {name!r} was parsed by {', '.join(choices)}; "
-        "pass parser= one of them, by name or fingerprint",
-        parsers=used,
-    )
+def _check_one_split(name: str, files: list[DataFile], split: str | None) -> None:
+    splits = sorted({file.partition["split"] for file in files})
+    if len(splits) > 1 and split != EVERY:
+        raise SpecError(
+            f"dataset {name!r} has the splits {', '.join(splits)}; choose one, such as "
+            f"`split={splits[0]}`",
+            splits=splits,
+        )
 
 
 def _only(values: list[str]) -> str:

@@ -83,7 +83,7 @@ def evict_parses(
     """
     for name, value in (("max_bytes", max_bytes), ("spare_hours", spare_hours)):
         if not value >= 0:
-            raise SpecError(f"{name} is {value}; it must not be negative")
+            raise SpecError(f"`{name}={value}` must not be negative")
     snapshot = store.parses.table.snapshot()
     size = _size(snapshot.files)
     report = Evicted(max_bytes, size, size, sum(file.rows for file in snapshot.files))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from numbers import Real
 from typing import Any
 
@@ -27,26 +27,18 @@ Of tags and spans, an example is wanted if it has any of these names among its o
 """
 
 
-def in_langs(
-    rows: RowIndex, langs: Collection[str], elsewhere: Callable[[], Collection[str]]
-) -> NDArray[np.bool_]:
+def in_langs(rows: RowIndex, langs: Collection[str]) -> NDArray[np.bool_]:
     """Which examples are in one of the languages. *Shape:* (N,).
-
-    Args:
-        rows: The examples.
-        langs: The languages. One that only other examples of the dataset are in, such as those of
-            another split, chooses nothing.
-        elsewhere: Gives the languages of the whole dataset; asked where one is not among ``rows``.
 
     Raises:
         SpecError: They are no collection of texts.
-        UnknownDatasetError: The dataset has no such language.
+        UnknownDatasetError: None of the examples is in one of the languages.
     """
-    wanted, here = names("langs", langs), {lang for _, lang in rows.parts}
-    if further := [lang for lang in wanted if lang not in here]:
-        known = here.union(elsewhere())
-        if unknown := [lang for lang in further if lang not in known]:
-            raise unknown_name("language of the dataset", unknown[0], known, UnknownDatasetError)
+    wanted = names("langs", langs)
+    known = {rows.parts[part][1] for part in np.unique(rows.part)}
+    for lang in wanted:
+        if lang not in known:
+            raise unknown_name("language of the examples", lang, known, UnknownDatasetError)
     chosen = [index for index, (_, lang) in enumerate(rows.parts) if lang in wanted]
     return np.isin(rows.part, chosen)
 

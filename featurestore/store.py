@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -76,9 +76,9 @@ class FeatureStore:
         name: str,
         tokenizer: str | None = None,
         split: str | None = None,
-        lang: str | None = None,
+        lang: str | Collection[str] | None = None,
         version: int | str | None = None,
-        parser: str | None = None,
+        parser: str | Collection[str] | None = None,
     ) -> FeatureDataset:
         """A dataset pinned at a version.
 
@@ -88,13 +88,17 @@ class FeatureStore:
                 fingerprint (a prefix of six digits will do); needed when there are several.
             split: Split; needed when there are several. ``"*"`` reads all of them, one after the
                 other, which a report or an export may want.
-            lang: Only this language; all of them by default.
+            lang: Only this language, or these: ``"en,fr"`` or ``["en", "fr"]``. All of them by
+                default; ``"*"`` asks for every one, so that ``parser`` may leave none out.
             version: Version of the table, or the name of a pin; the newest by default.
             parser: Name or fingerprint (prefix) of the parser; needed when one language was
-                parsed by several.
+                parsed by several. For each language its own: ``"en:NAME,fr:NAME"``, or a mapping.
+                One name alone chooses the examples that it parsed, in whatever language.
 
         Raises:
-            UnknownDatasetError, UnknownTokenizerError, UnknownParserError: There is none.
+            UnknownDatasetError, UnknownTokenizerError: There is none, or none in a language.
+            UnknownParserError: There is none, or it parsed nothing in a language asked for.
+            UnknownNameError: A parser is chosen for a language that is not read.
             SpecError: A choice is missing.
         """
         from featurestore.dataset import open_dataset

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -61,6 +62,15 @@ class StreamedDataset(ABC):
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    @property
+    def langs(self) -> dict[str, int]:
+        """Number of examples in each language, of those that have any."""
+        counts = Counter(self.rows.part.tolist())
+        langs: Counter[str] = Counter()
+        for part, (_, lang) in enumerate(self.rows.parts):
+            langs[lang] += counts[part]
+        return {lang: count for lang, count in sorted(langs.items()) if count}
 
     @property
     def special_tokens(self) -> SpecialTokens:

@@ -55,7 +55,7 @@ def vacuum_store(
     """
     if not 0 <= older_than_hours <= _CENTURY:
         raise SpecError(
-            f"older_than_hours is {older_than_hours}; it must not be negative, nor over {_CENTURY}"
+            f"`older_than_hours={older_than_hours}` must not be negative, nor over {_CENTURY}"
         )
     pinned: dict[str, list[int]] = defaultdict(list)
     for pin in store.pins.all().values():

@@ -194,8 +194,8 @@ def _check_extra(name: str, tensor: Tensor, B: int, L: int) -> None:
 def _required(matrix: str, tensor: Tensor | None) -> Tensor:
     if tensor is None:
         raise SpecError(
-            f"this batch carries no {matrix}; stream it (matrices=({matrix!r}, ...)) or derive it "
-            "on the device (trainer.derive)"
+            f"this batch carries no {matrix}; stream it, with {matrix!r} among its `matrices=`, or "
+            "derive it on the device (trainer.derive)"
         )
     return tensor
 

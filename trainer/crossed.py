@@ -7,7 +7,7 @@ for sentence pairs).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -127,6 +127,7 @@ def evaluate_crossed(
     any_parser: bool = False,
     dataset: str | None = None,
     rules: Rules | None = None,
+    parser: str | Iterable[str] | None = None,
 ) -> CrossedTable:
     """Score the model of a run on all ordered pairs of languages.
 
@@ -137,15 +138,17 @@ def evaluate_crossed(
         folder: Output of the run.
         store: Where the data lie; the newest version of the dataset is read.
         split: Which split.
-        langs: Which languages; every one that the split has by default.
+        langs: Which languages, as ``["en", "fr"]`` or ``"en,fr"``; every one that the split has
+            by default.
         any_parser: Accept other parsers for the language that the model was trained on.
         dataset: Another dataset of the same fields and classes.
         rules: As `trainer.transfer.evaluate_run` takes them.
+        parser: Whose parses are read, as `TrainedRun.on` takes it.
 
     Raises:
         SpecError: The examples have one field; or as `trainer.transfer.evaluate_run`.
     """
-    run = load_run(folder).on(store, dataset).scored_by(rules)
+    run = load_run(folder).on(store, dataset, parser).scored_by(rules)
     sources = open_languages(store, run, split, langs, any_parser=any_parser)
     first = next(iter(sources.values()))
     if len(first.dataset.card.fields) < 2:

@@ -44,19 +44,15 @@ MATRICES_OF_A_BATCH: Final = ("distance", "depth", "ancestor")
 """Matrices that a `SyntaxBatch` has a field for; others are among its extras."""
 
 
-ALL: Final = "*"
-"""As ``data.lang``: every language of the split."""
-
-
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One split in one language, and what a recipe predicts of it.
+    """One split in one language or several, and what a recipe predicts of it.
 
     Attributes:
         dataset: The stored examples, at a pinned version.
         task: What is predicted.
         labels: The label columns that the task reads, by name.
-        lang: Language of the examples.
+        lang: Languages of the examples, with commas between them.
         unlabelled: Examples that were left out, for they have no label to learn from.
     """
 
@@ -105,13 +101,13 @@ class Source:
 def open_source(
     store: FeatureStore, recipe: Recipe, split: str, lang: str, *, labelled: bool = False
 ) -> Source:
-    """One split in one language, of the tokenizer, parser and version that the recipe names.
+    """One split in one language or several, as the recipe names tokenizer, parser and version.
 
     Args:
         store: Where the data lie.
-        recipe: Which data, and what is predicted of them.
+        recipe: Names the dataset, and what is predicted of it.
         split: Which split.
-        lang: Which language.
+        lang: Which languages, as ``data.lang`` has them.
         labelled: Leave out, and count, examples without a label that the task is to find.
 
     Raises:
@@ -121,40 +117,35 @@ def open_source(
             not choose; or a label is of another kind than the task needs.
     """
     data = recipe.data
-    langs = () if lang == ALL else tuple(lang.split(","))
-    try:
-        dataset = store.dataset(
-            data.dataset,
-            tokenizer=data.tokenizer,
-            split=split,
-            lang=langs[0] if len(langs) == 1 else None,
-            version=data.version,
-            parser=data.parser,
-        )
-    except SpecError as error:
-        raise _with_option(error) from error
-    if len(langs) > 1:
-        dataset = dataset.where(langs=langs)
+    dataset = store.dataset(
+        data.dataset,
+        tokenizer=data.tokenizer,
+        split=split,
+        lang=lang,
+        version=data.version,
+        parser=data.parser,
+    )
     if not len(dataset):
         raise SpecError(f"{data.dataset} has no examples in {split}/{lang}; its drops say why")
     labels = _task_labels(dataset, recipe.task)
-    known = _labelled(dataset, recipe.task, lang) if labelled else dataset
+    known = _labelled(dataset, recipe.task) if labelled else dataset
     unlabelled = len(dataset) - len(known)
     if isinstance(recipe.model, FrozenOptions):
         known = with_states(store, known, recipe.model)
     task = TASKS[recipe.task.name](recipe.task, labels)
-    return Source(known, task, labels, lang, unlabelled)
+    return Source(known, task, labels, ",".join(known.langs), unlabelled)
 
 
-def _labelled(dataset: FeatureDataset, task: TaskOptions, lang: str) -> FeatureDataset:
+def _labelled(dataset: FeatureDataset, task: TaskOptions) -> FeatureDataset:
     """The examples that have the labels to be found.
 
     Raises:
-        SpecError: None has.
+        SpecError: None of a language has.
     """
     found = dataset.where(labelled=task.found())
-    if not len(found):
-        raise unlabelled_error(dataset, task, dataset.spec.split, lang, "to learn from")
+    if blind := [lang for lang in dataset.langs if lang not in found.langs]:
+        split = dataset.spec.split
+        raise unlabelled_error(dataset, task, split, ",".join(blind), "to learn from")
     if len(found) < len(dataset):
         _LOG.warning(
             "%d of %d examples of %s %s have no label to learn from, and are left out",
@@ -174,15 +165,6 @@ def unlabelled_error(
         f"no example of {dataset.name} {split} {lang} has the label {', '.join(task.found())} "
         f"{use}; name another split, or let `parsebank predict` read the examples"
     )
-
-
-def _with_option(error: SpecError) -> SpecError:
-    """The same, naming the option that has to choose instead of the store's argument."""
-    for name in ("tokenizer", "parser"):
-        if f"{name}s" in error.detail:
-            message = error.message.replace(f"pass {name}=", f"set data.{name}=")
-            return SpecError(message, **error.detail)
-    return error
 
 
 def _task_labels(dataset: FeatureDataset, task: TaskOptions) -> dict[str, LabelSpec]:

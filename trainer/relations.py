@@ -43,7 +43,7 @@ def derive(name: str, forest: DeviceForest, width: int) -> Tensor:
     if base not in ON_DEVICE:
         raise SpecError(
             f"the matrix {name!r} cannot be derived on a device, only {', '.join(ON_DEVICE)}; let "
-            "the stream make it (matrices=...)"
+            "the stream make it: set data.matrices=host"
         )
     settings: dict[str, Any] = host.keywords if isinstance(host, partial) else {}
     values = ON_DEVICE[base](forest, **settings)

@@ -68,6 +68,7 @@ def _part(source: Source) -> dict[str, Any]:
     return {
         "split": dataset.spec.split,
         "lang": source.lang,
+        "languages": dataset.langs,
         "examples": len(dataset),
         **({"unlabelled": source.unlabelled} if source.unlabelled else {}),
         "dropped": dataset.report,

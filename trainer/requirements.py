@@ -92,8 +92,8 @@ class Requirements:
                 )
                 raise SpecError(
                     f"the model learned {lang} from trees of {needed}, and these are of {name} "
-                    f"({fingerprint[:12]}); choose the parser, or say that another will do "
-                    "(--any-parser)",
+                    f"({fingerprint[:12]}); choose the parser, or say that another will do: "
+                    "`any_parser=True`",
                     expected=list(known),
                     found=fingerprint,
                 )

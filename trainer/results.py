@@ -140,7 +140,10 @@ def _further_scores(result: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _shown(part: dict[str, Any]) -> str:
-    return f"{part['examples']} ({part['split']}, {part['lang']})"
+    """Examples, split and languages; of several languages, with the examples of each."""
+    langs = part["languages"]
+    each = (f"{lang} {count}" if len(langs) > 1 else lang for lang, count in langs.items())
+    return f"{part['examples']} ({part['split']}, {', '.join(each)})"
 
 
 def _named(name: str, fingerprint: str) -> str:

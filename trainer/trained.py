@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from syntax.errors import ModelLoadError, SpecError, UnknownDatasetError, UnknownParserError
+from syntax.lists import ParserChoice, listed
 from syntax.registry import unknown_name
 from trainer.data import Source, device_batches, open_source, parser_names, states_of
 from trainer.evaluate import evaluate
@@ -42,8 +44,19 @@ class TrainedRun:
     model: SyntaxModel
     requirements: Requirements
 
-    def on(self, store: FeatureStore, dataset: str | None = None) -> TrainedRun:
+    def on(
+        self,
+        store: FeatureStore,
+        dataset: str | None = None,
+        parser: str | Iterable[str] | None = None,
+    ) -> TrainedRun:
         """The run on the newest version that a store has of its dataset, or of another.
+
+        Args:
+            store: The store.
+            dataset: Name of the other dataset.
+            parser: Whose parses are read, as `FeatureStore.dataset` takes it; by default the
+                model's own where it has one, and else the only one that there is.
 
         Raises:
             SpecError: The dataset was backfilled with other tokenizers than the model's.
@@ -51,8 +64,9 @@ class TrainedRun:
         """
         name = dataset or self.recipe.data.dataset
         tokenizer = _tokenizer(store, name, self.requirements)
+        chosen = str(ParserChoice.read(parser)) or None
         data = replace(
-            self.recipe.data, dataset=name, tokenizer=tokenizer, version=None, parser=None
+            self.recipe.data, dataset=name, tokenizer=tokenizer, version=None, parser=chosen
         )
         return replace(self, recipe=replace(self.recipe, data=data))
 
@@ -127,12 +141,28 @@ def load_model(folder: Path, attention: str | None = None) -> SyntaxModel:
     return model
 
 
-def languages(store: FeatureStore, run: TrainedRun, split: str) -> list[str]:
-    """The languages that a split of the run's dataset has.
+def chosen_languages(
+    store: FeatureStore, run: TrainedRun, split: str, langs: Sequence[str] = ()
+) -> list[str]:
+    """Languages of a split, each once.
+
+    Args:
+        store: Where the data lie.
+        run: As `TrainedRun.on` gives it.
+        split: Which split.
+        langs: Which languages, as ``["en", "fr"]`` or ``"en,fr"``; by default every one that the
+            split of the run's dataset has.
 
     Raises:
         UnknownDatasetError: There is no such split.
+        UnknownNameError: The run's data name a parser for another language.
     """
+    chosen = list(dict.fromkeys(listed(langs) or _languages(store, run, split)))
+    ParserChoice.read(run.recipe.data.parser).check(chosen)
+    return chosen
+
+
+def _languages(store: FeatureStore, run: TrainedRun, split: str) -> list[str]:
     data = run.recipe.data
     parts = {
         (part.split, part.lang)
@@ -156,7 +186,7 @@ def open_language(
         store: Where the data lie.
         run: As `TrainedRun.on` gives it.
         split: Which split.
-        lang: Which language.
+        lang: Which language; of several, they are read as one.
         any_parser: Accept other parsers for the language that the model was trained on.
 
     Raises:
@@ -165,7 +195,9 @@ def open_language(
     """
     source = _of_known_parser(store, run, split, lang)
     if not any_parser:
-        run.requirements.check_parsers(lang, parser_names(source))
+        for one in source.dataset.langs:
+            part = replace(source, dataset=source.dataset.where(langs=[one]))
+            run.requirements.check_parsers(one, parser_names(part))
     run.requirements.check_states(states_of(source).get("states"))
     run.requirements.check_classes(source.classes)
     return source
@@ -182,7 +214,7 @@ def open_languages(
     """Some languages of a split, or every one that it has, by name; as `open_language`."""
     return {
         lang: open_language(store, run, split, lang, any_parser=any_parser)
-        for lang in langs or languages(store, run, split)
+        for lang in chosen_languages(store, run, split, langs)
     }
 
 
@@ -227,11 +259,20 @@ def _tokenizer(store: FeatureStore, dataset: str, requirements: Requirements) ->
 
 
 def _of_known_parser(store: FeatureStore, run: TrainedRun, split: str, lang: str) -> Source:
-    """The examples parsed by the model's own parser, if there are any; else whatever there is."""
-    for parser in run.requirements.parsers.get(lang, ()):
-        data = replace(run.recipe.data, parser=parser)
+    """The examples of the parser that was chosen, else of the model's own if there are any."""
+    choice, langs = ParserChoice.read(run.recipe.data.parser), listed(lang)
+    if given := {one: parser for one in langs if (parser := choice.of(one)) is not None}:
+        return _of_parsers(store, run, split, lang, given)
+    for own in product(*(run.requirements.parsers.get(one, ()) for one in langs)):
         try:
-            return open_source(store, replace(run.recipe, data=data), split, lang)
+            return _of_parsers(store, run, split, lang, dict(zip(langs, own, strict=True)))
         except UnknownParserError:
             continue
-    return open_source(store, run.recipe, split, lang)
+    return _of_parsers(store, run, split, lang, {})
+
+
+def _of_parsers(
+    store: FeatureStore, run: TrainedRun, split: str, lang: str, parsers: Mapping[str, str]
+) -> Source:
+    data = replace(run.recipe.data, parser=str(ParserChoice(parsers)) or None)
+    return open_source(store, replace(run.recipe, data=data), split, lang)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -114,6 +114,7 @@ def evaluate_run(
     any_parser: bool = False,
     dataset: str | None = None,
     rules: Rules | None = None,
+    parser: str | Iterable[str] | None = None,
 ) -> TransferTable:
     """Score the model of a run on a stored split, in one language after the other.
 
@@ -121,11 +122,13 @@ def evaluate_run(
         folder: Output of the run.
         store: Where the data lie; the newest version of the dataset is read.
         split: Which split.
-        langs: Which languages; every one that the split has by default.
+        langs: Which languages, as ``["en", "fr"]`` or ``"en,fr"``; every one that the split has
+            by default.
         any_parser: Accept other parsers for the language that the model was trained on.
         dataset: Another dataset of the same fields and classes, such as ``xquad`` for a model
             that was trained on ``squad``.
         rules: How answers are compared; as the run says, or the dataset's own scorer, by default.
+        parser: Whose parses are read, as `TrainedRun.on` takes it.
 
     Raises:
         SpecError: The data are of another tokenizer, parser or label set than the model's, or
@@ -133,7 +136,7 @@ def evaluate_run(
         UnknownDatasetError: The store has no such split or language.
         ModelLoadError: The run has no model.
     """
-    run = load_run(folder).on(store, dataset).scored_by(rules)
+    run = load_run(folder).on(store, dataset, parser).scored_by(rules)
     sources = open_languages(store, run, split, langs, any_parser=any_parser)
     for lang, source in sources.items():
         check_labelled(source, run.recipe, split, lang)

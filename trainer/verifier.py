@@ -7,7 +7,7 @@ logit of yes)`` is above a threshold, which is tuned on dev.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ from trainer.data import Source, device_batches
 from trainer.evaluate import evaluate
 from trainer.options import ExtractiveQaOptions, SequenceClassificationOptions
 from trainer.tasks.extractive_qa import ExtractiveQa, QaScorer, QaScores
-from trainer.trained import TrainedRun, languages, load_run, open_language
+from trainer.trained import TrainedRun, chosen_languages, load_run, open_language
 
 if TYPE_CHECKING:
     from featurestore import FeatureStore
@@ -42,6 +42,7 @@ def verify_run(
     *,
     tune_on: str = "dev",
     weights: Weights | None = None,
+    parser: str | Iterable[str] | None = None,
 ) -> dict[str, QaScores]:
     """Score the answers of one run, given where another lets them.
 
@@ -50,9 +51,11 @@ def verify_run(
         verifier: Output of a run of ``sequence_classification.v1`` on whether there is an answer.
         store: Where the data of both lie.
         split: What is scored.
-        langs: Which languages; every one that the split has by default.
+        langs: Which languages, as ``["en", "fr"]`` or ``"en,fr"``; every one that the split has
+            by default.
         tune_on: The split that the threshold is tuned on, in the language trained on.
         weights: Of the two models; equal by default.
+        parser: Whose parses are read, as `TrainedRun.on` takes it.
 
     Returns:
         Scores by language.
@@ -62,14 +65,12 @@ def verify_run(
         UnknownDatasetError: The store has no such data.
         ModelLoadError: A run has no model.
     """
-    reader, judge = load_run(folder).on(store), load_run(verifier).on(store)
+    reader, judge = (load_run(run).on(store, parser=parser) for run in (folder, verifier))
     _check(reader, judge)
     pair = Pair(reader, judge, store, weights or Weights())
+    chosen = chosen_languages(store, reader, split, langs)
     tuned = pair.scores(tune_on, reader.recipe.data.lang, threshold=None)
-    return {
-        lang: pair.scores(split, lang, threshold=tuned.threshold)
-        for lang in langs or languages(store, reader, split)
-    }
+    return {lang: pair.scores(split, lang, threshold=tuned.threshold) for lang in chosen}
 
 
 @dataclass(frozen=True, slots=True)

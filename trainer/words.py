@@ -90,7 +90,7 @@ def word_arrays(arrays: Mapping[str, Any]) -> dict[str, Any]:
         SpecError: The stream did not say which pieces are the first of their words.
     """
     if "first_pieces" not in arrays:
-        raise SpecError("the batch has no first_pieces; ask for them with first_pieces=True")
+        raise SpecError("the batch has no first_pieces; ask for them with `first_pieces=True`")
     words = _Words.of(arrays["first_pieces"])
     found = {name: value for name, value in arrays.items() if name != "first_pieces"}
     for name in PADDING.keys() & arrays.keys():

@@ -24,23 +24,24 @@ def backfill(
     ],
     split: Annotated[
         list[str],
-        typer.Option(help="Split, such as train, or train,dev; repeatable; `all` for all found."),
+        typer.Option(help="Splits, as train,dev; `all` for all found."),
     ],
     lang: Annotated[
         list[str],
-        typer.Option(
-            help="Language code; repeatable, or several as en,fr; `all` for every one found."
-        ),
+        typer.Option(help="Language codes, as en,fr; `all` for every one found."),
     ],
     path: Annotated[
         Path | None, typer.Option(help="Folder or file of the benchmark; `sample` needs none.")
     ] = None,
-    parser: Annotated[str | None, typer.Option(help="Parser; else the language's own.")] = None,
+    parser: Annotated[
+        list[str] | None,
+        typer.Option(help="Parser, or one for each language: en:NAME,fr:NAME; else its own."),
+    ] = None,
     tokenizer: Annotated[
         list[str] | None,
         typer.Option(
-            help="Name or path of a tokenizer; else the service's own. Repeatable: texts are "
-            "parsed once for all of them."
+            help="Names or paths of tokenizers, as A,B; else the service's own. Texts are parsed "
+            "once for all of them."
         ),
     ] = None,
     mode: Annotated[
@@ -56,7 +57,7 @@ def backfill(
             help="Send the words of multiword tokens in their place: `de el`, not `del`.",
         ),
     ] = False,
-    split_long: Annotated[
+    long_sentences: Annotated[
         bool,
         typer.Option(
             "--split-long", help="Cut sentences over the service's limit; else drop the example."
@@ -70,11 +71,11 @@ def backfill(
     ] = None,
     columns: Annotated[
         list[str] | None,
-        typer.Option(help="Of `table`: a text column, or FIELD=COLUMN; repeatable, in order."),
+        typer.Option(help="Of `table`: text columns in order, as A,B; each may be FIELD=COLUMN."),
     ] = None,
     label: Annotated[
         list[str] | None,
-        typer.Option(help="Of `table`: a label, as NAME[:KIND[:FIELD]][=COLUMN]."),
+        typer.Option(help="Of `table`: labels, each as NAME[:KIND[:FIELD]][=COLUMN]."),
     ] = None,
     id_column: Annotated[
         str | None, typer.Option("--id", help="Of `table`: the column with the ids.")
@@ -107,19 +108,26 @@ def backfill(
     from clients.commands.plan import Plan
     from clients.commands.progress import Watcher
     from clients.commands.reports import check_report, show_outcome, write_report
+    from syntax.lists import ParserChoice, listed
 
-    reader = chosen_reader(benchmark, columns or (), label or (), id_column)
-    long_sentences = "split" if split_long else None
+    reader = chosen_reader(benchmark, listed(columns), listed(label), id_column)
+    parts = wanted_parts(reader, path, split, lang)
+    parsers = ParserChoice.read(parser)
+    parsers.check({part_lang for _, part_lang in parts})
     plan = Plan(
         reader,
         path,
-        wanted_parts(reader, path, split, lang),
-        tuple(tokenizer or (None,)),
+        parts,
+        listed(tokenizer) or (None,),
         name=name,
         mode=mode,
         limit=limit,
         expand_words=expand_words,
-        options={"parser": parser, "matrices": matrices, "long_sentences": long_sentences},
+        options={
+            "parser": str(parsers) or None,
+            "matrices": matrices,
+            "long_sentences": "split" if long_sentences else None,
+        },
     )
     if report is not None:
         check_report(report)

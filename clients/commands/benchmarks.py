@@ -64,8 +64,12 @@ def check(
             help="Name of the benchmark; without it, the reader that fits the path.",
         ),
     ] = None,
-    split: Annotated[str | None, typer.Option(help="Only this split.")] = None,
-    lang: Annotated[str | None, typer.Option(help="Only this language.")] = None,
+    split: Annotated[
+        list[str] | None, typer.Option(help="Only this split, or these, as train,dev.")
+    ] = None,
+    lang: Annotated[
+        list[str] | None, typer.Option(help="Only this language, or these, as en,fr.")
+    ] = None,
     path: PathOption = None,
     mode: Annotated[str | None, typer.Option(help="As for `parsebank backfill`.")] = None,
 ) -> None:
@@ -75,10 +79,16 @@ def check(
     holds nothing.
     """
     from syntax.errors import InputError
+    from syntax.lists import listed
 
     reader, path = _meant(name, path)
     labels, asked = reader.labels_of(path), reader.mode(mode)
-    parts = reader.chosen(path, split, lang)
+    parts = [
+        part
+        for one_split in listed(split) or (None,)
+        for one_lang in listed(lang) or (None,)
+        for part in reader.chosen(path, one_split, one_lang)
+    ]
     rejected = 0
     for part in parts:
         if len(parts) > 1 or name is None:

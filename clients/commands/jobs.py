@@ -3,30 +3,19 @@
 from __future__ import annotations
 
 import os
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, cast, get_args
 
 import typer
 
 from clients.commands.connect import StoreOption, UrlOption, connect
+from clients.jobs import JobState
 
 if TYPE_CHECKING:
     from clients.client import Client
-    from clients.jobs import JobState
 
 jobs = typer.Typer(
     help="Look at backfill jobs, stop them, and try them again.", no_args_is_help=True
 )
-
-
-class State(StrEnum):
-    """States of a job."""
-
-    queued = "queued"
-    running = "running"
-    done = "done"
-    failed = "failed"
-    cancelled = "cancelled"
 
 
 JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="Id of the job.")]
@@ -35,7 +24,8 @@ JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="Id of the job."
 @jobs.command("list")
 def list_jobs(
     state: Annotated[
-        list[State] | None, typer.Option(help="Only jobs in this state; may come repeatedly.")
+        list[str] | None,
+        typer.Option(help=f"Only jobs in these states, of {', '.join(get_args(JobState))}."),
     ] = None,
     dataset: Annotated[str | None, typer.Option(help="Only jobs for this dataset.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="At most so many.")] = 100,
@@ -53,8 +43,9 @@ def list_jobs(
     columns = (Column(figure, overflow="fold") for figure in figures)
     table = Table(Column("job", no_wrap=True, overflow="ignore", min_width=16), *columns)
     with _client(url, store) as client:
-        states = cast("list[JobState]", [one.value for one in state or ()])
-        for job in client.jobs(state=states or None, dataset=dataset, before=before, limit=limit):
+        for job in client.jobs(
+            state=_states(state) or None, dataset=dataset, before=before, limit=limit
+        ):
             counts = job.counts
             table.add_row(
                 *(job.id, job.state, job.dataset, job.split, job.lang),
@@ -63,6 +54,16 @@ def list_jobs(
                 job.created or "",
             )
     Console(markup=False, emoji=False).print(table)
+
+
+def _states(given: list[str] | None) -> list[JobState]:
+    from syntax.lists import listed
+    from syntax.registry import unknown_name
+
+    for name in (states := listed(given)):
+        if name not in get_args(JobState):
+            raise unknown_name("state of jobs", name, get_args(JobState))
+    return cast("list[JobState]", list(states))
 
 
 @jobs.command()

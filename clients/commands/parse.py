@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from clients.commands.connect import StoreOption, UrlOption, connect
+from clients.spelling import spelled
 
 if TYPE_CHECKING:
     from clients.client import Client
@@ -54,10 +55,10 @@ def parse(
     ] = None,
     policy: Annotated[str | None, typer.Option(help="How the pieces of a word hang.")] = None,
     matrices: Annotated[
-        str, typer.Option(help="Any of distance,depth,ancestor, divided by commas.")
-    ] = "",
+        list[str] | None, typer.Option(help="Any of distance,depth,ancestor.")
+    ] = None,
     lines: Annotated[bool, typer.Option("--lines", help="Each line is a text of its own.")] = False,
-    split_long: Annotated[
+    long_sentences: Annotated[
         bool, typer.Option("--split-long", help="Cut sentences over the service's limit.")
     ] = False,
     form: Annotated[Format, typer.Option("--format", help="What to show.")] = Format.tree,
@@ -69,10 +70,11 @@ def parse(
     Exits with 1 when a text could not be parsed; the others are shown all the same.
     """
     from clients.commands.inputs import read_texts, read_tokens
+    from syntax.lists import listed
 
     options: dict[str, Any] = {"lang": lang, "parser": parser, "mode": mode}
-    options |= {"tokenizer": tokenizer, "policy": policy, "matrices": _names(matrices)}
-    options["long_sentences"] = "split" if split_long else None
+    options |= {"tokenizer": tokenizer, "policy": policy, "matrices": list(listed(matrices))}
+    options["long_sentences"] = "split" if long_sentences else None
     if tokens_file is not None:
         if text != "-" or tokens or lines:
             raise typer.BadParameter("it comes instead of TEXT, --tokens and --lines")
@@ -88,10 +90,6 @@ def parse(
             _stream(client, given)
         else:
             _show(client.parse(**given), form)
-
-
-def _names(listed: str) -> list[str]:
-    return [name.strip() for name in listed.split(",") if name.strip()]
 
 
 def _show(result: ParseResult, form: Format) -> None:
@@ -118,6 +116,6 @@ def _exit(items: Sequence[ParsedItem | ItemError]) -> None:
 
     failures = [item for item in items if isinstance(item, ItemError)]
     for failure in failures:
-        typer.echo(f"Error: {failure.error_type}: {failure.message}", err=True)
+        typer.echo(f"Error: {failure.error_type}: {spelled(failure.message)}", err=True)
     if failures:
         raise typer.Exit(1)

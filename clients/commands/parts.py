@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, cast, get_args
 
 from syntax.errors import SpecError
 from syntax.examples import LabelKind, LabelSpec
+from syntax.lists import listed
 
 if TYPE_CHECKING:
     from clients.benchmarks import Benchmark
@@ -26,7 +27,7 @@ def wanted_parts(
     Args:
         reader: The benchmark.
         path: Its files.
-        splits: Names, of which one string may hold several with commas between them.
+        splits: Names, as `syntax.lists.listed` takes them.
         langs: The same of languages.
 
     Raises:
@@ -35,15 +36,11 @@ def wanted_parts(
     """
     found = [
         part
-        for split in _names(splits)
-        for lang in _names(langs)
+        for split in listed(splits)
+        for lang in listed(langs)
         for part in _parts(reader, path, split, lang)
     ]
     return list(dict.fromkeys(found))
-
-
-def _names(given: Sequence[str]) -> list[str]:
-    return [name.strip() for text in given for name in text.split(",")]
 
 
 def _parts(reader: Benchmark, path: Path | None, split: str, lang: str) -> list[tuple[str, str]]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from clients.expand import expanded, expanded_spec
 from syntax.errors import InputError, ParsebankError, SpecError, UnknownNameError
 from syntax.examples import Example
+from syntax.lists import ParserChoice
 
 if TYPE_CHECKING:
     from clients.benchmarks import Benchmark, Item
@@ -163,14 +164,19 @@ class Plan:
             task.split, task.lang, path=self.path, name=self.name, mode=self.mode
         )
         part = self.reader.part(self.path, task.split, task.lang)
+        # A forecast of no examples has the warnings before anything is read or parsed.
+        ahead = client.forecast(spec, (), tokenizer=task.tokenizer, **self.options)
+        for warning in ahead.warnings:
+            watcher.warn(warning)
         title = f"{spec.name} {task.split} {task.lang}"
         items = _noting(self.reader.items(part, self.reader.mode(self.mode)), outcome, title)
         sent = watcher.sending(items, self.limit, f"{spec.name} {task}{place}")
         options = {"tokenizer": task.tokenizer, **self.options}
         if not self.expand_words:
             return call(spec, sent, **options)
-        parsing = {name: options[name] for name in ("parser", "long_sentences") if name in options}
-        words = expanded(client, spec, sent, **parsing)
+        parser = ParserChoice.read(options.get("parser")).of(task.lang)
+        long_sentences = options.get("long_sentences")
+        words = expanded(client, spec, sent, parser=parser, long_sentences=long_sentences)
         return call(expanded_spec(spec), words, **options)
 
 

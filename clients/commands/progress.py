@@ -19,6 +19,7 @@ from rich.progress import (
 from clients.benchmarks import Item
 from clients.client import Client
 from clients.jobs import Job, JobCounts
+from clients.spelling import spelled
 
 _STOPPED: Final = (
     "Stopped. What is stored stays: give the same command again to go on. A running service "
@@ -40,6 +41,7 @@ class Watcher:
             console=Console(stderr=True, markup=False, emoji=False),
         )
         self._task = self._bar.add_task("", total=None, rate="", detail="")
+        self._warnings: set[str] = set()
         self._started = self._began = time.perf_counter()
 
     @property
@@ -71,6 +73,13 @@ class Watcher:
             rate=f"{counts.accounted / max(time.perf_counter() - self._began, 1e-9):,.0f}/s",
             detail=f"{job.state}, {_reuse(counts)}, {sum(counts.dropped.values())} dropped",
         )
+
+    def warn(self, warning: str) -> None:
+        """Print a warning above the bar, once however often it comes."""
+        if warning not in self._warnings:
+            self._warnings.add(warning)
+            text = f"Warning: {spelled(warning)}"
+            self._bar.console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def _begin(self, title: str) -> None:
         self._began = time.perf_counter()

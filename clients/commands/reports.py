@@ -13,6 +13,7 @@ from rich.table import Column, Table
 
 from clients.commands.plan import Outcome
 from clients.jobs import Forecast, Job
+from clients.spelling import spelled
 from syntax.errors import SpecError
 
 
@@ -42,7 +43,7 @@ def _unsent(outcome: Outcome) -> list[str]:
     if not failed:
         return []
     total = len(failed) + len(outcome.jobs) + len(outcome.forecasts)
-    each = (f"  {one.task}: {one.error_type}: {one.message}" for one in failed)
+    each = (f"  {one.task}: {one.error_type}: {spelled(one.message)}" for one in failed)
     return [f"{len(failed)} of {total} were not sent:", *each]
 
 

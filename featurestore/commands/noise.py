@@ -8,7 +8,14 @@ from typing import Annotated
 import typer
 
 from featurestore import DEFAULT_STORE
-from featurestore.commands.printing import AsJson, Where, open_there, print_rows
+from featurestore.commands.printing import (
+    AsJson,
+    Langs,
+    Parsers,
+    Where,
+    open_there,
+    print_rows,
+)
 
 
 def noise(
@@ -21,11 +28,11 @@ def noise(
     labels: Annotated[bool, typer.Option("--labels", help="Replace relations as well.")] = False,
     seed: Annotated[int, typer.Option(help="Another seed draws other words.")] = 0,
     split: Annotated[str | None, typer.Option(help="Split, where there are several.")] = None,
-    lang: Annotated[str | None, typer.Option(help="Only this language.")] = None,
+    lang: Langs = None,
     tokenizer: Annotated[
         str | None, typer.Option(help="Tokenizer, where there are several.")
     ] = None,
-    parser: Annotated[str | None, typer.Option(help="Parser, where there are several.")] = None,
+    parser: Parsers = None,
     store: Where = DEFAULT_STORE,
     as_json: AsJson = False,
 ) -> None:

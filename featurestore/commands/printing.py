@@ -17,6 +17,18 @@ Where = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
+Langs = Annotated[
+    list[str] | None, typer.Option("--lang", help="Only this language, or these, as en,fr.")
+]
+Parsers = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--parser",
+        help="Only this parser, by name or fingerprint; of each language its own, as "
+        "en:NAME,fr:NAME.",
+    ),
+]
+
 Version = Annotated[
     str | None, typer.Option("--version", help="An older version, or the name of a pin.")
 ]

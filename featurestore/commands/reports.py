@@ -11,6 +11,8 @@ import typer
 from featurestore import DEFAULT_STORE
 from featurestore.commands.printing import (
     AsJson,
+    Langs,
+    Parsers,
     Version,
     Where,
     open_there,
@@ -23,16 +25,11 @@ if TYPE_CHECKING:
     from featurestore.dataset import FeatureDataset
     from featurestore.store import FeatureStore
 
-Lang = Annotated[str | None, typer.Option("--lang", help="Only this language.")]
-Parser = Annotated[
-    str | None, typer.Option("--parser", help="Only this parser, by name or fingerprint.")
-]
-
 
 def stats(
     store: Where = DEFAULT_STORE,
-    lang: Lang = None,
-    parser: Parser = None,
+    lang: Langs = None,
+    parser: Parsers = None,
     as_json: AsJson = False,
 ) -> None:
     """Count sentences, lengths, depths, arity, projectivity, tags and relations, per parser."""
@@ -64,7 +61,7 @@ def diff(
     second: Annotated[str, typer.Argument(help="The same of another.")],
     store: Where = DEFAULT_STORE,
     dataset: Annotated[str | None, typer.Option(help="Only texts of this dataset.")] = None,
-    lang: Lang = None,
+    lang: Annotated[str | None, typer.Option(help="Only this language.")] = None,
     shown: Annotated[int, typer.Option(min=0, help="Confusions and texts to show.")] = 10,
     as_json: AsJson = False,
 ) -> None:
@@ -90,7 +87,7 @@ def word_order(
     store: Where = DEFAULT_STORE,
     types: Annotated[int, typer.Option(min=1, help="Dependency types, the most frequent.")] = 52,
     min_count: Annotated[int, typer.Option(min=1, help="Dependents that a share needs.")] = 20,
-    parser: Parser = None,
+    parser: Parsers = None,
     picture: Annotated[
         Path | None, typer.Option(help="Write the dendrogram (.svg, .png, .pdf).")
     ] = None,
@@ -120,8 +117,8 @@ def export(
     store: Where = DEFAULT_STORE,
     tokenizer: Annotated[str | None, typer.Option(help="If there are several.")] = None,
     split: Annotated[str | None, typer.Option(help="Only this split.")] = None,
-    lang: Lang = None,
-    parser: Parser = None,
+    lang: Langs = None,
+    parser: Parsers = None,
     version: Version = None,
 ) -> None:
     """Write a dataset for others: Parquet with a dataset card, or its parses as CoNLL-U."""

@@ -182,8 +182,8 @@ def pins(store: Where = DEFAULT_STORE, as_json: AsJson = False) -> None:
 
 def vacuum(
     store: Where = DEFAULT_STORE,
-    older_than: Annotated[
-        float, typer.Option(min=1.0, help="Hours; longer than your longest run.")
+    older_than_hours: Annotated[
+        float, typer.Option("--older-than", min=1.0, help="Hours; longer than your longest run.")
     ] = 168.0,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
     as_json: AsJson = False,
@@ -192,7 +192,7 @@ def vacuum(
     from featurestore.vacuum import vacuum_store
 
     with open_there(store) as opened:
-        found = vacuum_store(opened, older_than, dry_run)
+        found = vacuum_store(opened, older_than_hours, dry_run)
     print_rows([table.to_json() for table in found], as_json)
 
 

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from itertools import accumulate, count
 from typing import Any, Final
 
-from featurestore.parsers import store_parsers
+from featurestore.parsers import store_parser
 from featurestore.sql.session import named_faults
 from featurestore.store import FeatureStore
 from syntax.errors import SpecError, UnknownDatasetError, UnknownLanguageError
@@ -162,8 +162,7 @@ def parser_agreement(
     """
     if shown < 0:
         raise SpecError(f"shown is {shown}; it must not be negative")
-    # Of several by one name, the last that was described.
-    ours, theirs = (store_parsers(store, name)[-1] for name in (first, second))
+    ours, theirs = (store_parser(store, name) for name in (first, second))
     if ours == theirs:
         raise SpecError(f"{first!r} and {second!r} are one parser, {ours}; name two")
     _check_names(store, dataset, lang)
@@ -224,8 +223,8 @@ def _near(store: FeatureStore, asked: Question) -> Iterator[Question]:
 
 
 def _where(question: Question) -> str:
-    """The filters of a question, such as `` with dataset='xnli', lang='fr'``; empty without."""
-    given = [f"{name}={question[name]!r}" for name in _FILTERS if question[name] is not None]
+    """The filters of a question, such as `` with `dataset=xnli`, `lang=fr` ``; empty without."""
+    given = [f"`{name}={question[name]}`" for name in _FILTERS if question[name] is not None]
     return f" with {', '.join(given)}" if given else ""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from featurestore.parsers import store_parsers
 from featurestore.sql.session import named_faults
 from featurestore.store import FeatureStore
-from syntax.errors import SpecError, UnknownLanguageError
-from syntax.registry import unknown_name
+from syntax.lists import ParserChoice, listed
 from syntax.shapes import TreeShapes, tree_shapes
 
 _BATCH: Final = 50_000
@@ -72,33 +71,30 @@ class ParseStats:
 
 @named_faults()
 def parse_stats(
-    store: FeatureStore, lang: str | None = None, parser: str | None = None
+    store: FeatureStore,
+    lang: str | Collection[str] | None = None,
+    parser: str | Collection[str] | None = None,
 ) -> list[ParseStats]:
     """Statistics of every language and parser, in their order.
 
     Args:
         store: The store.
-        lang: Only this language.
-        parser: Only the parsers of this name or fingerprint.
+        lang: Only this language, or these: ``"en,fr"`` or ``["en", "fr"]``.
+        parser: Only the parsers of this name or fingerprint; of each language its own as
+            ``"en:NAME,fr:NAME"``, or a mapping.
 
     Raises:
-        UnknownParserError: The store has no parse by such a parser.
-        UnknownLanguageError: It has none in this language.
-        SpecError: It has none by such a parser in this language.
+        UnknownParserError: The store has no parse by such a parser, or none in a language that
+            was asked for.
+        UnknownLanguageError: It has none in a language.
+        UnknownNameError: A parser is chosen for a language that is not read.
         InputError: A stored parse is no forest; `validate_store` says which.
         StoreError: The store cannot be read.
     """
     names = {key: content.get("name", key) for key, content in _parsers(store).items()}
     groups = store.sql("select distinct lang, parser from parses order by all").fetchall()
-    langs = sorted({group_lang for group_lang, _ in groups})
-    if lang is not None and lang not in langs:
-        raise unknown_name("language of the store's parses", lang, langs, UnknownLanguageError)
-    chosen = None if parser is None else store_parsers(store, parser)
-    by_parser = [group for group in groups if chosen is None or group[1] in chosen]
-    found = [group for group in by_parser if lang in (None, group[0])]
-    if by_parser and not found:
-        read = ", ".join(sorted({group_lang for group_lang, _ in by_parser}))
-        raise SpecError(f"{parser!r} parsed no text in {lang!r}; it parsed some in {read}")
+    wanted = store_parsers(store, ParserChoice.read(parser), listed(lang))
+    found = [group for group in groups if group[1] in wanted.get(group[0], ())]
     return [_group(store, of, by, names.get(by, by)) for of, by in found]
 
 

@@ -11,6 +11,7 @@ absolute difference, which is the Manhattan distance over the number of types; s
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -23,6 +24,7 @@ from featurestore.sql.session import named_faults
 from featurestore.store import FeatureStore
 from syntax.errors import SpecError
 from syntax.extras import missing_extra
+from syntax.lists import ParserChoice
 
 PUBLISHED_TYPES: Final = 52
 """Types in the paper's vectors."""
@@ -33,7 +35,7 @@ Type = tuple[str, str, str]
 _DIRECTIONS: Final = """
     with placed as (
         select lang, upos, head, deprel, unnest(generate_series(1, len(form))) as i from sentences
-        where $parsers is null or parser in (select unnest($parsers))
+        where lang || ' ' || parser in (select unnest($groups))
     )
     select lang, upos[i], upos[head[i]], split_part(deprel[i], ':', 1),
         count(*) filter (i > head[i]), count(*)
@@ -75,7 +77,7 @@ class WordOrder:
             first, second = np.argwhere(~shared.any(axis=2))[0]
             raise SpecError(
                 f"{self.langs[first]} and {self.langs[second]} share no dependency type; parse "
-                "more text, or lower min_count"
+                "more text, or lower `min_count=`"
             )
         means: NDArray[np.float64] = np.nanmean(differences, axis=2)
         return means
@@ -139,7 +141,7 @@ def word_order(
     *,
     types: int = PUBLISHED_TYPES,
     min_count: int = 20,
-    parser: str | None = None,
+    parser: str | Collection[str] | None = None,
 ) -> WordOrder:
     """Directions in every language of the store.
 
@@ -147,19 +149,22 @@ def word_order(
         store: The store; gold trees and parses count alike.
         types: How many types, the most frequent by their mean share over the languages.
         min_count: Dependents that a language needs for its share of a type to count.
-        parser: Only parses by the parsers of this name or fingerprint; by default all.
+        parser: Only parses by the parsers of this name or fingerprint; by default all. Of each
+            language its own as ``"en:NAME,fr:NAME"``, or a mapping.
 
     A language that shares no type with another is left out, the one with the fewest types first.
 
     Raises:
         UnknownParserError: The store has no parse by such a parser.
+        UnknownNameError: A parser is chosen for a language that the store lacks.
         SpecError: The store has no tagged parse, or too few; or no type was asked for.
         StoreError: The store cannot be read.
     """
     if types < 1:
         raise SpecError(f"types is {types}; it must be 1 or more")
-    parsers = None if parser is None else store_parsers(store, parser)
-    rows = store.sql(_DIRECTIONS, {"parsers": parsers}).fetchall()
+    wanted = store_parsers(store, ParserChoice.read(parser))
+    groups = [f"{lang} {one}" for lang, parsers in wanted.items() for one in parsers]
+    rows = store.sql(_DIRECTIONS, {"groups": groups}).fetchall()
     if not rows:
         raise SpecError("the store has no parses with UPOS tags; parse or backfill something")
     langs = {lang: at for at, lang in enumerate(sorted({row[0] for row in rows}))}
@@ -172,7 +177,7 @@ def word_order(
     if not kept:
         raise SpecError(
             f"no language has {min_count} dependents of one type, the most are {counts.max()}; "
-            "parse more text, or lower min_count"
+            "parse more text, or lower `min_count=`"
         )
     names, kinds = list(langs), list(every)
     own = counts[kept][:, chosen]

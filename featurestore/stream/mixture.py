@@ -221,7 +221,7 @@ def _check_batches(name: str, stream: FeatureStream) -> None:
     if not stream.remaining:
         raise SpecError(
             f"{name} has {len(stream.data)} examples, too few for a batch on each rank; leave it "
-            "out, make batches smaller, or give drop_last=False"
+            "out, make batches smaller, or give `drop_last=False`"
         )
 
 

@@ -174,7 +174,7 @@ def _blobs(
     if distances is None or depths is None or ancestors is None:
         raise SpecError(
             f"example {window.example_ids[index]!r} was stored without matrices; "
-            "let the stream derive them: matrices=('distance', 'depth', 'ancestor')"
+            "let the stream derive them, as `matrices=distance,depth,ancestor`"
         )
     for head, distance, depth, above in zip(heads, distances, depths, ancestors, strict=True):
         yield decode_distance(distance), decode_depth(depth, len(head)), decode_ancestor(above)

@@ -90,7 +90,8 @@ class Rounds:
         if not self.joins:
             raise SpecError(
                 f"{examples} examples in {batches} batches of batch_tokens cannot be shared "
-                f"equally by {world} ranks; raise batch_tokens, use fewer ranks, or drop_last=True"
+                f"equally by {world} ranks; raise batch_tokens, use fewer ranks, or give "
+                "`drop_last=True`"
             )
         return examples // world
 

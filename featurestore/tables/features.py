@@ -193,9 +193,11 @@ class FeatureTables:
             raise _ambiguous(name, chosen)
         return chosen[0], self._table(chosen[0])
 
-    def tables(self) -> list[tuple[DatasetCard, Table]]:
-        """Every dataset's card and table, by name and tokenizer."""
-        return [(card, table) for card, table, _ in self._all()]
+    def tables(self, name: str | None = None) -> list[tuple[DatasetCard, Table]]:
+        """The card and table of every dataset, or of each tokenizer of one, by name."""
+        names = self.location.folders() if name is None else [name]
+        cards = [card for one in names for card in self._cards_of(one)]
+        return [(card, self._table(card)) for card in cards]
 
     def _all(self) -> Iterator[tuple[DatasetCard, Table, Snapshot]]:
         for name in self.location.folders():
@@ -279,8 +281,8 @@ def _is(card: DatasetCard, tokenizer: str) -> bool:
 def _ambiguous(name: str, cards: Sequence[DatasetCard]) -> SpecError:
     choices = [f"{card.tokenizer} ({card.tokenizer_fingerprint[:12]})" for card in cards]
     return SpecError(
-        f"dataset {name!r} exists for several tokenizers; pass tokenizer= one of "
-        f"{', '.join(choices)}, by name or fingerprint",
+        f"dataset {name!r} exists for several tokenizers; choose one of them with "
+        f"`tokenizer=`, by name or fingerprint: {', '.join(choices)}",
         tokenizers=[card.tokenizer_fingerprint for card in cards],
     )
 

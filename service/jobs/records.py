@@ -26,6 +26,7 @@ class JobRequest:
         parser_fingerprint, tokenizer_fingerprint: What these names meant at submission.
         matrices: Whether to store the matrices beside the vectors.
         long_sentences: What becomes of sentences over the limit.
+        warnings: What the client was told at submission.
     """
 
     dataset: DatasetSpec
@@ -35,6 +36,7 @@ class JobRequest:
     tokenizer_fingerprint: Fingerprint
     matrices: bool = True
     long_sentences: LongSentences = "refuse"
+    warnings: tuple[str, ...] = ()
 
     @property
     def target(self) -> Fingerprint:
@@ -65,7 +67,9 @@ class JobRequest:
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> JobRequest:
         """The inverse of `to_json`."""
-        return cls(**{**content, "dataset": dataset_from_json(content["dataset"])})
+        dataset = dataset_from_json(content["dataset"])
+        warnings = tuple(content.get("warnings", ()))
+        return cls(**{**content, "dataset": dataset, "warnings": warnings})
 
 
 def dataset_from_json(content: Mapping[str, Any]) -> DatasetSpec:

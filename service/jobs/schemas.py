@@ -60,7 +60,9 @@ class BackfillSpec(BaseModel):
         "`refuse` its example is dropped, with `split` it is cut there. Not with `gold`.",
     )
     parser: str | None = Field(
-        default=None, description="Parser; by default the one for the language. Not with `gold`."
+        default=None,
+        description="Parser, or one for each language as `en:NAME,fr:NAME`; by default the one for "
+        "the language. Not with `gold`.",
     )
     tokenizer: str | None = Field(
         default=None, description="Name or path of a tokenizer; by default the service's own."
@@ -143,6 +145,10 @@ class JobAnswer(BaseModel):
     error: dict[str, Any] | None = Field(
         description="The first failed shard's `error_type`, `message` and `shard`."
     )
+    warnings: list[str] = Field(
+        description="What to think of, as known at submission: another parser than the one that "
+        "the dataset's examples in this language have."
+    )
 
     @classmethod
     def of(cls, job: Job) -> Self:
@@ -170,6 +176,7 @@ class JobAnswer(BaseModel):
             "started": None if job.started is None else _time(job.started),
             "finished": None if job.finished is None else _time(job.finished),
             "error": None if job.error is None else dict(job.error),
+            "warnings": list(request.warnings),
         }
 
 

@@ -13,21 +13,23 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from featurestore import FeatureStore
+from featurestore.parsers import called, dataset_parsers
 from service.jobs.database import JobDatabaseError
 from service.jobs.lines import Item, item_key, numbered_lines, read_item, read_spec
 from service.jobs.records import Counts, JobRequest
 from service.jobs.schemas import BackfillSpec
 from service.jobs.staging import StagingArea, Upload
 from service.jobs.tools import dataset_handle, parser_identity
-from service.parsers import find_parser
+from service.parsers import find_parser, identify
 from service.settings import Settings
 from service.tokenizers import kept_tokenizer, lasting_name
-from syntax.errors import ExampleError, SpecError
+from syntax.errors import ExampleError, ModelLoadError, SpecError, UnknownNameError
 from syntax.examples import Example
+from syntax.lists import ParserChoice
 
 Lines = AsyncGenerator[tuple[int, bytes], None]
 
@@ -134,7 +136,30 @@ class Receiver:
             long_sentences=spec.long_sentences,
         )
         self.store.features.check(dataset_handle(request, tokenizer))
-        return request
+        return replace(request, warnings=self._warnings(request))
+
+    def _warnings(self, request: JobRequest) -> tuple[str, ...]:
+        """What a client should know first: a parser that the language has not had so far."""
+        spec, ours = request.dataset, request.parser_fingerprint
+        used = dataset_parsers(self.store, spec.name, spec.lang)
+        if not used or ours in used:
+            return ()
+        known = self.store.fingerprints.all("parser")
+        names = (known.get(one, {}).get("name") for one in used)
+        kept = next((name for name in names if name and self._has(name, used)), None)
+        way_back = f"; to go on as before, give `parser={spec.lang}:{kept}`" if kept else ""
+        return (
+            f"the {spec.lang} of dataset {spec.name!r} was parsed by {called(used, known)}, and "
+            f"this backfill has it parsed by {request.parser} ({ours[:12]}): whoever reads it has "
+            f"to choose one then{way_back}",
+        )
+
+    def _has(self, parser: str, used: Sequence[str]) -> bool:
+        """Whether the service has a parser under this name, and it is one of those."""
+        try:
+            return identify(find_parser(self.settings, parser)).fingerprint in used
+        except (UnknownNameError, ModelLoadError):
+            return False
 
     async def _stage(self, lines: Lines, request: JobRequest, upload: Upload) -> StagedJob:
         examples, stored = 0, Counts()
@@ -152,6 +177,8 @@ class Receiver:
                 upload.add(line.number, line.key, body, line.segments, joined)
                 before = line.item
             examples += len(group)
+        if not examples:
+            raise SpecError("no examples followed the specification; send at least one line")
         await asyncio.to_thread(upload.finish)
         return StagedJob(upload.name, request, examples, upload.shards, stored)
 
@@ -170,11 +197,12 @@ class Receiver:
 
 
 def _parser_name(spec: BackfillSpec, settings: Settings) -> str:
+    parser = ParserChoice.read(spec.parser).of(spec.lang)
     if spec.mode != "gold":
-        return find_parser(settings, spec.parser, spec.lang).name
-    if spec.parser not in (None, "gold"):
+        return find_parser(settings, parser, spec.lang).name
+    if parser not in (None, "gold"):
         raise SpecError(
-            f"mode 'gold' takes its trees from the CoNLL-U; leave out the parser {spec.parser!r}"
+            f"mode 'gold' takes its trees from the CoNLL-U; leave out the parser {parser!r}"
         )
     return "gold"
 
@@ -207,11 +235,10 @@ async def read_groups(lines: Lines, request: JobRequest) -> AsyncIterator[list[R
 
     Raises:
         ExampleError: A line is not an example; the message has its number.
-        SpecError: There is no line.
     """
     identity = request.item_identity
     group: list[ReadLine] = []
-    size = total = 0
+    size = 0
     async for number, line in lines:
         try:
             item = read_item(line, request.dataset)
@@ -219,13 +246,11 @@ async def read_groups(lines: Lines, request: JobRequest) -> AsyncIterator[list[R
             raise ExampleError(f"line {number}: {error.message}", line=number) from None
         group.append(ReadLine(number, item_key(item, *identity), line, item))
         size += len(line)
-        total += 1
         if len(group) >= GROUP_LINES or size >= GROUP_BYTES:
             yield group
             group, size = [], 0
-    if not total:
-        raise SpecError("no examples followed the specification; send at least one line")
-    yield group
+    if group:
+        yield group
 
 
 def stored_keys(store: FeatureStore, request: JobRequest, group: Sequence[ReadLine]) -> set[str]:

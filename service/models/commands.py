@@ -59,7 +59,9 @@ def register_models(app: typer.Typer) -> None:
 
 def list_command(
     models_dir: ModelsDir = None,
-    lang: Annotated[str | None, typer.Option(help="Only this language's.")] = None,
+    lang: Annotated[
+        list[str] | None, typer.Option(help="Only this language's, or these, as en,fr.")
+    ] = None,
     remote: Annotated[bool, typer.Option("--remote", help="What can be pulled.")] = False,
     source: Source = None,
     offline: Offline = None,
@@ -67,12 +69,13 @@ def list_command(
 ) -> None:
     """List the models that are here, or those that can be pulled."""
     from service.settings import read_settings
+    from syntax.lists import listed
 
     settings = read_settings(models_dir=models_dir, models_url=source, offline=offline)
     if remote:
-        _list_remote(settings, lang, timeout)
+        _list_remote(settings, listed(lang), timeout)
     else:
-        _list_here(settings, lang)
+        _list_here(settings, listed(lang))
 
 
 def pull_command(
@@ -94,12 +97,16 @@ def pull_command(
     from service.models.catalogue import choose, offers_for
     from service.models.pull import pull
     from service.settings import read_settings
+    from syntax.lists import listed
 
     settings = read_settings(models_dir=models_dir, models_url=source, offline=offline)
     folder = _models_folder(settings)
     _refuse_offline(settings)
     with _downloader(timeout) as downloader:
-        chosen = [choose(offers_for(name, settings.models_url, downloader), name) for name in names]
+        chosen = [
+            choose(offers_for(name, settings.models_url, downloader), name)
+            for name in listed(names)
+        ]
         for offer in _with_checksum(chosen, sha256):
             _print_pulled(pull(offer, folder, downloader, check=check))
 
@@ -111,8 +118,9 @@ def verify_command(
     """Check every model's checksum against the recorded one, and load it."""
     from service.models.upkeep import verify
     from service.settings import read_settings
+    from syntax.lists import listed
 
-    verdicts = verify(read_settings(models_dir=models_dir), names or [])
+    verdicts = verify(read_settings(models_dir=models_dir), list(listed(names)))
     for verdict in verdicts:
         _print_verdict(verdict)
     if any(verdict.problem for verdict in verdicts):
@@ -126,9 +134,10 @@ def remove_command(
     """Delete models from the models folder."""
     from service.models.upkeep import remove
     from service.settings import read_settings
+    from syntax.lists import listed
 
     folder = _models_folder(read_settings(models_dir=models_dir))
-    for name in names:
+    for name in listed(names):
         for path in remove(folder, name):
             typer.echo(f"removed {path}")
 
@@ -137,30 +146,31 @@ def _backends() -> None:
     """Train a model from a treebank."""
 
 
-def _list_here(settings: Settings, lang: str | None) -> None:
+def _list_here(settings: Settings, langs: tuple[str, ...]) -> None:
     from service.parsers import list_models
     from service.parsers.registry import serves
 
     table = _table("languages", "treebank", "version", "licence", "MB")
     for model in list_models(settings):
-        if lang is None or serves(model, lang):
+        if not langs or any(serves(model, lang) for lang in langs):
             version = model.card.get("version") or model.card.get("treebank_version") or "?"
             treebank, licence = (str(model.card.get(key, "?")) for key in ("treebank", "licence"))
             size = f"{model.size / 1e6:.1f}"
-            langs = ", ".join(model.langs) or "?"
-            table.add_row(model.name, langs, treebank, str(version), licence, size)
+            spoken = ", ".join(model.langs) or "?"
+            table.add_row(model.name, spoken, treebank, str(version), licence, size)
     _print_table(table)
 
 
-def _list_remote(settings: Settings, lang: str | None, timeout: float) -> None:
+def _list_remote(settings: Settings, langs: tuple[str, ...], timeout: float) -> None:
     from service.parsers import list_models
     from service.parsers.languages import language_code
 
     here = {model.name for model in list_models(settings)}
+    wanted = {language_code(lang) for lang in langs}
     table = _table("language", "treebank", "version", "licence", "MB", "here")
     for offer in _remote_offers(settings, timeout):
         record = offer.record
-        if lang is None or language_code(record.language or "") == language_code(lang):
+        if not wanted or language_code(record.language or "") in wanted:
             known = (record.language, record.treebank, record.version, record.licence)
             size = f"{record.size / 1e6:.1f}" if record.size else "?"
             table.add_row(

@@ -71,7 +71,7 @@ def within_limit(text: str, surface: Surface, limit: int, long: LongSentences) -
     if long == "refuse" or max(surface.words) > limit:
         raise SentenceTooLongError(
             f"a sentence has {surface.word_count} words; at most {limit} are parsed. Split it, "
-            "raise max_words_per_sentence, or ask for long_sentences='split'",
+            "raise max_words_per_sentence, or ask for `long_sentences=split`",
             words=surface.word_count,
             limit=limit,
         )

@@ -137,7 +137,7 @@ def _check_length(item: ParseInput, limit: int) -> None:
     if item.mode == "pretokenized" and item.long_sentences == "refuse" and words > limit:
         raise SentenceTooLongError(
             f"the sentence has {words} tokens; at most {limit} are parsed. Split it, raise "
-            "max_words_per_sentence, or ask for long_sentences='split'",
+            "max_words_per_sentence, or ask for `long_sentences=split`",
             words=words,
             limit=limit,
         )

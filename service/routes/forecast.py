@@ -62,6 +62,10 @@ class ForecastAnswer(BaseModel):
     texts: TextCounts
     sample: SampleAnswer | None = Field(description="`null` when nothing would be stored.")
     estimate: Estimate
+    warnings: list[str] = Field(
+        description="What to think of before: another parser than the one that the dataset's "
+        "examples in this language have."
+    )
 
     @classmethod
     def of(cls, forecast: Forecast) -> Self:
@@ -91,4 +95,5 @@ class ForecastAnswer(BaseModel):
                 parse_bytes=forecast.parse_bytes,
                 store_bytes=forecast.store_bytes,
             ),
+            warnings=list(request.warnings),
         )

@@ -152,7 +152,7 @@ def example_rows(batch: Mapping[str, Any]) -> NDArray[np.int64]:
 
 def _offsets(batch: Mapping[str, Any]) -> NDArray[np.int32]:
     if "offset_mapping" not in batch:
-        raise SpecError("the batch has no offset_mapping; ask for it with offsets=True")
+        raise SpecError("the batch has no offset_mapping; ask for it with `offsets=True`")
     mapping: NDArray[np.int32] = batch["offset_mapping"]
     return mapping
 

@@ -147,7 +147,7 @@ def _frame(special: SpecialTokens, spec: AssemblySpec) -> kernels.Frame:
     if spec.joint_root and not special.prefix:
         raise SpecError(
             "joint_root makes the first prefix token the root, but this tokenizer puts no token "
-            "before the first segment; set joint_root=False"
+            "before the first segment; give `joint_root=False`"
         )
     return kernels.Frame(
         len(special.prefix),

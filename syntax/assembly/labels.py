@@ -264,7 +264,7 @@ def _places(names: Sequence[str]) -> NDArray[np.int64]:
 
 def _column(batch: Mapping[str, Any], name: str, option: str) -> NDArray[Any]:
     if name not in batch:
-        raise SpecError(f"the batch has no {name}; ask for it with {option}=True")
+        raise SpecError(f"the batch has no {name}; ask for it with `{option}=True`")
     column: NDArray[Any] = batch[name]
     return column
 

@@ -55,7 +55,7 @@ def locate_spans(
     ([2, 0], [2, 1], [4, 2])
     """
     if "offset_mapping" not in batch:
-        raise SpecError("the batch has no offset_mapping; ask for it with offsets=True")
+        raise SpecError("the batch has no offset_mapping; ask for it with `offsets=True`")
     each = [_three_columns(np.asarray(one, np.int64)) for one in spans]
     chosen = [each[row] for row in label_rows(batch, len(spans))]
     counts = np.fromiter(map(len, chosen), np.int64, len(chosen))

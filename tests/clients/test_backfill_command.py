@@ -11,6 +11,8 @@ from typer.testing import CliRunner
 
 from clients.benchmarks import SAMPLE
 from clients.cli import build_app
+from service.parsers import find_parser
+from service.settings import Settings
 from service.tokenizers import bundled_tokenizers
 
 
@@ -129,6 +131,37 @@ def test_a_report_gets_its_folder_before_anything_is_sent(parsebank, tmp_path):
         assert f"the report {bad}" in refused.stderr
     query = "select count(*) as n from examples where dataset = 'reported'"
     assert json.loads(parsebank("store", "sql", query, "--json").stdout) == [{"n": 2}]
+
+
+@pytest.fixture
+def other_parser(tmp_path, monkeypatch) -> None:
+    """The bundled model under another name as well, which makes another parser of it."""
+    folder = tmp_path / "models"
+    folder.mkdir()
+    (folder / "english-other.udpipe").symlink_to(find_parser(Settings(), lang="en").path)
+    monkeypatch.setenv("PARSEBANK_MODELS_DIR", str(folder))
+
+
+def test_another_parser_than_the_datasets_is_told_before_anything_is_sent(
+    parsebank, tmp_path, other_parser
+):
+    place = ("backfill", "sample", "--lang", "en", "--name", "warned", "--limit", 2)
+    assert parsebank(*place, "--split", "dev", "--parser", "en:udpipe/english-ewt").exit_code == 0
+    report = tmp_path / "report.json"
+    other = (*place, "--split", "dev,train", "--parser", "udpipe/english-other")
+    result = parsebank(*other, "--dry-run", "--report", report)
+    assert result.exit_code == 0, result.output
+    assert result.stderr.count("Warning: the en of dataset 'warned' was parsed by udpipe/engl") == 1
+    assert "to go on as before, give --parser en:udpipe/english-ewt" in result.stderr
+    forecasts = json.loads(report.read_text("utf-8"))["forecasts"]
+    assert [len(forecast["warnings"]) for forecast in forecasts] == [1, 1]
+
+
+def test_a_parser_for_a_language_that_is_not_read_is_refused(parsebank):
+    place = ("backfill", "sample", "--split", "dev", "--lang", "en")
+    result = parsebank(*place, "--parser", "fr:udpipe/french-gsd")
+    assert result.exit_code == 1
+    assert "is chosen for 'fr', which is not read here; the languages are en" in result.stderr
 
 
 def test_an_empty_file_is_named(parsebank, tmp_path):

@@ -143,7 +143,8 @@ def test_a_backfill_sends_words(parsebank, tmp_path) -> None:
     place = ("backfill", "table", "--path", table, "--split", "train", "--lang", "en")
     columns = ("--columns", "premise=one", "--columns", "hypothesis=two", "--mode", "sentence")
     report = tmp_path / "report.json"
-    result = parsebank(*place, *columns, "--expand-words", "--name", "words", "--report", report)
+    options = ("--name", "words", "--report", report, "--parser", "en:udpipe/english-ewt")
+    result = parsebank(*place, *columns, "--expand-words", *options)
     assert result.exit_code == 0, result.output
     (job,) = json.loads(report.read_text("utf-8"))["jobs"]
     assert (job["counts"]["stored"], job["counts"]["dropped"]) == (1, {"empty_text": 1})

@@ -118,7 +118,14 @@ def test_options_of_pairs_are_refused_by_name(sides) -> None:
         CrossedDataset(first, second, "hypothesis")
 
 
-def test_nothing_in_common_is_an_empty_dataset(sides) -> None:
+def test_a_language_without_any_partner_is_refused(sides, store, make_handle, rows) -> None:
+    first, _, _ = sides
+    store.features.append(make_handle(lang="fr"), rows[70:80])
+    with pytest.raises(SpecError, match="no example of 'pairs' in en has a partner in fr"):
+        CrossedDataset(first, store.dataset("pairs", lang="fr"), ["hypothesis"])
+
+
+def test_nothing_chosen_is_an_empty_dataset(sides) -> None:
     first, second, _ = sides
     none = CrossedDataset(first.where(langs=[]), second, ["hypothesis"])
     assert len(none) == 0

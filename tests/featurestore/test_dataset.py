@@ -9,6 +9,7 @@ from syntax import fingerprint
 from syntax.errors import SpecError, UnknownDatasetError, UnknownNameError, UnknownParserError
 
 OTHER = fingerprint({"name": "other"})
+FRENCH = fingerprint({"name": "french"})
 
 
 def drop_of(row, reason="text_too_long", job="job-1", key=None) -> Drop:
@@ -88,7 +89,7 @@ def test_splits_must_be_chosen_and_languages_may(store, make_handle, rows) -> No
     assert len(store.dataset("pairs", split="train")) == 15
     assert len(store.dataset("pairs", split="train", lang="de")) == 5
     assert store.dataset("pairs", split="train").spec.lang == "*"
-    with pytest.raises(SpecError, match="has the splits dev, train; pass split="):
+    with pytest.raises(SpecError, match="the splits dev, train; choose one, such as `split=dev`"):
         store.dataset("pairs")
     with pytest.raises(UnknownDatasetError, match=r"dev/de.*Known: dev/en, train/de, train/en"):
         store.dataset("pairs", split="dev", lang="de")
@@ -100,7 +101,7 @@ def test_two_parsers_in_one_language_need_a_choice(filled, handle, rows, make_ro
     parser = rows[0].parser
     filled.describe(parser, "parser", {"name": "gold"})
     filled.describe(OTHER, "parser", {"name": "udpipe/other"})
-    with pytest.raises(SpecError, match=rf"parsed by .*gold \({parser[:12]}\).*pass parser="):
+    with pytest.raises(SpecError, match=rf"parsed by .*gold \({parser[:12]}\).*`parser="):
         filled.dataset("pairs")
     assert len(filled.dataset("pairs", parser="udpipe/other")) == 7
     assert len(filled.dataset("pairs", parser=parser[:8])) == 100
@@ -113,6 +114,55 @@ def test_each_language_may_have_a_parser_of_its_own(store, make_handle, make_row
     store.features.append(make_handle(), [make_row(0, records[:2])])
     store.features.append(make_handle(lang="de"), [make_row(0, records[:2], parser=OTHER)])
     assert len(store.dataset("pairs").parsers) == 2
+
+
+@pytest.fixture
+def bilingual(store, make_handle, make_row, records):
+    """English by two parsers, French by a third."""
+    store.features.append(make_handle(), [make_row(n, records[:2]) for n in range(4)])
+    store.features.append(make_handle(), [make_row(9, records[2:4], parser=OTHER)])
+    store.features.append(make_handle(lang="fr"), [make_row(3, records[:2], parser=FRENCH)])
+    for parser, name in ((records[0].parser, "gold"), (OTHER, "stanza/en"), (FRENCH, "stanza/fr")):
+        store.describe(parser, "parser", {"name": name})
+    return store
+
+
+@pytest.mark.parametrize("lang", ["en,fr", ["en", "fr"], "*"])
+def test_no_language_asked_for_is_lost_to_the_choice_of_a_parser(bilingual, lang) -> None:
+    with pytest.raises(SpecError, match=r"train/en .* as `parser=en:(gold|stanza/en)`"):
+        bilingual.dataset("pairs", lang=lang)
+    with pytest.raises(UnknownParserError, match=r"'fr' .* stanza/fr .*, not by 'gold'") as caught:
+        bilingual.dataset("pairs", lang=lang, parser="gold")
+    assert "`parser=en:gold,fr:stanza/fr`" in caught.value.message
+    assert bilingual.dataset("pairs", lang=lang, parser="en:gold").langs == {"en": 4, "fr": 1}
+
+
+def test_each_language_may_be_read_as_parsed_by_another(bilingual) -> None:
+    for parser in ("en:stanza/en,fr:stanza/fr", {"en": OTHER[:8], "fr": FRENCH[:8]}):
+        data = bilingual.dataset("pairs", parser=parser)
+        assert data.langs == {"en": 1, "fr": 1}
+        assert set(data.parsers) == {OTHER, FRENCH}
+    assert bilingual.dataset("pairs", parser="gold,fr:stanza/fr").langs == {"en": 4, "fr": 1}
+    assert bilingual.dataset("pairs", parser="gold").langs == {"en": 4}  # in whatever language
+    with pytest.raises(UnknownParserError, match="'fr' of dataset 'pairs' was parsed by stanza/fr"):
+        bilingual.dataset("pairs", parser="en:gold,fr:gold")
+    with pytest.raises(UnknownNameError, match="chosen for 'de', which is not read here"):
+        bilingual.dataset("pairs", parser="en:gold,de:gold")
+    with pytest.raises(SpecError, match="'en:gold' is a second parser for en"):
+        bilingual.dataset("pairs", parser="en:stanza/en,en:gold")
+
+
+def test_of_two_parsers_with_one_name_a_fingerprint_is_named(
+    bilingual, make_handle, make_row, records
+) -> None:
+    newer = fingerprint({"name": "newer"})
+    bilingual.describe(newer, "parser", {"name": "gold"})
+    bilingual.features.append(make_handle(), [make_row(7, records[2:4], parser=newer)])
+    with pytest.raises(SpecError, match=r"as `parser=en:[0-9a-f]{12},fr:stanza/fr`$") as caught:
+        bilingual.dataset("pairs", parser="en:gold,fr:stanza/fr")
+    (chosen,) = [text for text in caught.value.message.split("`") if text.startswith("parser=")]
+    data = bilingual.dataset("pairs", parser=chosen.removeprefix("parser="))
+    assert data.langs["fr"] == 1
 
 
 def test_the_report_counts_what_is_missing_by_reason(filled, rows, make_row, records) -> None:
@@ -178,17 +228,21 @@ def test_examples_are_chosen_by_language(store, make_handle, rows) -> None:
         store.features.append(make_handle(lang=lang), rows[:5])
     data = store.dataset("pairs")
     assert data.where(langs=["de", "fr"]).parts == (("train", "de"), ("train", "fr"))
+    assert data.where(langs=["de", "fr"]).langs == {"de": 5, "fr": 5}
     assert len(data.where(langs=[])) == 0
+    assert store.dataset("pairs", lang="fr, de").langs == {"de": 5, "fr": 5}
+    assert len(store.dataset("pairs", lang=["en", "fr", "en"])) == 10
 
 
-def test_a_language_is_unknown_if_no_split_has_it(store, make_handle, rows) -> None:
+def test_a_language_without_examples_here_is_refused(store, make_handle, rows) -> None:
     store.features.append(make_handle(lang="den"), rows[:5])
     store.features.append(make_handle(lang="en", split="test"), rows[:5])
     data = store.dataset("pairs", split="train")
-    assert len(data.where(langs=["en"])) == 0
-    assert len(data.where(langs=["en", "den"])) == 5
-    with pytest.raises(UnknownDatasetError, match=r"language of the dataset 'de'.*Known: den, en"):
-        data.where(langs=["den", "de"])
+    assert len(data.where(langs=["den"])) == 5
+    with pytest.raises(UnknownDatasetError, match=r"language of the examples 'en'.*Known: den"):
+        data.where(langs=["en", "den"])  # only in another split
+    with pytest.raises(UnknownDatasetError, match=r"part of dataset .*'train/en'"):
+        store.dataset("pairs", split="train", lang="en,den")
     with pytest.raises(SpecError, match=r"langs is 'den'; it must be a list: \['den'\]"):
         data.where(langs="den")
 

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from featurestore.parsers import parsers_named, store_parsers
-from syntax.errors import UnknownParserError
+from featurestore.parsers import dataset_parsers, parsers_named, store_parsers
+from syntax.errors import UnknownLanguageError, UnknownParserError
+from syntax.lists import ParserChoice
 
 OLD, NEW, OTHER = ("0" * 32, "1" * 32, "2" * 32)
 DESCRIBED = {OLD: {"name": "udpipe/en"}, NEW: {"name": "udpipe/en"}, OTHER: {"name": "stanza/en"}}
@@ -31,6 +32,18 @@ def test_only_parsers_with_parses_count(store, records) -> None:
     store.parses.append(records[:2])
     store.describe(records[0].parser, "parser", {"name": "gold"})
     store.describe(OTHER, "parser", {"name": "stanza/en"})
-    assert store_parsers(store, "gold") == [records[0].parser]
+    assert store_parsers(store, ParserChoice.read("gold")) == {"en": [records[0].parser]}
     with pytest.raises(UnknownParserError, match="gold"):
-        store_parsers(store, "stanza/en")
+        store_parsers(store, ParserChoice.read("stanza/en"))
+    with pytest.raises(UnknownLanguageError, match="'fr'"):
+        store_parsers(store, ParserChoice(), ["fr"])
+
+
+def test_the_parsers_of_a_language_are_those_of_all_its_splits(
+    store, make_handle, make_row, records
+) -> None:
+    assert dataset_parsers(store, "pairs", "en") == []
+    store.features.append(make_handle(), [make_row(0, records[:2])])
+    store.features.append(make_handle(split="dev"), [make_row(1, records[:2], parser=OTHER)])
+    store.features.append(make_handle(lang="fr"), [make_row(2, records[:2], parser=NEW)])
+    assert dataset_parsers(store, "pairs", "en") == sorted([records[0].parser, OTHER])

@@ -115,7 +115,7 @@ def test_another_tokenizer_or_parser_is_refused_by_name(client, run) -> None:
         predict(other, client, pair, "en")
     assert predict(other, client, pair, "en", any_parser=True)[0].predicted
     gold = replace(run, requirements=replace(needs, mode="gold", parser_names={"c" * 32: "gold"}))
-    with pytest.raises(SpecError, match=r"trees of gold \(c.*--any-parser"):
+    with pytest.raises(SpecError, match=r"trees of gold \(c.*`any_parser=True`"):
         predict(gold, client, pair, "en")
 
 

@@ -19,7 +19,7 @@ def compare(
     split: Annotated[str, typer.Option(help="Split that both were evaluated on.")] = "test",
     metric: Annotated[
         list[str] | None,
-        typer.Option(help="Metric to compare; may be repeated. The headline by default."),
+        typer.Option(help="Metrics to compare, as accuracy,f1. The headline by default."),
     ] = None,
     resamples: Annotated[int, typer.Option(help="Resamples of each test.", min=100)] = 2000,
     seed: Annotated[int, typer.Option(help="Of the resampling.")] = 0,
@@ -31,12 +31,13 @@ def compare(
     ] = False,
 ) -> None:
     """Tell whether A is better than B by more than chance, on the same examples."""
+    from syntax.lists import listed
     from syntax.strict_json import strict_json
     from trainer.compare import HEADER
     from trainer.compare import compare as compare_runs
     from trainer.results import write_json
 
-    found = compare_runs(first, second, split, metric or (), resamples=resamples, seed=seed)
+    found = compare_runs(first, second, split, listed(metric), resamples=resamples, seed=seed)
     if as_json:
         typer.echo(strict_json(found.to_json()))
     else:

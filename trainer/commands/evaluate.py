@@ -10,7 +10,13 @@ import typer
 
 from featurestore import DEFAULT_STORE
 from featurestore.commands import Where, open_there
-from trainer.commands.shared import quiet_transformers, require_training, show_table
+from trainer.commands.shared import (
+    Langs,
+    ParserOption,
+    quiet_transformers,
+    require_training,
+    show_table,
+)
 from trainer.metrics.answers import Rules
 
 if TYPE_CHECKING:
@@ -23,10 +29,8 @@ def evaluate(
     ],
     store: Where = DEFAULT_STORE,
     split: Annotated[str, typer.Option(help="Split to score on.")] = "test",
-    lang: Annotated[
-        list[str] | None,
-        typer.Option(help="Language to score on; may be repeated. All of the split by default."),
-    ] = None,
+    lang: Langs = None,
+    parser: ParserOption = None,
     any_parser: Annotated[
         bool, typer.Option("--any-parser", help="Accept trees of other parsers than in training.")
     ] = False,
@@ -56,7 +60,7 @@ def evaluate(
 
     quiet_transformers()
     score = _crossed if crossed else _by_language
-    options = {"any_parser": any_parser, "dataset": dataset, "rules": rules}
+    options = {"any_parser": any_parser, "dataset": dataset, "rules": rules, "parser": parser}
     folders = runs_of(run).values()
     with open_there(store) as opened:
         for folder in folders:

@@ -9,7 +9,12 @@ import typer
 
 from featurestore import DEFAULT_STORE
 from featurestore.commands import Where, open_there
-from trainer.commands.shared import quiet_transformers, require_training
+from trainer.commands.shared import (
+    ParserOption,
+    one_language,
+    quiet_transformers,
+    require_training,
+)
 
 
 def picture(
@@ -20,6 +25,7 @@ def picture(
     lang: Annotated[
         str | None, typer.Option(help="Its language; the one trained on by default.")
     ] = None,
+    parser: ParserOption = None,
     layer: Annotated[
         int | None, typer.Option(help="Layer, from 0; the last by default.", min=0)
     ] = None,
@@ -29,8 +35,8 @@ def picture(
     matrix: Annotated[
         list[str] | None,
         typer.Option(
-            help="Matrix to show, such as distance or ancestor; may be repeated. By default the "
-            "distances and what the model reads."
+            help="Matrices to show, as distance,ancestor. By default the distances and what the "
+            "model reads."
         ),
     ] = None,
     sequence: Annotated[
@@ -45,19 +51,20 @@ def picture(
 ) -> None:
     """Draw attention and matrices of one example, with its pieces at the edges."""
     require_training()
+    from syntax.lists import listed
     from trainer.inspection import inspect_example
     from trainer.models.stock import ATTENTION
     from trainer.pictures import check_picture, draw_panels
-    from trainer.trained import load_run, open_language
+    from trainer.trained import load_run, open_languages
 
     path = output or run / f"picture-{split}-{_file_name(example_id)}.svg"
     check_picture(path)
     quiet_transformers()
     with open_there(store) as opened:
-        here = load_run(run, ATTENTION["eager"]).on(opened)
-        chosen = lang or next(iter(here.requirements.parsers))
-        source = open_language(opened, here, split, chosen, any_parser=any_parser)
-        names = matrix or ["distance"]
+        here = load_run(run, ATTENTION["eager"]).on(opened, parser=parser)
+        asked = one_language(lang) if lang else next(iter(here.requirements.parsers))
+        (source,) = open_languages(opened, here, split, [asked], any_parser=any_parser).values()
+        names = list(listed(matrix)) or ["distance"]
         found = inspect_example(here, opened, source, example_id, names, sequence)
     shown = names if matrix else list(found.matrices)
     panels = [found.attention_panel(layer, head), *map(found.matrix_panel, shown)]

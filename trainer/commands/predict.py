@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from clients.commands.connect import StoreOption, UrlOption
-from trainer.commands.shared import quiet_transformers, require_training, show_table
+from clients.spelling import spelled
+from trainer.commands.shared import (
+    one_language,
+    quiet_transformers,
+    require_training,
+    show_table,
+)
 from trainer.predictions import Submission
 
 if TYPE_CHECKING:
@@ -84,7 +90,7 @@ def predict(
     _check_options(texts, file, url, parser, split, dataset, submission)
     quiet_transformers()
     trained = load_run(run)
-    chosen = lang or next(iter(trained.requirements.parsers))
+    chosen = one_language(lang) if lang else next(iter(trained.requirements.parsers))
     if split is None:
         examples = _examples(texts or [], file, trained)
         found = _of_texts(trained, examples, chosen, url, store, parser, any_parser)
@@ -184,7 +190,7 @@ def _as_json(one: Any) -> dict[str, Any]:
 
 def _show(found: Sequence[Any]) -> None:
     rows = [
-        (one.example_id, f"{one.error_type}: {one.message}", "")
+        (one.example_id, f"{one.error_type}: {spelled(one.message)}", "")
         if _is_error(one)
         else (one.example_id, _readable(one.predicted), _percent(one.probability))
         for one in found

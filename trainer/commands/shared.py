@@ -5,6 +5,22 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
+from typing import Annotated
+
+import typer
+
+Langs = Annotated[
+    list[str] | None,
+    typer.Option("--lang", help="Languages to score on, as en,fr. All of the split by default."),
+]
+ParserOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--parser",
+        help="Whose parses to read, by name or fingerprint; of each language its own as "
+        "en:NAME,fr:NAME. Needed where several are stored and none is the model's own.",
+    ),
+]
 
 
 def require_training() -> None:
@@ -25,6 +41,21 @@ def quiet_transformers() -> None:
     from transformers.utils.logging import disable_progress_bar
 
     disable_progress_bar()
+
+
+def one_language(lang: str) -> str:
+    """The language of a command that reads one.
+
+    Raises:
+        SpecError: Several were named.
+    """
+    from syntax.errors import SpecError
+    from syntax.lists import listed
+
+    langs = listed(lang)
+    if len(langs) > 1:
+        raise SpecError(f"`lang={lang}` names {len(langs)} languages; give one at a time")
+    return langs[0]
 
 
 def is_first_process() -> bool:

@@ -39,10 +39,10 @@ def train(
         ),
     ] = None,
     seed: Annotated[
-        list[int] | None,
+        list[str] | None,
         typer.Option(
-            help="Short for --set training.seed=N. Repeated, it trains once for each, and "
-            "sums up mean and deviation; seeds that are done already are not trained again."
+            help="Short for --set training.seed=N. Of several, as 1,2,3, it trains once for each, "
+            "and sums up mean and deviation; seeds that are done already are not trained again."
         ),
     ] = None,
     max_steps: Annotated[
@@ -62,7 +62,7 @@ def train(
     """Train a recipe's model on stored features, and write result.json and result.md."""
     if show_list:
         return _list_recipes()
-    seeds = seed or []
+    seeds = _seeds(seed)
     chosen = _chosen(recipe, settings or [], seeds[0] if seeds else None, max_steps)
     if describe:
         return _describe(chosen)
@@ -72,6 +72,15 @@ def train(
             chosen, seeds, store, output or Path("runs") / chosen.name, resume, wandb
         )
     return _train(chosen, store, output or _default_output(chosen), resume, wandb)
+
+
+def _seeds(given: list[str] | None) -> list[int]:
+    from syntax.lists import listed
+
+    try:
+        return [int(one) for one in listed(given)]
+    except ValueError as error:
+        raise typer.BadParameter(f"{error}; give whole numbers, as 1,2,3") from None
 
 
 def _list_recipes() -> None:

@@ -9,7 +9,7 @@ import typer
 
 from featurestore import DEFAULT_STORE
 from featurestore.commands import Where, open_there
-from trainer.commands.shared import quiet_transformers, require_training
+from trainer.commands.shared import Langs, ParserOption, quiet_transformers, require_training
 
 
 def verify(
@@ -17,10 +17,8 @@ def verify(
     verifier: Annotated[Path, typer.Argument(help="Output of a run that says if there is one.")],
     store: Where = DEFAULT_STORE,
     split: Annotated[str, typer.Option(help="Split to score on.")] = "dev",
-    lang: Annotated[
-        list[str] | None,
-        typer.Option(help="Language to score on; may be repeated. All of the split by default."),
-    ] = None,
+    lang: Langs = None,
+    parser: ParserOption = None,
     tune_on: Annotated[
         str, typer.Option(help="Split that the threshold of no answer is tuned on.")
     ] = "dev",
@@ -41,7 +39,14 @@ def verify(
     quiet_transformers()
     with open_there(store) as opened:
         found = verify_run(
-            run, verifier, opened, split, lang or [], tune_on=tune_on, weights=Weights(*weights)
+            run,
+            verifier,
+            opened,
+            split,
+            lang or [],
+            tune_on=tune_on,
+            weights=Weights(*weights),
+            parser=parser,
         )
     table = Table("language", "questions", "exact_match", "f1", "threshold", title=split)
     for name, one in found.items():

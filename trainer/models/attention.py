@@ -122,7 +122,7 @@ def check_reads_syntax(implementation: str | None) -> None:
     if implementation not in (SDPA, EAGER):
         raise SpecError(
             f"the encoder's attention implementation is {implementation!r}, which ignores syntax; "
-            f"build it with attn_implementation={SDPA!r} or {EAGER!r}, or set use_syntax=False"
+            f"build it with `attn_implementation={SDPA}` or {EAGER!r}, or give `use_syntax=False`"
         )
 
 

@@ -15,11 +15,12 @@ class DataOptions:
     Attributes:
         dataset: Name in the store.
         train_split, lang: What is trained on, in which language: one, several with commas between
-            them, or ``*`` for all.
+            them (``en,fr``), or ``*`` for all. Each must have examples.
         dev_split: What models are selected on, in the same language.
         tokenizer: Its name or fingerprint; may be left out when the store holds one. A result
             records the one found.
-        parser: Its fingerprint; may be left out when the store holds one.
+        parser: Its name or fingerprint; may be left out when each language has one. For each
+            language its own as ``en:NAME,fr:NAME``.
         version: The dataset's version, pinned; the newest when left out. A result records it.
         max_length: Wordpieces of an example, specials included.
         truncation: How a longer example is shortened.

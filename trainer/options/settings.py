@@ -11,6 +11,7 @@ from reprlib import repr as shown
 from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
 from syntax.errors import SpecError
+from syntax.lists import listed
 from syntax.registry import Registry, unknown_name
 from syntax.strict_json import parse_json
 from trainer.options.data import DataOptions
@@ -44,8 +45,9 @@ def with_settings(recipe: Recipe, settings: Iterable[str]) -> Recipe:
     """The recipe with ``key=value`` settings applied, in order.
 
     A key is dotted (``model.max_distance``), or bare where only one section has it. A value is
-    JSON (``4``, ``true``, ``null``, ``[0, 1]``) or plain text. ``model.name`` and ``task.name``
-    change the options that there are; those that all models have keep their values.
+    JSON (``4``, ``true``, ``null``, ``[0, 1]``), plain text, or a list as ``0,1``. ``model.name``
+    and ``task.name`` change the options that there are; those that all models have keep their
+    values.
 
     Raises:
         SpecError: A setting has no ``=``, or its value does not fit the option.
@@ -54,7 +56,7 @@ def with_settings(recipe: Recipe, settings: Iterable[str]) -> Recipe:
     for setting in settings:
         key, equals, text = setting.partition("=")
         if not equals:
-            raise SpecError(f"the setting {setting!r} has no '='; give key=value")
+            raise SpecError(f"the setting {setting!r} has no '='; give `key=value`")
         recipe = _with_option(recipe, _dotted(recipe, key.strip()), text.strip())
     return recipe
 
@@ -139,8 +141,8 @@ def _fit(key: str, kind: Any, value: Any) -> Any:
     for accepted in _alternatives(kind):
         if get_origin(accepted) is Literal and value in get_args(accepted):
             return value
-        if get_origin(accepted) is tuple and isinstance(value, list | tuple):
-            return tuple(_fit(key, get_args(accepted)[0], item) for item in value)
+        if get_origin(accepted) is tuple and value is not None:
+            return tuple(_fit(key, get_args(accepted)[0], item) for item in _items(value))
         if accepted is float and _is_number(value) and math.isfinite(value):
             return float(value)
         if accepted is str and _is_number(value):
@@ -148,6 +150,13 @@ def _fit(key: str, kind: Any, value: Any) -> Any:
         if accepted is not float and isinstance(accepted, type) and type(value) is accepted:
             return value
     raise SpecError(f"{key} cannot be {shown(value)}; it is {_described(kind)}")
+
+
+def _items(value: Any) -> list[Any]:
+    """The items of a list: of JSON's, or as people write one, ``1,2`` or a single item."""
+    if isinstance(value, str):
+        return [_parsed(item) for item in listed(value)]
+    return list(value) if isinstance(value, list | tuple) else [value]
 
 
 def _is_number(value: Any) -> bool:

@@ -151,10 +151,10 @@ def test_filters_that_leave_no_text_are_named_with_what_there_is_without(
     own = [make_record(r.parse, n, FIRST) for n, r in enumerate(records[:2])]
     twice.features.append(handle, [make_row(0, own, parser=FIRST)])
     with pytest.raises(
-        SpecError, match=r"no text with lang='fr' .*; there are 10 without filters$"
+        SpecError, match=r"no text with `lang=fr` .*; there are 10 without filters$"
     ):
         parser_agreement(twice, "one", "two", lang="fr")
-    wanted = r"no text with dataset='pairs', lang='fr' .*; there are 2 with dataset='pairs'$"
+    wanted = r"no text with `dataset=pairs`, `lang=fr` .*; there are 2 with `dataset=pairs`$"
     with pytest.raises(SpecError, match=wanted):
         parser_agreement(twice, "one", "two", lang="fr", dataset="pairs")
 
@@ -166,5 +166,5 @@ def test_modes_that_differ_are_sent_to_the_dataset_that_both_have_parsed(
         own = [replace(make_record(r.parse, 0, parser), mode=mode) for r in records[:2]]
         store.parses.append(own)
         store.features.append(handle, [make_row(0, own, parser=parser)])
-    with pytest.raises(SpecError, match=r"no text was .*; there are 2 with dataset='pairs'$"):
+    with pytest.raises(SpecError, match=r"no text was .*; there are 2 with `dataset=pairs`$"):
         parser_agreement(store, FIRST, SECOND)

@@ -89,3 +89,24 @@ def test_a_folder_that_is_no_store_is_named(tmp_path: Path, command) -> None:
     done = CliRunner().invoke(app, ["store", command, "--store", str(tmp_path)])
     assert isinstance(done.exception, StoreFormatError)
     assert f"there is no store at {tmp_path}" in str(done.exception)
+
+
+def test_languages_and_their_parsers_are_listed_with_commas(
+    run, filled, make_handle, make_row, records, tmp_path
+) -> None:
+    french = [make_row(n, records[:2], parser="b" * 32) for n in range(3)]
+    filled.features.append(make_handle(lang="fr"), french)
+    for parser in (("en:gold,fr:two",), ("en:gold", "--parser", "fr:two")):
+        filled.describe(records[0].parser, "parser", {"name": "gold"})
+        options = ("--dataset", "pairs", "--lang", "en,fr", "--parser", *parser)
+        out = str(tmp_path / str(len(parser)))
+        assert "103 examples in 2 files" in run("export", out, *options)
+        name = f"noise{len(parser)}"
+        noisy = run("noise", "pairs", "--share", "0.1", "--name", name, *options[2:])
+        assert "103" in noisy
+    (stats,) = json.loads(run("stats", "--parser", "en:two", "--lang", "en", "--json"))
+    assert stats["parser"] == "two"
+    order = run("word-order", "--json", "--min-count", "1", "--parser", "en:two")
+    assert list(json.loads(order)["following"]) == ["en"]
+    with pytest.raises(ParsebankError, match="'fr' of dataset 'pairs' was parsed by two"):
+        run("export", str(tmp_path / "no"), *options[:4], "--parser", "gold")

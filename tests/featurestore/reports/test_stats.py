@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from featurestore.reports.stats import parse_stats
-from syntax.errors import SpecError, UnknownLanguageError
+from syntax.errors import UnknownLanguageError, UnknownParserError
 
 
 def test_statistics_are_those_of_the_sentences(store, records) -> None:
@@ -40,10 +40,10 @@ def test_languages_and_parsers_are_kept_apart(store, records, make_record) -> No
     assert [stats.lang for stats in parse_stats(store, lang="fr")] == ["fr"]
     with pytest.raises(UnknownLanguageError, match=r"'xx'\. Known: en, fr"):
         parse_stats(store, lang="xx")
-    with pytest.raises(
-        SpecError, match="'udpipe/none' parsed no text in 'fr'; it parsed some in en"
-    ):
-        parse_stats(store, lang="fr", parser="udpipe/none")
+    with pytest.raises(UnknownParserError, match=r"'fr' of the store .*, not by 'udpipe/none'"):
+        parse_stats(store, lang="en,fr", parser="udpipe/none")
+    own = parse_stats(store, ["en", "fr"], f"en:udpipe/none,fr:{records[0].parser[:8]}")
+    assert [(stats.lang, stats.sentences) for stats in own] == [("en", 3), ("fr", 1)]
     (none,) = parse_stats(store, parser="udpipe/none")
     assert (none.lang, none.fingerprint) == ("en", "0" * 32)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -63,6 +64,41 @@ async def test_another_parser_parses_into_rows_of_its_own_beside_the_old(
         assert set(chosen.parsers) == {second["parser_fingerprint"]}
         again = await service.backfill(ndjson(pairs(12), parser="udpipe/english-ewt"))
         assert again["counts"]["already_stored"] == 12
+
+
+async def test_another_parser_than_the_present_one_is_warned_of_before_anything_is_parsed(
+    running: Running, other_model: Path
+) -> None:
+    async with running(models_dir=other_model) as service:
+        first = await service.backfill(ndjson(pairs(2), parser="udpipe/english-ewt"))
+        other = {"parser": "udpipe/english-other"}
+
+        async def foretold(body: bytes) -> dict[str, Any]:
+            answer = await service.client.post(
+                "/datasets/pairs/backfill", params={"dry_run": True}, content=body
+            )
+            return dict(answer.json())
+
+        asked = await foretold(ndjson([], **other))  # the specification alone
+        assert (asked["examples"], asked["sample"]) == (0, None)
+        (warning,) = asked["warnings"]
+        assert f"was parsed by udpipe/english-ewt ({first['parser_fingerprint'][:12]})" in warning
+        assert "has it parsed by udpipe/english-other" in warning
+        assert warning.endswith("to go on as before, give `parser=en:udpipe/english-ewt`")
+
+        job = await service.submit(ndjson(pairs(2), split="test", **other))
+        assert job["warnings"] == [warning]
+        assert (await service.ended(job))["warnings"] == [warning]
+        assert first["warnings"] == []
+        for known in ({}, {"split": "test"}, other):  # either is present by now
+            body = ndjson([], **{"parser": "en:udpipe/english-ewt,de:none"} | known)
+            assert (await foretold(body))["warnings"] == []
+
+
+async def test_a_backfill_of_no_examples_is_refused(shared: Service) -> None:
+    refused = await shared.client.post("/datasets/none/backfill", content=ndjson([]))
+    assert refused.status_code == 422
+    assert "no examples followed the specification" in refused.text
 
 
 @pytest.mark.slow

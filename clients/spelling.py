@@ -1,0 +1,49 @@
+"""Arguments in messages, in the words of the command that shows them.
+
+A message names an argument of ours in backticks and as Python writes it: `` `parser=NAME` ``. The
+command line shows the option instead: ``--parser NAME``, or ``--set parser=NAME`` where a command
+takes it so.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from contextvars import ContextVar
+from typing import Any, Final
+
+_ARGUMENT: Final = re.compile(r"`([a-z_]+)=([^`]*)`")
+
+_COMMAND: Final[ContextVar[Any]] = ContextVar("command", default=None)
+"""The command that runs."""
+
+
+def speak_for(command: Any, arguments: Sequence[str]) -> None:
+    """From now on, spell arguments as a command has them.
+
+    Args:
+        command: The command, or a group of them.
+        arguments: What follows on the command line; it may begin with commands of the group.
+    """
+    for argument in arguments:
+        if argument not in getattr(command, "commands", {}):
+            break
+        command = command.commands[argument]
+    _COMMAND.set(command)
+
+
+def spelled(message: str) -> str:
+    """A message with the options of the command that runs, in place of Python's arguments."""
+    options = getattr(_COMMAND.get(), "params", ())
+    return _ARGUMENT.sub(lambda found: _option(options, *found.groups()) or found[0], message)
+
+
+def _option(options: Iterable[Any], argument: str, value: str) -> str | None:
+    named = {option.name: option for option in options if option.param_type_name == "option"}
+    if (option := named.get(argument)) is not None:
+        name = max(option.opts, key=len)
+        return name if option.is_flag or not value else f"{name} {value}"
+    if any("--set" in option.opts for option in named.values()):
+        value = value.lower() if value in ("True", "False") else value
+        return f"--set {argument}={value or '...'}"
+    return None

@@ -1,0 +1,63 @@
+"""Lists in options: with commas, or one option after the other."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from clients.cli import build_app
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory) -> str:
+    return str(tmp_path_factory.mktemp("lists") / "store")
+
+
+@pytest.fixture
+def parsebank(store, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.delenv("PARSEBANK_URL", raising=False)
+    runner, app = CliRunner(), build_app()
+    return lambda *arguments: runner.invoke(app, [*map(str, arguments), "--store", store])
+
+
+@pytest.mark.parametrize(
+    "matrices",
+    [("--matrices", "distance,depth"), ("--matrices", "distance", "--matrices", "depth")],
+)
+def test_matrices_of_a_parse(parsebank, matrices) -> None:
+    result = parsebank("parse", "Bees dance.", *matrices, "--format", "json")
+    assert list(json.loads(result.stdout)["items"][0]["matrices"]) == ["distance", "depth"]
+
+
+def test_states_of_jobs(parsebank) -> None:
+    for states in (("done,failed",), ("done", "--state", "failed")):
+        assert parsebank("jobs", "list", "--state", *states).exit_code == 0
+    unknown = parsebank("jobs", "list", "--state", "done,lost")
+    assert unknown.exit_code == 1
+    assert "unknown state of jobs 'lost'" in unknown.stderr
+
+
+def test_parts_of_a_benchmark() -> None:
+    app = build_app()
+
+    def check(*options: str):
+        return CliRunner().invoke(app, ["benchmarks", "check", "sample", *options])
+
+    both = check("--split", "train,dev", "--lang", "en")
+    assert [line for line in both.stdout.splitlines() if line.startswith("sample ")] == [
+        "sample train en",
+        "sample dev en",
+    ]
+    assert both.stdout == check("--split", "train", "--split", "dev", "--lang", "en").stdout
+    refused = check("--lang", "en,xx")
+    assert refused.exit_code == 1
+    assert "'xx'" in refused.stderr
+
+
+def test_an_empty_item_is_refused(parsebank) -> None:
+    result = parsebank("backfill", "sample", "--split", "dev", "--lang", "en,")
+    assert result.exit_code == 1
+    assert "'en,' has an empty item" in result.stderr

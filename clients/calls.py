@@ -25,6 +25,7 @@ from clients.results import ParseResult, decode_parse_result
 from clients.staging import BackfillOptions, Upload, backfill_spec
 from syntax.errors import SpecError
 from syntax.examples import DatasetSpec, Example, LongSentences, ParseMode, Rejection
+from syntax.strict_json import parse_json
 
 T = TypeVar("T")
 
@@ -227,7 +228,7 @@ def _job_path(job_id: str) -> str:
 
 
 def _json(decode: Callable[[Any], T]) -> Callable[[bytes], T]:
-    return lambda content: decode(json.loads(content))
+    return lambda content: decode(parse_json(content))
 
 
 def _parse_body(

@@ -54,6 +54,8 @@ def missing_extra(module: str) -> str | None:
 
     Of several extras it names the one that brings the least beside it.
     """
+    from syntax.extras import install_command
+
     package = module.partition(".")[0]
     brought = [
         (len(names), extra)
@@ -63,7 +65,7 @@ def missing_extra(module: str) -> str | None:
     if not brought:
         return None
     _, extra = min(brought)
-    return f"{package} is not installed; run `pip install '{_DISTRIBUTION}[{extra}]'`"
+    return f"{package} is not installed; run `{install_command(extra)}`"
 
 
 def _extras() -> dict[str, list[str]]:

@@ -6,7 +6,6 @@ training. The second round does the same work on the same store and finds it don
 
 from __future__ import annotations
 
-import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -23,6 +22,7 @@ from clients.results import ParseResult
 from clients.retries import Retries
 from syntax.errors import ParsebankError, WorkError
 from syntax.examples import Example
+from syntax.strict_json import parse_json
 
 T = TypeVar("T")
 
@@ -149,7 +149,7 @@ def _backfill(client: Client, split: str) -> Job:
 def _train(store: Path, output: Path) -> dict[str, Any]:
     command = parsebank("train", "sample", "--store", str(store), "--output", str(output))
     finish(command, output.with_suffix(".log"))
-    result: dict[str, Any] = json.loads((output / "result.json").read_text("utf-8"))
+    result: dict[str, Any] = parse_json((output / "result.json").read_text("utf-8"))
     return result
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from syntax.errors import OverloadedError, ParsebankError, RateLimitError, WorkError
+from syntax.strict_json import parse_json
 
 
 class ServiceUnreachableError(WorkError):
@@ -47,7 +47,7 @@ def _family(cls: type[ParsebankError]) -> Iterator[type[ParsebankError]]:
 
 def _error_body(content: bytes) -> Mapping[str, Any] | None:
     try:
-        body = json.loads(content)
+        body = parse_json(content)
     except ValueError:
         return None
     inner = body.get("error", body) if isinstance(body, dict) else None

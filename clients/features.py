@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from clients.failures import named_error
 from clients.results import ItemError, JsonObject, Named, decode_named
-from syntax.assembly import SeparatorEdge, SpecialTokens, Truncation
+from syntax.assembly import SeparatorEdge, SpecialTokens, Truncation, TruncationTie
 from syntax.errors import SpecError
 from syntax.examples import Example, LongSentences, ParseMode, Segment
 
@@ -34,6 +34,8 @@ class StoredOptions(TypedDict, total=False):
         joint_root: Whether the first special token is the root of everything.
         separator_edge: What separators hang from: ``root``, ``last_piece`` or ``none``.
         truncation: ``longest_first``, ``only_first``, ``only_second`` or ``none``.
+        truncation_tie: Which of equally long segments ``longest_first`` shortens: ``fast``, as
+            Hugging Face's fast tokenizers (when left out), or ``slow``, the last one.
         matrices: Which ones to answer; all three when left out.
     """
 
@@ -43,6 +45,7 @@ class StoredOptions(TypedDict, total=False):
     joint_root: bool
     separator_edge: SeparatorEdge
     truncation: Truncation
+    truncation_tie: TruncationTie
     matrices: Sequence[str]
 
 

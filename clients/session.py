@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from typing import Final
 
@@ -11,6 +10,7 @@ import httpx
 from clients.events import EventDecoder
 from clients.jobs import Job, decode_job
 from clients.streams import LineBuffer
+from syntax.strict_json import parse_json
 
 URL: Final = "http://127.0.0.1:8000"
 """Where `parsebank serve` listens unless told otherwise."""
@@ -61,4 +61,4 @@ class JobEvents:
     def feed_jobs(self, chunk: bytes) -> list[Job]:
         """The states of the job that this chunk completes; the last event may carry none."""
         events = map(self._events.feed, self._lines.feed(chunk))
-        return [decode_job(json.loads(event.data)) for event in events if event and event.data]
+        return [decode_job(parse_json(event.data)) for event in events if event and event.data]

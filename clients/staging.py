@@ -97,7 +97,7 @@ def _segment(segment: Segment) -> dict[str, Any]:
     return _given({"text": segment.text, "tokens": segment.tokens, "conllu": segment.conllu})
 
 
-def _label(value: LabelValue) -> Any:
+def _label(value: LabelValue | None) -> Any:
     """A label as JSON: the spans of ``spans`` as objects, all else as it is."""
     if not isinstance(value, tuple):
         return value

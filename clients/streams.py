@@ -5,11 +5,11 @@ No socket is touched here, so the synchronous and the asynchronous client share 
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from clients.failures import ServiceUnreachableError, named_error
 from clients.results import ItemError, ParsedItem, decode_item
+from syntax.strict_json import parse_json
 
 NumberedItem = tuple[int, ParsedItem | ItemError]
 """A text's place in its request, and what became of it."""
@@ -53,7 +53,7 @@ class AnswerReader:
         Raises:
             ParsebankError: The named error with which the request as a whole ended.
         """
-        found = (self._read(json.loads(line)) for line in self._lines.feed(chunk))
+        found = (self._read(parse_json(line)) for line in self._lines.feed(chunk))
         items = [item for item in found if item is not None]
         self.began = self.began or bool(items)
         return items

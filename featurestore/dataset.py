@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from featurestore.files import FileReader
-from featurestore.filters import Wanted, in_langs, of_length, with_labels
+from featurestore.filters import Wanted, in_langs, of_length, with_any_label, with_labels
 from featurestore.index import KeyIndex, keys_of
 from featurestore.parsers import parsers_named
 from featurestore.records import Drop, key_bytes
@@ -230,6 +230,7 @@ class FeatureDataset(StreamedDataset):
         shortest: int = 0,
         longest: int | None = None,
         labels: Wanted | None = None,
+        labelled: Collection[str] = (),
     ) -> FeatureDataset:
         """Some of the examples, as a dataset of their own.
 
@@ -240,6 +241,8 @@ class FeatureDataset(StreamedDataset):
             labels: For label columns, the wanted values; ``None`` among them takes examples
                 without one: ``{"label": ["entailment", None]}``. Of tags and spans, an example
                 that has any of the names is taken, and with ``None`` one that has no tag or span.
+            labelled: Only examples that have a label in each of these columns. An empty list of
+                spans is one: that there is none.
 
         Raises:
             UnknownNameError: No such label column or class.
@@ -251,6 +254,8 @@ class FeatureDataset(StreamedDataset):
             chosen &= in_langs(self.rows, langs, self._all_langs)
         if labels:
             chosen &= with_labels(self.rows, self.reader, self.labels, labels)
+        if labelled:
+            chosen &= with_any_label(self.rows, self.reader, self.labels, labelled)
         rows = self.rows.select(chosen)
         return FeatureDataset(self._store, self.card, self.version, rows, self.reader)
 

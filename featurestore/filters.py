@@ -88,6 +88,27 @@ def with_labels(
     return chosen
 
 
+def with_any_label(
+    rows: RowIndex, reader: FileReader, labels: tuple[LabelSpec, ...], names: Collection[str]
+) -> NDArray[np.bool_]:
+    """Which examples have a label in every column named, be it an empty list. *Shape:* (N,).
+
+    Raises:
+        UnknownNameError: No such label column.
+        StoreError: A file cannot be read.
+    """
+    known = [label.name for label in labels]
+    if unknown := [name for name in names if name not in known]:
+        raise unknown_name("label", unknown[0], known)
+    chosen = np.ones(len(rows), np.bool_)
+    for file in np.unique(rows.file):
+        here = rows.file == file
+        table = reader.columns(rows.paths[file], list(names))
+        for name in names:
+            chosen[here] &= np.asarray(table[name].is_valid())[rows.row[here]]
+    return chosen
+
+
 def _values(name: str, values: Any, labels: dict[str, LabelSpec]) -> tuple[Any, ...]:
     if name not in labels:
         raise unknown_name("label", name, list(labels))

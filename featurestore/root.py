@@ -13,6 +13,7 @@ from featurestore.location import Location
 from featurestore.shards import ShardCache
 from featurestore.tables.delta import FORMAT_PROPERTY, Table, TableLayout
 from syntax.errors import StoreFormatError
+from syntax.strict_json import parse_json
 
 FORMAT: Final = 2
 """Version of the store's layout; a release reads its own and older ones.
@@ -98,7 +99,7 @@ def read_format(location: Location) -> int | None:
     if content is None:
         return None
     try:
-        version = json.loads(content)["format"]
+        version = parse_json(content)["format"]
     except (ValueError, KeyError, TypeError) as error:
         raise StoreFormatError(f"{location.uri}/{MARKER} is not ours: {error!r}") from error
     if not isinstance(version, int) or version > FORMAT:

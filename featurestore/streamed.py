@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         SpecialTokens,
         Truncation,
         TruncationSide,
+        TruncationTie,
     )
     from syntax.contrast import Sampler
 
@@ -103,6 +104,7 @@ class StreamedDataset(ABC):
         spans: Mapping[str, Sequence[Span]] | Sequence[str] | None = None,
         samplers: Sequence[Sampler] = (),
         nodes: bool = False,
+        truncation_tie: TruncationTie = "fast",
     ) -> FeatureStream:
         """One epoch of batches.
 
@@ -148,6 +150,7 @@ class StreamedDataset(ABC):
             samplers: Contrastive samples to draw for each example (`syntax.contrast`), from
                 ``seed``, ``epoch`` and ``example_id``; their arrays join the batch. One of a kind.
             nodes: Give the nodes of whole sequences, too, for a device that derives the matrices.
+            truncation_tie: Which of equally long segments ``longest_first`` shortens.
 
         Raises:
             SpecError: An option is of another type, or options contradict each other or the

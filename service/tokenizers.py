@@ -6,7 +6,6 @@ its classes; a plain ``tokenizer.json`` is read by ``tokenizers`` alone, to the 
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Sequence
@@ -26,6 +25,7 @@ from syntax import Fingerprint, fingerprint
 from syntax.assembly import SpecialTokens
 from syntax.errors import UnknownTokenizerError
 from syntax.registry import unknown_name
+from syntax.strict_json import parse_json
 from syntax.tokenizers import special_tokens_of, tokenizer_content
 
 Int32 = NDArray[np.int32]
@@ -177,7 +177,7 @@ def _read_config(name: str, folder: Path) -> dict[str, Any]:
     if not path.exists():
         return {}
     try:
-        config = json.loads(path.read_text(encoding="utf-8"))
+        config = parse_json(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise _unknown(name, f"{path} is not JSON ({error})") from None
     return config if isinstance(config, dict) else {}

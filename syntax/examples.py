@@ -85,13 +85,15 @@ LabelValue = str | float | tuple[str, ...] | tuple[SpanLabel, ...]
 class Example:
     """One training or test item: its segments in order, and its labels by name.
 
+    A label is None where nobody gave one, as in blind test sets.
+
     ``repairs`` names what its reader put right, such as ``answer_moved``, so that it can be
     counted; it is not stored.
     """
 
     example_id: str
     segments: tuple[Segment, ...]
-    labels: Mapping[str, LabelValue] = field(default_factory=dict)
+    labels: Mapping[str, LabelValue | None] = field(default_factory=dict)
     repairs: tuple[str, ...] = ()
 
 

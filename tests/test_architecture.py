@@ -22,7 +22,7 @@ MAY_IMPORT = {
 THIRD_PARTY = {
     "syntax": {"numpy", "numba"},
     "featurestore": {"numpy", "pyarrow", "deltalake", "duckdb", "scipy", "matplotlib"},
-    "clients": {"numpy", "httpx", "ijson", "datasets", "typer", "rich"},
+    "clients": {"numpy", "httpx", "ijson", "datasets", "typer", "rich", "zstandard"},
     "service": {
         *("numpy", "pyarrow", "fastapi", "starlette", "pydantic", "pydantic_settings", "uvicorn"),
         *("tokenizers", "transformers", "ufal", "stanza", "sqlalchemy", "structlog"),
@@ -36,6 +36,7 @@ THIRD_PARTY = {
         *("scipy", "matplotlib", "wandb"),
     },
 }
+READS_JSON = ROOT / "syntax" / "strict_json.py"
 COMMAND_LIBRARIES = {"typer", "rich"}
 
 
@@ -100,3 +101,14 @@ def test_what_is_printed_is_never_taken_for_markup(package: str) -> None:
                 plain = {key.arg for key in node.keywords if ast.unparse(key.value) == "False"}
                 wanted = {"Console": {"markup", "emoji"}, "TextColumn": {"markup"}}
                 assert wanted.get(node.func.id, set()) <= plain, f"{path}:{node.lineno}"
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_json_is_parsed_in_one_place(package: str) -> None:
+    """Python's own parser raises RecursionError for some texts, which `parse_json` does not."""
+    own = {"load", "loads", "JSONDecoder"}
+    for path in modules(package):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        calls = (node for node in ast.walk(tree) if isinstance(node, ast.Attribute))
+        used = {x.attr for x in calls if isinstance(x.value, ast.Name) and x.value.id == "json"}
+        assert path == READS_JSON or not used & own, path

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from syntax.errors import SpecError
 from syntax.labels import field_of, is_local
 from trainer.data import Source
+from trainer.evaluate import check_labelled
 from trainer.metrics.answers import Rules, rules_text
 from trainer.results import part_name, table, write_json
 from trainer.trained import TrainedRun, ask, described, load_run, open_languages
@@ -152,6 +153,8 @@ def evaluate_crossed(
             f"the examples of {first.dataset.name} have the one field "
             f"{first.dataset.card.fields[0]!r}; languages can be crossed between two or more"
         )
+    for lang, source in sources.items():
+        check_labelled(source, run.recipe, split, lang)
     return CrossedTable(
         dataset=run.recipe.data.dataset,
         split=split,

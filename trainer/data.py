@@ -21,6 +21,7 @@ from trainer.options import DataOptions, FrozenOptions, Recipe, SeparatorEdge, T
 from trainer.requirements import Requirements
 from trainer.ring import sender
 from trainer.states import with_states
+from trainer.switches import SYNTAX_MBERT
 from trainer.tasks import TASKS, Task
 from trainer.words import STREAM_OPTIONS as OF_WORDS
 from trainer.words import word_arrays
@@ -56,12 +57,14 @@ class Source:
         task: What is predicted.
         labels: The label columns that the task reads, by name.
         lang: Language of the examples.
+        unlabelled: Examples that were left out, for they have no label to learn from.
     """
 
     dataset: FeatureDataset
     task: Task
     labels: Mapping[str, LabelSpec]
     lang: str
+    unlabelled: int = 0
 
     @property
     def classes(self) -> dict[str, tuple[str, ...]]:
@@ -99,14 +102,23 @@ class Source:
         return chosen.stream(batch_size=batch_size, **{**_stream_options(recipe), **options})
 
 
-def open_source(store: FeatureStore, recipe: Recipe, split: str, lang: str) -> Source:
+def open_source(
+    store: FeatureStore, recipe: Recipe, split: str, lang: str, *, labelled: bool = False
+) -> Source:
     """One split in one language, of the tokenizer, parser and version that the recipe names.
+
+    Args:
+        store: Where the data lie.
+        recipe: Which data, and what is predicted of them.
+        split: Which split.
+        lang: Which language.
+        labelled: Leave out, and count, examples without a label that the task is to find.
 
     Raises:
         UnknownDatasetError, UnknownTokenizerError, UnknownParserError: The store has no such data.
         UnknownNameError: The dataset has no such label, or there is no such task.
-        SpecError: The part is empty, or several fit and the options do not choose; or a label is
-            of another kind than the task needs.
+        SpecError: The part is empty, or none of it has labels, or several fit and the options do
+            not choose; or a label is of another kind than the task needs.
     """
     data = recipe.data
     langs = () if lang == ALL else tuple(lang.split(","))
@@ -126,9 +138,42 @@ def open_source(store: FeatureStore, recipe: Recipe, split: str, lang: str) -> S
     if not len(dataset):
         raise SpecError(f"{data.dataset} has no examples in {split}/{lang}; its drops say why")
     labels = _task_labels(dataset, recipe.task)
+    known = _labelled(dataset, recipe.task, lang) if labelled else dataset
+    unlabelled = len(dataset) - len(known)
     if isinstance(recipe.model, FrozenOptions):
-        dataset = with_states(store, dataset, recipe.model)
-    return Source(dataset, TASKS[recipe.task.name](recipe.task, labels), labels, lang)
+        known = with_states(store, known, recipe.model)
+    task = TASKS[recipe.task.name](recipe.task, labels)
+    return Source(known, task, labels, lang, unlabelled)
+
+
+def _labelled(dataset: FeatureDataset, task: TaskOptions, lang: str) -> FeatureDataset:
+    """The examples that have the labels to be found.
+
+    Raises:
+        SpecError: None has.
+    """
+    found = dataset.where(labelled=task.found())
+    if not len(found):
+        raise unlabelled_error(dataset, task, dataset.spec.split, lang, "to learn from")
+    if len(found) < len(dataset):
+        _LOG.warning(
+            "%d of %d examples of %s %s have no label to learn from, and are left out",
+            len(dataset) - len(found),
+            len(dataset),
+            dataset.name,
+            dataset.spec.split,
+        )
+    return found
+
+
+def unlabelled_error(
+    dataset: FeatureDataset, task: TaskOptions, split: str, lang: str, use: str
+) -> SpecError:
+    """What to say of data without the labels that a task needs for some use."""
+    return SpecError(
+        f"no example of {dataset.name} {split} {lang} has the label {', '.join(task.found())} "
+        f"{use}; name another split, or let `parsebank predict` read the examples"
+    )
 
 
 def _with_option(error: SpecError) -> SpecError:
@@ -165,6 +210,28 @@ def pin_version(source: Source, output: Path) -> None:
             source.dataset.name,
             error,
         )
+
+
+def warn_of_multiword_tokens(source: Source, recipe: Recipe) -> None:
+    """Say so where all of Syntax-MBERT is as released but the words that it reads.
+
+    Its released preprocessing gives the tokenizer the words of multiword tokens, which is decided
+    when a dataset is backfilled (`clients.expand`).
+    """
+    if recipe.model.name != "syntax_bert.v1" or source.dataset.spec.mode not in _AS_WRITTEN:
+        return
+    options = (switch.option.split(".") for switch in SYNTAX_MBERT)
+    if all(getattr(getattr(recipe, section), name) == "as_released" for section, name in options):
+        _LOG.warning(
+            "every switch is as released, but the release reads the words of multiword tokens (de "
+            "el, not del), and the pieces of %s are of its texts as they are written; backfill it "
+            "with --expand-words to have the words",
+            source.dataset.name,
+        )
+
+
+_AS_WRITTEN: Final = ("raw", "sentence", "retokenize")
+"""Modes of datasets in which a multiword token is one stretch of text."""
 
 
 def pinned_data(source: Source, recipe: Recipe) -> DataOptions:
@@ -218,6 +285,7 @@ def features_of(data: DataOptions) -> dict[str, Any]:
     return {
         "max_length": data.max_length,
         "truncation": data.truncation,
+        "truncation_tie": data.truncation_tie,
         "truncation_side": data.truncation_side,
         "segment_limits": data.segment_limits,
         "template": data.template,

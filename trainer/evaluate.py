@@ -7,9 +7,8 @@ from collections.abc import Iterable
 import torch
 from torch import nn
 
-from syntax.errors import SpecError
 from trainer.batch import SyntaxBatch
-from trainer.data import Source
+from trainer.data import Source, unlabelled_error
 from trainer.options import Recipe
 from trainer.tasks import Scorer, Scores
 
@@ -38,10 +37,6 @@ def check_labelled(source: Source, recipe: Recipe, split: str, lang: str) -> Non
         SpecError: No example has labels.
     """
     task = recipe.task
-    names = [name for name in task.columns() if name not in task.given()]
+    names = list(task.found())
     if names and not task.has_labels(source.dataset.columns(names).to_pydict()):
-        raise SpecError(
-            f"no example of {recipe.data.dataset} {split} {lang} has the label "
-            f"{', '.join(names)} to be scored by; name another split, or let `parsebank predict` "
-            "read the texts"
-        )
+        raise unlabelled_error(source.dataset, task, split, lang, "to be scored by")

@@ -28,7 +28,14 @@ from trainer.checkpoint import (
     save_checkpoint,
     set_random_state,
 )
-from trainer.data import device_batches, open_source, pin_version, pinned_data, profile_data
+from trainer.data import (
+    device_batches,
+    open_source,
+    pin_version,
+    pinned_data,
+    profile_data,
+    warn_of_multiword_tokens,
+)
 from trainer.evaluate import check_labelled, evaluate
 from trainer.models.build import build_model
 from trainer.options import Recipe
@@ -123,10 +130,12 @@ class Run:
         self.output, self.observers, self.training = output, observers, recipe.training
         if self.training.threads:
             torch.set_num_threads(self.training.threads)
-        self.data = open_source(store, recipe, recipe.data.train_split, recipe.data.lang)
+        data = recipe.data
+        self.data = open_source(store, recipe, data.train_split, data.lang, labelled=True)
         self.task = self.data.task
         if self.accelerator.is_main_process:
             pin_version(self.data, output)
+            warn_of_multiword_tokens(self.data, recipe)
         self.recipe = replace(recipe, data=pinned_data(self.data, recipe))
         pinned = self.recipe.data
         self.dev = open_source(store, self.recipe, pinned.dev_split, pinned.lang)

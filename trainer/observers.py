@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from torch.utils.tensorboard import SummaryWriter
 
-from syntax.errors import MissingExtraError
+from syntax.extras import missing_extra
 from trainer.options import Recipe
 from trainer.progress import Evaluation, Report
 
@@ -142,9 +142,7 @@ def _wandb() -> Any:
     try:
         import wandb
     except ImportError:
-        raise MissingExtraError(
-            '--wandb needs wandb; run: pip install "parsebank[wandb]"', missing=["wandb"]
-        ) from None
+        raise missing_extra("--wandb needs wandb", "wandb") from None
     return wandb
 
 

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from syntax.errors import MissingExtraError, SpecError
+from syntax.errors import SpecError
+from syntax.extras import missing_extra
 
 if TYPE_CHECKING:
     from trainer.crossed import CrossedTable
@@ -119,10 +120,7 @@ def require_matplotlib() -> None:
     try:
         import matplotlib  # noqa: F401
     except ImportError:
-        raise MissingExtraError(
-            'pictures need matplotlib; run: pip install "parsebank[pictures]"',
-            missing=["matplotlib"],
-        ) from None
+        raise missing_extra("pictures need matplotlib", "pictures") from None
 
 
 def _style() -> Any:

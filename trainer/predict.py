@@ -6,7 +6,6 @@ are then read as any other: what the model is given is what it was trained on.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -21,6 +20,7 @@ from syntax.errors import SpecError
 from syntax.examples import DatasetSpec, LabelSpec, LabelValue, SpanLabel
 from syntax.fingerprint import fingerprint
 from syntax.labels import token_offsets
+from syntax.strict_json import parse_json
 from trainer.predictions import Prediction
 from trainer.requirements import Requirements
 from trainer.trained import TrainedRun, ask, open_language
@@ -145,7 +145,7 @@ def predict(
 
 def _of_line(line: str, at: int, fields: Sequence[str], given: Sequence[LabelSpec]) -> RawExample:
     try:
-        content = json.loads(line)
+        content = parse_json(line)
         texts = tuple(_text(content[name]) for name in fields)
         labels = {label.name: _label(content[label.name], label) for label in given}
     except (ValueError, TypeError, KeyError, RecursionError) as error:

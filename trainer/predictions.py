@@ -9,9 +9,10 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from syntax.errors import SpecError
+from syntax.strict_json import parse_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,15 @@ class Prediction:
     probability: float | None = None
 
 
+Submission = Literal["lines", "glue", "squad"]
+"""What a leaderboard takes.
+
+``lines``: a class on each line, or a tag on each line and a blank line after each example, as for
+XTREME; ``glue``: a header and ``index TAB prediction``, counted from 0; ``squad``: a JSON object of
+answers by the ids of their questions.
+"""
+
+
 def predictions_file(folder: Path, split: str, lang: str) -> Path:
     """Where the predictions of a run on one language are kept."""
     return folder / f"predictions-{split}-{lang}.jsonl"
@@ -62,7 +72,7 @@ def read_predictions(path: Path) -> list[Prediction]:
 
 def _prediction(line: str, place: str) -> Prediction:
     try:
-        content = json.loads(line)
+        content = parse_json(line)
         shares = {name: (part, whole) for name, (part, whole) in content["shares"].items()}
         return Prediction(**{**content, "shares": shares})
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:

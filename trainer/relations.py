@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from syntax.errors import SpecError
-from syntax.matrices import MATRICES
+from syntax.matrices import MATRICES, SgNetVariant
 from syntax.matrices import UNREACHABLE as UNREACHABLE_PADDING
 from syntax.ud import upos_id
 from syntax.variant import Variant, is_released
@@ -166,22 +166,25 @@ def distance_weights(distance: Tensor, threshold: int, variant: Variant = "as_pu
     return weights[distance.int().clamp(max=threshold + 1)]
 
 
-def _sgnet_mask(forest: DeviceForest, variant: Variant = "as_published") -> Tensor:
+def _sgnet_mask(forest: DeviceForest, variant: SgNetVariant = "as_published") -> Tensor:
     special_BN = forest.special_BN
     word_BNN = ~(special_BN[:, :, None] | special_BN[:, None, :])
-    if is_released(variant):
-        return _yield_spans(forest) & word_BNN
-    return (forest.ancestor_BNN & word_BNN) | torch.diag_embed(special_BN)
+    if variant == "as_published":
+        return (forest.ancestor_BNN & word_BNN) | torch.diag_embed(special_BN)
+    return _yield_spans(forest, alone=variant == "convert_span") & word_BNN
 
 
-def _yield_spans(forest: DeviceForest) -> Tensor:
-    """``[i, j]``: i lies in the span of j's subtree, of two nodes or more. *Shape:* (B, N, N)."""
+def _yield_spans(forest: DeviceForest, alone: bool) -> Tensor:
+    """``[i, j]``: i lies in the span of j's subtree, which may be one node ``alone`` or not.
+
+    *Shape:* (B, N, N).
+    """
     own_N = torch.arange(forest.parents_BN.shape[1], device=forest.parents_BN.device)
     place_BN = own_N.expand(forest.parents_BN.shape)
     first_BN, last_BN = forest.lowest_below(place_BN), forest.highest_below(place_BN)
     row_BN1 = place_BN[:, :, None]
     inside_BNN = (first_BN[:, None, :] <= row_BN1) & (row_BN1 <= last_BN[:, None, :])
-    return inside_BNN & (first_BN < last_BN)[:, None, :]
+    return inside_BNN if alone else inside_BNN & (first_BN < last_BN)[:, None, :]
 
 
 def _lca(forest: DeviceForest) -> Tensor:

@@ -69,6 +69,7 @@ def _part(source: Source) -> dict[str, Any]:
         "split": dataset.spec.split,
         "lang": source.lang,
         "examples": len(dataset),
+        **({"unlabelled": source.unlabelled} if source.unlabelled else {}),
         "dropped": dataset.report,
         "fingerprints": dataset.fingerprints,
     }

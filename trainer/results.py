@@ -6,14 +6,13 @@ alone: ``parsebank train RUN/result.json``. Nothing here imports torch.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from syntax.errors import SpecError
-from syntax.strict_json import strict_json
+from syntax.strict_json import parse_json, strict_json
 from trainer.options import Recipe
 from trainer.options.settings import recipe_from_json
 from trainer.resume import settled
@@ -58,10 +57,10 @@ def read_json(path: Path, absent: str) -> dict[str, Any]:
         SpecError: There is none, or it is not a JSON object.
     """
     try:
-        content = json.loads(path.read_text("utf-8"))
+        content = parse_json(path.read_text("utf-8"))
     except FileNotFoundError as error:
         raise SpecError(absent) from error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise SpecError(
             f"{path} is not JSON ({error}); run the command that wrote it again"
         ) from error

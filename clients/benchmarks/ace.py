@@ -69,7 +69,8 @@ def _read(part: Part, mode: Mode) -> Iterator[Item]:
 def _items(path: Path, split: str, unique: UniqueIds, mode: Mode) -> Iterator[Item]:
     for number, record in enumerate(records_of(path, "item"), 1):
         given = record.get("id") if isinstance(record, dict) else None
-        example_id = unique.of(f"{split}-{number}" if given is None else str(given))
+        unnamed = given is None or isinstance(given, list | dict)
+        example_id = unique.of(f"{split}-{number}" if unnamed else str(given))
         where = f"{path.name}, record {number}"
         yield attempt(example_id, partial(_example, example_id, record, where, mode))
 

@@ -11,13 +11,14 @@ Offsets are code points of the passage as it stands in the file.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from clients.benchmarks.base import Item, Part, attempt
 from clients.benchmarks.documents import UniqueIds, guarded, records_of, text_of
-from syntax.errors import ExampleError, LabelError
+from syntax.errors import ExampleError, InputError, LabelError
 from syntax.examples import Example, LabelSpec, LabelValue, Mode, Segment, SpanLabel
 
 FIELDS: Final = ("question", "passage")
@@ -34,7 +35,9 @@ REJECTS: Final = {
 }
 QUIRKS: Final = (
     "an answer that stands a few characters beside its offset is moved there (`answer_moved`)",
-    "an answer without text (blind test sets) is no span: the example is kept without answers",
+    "a file none of whose questions has an answer with text, or says that it has none, is blind: "
+    "they are kept without label",
+    "in another file, an answer without text is no span",
 )
 
 NEAR: Final = 50
@@ -44,11 +47,13 @@ ANSWER_MOVED: Final = "answer_moved"
 """Repair: an answer was found beside its offset."""
 
 Answers = tuple[SpanLabel, ...]
-Extra = Callable[[dict[str, Any], Answers, str], dict[str, LabelValue]]
-"""More labels, given the question's record, its answers, and how to call it in a message."""
+Labels = dict[str, LabelValue | None]
+Extra = Callable[[dict[str, Any], Answers | None, str], Labels]
+"""More labels, given the question's record, its answers (None in a blind file), and how to call it
+in a message."""
 
 
-def no_more(record: dict[str, Any], answers: Answers, where: str) -> dict[str, LabelValue]:  # noqa: ARG001
+def no_more(record: dict[str, Any], answers: Answers | None, where: str) -> Labels:  # noqa: ARG001
     """No other labels than the answers."""
     return {}
 
@@ -76,12 +81,32 @@ def read_answers(
 def _items(
     path: Path, unique: UniqueIds, extra: Extra, belongs: Callable[[str], bool]
 ) -> Iterator[Item]:
+    blind = not _has_labels(path)
     for where, paragraph, question in _questions(path):
         name = _id(question)
         if name is None or belongs(name):
             example_id = unique.of(name or where)
-            make = partial(_example, example_id, paragraph, question, where, extra)
+            make = partial(_example, example_id, paragraph, question, where, extra, blind)
             yield attempt(example_id, make)
+
+
+def _has_labels(path: Path) -> bool:
+    """Whether a question has an answer with text, or says whether it has one.
+
+    What is wrong with the file is told when its questions are read.
+    """
+    with suppress(InputError):
+        return any(_is_labelled(question) for _, _, question in _questions(path))
+    return True
+
+
+def _is_labelled(question: Any) -> bool:
+    if not isinstance(question, dict):
+        return False
+    answers = question.get("answers")
+    known = answers if isinstance(answers, list) else []
+    texts = [answer.get("text") for answer in known if isinstance(answer, dict)]
+    return "is_impossible" in question or any(texts)
 
 
 def _questions(path: Path) -> Iterator[tuple[str, Any, Any]]:
@@ -99,13 +124,15 @@ def _list(record: Any, key: str) -> list[Any]:
 
 def _id(question: Any) -> str | None:
     name = question.get("id") if isinstance(question, dict) else None
-    return None if name is None else str(name)
+    return None if name is None or isinstance(name, list | dict) else str(name)
 
 
-def _example(example_id: str, paragraph: Any, question: Any, where: str, extra: Extra) -> Example:
+def _example(
+    example_id: str, paragraph: Any, question: Any, where: str, extra: Extra, blind: bool
+) -> Example:
     texts = text_of(question, "question", where), text_of(paragraph, "context", where)
     found = [located(texts[1], answer, where) for answer in _answers(question, where)]
-    answers = tuple(span for span, _ in found)
+    answers = None if blind else tuple(span for span, _ in found)
     return Example(
         example_id,
         tuple(Segment(text=text) for text in texts),

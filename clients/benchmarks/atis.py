@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Final
 
 from clients.benchmarks.base import Benchmark, Item, Part, attempt, register
+from clients.benchmarks.layout import files_like
 from clients.benchmarks.lines import decoded, numbered_lines
 from clients.benchmarks.slots import FIELDS, LABELS, MODES, REJECTS, divided, slot_names, utterance
+from clients.files import plain_path
 from syntax.errors import ExampleError, SpecError
 from syntax.examples import Example, Mode
 
@@ -20,17 +22,22 @@ _DONE = (0, None)
 
 
 def _find(folder: Path) -> Sequence[Part]:
-    splits = [path.parent for depth in ("*", "*/*") for path in folder.glob(f"{depth}/{FILES[0]}")]
-    return [_part(split, folder) for split in splits]
+    first = (files_like(folder, f"{depth}/{FILES[0]}") for depth in ("*", "*/*"))
+    return [_part(path.parent, folder) for paths in first for path in paths]
 
 
 def _part(split: Path, folder: Path) -> Part:
     lang = "en" if split.parent == folder else split.parent.name
-    return Part(split.name, lang, tuple(split / name for name in FILES))
+    return Part(split.name, lang, tuple(path for name in FILES for path in _file(split, name)))
+
+
+def _file(split: Path, name: str) -> tuple[Path, ...]:
+    """The file of a name; its plain path, for the message, where there is none."""
+    return files_like(split, name) or (split / name,)
 
 
 def _read(part: Part, mode: Mode) -> Iterator[Item]:  # noqa: ARG001
-    if tuple(path.name for path in part.files) != FILES:
+    if tuple(plain_path(path).name for path in part.files) != FILES:
         raise SpecError(f"{part.files[0]} is one of three files; give the folder of the splits")
     lines = zip_longest(*map(numbered_lines, part.files), fillvalue=_DONE)
     for number, row in enumerate(lines, 1):

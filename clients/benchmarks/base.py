@@ -9,12 +9,15 @@ from pathlib import Path
 from typing import Final
 
 from clients.benchmarks.lines import check_characters
-from syntax.errors import InputError, SpecError, UnknownNameError
+from syntax.errors import ExampleError, InputError, SpecError, UnknownNameError
 from syntax.examples import DatasetSpec, Example, LabelSpec, Mode, Rejection
 from syntax.registry import Registry, unknown_name
 
 ANY: Final = "*"
 """The split or language of a part that the user may call as they like."""
+
+NESTED: Final = "the record is nested too deeply; repair it"
+"""Message of a JSON record that is."""
 
 Item = Example | Rejection
 """What a reader yields: every line or record of its files is one or the other."""
@@ -175,8 +178,25 @@ class Benchmark:
 
         Raises:
             SpecError, UnknownNameError: As `part` and `mode`, before the first item.
+            InputError: As `items`.
         """
-        return self.read_part(self.part(path, split, lang), self.mode(mode))
+        return self.items(self.part(path, split, lang), self.mode(mode))
+
+    def items(self, part: Part, mode: Mode) -> Iterator[Item]:
+        """The same of a part that was found.
+
+        Raises:
+            InputError: The files are empty, or hold nothing but blank lines; or they are damaged.
+        """
+        empty = True
+        for item in self.read_part(part, mode):
+            empty = False
+            yield item
+        if empty:
+            files = ", ".join(map(str, part.files))
+            raise InputError(
+                f"{files} holds nothing of {part.split} in {part.lang!r}; name the files that do"
+            )
 
     def labels_of(self, path: Path | None = None) -> tuple[LabelSpec, ...]:
         """The label columns with all their names.
@@ -248,12 +268,17 @@ def register(benchmark: Benchmark) -> Benchmark:
 
 
 def attempt(example_id: str, make: Callable[[], Example]) -> Item:
-    """The example that ``make`` builds, or the named error that it raises, as a rejection."""
+    """The example that ``make`` builds, or the named error that it raises, as a rejection.
+
+    A record that is nested too deeply to be shown in a message is one as well.
+    """
     try:
         check_characters(example_id, "its id")
         return make()
     except InputError as error:
         return rejection(example_id, error)
+    except RecursionError:  # ijson nests as deeply as a document does
+        return rejection(example_id, ExampleError(NESTED))
 
 
 def rejection(example_id: str, error: InputError) -> Rejection:

@@ -1,6 +1,7 @@
 """Files of tagged tokens: a token on each line, its tag in the last column, a blank line between.
 
-Columns are divided by TAB, or by spaces in a line without TAB. Quotation marks are text.
+Columns are divided by TAB, or by spaces in a line without TAB. Quotation marks are text. A file of
+tokens alone is blind: its sentences are kept without tags.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from clients.benchmarks.base import Item, Part, attempt
-from clients.benchmarks.lines import blocks, decoded, encoding_of
+from clients.benchmarks.lines import any_line, blocks, decoded, encoding_of
 from clients.benchmarks.tags import OUTSIDE, check_tokens, is_tag, tag_names, to_bio
 from syntax.errors import LabelError
 from syntax.examples import Example, LabelSpec, Mode, Segment
@@ -19,7 +20,8 @@ from syntax.examples import Example, LabelSpec, Mode, Segment
 MODES: Final[tuple[Mode, ...]] = ("pretokenized", "retokenize")
 REJECTS: Final = {
     "empty_token": "a sentence with a token that is empty or white space only",
-    "label": "a sentence with a line that has no tag, or a tag of no known type",
+    "label": "a sentence with a line that has no tag, or a tag of no known type (of a file of "
+    "tokens alone, no sentence)",
     "invalid_character": "a sentence with a line that is not in the encoding",
 }
 
@@ -48,9 +50,10 @@ def read_columns(
     """
     (path,) = part.files
     encoding = encoding_of(path, encodings)
+    blind = not any_line(path, _has_tag)
     for number, (first, lines) in enumerate(_sentences(path), 1):
         example_id = f"{part.split}-{number}"
-        read = partial(_example, example_id, first, lines, part, encoding, label)
+        read = partial(_example, example_id, first, lines, part, encoding, label, blind)
         yield attempt(example_id, read)
 
 
@@ -65,15 +68,32 @@ def _is_blank(raw: bytes) -> bool:
     return not raw.strip()
 
 
+def _has_tag(raw: bytes) -> bool:
+    """Whether a line may have a tag: whether it has a second column."""
+    values = raw.split(b"\t") if b"\t" in raw else raw.split()
+    return any(values[1:]) and not raw.startswith(_MARK)
+
+
 def _example(
-    example_id: str, first: int, lines: list[bytes], part: Part, encoding: str, label: LabelSpec
+    example_id: str,
+    first: int,
+    lines: list[bytes],
+    part: Part,
+    encoding: str,
+    label: LabelSpec,
+    blind: bool,
 ) -> Example:
     (path,) = part.files
-    rows = [
-        _row(decoded(raw, path, number, encoding), path, number, label)
+    texts = [
+        (number, decoded(raw, path, number, encoding))
         for number, raw in enumerate(lines, first)
         if not raw.startswith(_MARK)
     ]
+    if blind:
+        tokens = _bare([line.rstrip("\t ") for _, line in texts], f"{part.lang}:")
+        check_tokens(tokens, tokens, f"{path.name}, line {first}")
+        return Example(example_id, (Segment(tokens=tuple(tokens)),), {label.name: None})
+    rows = [_row(line, path, number, label) for number, line in texts]
     tokens = _bare([token for token, _ in rows], f"{part.lang}:")
     tags = tuple(tag for _, tag in rows)
     tags = to_bio(tags) if OUTSIDE in label.names else tags

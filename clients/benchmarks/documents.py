@@ -6,7 +6,7 @@ instead of 250, in the same time as `json.loads` (0.3 s), and what stands before
 
 from __future__ import annotations
 
-import json
+import io
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -14,9 +14,11 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any, Final
 
-from clients.benchmarks.base import Item, rejection
-from clients.benchmarks.lines import START_BYTES, check_characters, refuse_other
+from clients.benchmarks.base import NESTED, Item, rejection
+from clients.benchmarks.lines import check_characters
+from clients.files import DamagedFileError, open_file
 from syntax.errors import ExampleError, InputError
+from syntax.strict_json import parse_json
 
 _CHUNK: Final = 64 * 1024
 
@@ -40,7 +42,7 @@ def records_of(path: Path, place: str) -> Iterator[Any]:
     Raises:
         ExampleError: The document breaks off or is none, after the records before the break; or
             it has no such list.
-        InputError: The file is packed, or UTF-16.
+        InputError: As `open_file`.
     """
     import ijson
 
@@ -66,12 +68,12 @@ def document_of(path: Path) -> Any:
 
     Raises:
         ExampleError: It is no JSON document.
-        InputError: The file is packed, or UTF-16.
+        InputError: As `open_file`.
     """
     with _opened(path) as file:
         try:
-            return json.load(file)
-        except (ValueError, RecursionError) as error:
+            return parse_json(file.read())
+        except ValueError as error:
             raise ExampleError(f"{path.name} is no JSON document: {error}; repair it") from None
 
 
@@ -82,8 +84,8 @@ def parsed_object(text: str, where: str) -> dict[str, Any]:
         ExampleError: It is no JSON, or none of an object.
     """
     try:
-        record = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        record = parse_json(text)
+    except ValueError as error:
         raise ExampleError(f"{where} is no JSON ({error}); expected one object") from None
     return checked_object(record, where)
 
@@ -129,9 +131,8 @@ class _Bytes:
 
 
 def _opened(path: Path) -> IO[str]:
-    with path.open("rb") as file:
-        refuse_other(file.read(START_BYTES), path)
-    return path.open(encoding="utf-8-sig", errors="surrogateescape", newline="")
+    file = open_file(path)
+    return io.TextIOWrapper(file, encoding="utf-8-sig", errors="surrogateescape", newline="")
 
 
 def _has_lone_surrogate(path: Path) -> bool:
@@ -152,11 +153,19 @@ def _first_line(error: Exception) -> str:
 
 
 def guarded(path: Path, items: Iterator[Item]) -> Iterator[Item]:
-    """Items of a file; the named error that ends them early becomes a rejection of the file."""
+    """Items of a file; the named error that ends them early becomes a rejection of the file.
+
+    Raises:
+        DamagedFileError: The file is packed, and damaged: nobody knows what it lacks.
+    """
     try:
         yield from items
+    except DamagedFileError:
+        raise
     except InputError as error:
         yield rejection(path.name, error)
+    except RecursionError:
+        yield rejection(path.name, ExampleError(f"{path.name}: {NESTED}"))
 
 
 class UniqueIds:

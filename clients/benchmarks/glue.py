@@ -10,14 +10,14 @@ from typing import Final
 
 from clients.benchmarks.base import Benchmark, Item, Part, attempt, register
 from clients.benchmarks.layout import named_parts
-from clients.benchmarks.lines import decoded, numbered_lines, tsv_fields
-from syntax.errors import LabelError, NoLabelError
+from clients.benchmarks.lines import any_line, decoded, numbered_lines, tsv_fields
+from syntax.errors import ExampleError, LabelError, NoLabelError
 from syntax.examples import Example, LabelSpec, Mode, Segment
 
 REJECTS: Final = {
-    "no_label": "a sentence of the blind test set",
+    "no_label": "a number and a sentence among lines that have labels",
     "label": "another label than those stated",
-    "example": "a line with another number of fields",
+    "example": "a line with another number of fields; of a blind file, one without a number",
     "invalid_character": "a line that is not UTF-8",
 }
 
@@ -32,14 +32,29 @@ class _Form:
 
 def _read(part: Part, mode: Mode, *, form: _Form) -> Iterator[Item]:  # noqa: ARG001
     (path,) = part.files
+    read = _example if any_line(path, partial(_has_label, form=form)) else _blind_example
     for number, raw in numbered_lines(path):
         if number > 1 or raw not in _headers(form):
             example_id = f"{part.split}-{number}"
-            yield attempt(example_id, partial(_example, example_id, raw, path, number, form))
+            yield attempt(example_id, partial(read, example_id, raw, path, number, form))
 
 
 def _headers(form: _Form) -> Sequence[bytes]:
     return ["\t".join(columns).encode() for columns in (form.columns, _BLIND)]
+
+
+def _has_label(raw: bytes, *, form: _Form) -> bool:
+    fields = raw.decode("utf-8", "replace").split("\t")
+    is_row = len(fields) == len(form.columns)
+    return is_row and fields[form.columns.index("label")] in form.label.names
+
+
+def _blind_example(example_id: str, raw: bytes, path: Path, number: int, form: _Form) -> Example:
+    where = f"{path.name}, line {number}"
+    index, sentence = tsv_fields(decoded(raw, path, number), _BLIND, where)
+    if not index.isdecimal():
+        raise ExampleError(f"{where} begins with {index!r}; expected the number of the sentence")
+    return Example(example_id, (Segment(text=sentence),), {form.label.name: None})
 
 
 def _example(example_id: str, raw: bytes, path: Path, number: int, form: _Form) -> Example:
@@ -99,7 +114,8 @@ COLA: Final = register(
         quirks=(
             "four columns without a header: source, label, the author's mark, sentence",
             "label 1 is acceptable, 0 is not",
-            "GLUE's test set has no labels: each of its lines is rejected (no_label)",
+            "a file none of whose lines has a label is blind, as GLUE's test: a number and a "
+            "sentence on each line, kept without label",
             "quotation marks are text",
         ),
     )
@@ -121,7 +137,8 @@ SST2: Final = register(
         quirks=(
             "label 1 is positive, 0 is negative",
             "training lines are phrases as well as sentences, tokenized and in lower case",
-            "GLUE's test set has no labels: each of its lines is rejected (no_label)",
+            "a file none of whose lines has a label is blind, as GLUE's test: a number and a "
+            "sentence on each line, kept without label",
         ),
     )
 )

@@ -9,8 +9,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from syntax.errors import InputError, MissingExtraError, SpecError
+from syntax.errors import InputError, SpecError
 from syntax.examples import LabelKind
+from syntax.extras import missing_extra
 
 
 def parquet_file(path: Path) -> Any:
@@ -96,9 +97,7 @@ def _library(path: Path) -> Any:
     try:
         import datasets
     except ImportError as error:
-        raise MissingExtraError(
-            f"{path.name} is read by the library `datasets`; run `pip install parsebank[hf]`"
-        ) from error
+        raise missing_extra(f"{path.name} is read by the library `datasets`", "hf") from error
     return datasets
 
 

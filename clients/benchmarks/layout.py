@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Final
 
 from clients.benchmarks.base import ANY, Part
+from clients.files import ENDINGS, plain_path
+from syntax.errors import SpecError
 
 WHOLE: Final = "whole"
 """The split of a file that names none."""
@@ -19,16 +21,31 @@ def named_parts(folder: Path, *, patterns: Sequence[str], lang: str = ANY) -> li
     Args:
         folder: Where to look.
         patterns: Regular expressions of a file's path below the folder, with the groups ``split``
-            and ``lang``; as many folders down as a pattern has slashes.
+            and ``lang``; as many folders down as a pattern has slashes. The ending of a packed
+            file is left out.
         lang: The language of a pattern without ``lang``.
     """
     found = [match for pattern in patterns for match in _matches(folder, pattern)]
     return [_part(match, path, lang) for match, path in found]
 
 
+def files_like(folder: Path, pattern: str) -> tuple[Path, ...]:
+    """The files below a folder whose path, but for the ending of a packed file, fits a glob.
+
+    Raises:
+        SpecError: A file is there twice, packed in different ways.
+    """
+    found: dict[Path, Path] = {}
+    for path in sorted(path for end in ("", *ENDINGS) for path in folder.glob(pattern + end)):
+        other = found.setdefault(plain_path(path), path)
+        if other != path:
+            raise SpecError(f"{path} and {other.name} are one file, packed and not; remove one")
+    return tuple(found.values())
+
+
 def _matches(folder: Path, pattern: str) -> Iterator[tuple[re.Match[str], Path]]:
     for path in folder.glob("/".join("*" * (pattern.count("/") + 1))):
-        match = re.fullmatch(pattern, path.relative_to(folder).as_posix())
+        match = re.fullmatch(pattern, plain_path(path).relative_to(folder).as_posix())
         if match and path.is_file():
             yield match, path
 

@@ -13,50 +13,25 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+from clients.files import open_file
 from syntax.errors import ExampleError, InputError, InvalidCharacterError
 
 MOST_LINES: Final = 100_000
 """Lines of a block: what is longer is cut, lest a file of another kind fill the memory."""
-
-_WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-_PACKED_MARKS: Final = {
-    b"\x1f\x8b": "gzip",
-    b"PK\x03\x04": "zip",
-    b"\xfd7zXZ\x00": "xz",
-    b"\x28\xb5\x2f\xfd": "zstd",
-}
-
-START_BYTES: Final = max(map(len, _PACKED_MARKS))
-"""As many bytes as `refuse_other` looks at."""
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """Each line with its 1-based number, undecoded, so that one bad line spoils no other.
 
     Raises:
-        InputError: The file is packed, or UTF-16, in which a line cannot be found byte by byte;
-            or its lines end with CR alone.
+        InputError: As `open_file`; or its lines end with CR alone.
     """
-    with path.open("rb") as file:
+    with open_file(path) as file:
         for number, raw in enumerate(file, 1):
             if number == 1:
-                refuse_other(raw, path)
                 _refuse_cr(raw, path)
             line = raw.removeprefix(codecs.BOM_UTF8) if number == 1 else raw
             yield number, line.removesuffix(b"\n").removesuffix(b"\r")
-
-
-def refuse_other(start: bytes, path: Path) -> None:
-    """Refuse a file that is no text in bytes by its first bytes, of which `START_BYTES` are enough.
-
-    Raises:
-        InputError: It is packed, or UTF-16.
-    """
-    for mark, kind in _PACKED_MARKS.items():
-        if start.startswith(mark):
-            raise InputError(f"{path} is packed ({kind}); unpack it first", path=str(path))
-    if start.startswith(_WIDE_MARKS):
-        raise InputError(f"{path} is UTF-16; convert it to UTF-8 first", path=str(path))
 
 
 def _refuse_cr(first: bytes, path: Path) -> None:
@@ -65,6 +40,15 @@ def _refuse_cr(first: bytes, path: Path) -> None:
         raise InputError(
             f"{path} ends its lines with CR alone; convert them to LF first", path=str(path)
         )
+
+
+def any_line(path: Path, has: Callable[[bytes], object]) -> bool:
+    """Whether a line has something, such as a label; the file is read as far as the first that has.
+
+    Raises:
+        InputError: As `numbered_lines`.
+    """
+    return any(has(raw) for _, raw in numbered_lines(path))
 
 
 def blocks(

@@ -24,13 +24,14 @@ from clients.benchmarks.answers import (
     read_answers,
 )
 from clients.benchmarks.base import Benchmark, Part, register
+from clients.files import plain_path
 
 _FILE_NAME = re.compile(r"(?P<split>[^-]+)-context-(?P<context>.+)-question-(?P<question>.+)\.json")
 
 
 def _find(folder: Path) -> Sequence[Part]:
     """A part for each ordered pair of languages."""
-    named = ((_FILE_NAME.fullmatch(path.name), path) for path in folder.iterdir())
+    named = ((_FILE_NAME.fullmatch(plain_path(path).name), path) for path in folder.iterdir())
     return [_part(match, path) for match, path in named if match]
 
 
@@ -61,7 +62,7 @@ MLQA: Final = register(
             "its fields",
             "for such pairs, store each language alone, and cross the fields of two datasets: the "
             "ids, questions and passages are those of the mixed file",
-            *QUIRKS[:1],
+            *QUIRKS[:2],
         ),
     )
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -16,6 +15,7 @@ from clients.benchmarks.lines import decoded, numbered_lines, tsv_fields
 from clients.benchmarks.slots import FIELDS, LABELS, MODES, REJECTS, slot_names, utterance
 from syntax.errors import ExampleError, LabelError
 from syntax.examples import Example, Mode, SpanLabel
+from syntax.strict_json import parse_json
 
 COLUMNS: Final = (
     *("id", "intent", "slots", "utterance"),
@@ -84,7 +84,7 @@ def _tokens(column: str, where: str) -> list[Token]:
 
 def _literal(column: str) -> Any:
     try:
-        return json.loads(column)
+        return parse_json(column)
     except ValueError:
         return ast.literal_eval(column)
 

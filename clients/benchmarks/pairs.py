@@ -1,4 +1,7 @@
-"""Files of labelled sentence pairs: ``first TAB second TAB label``, one pair on a line."""
+"""Files of labelled sentence pairs: ``first TAB second TAB label``, one pair on a line.
+
+A file none of whose lines has a label is blind: its pairs are kept without.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from typing import Final
 
 from clients.benchmarks.base import Item, Part, attempt
 from clients.benchmarks.layout import named_parts
-from clients.benchmarks.lines import decoded, numbered_lines
+from clients.benchmarks.lines import any_line, decoded, numbered_lines
 from syntax.errors import ExampleError, LabelError
 from syntax.examples import Example, LabelSpec, Mode, Segment
 
@@ -23,6 +26,7 @@ REJECTS: Final = {
 IDS: Final = "{split}-{line}; line n is the same item in every language"
 QUIRKS: Final = (
     "no CSV: quotation marks are text",
+    "a file none of whose lines has a label is blind: its pairs are kept without",
     "a field that a CSV writer has wrapped in quotation marks, doubling those inside, is undone",
 )
 
@@ -39,9 +43,10 @@ def read_pairs(part: Part, mode: Mode, *, label: LabelSpec) -> Iterator[Item]:  
     item share it, however many lines of either file are rejected.
     """
     for path in part.files:
+        blind = not any_line(path, _has_label)
         for number, raw in numbered_lines(path):
             example_id = f"{part.split}-{number}"
-            yield attempt(example_id, partial(_line, example_id, raw, path, number, label))
+            yield attempt(example_id, partial(_line, example_id, raw, path, number, label, blind))
 
 
 def read_numbered_pairs(
@@ -53,45 +58,56 @@ def read_numbered_pairs(
 ) -> Iterator[Item]:
     """The same of files that open with a header and number their pairs in the first column.
 
-    The number takes the place of the line's in the id. Files without the header are read as
-    `read_pairs` does.
+    The number takes the place of the line's in the id. Files without the header, with the label or
+    without, are read as `read_pairs` does.
     """
     (path,) = part.files
     lines = numbered_lines(path)
-    if next(lines, (1, b""))[1] != header:
+    if next(lines, (1, b""))[1] not in (header, header.rpartition(b"\t")[0]):
         yield from read_pairs(part, mode, label=label)
         return
+    blind = not any_line(path, lambda raw: raw != header and _has_label(raw.partition(b"\t")[2]))
     for number, raw in lines:
         own, _, pair = raw.partition(b"\t")
         example_id = f"{part.split}-{own.decode('utf-8', 'backslashreplace') or f'line-{number}'}"
-        yield attempt(example_id, partial(_line, example_id, pair, path, number, label))
+        yield attempt(example_id, partial(_line, example_id, pair, path, number, label, blind))
 
 
-def _line(example_id: str, raw: bytes, path: Path, number: int, label: LabelSpec) -> Example:
+def _has_label(raw: bytes) -> bool:
+    return any(raw.split(b"\t")[2:3])
+
+
+def _line(
+    example_id: str, raw: bytes, path: Path, number: int, label: LabelSpec, blind: bool
+) -> Example:
     values = decoded(raw, path, number).split("\t")
     where = f"{path.name}, line {number}"
-    if len(values) != 3:
-        raise ExampleError(
-            f"{where} has {len(values)} fields; "
-            "expected 3 separated by TAB: two sentences and a label"
-        )
-    return pair(example_id, values, where, label)
+    if len(values) != 3 and not (blind and len(values) == 2 and any(map(str.strip, values))):
+        what = "2 separated by TAB: two sentences" if blind else _EXPECTED
+        raise ExampleError(f"{where} has {len(values)} fields; expected {what}")
+    name = None if blind else values[2]
+    return pair(example_id, values[:2], name, where, label)
 
 
-def pair(example_id: str, values: Sequence[str], where: str, label: LabelSpec) -> Example:
+_EXPECTED: Final = "3 separated by TAB: two sentences and a label"
+
+
+def pair(
+    example_id: str, texts: Sequence[str], name: str | None, where: str, label: LabelSpec
+) -> Example:
     """An example of two sentences and a class.
 
     Args:
         example_id: Its id.
-        values: First sentence, second sentence, name of the class.
+        texts: The sentences.
+        name: Name of the class; None in a blind file.
         where: File and line, for the message.
         label: The label column.
 
     Raises:
         LabelError: The class is none of the label's.
     """
-    *texts, name = values
-    if name not in label.names:
+    if name is not None and name not in label.names:
         raise LabelError(
             f"{where} has the label {name!r}; expected one of {', '.join(label.names)}"
         )

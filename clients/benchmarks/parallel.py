@@ -17,6 +17,7 @@ from typing import Final
 
 from clients.benchmarks.base import Benchmark, Item, Part, attempt, register
 from clients.benchmarks.lines import decoded, numbered_lines
+from clients.files import plain_path
 from syntax.errors import EmptyTextError, ExampleError, SpecError
 from syntax.examples import Example, Mode, Segment
 
@@ -37,7 +38,7 @@ def _moses_parts(folder: Path) -> Iterator[Part]:
     """Each language of a text in several; its own file comes first, then the translations."""
     versions: dict[str, dict[str, Path]] = defaultdict(dict)
     for path in sorted(folder.iterdir()):
-        match = _MOSES.fullmatch(path.name)
+        match = _MOSES.fullmatch(plain_path(path).name)
         if match and match["lang"] not in _NO_LANGS:
             versions[match["split"]][match["lang"]] = path
     for split, files in versions.items():
@@ -50,13 +51,13 @@ def _moses_parts(folder: Path) -> Iterator[Part]:
 def _pair_parts(folder: Path) -> Iterator[Part]:
     """Both languages of a TSV; its file says which column is whose, so the pair is in the split."""
     for path in folder.iterdir():
-        match = _PAIRS.fullmatch(path.name)
+        match = _PAIRS.fullmatch(plain_path(path).name)
         for lang in match.group("first", "second") if match else ():
-            yield Part(path.name.removesuffix(".tsv"), lang, (path,))
+            yield Part(plain_path(path).stem, lang, (path,))
 
 
 def _read(part: Part, mode: Mode) -> Iterator[Item]:  # noqa: ARG001
-    if part.files[0].suffix == ".tsv":
+    if plain_path(part.files[0]).suffix == ".tsv":
         return _read_pairs(part)
     return _read_lines(part)
 
@@ -93,7 +94,7 @@ def _read_pairs(part: Part) -> Iterator[Item]:
 
 
 def _side(path: Path, lang: str) -> int:
-    match = _PAIRS.fullmatch(path.name)
+    match = _PAIRS.fullmatch(plain_path(path).name)
     langs = match.group("first", "second") if match else ()
     if lang not in langs:
         raise SpecError(

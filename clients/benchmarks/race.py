@@ -10,6 +10,8 @@ from typing import Any, Final
 
 from clients.benchmarks.base import Benchmark, Item, Part, attempt, register, rejection
 from clients.benchmarks.documents import document_of, text_of
+from clients.benchmarks.layout import files_like
+from clients.files import plain_path
 from syntax.errors import ExampleError, InputError, LabelError
 from syntax.examples import Example, LabelSpec, Mode, Segment
 
@@ -31,20 +33,20 @@ def _find(folder: Path) -> Sequence[Part]:
 
 
 def _files(split: Path) -> tuple[Path, ...]:
-    return tuple(file for level in LEVELS for file in sorted(split.glob(f"{level}/*.txt")))
+    return tuple(file for level in LEVELS for file in files_like(split, f"{level}/*.txt"))
 
 
 def _read(part: Part, mode: Mode) -> Iterator[Item]:  # noqa: ARG001
     for path in part.files:
-        level = path.parent.name
+        level, stem = path.parent.name, plain_path(path).stem
         try:
             passage = document_of(path)
             questions = _questions(passage, path)
         except InputError as error:
-            yield rejection(f"{level}{path.stem}", error)
+            yield rejection(f"{level}{stem}", error)
             continue
         for number, question in enumerate(questions, 1):
-            example_id = f"{level}{path.stem}-{number}"
+            example_id = f"{level}{stem}-{number}"
             yield attempt(example_id, partial(_example, example_id, passage, question, level))
 
 

@@ -14,10 +14,14 @@ from syntax.examples import Rejection
 LOOKED_AT: Final = 100
 """Items from the first on that tell whether a reader fits."""
 
+PASSED_OVER: Final = 10_000
+"""Items without labels, of blind files, among which those that tell are looked for."""
+
 
 def fitting(path: Path) -> list[str]:
     """Names of the readers that fit the files: they make examples of at least half of the first.
 
+    Examples without any label, of blind files, do not count: their form tells too little.
     A general reader (plain text, tables) is named only where no other fits.
     """
     fits = {name for name, reader in BENCHMARKS.items() if _fits(reader, path)}
@@ -48,11 +52,17 @@ def _fits(reader: Benchmark, path: Path) -> bool:
     if reader.bundled is not None:
         return False
     try:
-        items = list(islice(_items(reader, path), LOOKED_AT))
+        telling = filter(_tells, islice(_items(reader, path), PASSED_OVER))
+        items = list(islice(telling, LOOKED_AT))
     except (ParsebankError, OSError):
         return False
     rejected = sum(isinstance(item, Rejection) for item in items)
     return 2 * rejected <= len(items) and bool(items)
+
+
+def _tells(item: Item) -> bool:
+    """Whether an item is no example of a blind file."""
+    return isinstance(item, Rejection) or not item.labels or set(item.labels.values()) != {None}
 
 
 def _items(reader: Benchmark, path: Path) -> Iterator[Item]:

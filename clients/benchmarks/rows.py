@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -13,13 +14,8 @@ from typing import Any, Final
 
 from clients.benchmarks.documents import checked_object, parsed_object, records_of
 from clients.benchmarks.hf import arrow_file, class_names, parquet_file, rows_in
-from clients.benchmarks.lines import (
-    START_BYTES,
-    decoded,
-    numbered_lines,
-    refuse_other,
-    tsv_fields,
-)
+from clients.benchmarks.lines import decoded, numbered_lines, tsv_fields
+from clients.files import open_file, plain_path
 from syntax.errors import ExampleError, InputError
 
 Row = Mapping[str, Any]
@@ -47,7 +43,7 @@ def open_rows(path: Path) -> Rows:
         InputError: No such ending, or the file is damaged (perhaps after some rows).
         MissingExtraError: The file needs the library `datasets`.
     """
-    opener = _OPENERS.get(path.suffix)
+    opener = _OPENERS.get(plain_path(path).suffix)
     if opener is None:
         raise InputError(
             f"{path.name} is no table of a known kind; expected one of {', '.join(ENDINGS)}",
@@ -58,9 +54,8 @@ def open_rows(path: Path) -> Rows:
 
 def _json(path: Path) -> Rows:
     """A list of objects, or an object on each line, as the first character tells."""
-    with path.open("rb") as file:
+    with open_file(path) as file:
         start = file.read(64)
-    refuse_other(start, path)
     is_list = start.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"[")
     return Rows(_listed(path) if is_list else _json_lines(path))
 
@@ -96,8 +91,6 @@ def _tab_row(raw: bytes, path: Path, number: int, header: list[str]) -> Row:
 def _csv(path: Path) -> Rows:
     """The records below the header, in the quoting of RFC 4180."""
     csv.field_size_limit(sys.maxsize)  # texts are longer than the module's 128 KiB
-    with path.open("rb") as start:
-        refuse_other(start.read(START_BYTES), path)
     records = _records(path)
     _, _, names = next(records, (1, 1, []))
     if isinstance(names, csv.Error):
@@ -115,7 +108,8 @@ _Record = tuple[int, int, list[str] | csv.Error]
 
 def _records(path: Path) -> Iterator[_Record]:
     """The records that are not blank; after one that is wrongly quoted, those of the next line."""
-    with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
+    bad_bytes = "surrogateescape"
+    with io.TextIOWrapper(open_file(path), "utf-8-sig", bad_bytes, newline="") as file:
         reader = csv.reader(file, strict=True)
         while True:
             first = reader.line_num + 1
@@ -169,8 +163,13 @@ def _checked_header(header: list[str], path: Path) -> list[str]:
     return header
 
 
-def _of_library(open_file: Callable[[Path], Any], path: Path) -> Rows:
-    data = open_file(path)
+def _of_library(opened: Callable[[Path], Any], path: Path) -> Rows:
+    if plain_path(path) != path:
+        raise InputError(
+            f"{path} is packed, but such files are compressed inside; unpack it first",
+            path=str(path),
+        )
+    data = opened(path)
     return Rows((partial(dict, row) for row in rows_in(data, path)), class_names(data))
 
 

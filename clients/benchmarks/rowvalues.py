@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from reprlib import repr as shown
@@ -13,6 +12,7 @@ from clients.benchmarks.lines import check_characters
 from syntax.errors import ExampleError, InputError, LabelError, NoLabelError
 from syntax.examples import LabelKind, LabelSpec, LabelValue, Mode, Segment, SpanLabel
 from syntax.labels import LARGEST_FLOAT
+from syntax.strict_json import parse_json
 
 UNLABELLED: Final = -1
 """The number of a `ClassLabel` that stands for no class."""
@@ -58,6 +58,20 @@ def label_of(
     if spec.kind == "spans":
         return _spans(value, names, where, text)
     return _READERS[spec.kind](value, names, where), ()
+
+
+def is_missing(spec: LabelSpec, value: Any) -> bool:
+    """Whether a value says that nobody gave a label; an empty list of spans does not."""
+    if value is None or value == "":
+        return True
+    if spec.kind == "tags" and isinstance(value, list):
+        return all(is_unlabelled(tag) for tag in value)
+    return spec.kind == "class" and is_unlabelled(value)
+
+
+def is_unlabelled(value: Any) -> bool:
+    """Whether it is the number of a `ClassLabel` that stands for no class."""
+    return type(value) is int and value == UNLABELLED
 
 
 def names_of(spec: LabelSpec, value: Any) -> Iterable[str]:
@@ -137,7 +151,7 @@ def _spans(
     "answer_start": [...]}``.
     """
     try:
-        content = json.loads(value) if isinstance(value, str) else value
+        content = parse_json(value) if isinstance(value, str) else value
         found = _answers_in(content) if isinstance(content, dict) else _spans_in(content)
     except (TypeError, ValueError, KeyError, RecursionError):
         raise LabelError(

@@ -10,31 +10,37 @@ from typing import Any, Final
 from clients.benchmarks.base import BENCHMARKS, Benchmark, Item, Part, attempt, register
 from clients.benchmarks.documents import parsed_object, text_of
 from clients.benchmarks.layout import named_parts
-from clients.benchmarks.lines import decoded, numbered_lines
+from clients.benchmarks.lines import any_line, decoded, numbered_lines
 from clients.benchmarks.xnli import LABEL
 from syntax.errors import LabelError, NoLabelError
 from syntax.examples import Example, Mode, Segment
 
-NO_LABEL: Final = (None, "-", "", "hidden")
-"""What stands for a gold label that the annotators did not agree on, or that is kept back."""
+NO_LABEL: Final = (None, "-", "")
+"""What stands for a gold label that the annotators did not agree on."""
+
+HIDDEN: Final = "hidden"
+"""What stands for one that is kept back."""
 
 
 def _read(part: Part, mode: Mode) -> Iterator[Item]:  # noqa: ARG001
     (path,) = part.files
+    blind = not any_line(path, lambda raw: b'"gold_label"' in raw)
     for number, raw in numbered_lines(path):
         example_id = f"{part.split}-{number}"
-        yield attempt(example_id, partial(_example, example_id, raw, path, number))
+        yield attempt(example_id, partial(_example, example_id, raw, path, number, blind))
 
 
-def _example(example_id: str, raw: bytes, path: Path, number: int) -> Example:
+def _example(example_id: str, raw: bytes, path: Path, number: int, blind: bool) -> Example:
     where = f"{path.name}, line {number}"
     record = parsed_object(decoded(raw, path, number), where)
     texts = [text_of(record, key, where) for key in ("sentence1", "sentence2")]
-    label = _label(record.get("gold_label"), where)
+    label = None if blind else _label(record.get("gold_label"), where)
     return Example(example_id, tuple(Segment(text=text) for text in texts), {"label": label})
 
 
-def _label(value: Any, where: str) -> str:
+def _label(value: Any, where: str) -> str | None:
+    if value == HIDDEN:
+        return None
     if value in NO_LABEL:
         raise NoLabelError(f"{where} has no gold label ({value!r} stands for none)")
     if value not in LABEL.names:
@@ -62,7 +68,11 @@ def _benchmark(name: str, pattern: str, source: str, licence: str) -> Benchmark:
             "invalid_character": "a line that is not UTF-8, or half of a surrogate pair",
         },
         langs=("en",),
-        quirks=("the published files' own parses are not used",),
+        quirks=(
+            "the published files' own parses are not used",
+            "pairs whose gold label is `hidden`, and those of a file without gold labels, are kept "
+            "without (blind)",
+        ),
     )
 
 

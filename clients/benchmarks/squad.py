@@ -14,12 +14,13 @@ from clients.benchmarks.answers import (
     QUIRKS,
     REJECTS,
     Answers,
+    Labels,
     read_answers,
 )
 from clients.benchmarks.base import Benchmark, Item, Part, register
 from clients.benchmarks.layout import named_parts
 from syntax.errors import LabelError, NoLabelError
-from syntax.examples import LabelSpec, LabelValue, Mode
+from syntax.examples import LabelSpec, Mode
 
 ANSWERABLE: Final = LabelSpec("answerable", "class", ("no", "yes"))
 """``no``: the passage does not answer the question (SQuAD 2.0)."""
@@ -29,17 +30,19 @@ def _read(part: Part, mode: Mode) -> Iterator[Item]:
     return read_answers(part, mode, extra=_answerable)
 
 
-def _answerable(question: dict[str, Any], answers: Answers, where: str) -> dict[str, LabelValue]:
+def _answerable(question: dict[str, Any], answers: Answers | None, where: str) -> Labels:
     """Whether there is an answer, as the official evaluation tells; the file may say it too."""
+    if answers is None:
+        return {"answerable": None}
     if len(answers) < len(question.get("answers", ())):
         raise NoLabelError(
-            f"{where} has an answer without text, as blind test sets have, which does not say "
-            "whether there is one; read it by the reader of its benchmark"
+            f"{where} has an answer without text, which does not say whether there is one, in a "
+            "file with labels; repair it"
         )
     if not answers and "is_impossible" not in question:
         raise NoLabelError(
-            f"{where} has neither answers nor 'is_impossible', as blind files, which does not say "
-            "whether there is an answer; read a file with its labels"
+            f"{where} has neither answers nor 'is_impossible', which does not say whether there is "
+            "an answer, in a file with labels; repair it"
         )
     if question.get("is_impossible", not answers) is not (not answers):
         raise LabelError(
@@ -64,10 +67,11 @@ SQUAD: Final = register(
         rejects=REJECTS
         | {
             "label": f"{REJECTS['label']}; `is_impossible` against its answers",
-            "no_label": "an answer without text, or none and no `is_impossible` (blind files)",
+            "no_label": "in a file with labels: an answer without text, or none and no "
+            "`is_impossible`",
         },
         quirks=(
-            *QUIRKS[:1],
+            *QUIRKS[:2],
             "plausible answers of SQuAD 2.0 are no answers: they are not read",
             "any file of this format is read, in the language that you state",
         ),

@@ -20,6 +20,7 @@ from clients.benchmarks.documents import guarded
 from clients.benchmarks.hf import class_names, kind_of, plain_dataset
 from clients.benchmarks.rows import ENDINGS, Rows, open_rows
 from clients.benchmarks.tablecolumns import TableColumns
+from clients.files import plain_path
 from syntax.examples import DatasetSpec, LabelSpec, Mode
 
 _LANG: Final = r"(?P<lang>[a-z]{2,3})"
@@ -38,7 +39,7 @@ def _find(folder: Path) -> Sequence[Part]:
         if match := _SHARD.fullmatch(path.relative_to(folder).as_posix()):
             split = match["split"] or match["saved"] or ANY
             shards[split, match["lang"] or ANY].append(path)
-    named = ((_FILE.fullmatch(path.name), path) for path in folder.iterdir())
+    named = ((_FILE.fullmatch(plain_path(path).name), path) for path in folder.iterdir())
     return [
         *(Part(split, lang, tuple(files)) for (split, lang), files in shards.items()),
         *(
@@ -58,7 +59,7 @@ def _read(part: Part, mode: Mode, *, columns: TableColumns) -> Iterator[Item]:
 def _items(
     path: Path, split: str, mode: Mode, columns: TableColumns, numbers: Iterator[int]
 ) -> Iterator[Item]:
-    yield from columns.items(open_rows(path), numbers, split, mode)
+    yield from columns.items(partial(open_rows, path), numbers, split, mode)
 
 
 def _names_in(parts: Sequence[Part], *, columns: TableColumns) -> Names:
@@ -86,8 +87,8 @@ TABLE: Final = register(
             "label": "a label that is malformed, is no finite number in 32 bits, or has another "
             "name than its column allows; an answer of SQuAD's that is not at its offset, nor once "
             "near by",
-            "no_label": "an empty class, or -1 where a column's numbers stand for names "
-            "(`datasets`' mark of none)",
+            "no_label": "in a file in which another row has one: an empty class, or -1 where a "
+            "column's numbers stand for names (`datasets`' mark of none)",
             "invalid_character": "bytes that are not UTF-8 in a text, a label or the id",
             "input": "a file that cannot be read, or whose header has a name twice",
         },
@@ -95,7 +96,9 @@ TABLE: Final = register(
             "by itself it reads the column `text`; others are chosen by --columns, --label and "
             "--id of `parsebank backfill`, or in Python (`table_benchmark`)",
             "CSV and TSV have a header; in TSV quotation marks are text; blank lines are no rows",
-            "Parquet and Arrow need `pip install parsebank[hf]`",
+            "Parquet and Arrow need the extra `hf`",
+            "a label that no row of a file has, as where its column is not there, is blind: the "
+            "rows are kept without",
             "numbers of a `ClassLabel` become its names; a text is divided at spaces where the "
             "mode takes tokens",
         ),
@@ -194,7 +197,7 @@ def dataset_items(
     names = chosen.names([partial(_rows, data)]) if chosen.unnamed else {}
     known = tuple(replace(label, names=names.get(label.name, label.names)) for label in specs)
     spec = replace(reader, names_in=None, labels=known).spec(split, lang, mode=mode)
-    return spec, chosen.items(_rows(data), count(1), spec.split, spec.mode)
+    return spec, chosen.items(partial(_rows, data), count(1), spec.split, spec.mode)
 
 
 def _rows(data: Any) -> Rows:

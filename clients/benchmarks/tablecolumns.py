@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
 from clients.benchmarks.base import Item, Names, attempt, rejection
 from clients.benchmarks.rows import Row, Rows
-from clients.benchmarks.rowvalues import WITH_TOKENS, label_of, segment_of
+from clients.benchmarks.rowvalues import WITH_TOKENS, is_missing, label_of, segment_of
 from clients.benchmarks.tablenames import NameSearch
 from syntax.errors import ExampleError, InputError, LabelError, SpecError
 from syntax.examples import Example, LabelSpec, LabelValue, Mode, Segment
@@ -61,8 +62,15 @@ class TableColumns:
         """The table's name of a field or label."""
         return self.columns.get(name, name)
 
-    def items(self, rows: Rows, numbers: Iterator[int], split: str, mode: Mode) -> Iterator[Item]:
-        """The examples and rejections of rows, which take their numbers from ``numbers``."""
+    def items(
+        self, open_table: Callable[[], Rows], numbers: Iterator[int], split: str, mode: Mode
+    ) -> Iterator[Item]:
+        """The examples and rejections of a table, which take their numbers from ``numbers``.
+
+        A label that no row has is None in all of them: the table is blind.
+        """
+        blind = self._unlabelled(open_table)
+        rows = open_table()
         for make_row, number in zip(rows.rows, numbers, strict=False):
             counted = f"{split}-{number}"
             try:
@@ -71,7 +79,25 @@ class TableColumns:
                 yield rejection(counted, error)
                 continue
             example_id = self._id(row) or counted
-            yield attempt(example_id, partial(self._example, example_id, row, mode, rows.names))
+            make = partial(self._example, example_id, row, mode, rows.names, blind)
+            yield attempt(example_id, make)
+
+    def _unlabelled(self, open_table: Callable[[], Rows]) -> frozenset[str]:
+        """The labels that no row has; the table is read up to where each has been seen."""
+        missing = {label.name: label for label in self.labels}
+        rows = open_table().rows if missing else iter(())
+        with suppress(InputError):  # told when the rows are read
+            for make_row in rows:
+                with suppress(InputError):
+                    row = make_row()
+                    missing = {
+                        name: label
+                        for name, label in missing.items()
+                        if is_missing(label, row.get(self.column(name)))
+                    }
+                if not missing:
+                    break
+        return frozenset(missing)
 
     def names(self, tables: Iterable[Callable[[], Rows]]) -> Names:
         """The names of each unnamed label: those that the tables list, else all that occur.
@@ -92,16 +118,21 @@ class TableColumns:
         return "" if value is None or isinstance(value, (list, dict)) else str(value)
 
     def _example(
-        self, example_id: str, row: Row, mode: Mode, listed: Mapping[str, tuple[str, ...]]
+        self,
+        example_id: str,
+        row: Row,
+        mode: Mode,
+        listed: Mapping[str, tuple[str, ...]],
+        blind: frozenset[str],
     ) -> Example:
-        self._check(row, example_id)
+        self._check(row, example_id, blind)
         segments = tuple(
             segment_of(row[self.column(name)], mode, f"{name} of {example_id}")
             for name in self.fields
         )
-        labels: dict[str, LabelValue] = {}
+        labels: dict[str, LabelValue | None] = dict.fromkeys(blind)
         repairs: tuple[str, ...] = ()
-        for label in self.labels:
+        for label in (label for label in self.labels if label.name not in blind):
             column = self.column(label.name)
             names = listed.get(column, label.names)
             where = f"{label.name} of {example_id}"
@@ -121,8 +152,8 @@ class TableColumns:
                 "spaces; read it in mode raw or sentence"
             )
 
-    def _check(self, row: Row, example_id: str) -> None:
-        names = [*self.fields, *(label.name for label in self.labels)]
+    def _check(self, row: Row, example_id: str, blind: frozenset[str]) -> None:
+        names = [*self.fields, *(x.name for x in self.labels if x.name not in blind)]
         wanted = [*map(self.column, names), *([self.id] if self.id else [])]
         missing = [column for column in wanted if row.get(column) is None]
         if missing:

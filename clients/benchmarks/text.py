@@ -8,20 +8,22 @@ from pathlib import Path
 from typing import Final
 
 from clients.benchmarks.base import ANY, Benchmark, Item, Part, attempt, register
+from clients.benchmarks.layout import files_like
 from clients.benchmarks.lines import decoded, numbered_lines
+from clients.files import plain_path
 from syntax.errors import EmptyTextError
 from syntax.examples import Example, Mode, Segment
 
 
 def _find(folder: Path) -> Sequence[Part]:
-    files = tuple(sorted(folder.glob("*.txt")))
+    files = files_like(folder, "*.txt")
     return [Part(ANY, ANY, files)] if files else []
 
 
 def _read(part: Part, mode: Mode) -> Iterator[Item]:  # noqa: ARG001
     for path in part.files:
         for number, raw in numbered_lines(path):
-            example_id = f"{path.stem}-{number}"
+            example_id = f"{plain_path(path).stem}-{number}"
             yield attempt(example_id, partial(_example, example_id, raw, path, number))
 
 

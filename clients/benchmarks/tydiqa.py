@@ -18,6 +18,7 @@ from clients.benchmarks.answers import (
     read_answers,
 )
 from clients.benchmarks.base import Benchmark, Part, register
+from clients.files import plain_path
 
 LANGS: Final = {
     "arabic": "ar",
@@ -42,10 +43,10 @@ _ALL_LANGUAGES = re.compile(r"tydiqa-goldp-v1\.[0-9]-(?P<split>[^-]+)\.json")
 def _find(folder: Path) -> Sequence[Part]:
     """The parts; where a language has a file of its own, the one of all languages is not asked."""
     files = list(folder.iterdir())
-    matches = ((_ONE_LANGUAGE.fullmatch(path.name), path) for path in files)
+    matches = ((_ONE_LANGUAGE.fullmatch(plain_path(path).name), path) for path in files)
     own = [_own_part(match, path) for match, path in matches if match]
     known = {(part.split, part.lang) for part in own}
-    whole = ((_ALL_LANGUAGES.fullmatch(path.name), path) for path in files)
+    whole = ((_ALL_LANGUAGES.fullmatch(plain_path(path).name), path) for path in files)
     shared = [
         Part(match["split"], lang, (path,))
         for match, path in whole

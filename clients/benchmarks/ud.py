@@ -10,6 +10,7 @@ from typing import Final
 
 from clients.benchmarks.base import Benchmark, Item, Part, attempt, register
 from clients.benchmarks.lines import blocks, decoded
+from clients.files import plain_path
 from syntax.conllu import parse_conllu, parse_from_sentences
 from syntax.conllu.readme import readme_metadata
 from syntax.errors import ConlluError
@@ -32,7 +33,7 @@ REJECTS: Final = {
 
 
 def _find(folder: Path) -> Sequence[Part]:
-    named = ((_FILE_NAME.fullmatch(path.name), path) for path in folder.iterdir())
+    named = ((_FILE_NAME.fullmatch(plain_path(path).name), path) for path in folder.iterdir())
     return [Part(match["split"], match["lang"], (path,)) for match, path in named if match]
 
 

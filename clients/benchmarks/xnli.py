@@ -38,7 +38,7 @@ def _read(part: Part, mode: Mode) -> Iterator[Item]:
     (path,) = part.files
     _, first = next(numbered_lines(path), (1, b""))
     columns = tuple(first.decode("utf-8", "backslashreplace").split("\t"))
-    if columns != _TRANSLATED and not {"language", *_PAIR} <= set(columns):
+    if columns != _TRANSLATED and not {"language", *_PAIR[:2]} <= set(columns):
         yield from read_pairs(part, mode, label=LABEL)
         return
     for count, (number, raw) in enumerate(_rows(path, part.lang, columns), 1):
@@ -58,9 +58,9 @@ def _example(example_id: str, raw: bytes, path: Path, number: int, columns: Colu
     where = f"{path.name}, line {number}"
     record = dict(zip(columns, tsv_fields(decoded(raw, path, number), columns, where), strict=True))
     first, second, label = _TRANSLATED if columns == _TRANSLATED else _PAIR
-    theirs = record[label]
-    texts = record[first], record[second]
-    return pair(example_id, (*texts, _OF_THEIRS.get(theirs, theirs)), where, LABEL)
+    theirs = record.get(label)
+    name = None if theirs is None else _OF_THEIRS.get(theirs, theirs)
+    return pair(example_id, (record[first], record[second]), name, where, LABEL)
 
 
 XNLI: Final = register(

@@ -49,6 +49,13 @@ def backfill(
             help="raw, sentence, pretokenized, retokenize or gold; else the benchmark's usual one."
         ),
     ] = None,
+    expand_words: Annotated[
+        bool,
+        typer.Option(
+            "--expand-words",
+            help="Send the words of multiword tokens in their place: `de el`, not `del`.",
+        ),
+    ] = False,
     split_long: Annotated[
         bool,
         typer.Option(
@@ -111,6 +118,7 @@ def backfill(
         name=name,
         mode=mode,
         limit=limit,
+        expand_words=expand_words,
         options={"parser": parser, "matrices": matrices, "long_sentences": long_sentences},
     )
     if report is not None:

@@ -71,8 +71,11 @@ def check(
 ) -> None:
     """Read splits from end to end and count them, without a service.
 
-    Exits with 1 when the reader rejects anything, and shows the first rejections.
+    Exits with 1 when the reader rejects anything, and shows the first rejections; or when a part
+    holds nothing.
     """
+    from syntax.errors import InputError
+
     reader, path = _meant(name, path)
     labels, asked = reader.labels_of(path), reader.mode(mode)
     parts = reader.chosen(path, split, lang)
@@ -80,7 +83,11 @@ def check(
     for part in parts:
         if len(parts) > 1 or name is None:
             typer.echo(f"{reader.name} {part.split} {part.lang}")
-        rejected += _count(reader.read_part(part, asked), labels)
+        try:
+            rejected += _count(reader.items(part, asked), labels)
+        except InputError as error:
+            rejected += 1
+            typer.echo(f"{error.error_type}: {error.message}", err=True)
     raise typer.Exit(int(rejected > 0))
 
 
@@ -160,6 +167,8 @@ def _count(items: Iterable[Item], labels: Sequence[LabelSpec]) -> int:
 def _titles(label: LabelSpec, example: Example) -> list[str]:
     """What a label of an example is counted as; numbers and texts are not told apart."""
     value = example.labels[label.name]
+    if value is None:
+        return [f"{label.name}: none"]
     if isinstance(value, tuple):
         names = (x if isinstance(x, str) else x.label for x in value)
         return [f"{label.name} {name}".rstrip() for name in names]

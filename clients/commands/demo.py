@@ -115,7 +115,7 @@ def _point_to(store: Path, console: Console) -> None:
 
 
 def _require_training() -> None:
-    from syntax.errors import MissingExtraError
+    from syntax.extras import missing_extra
 
     if find_spec("torch") is None:
-        raise MissingExtraError("the demo trains; run `pip install 'parsebank[train]'` first")
+        raise missing_extra("the demo trains", "train")

@@ -7,6 +7,7 @@ from typing import Any
 
 import typer
 
+from clients.files import open_file
 from syntax.errors import InvalidCharacterError, SpecError
 
 
@@ -28,7 +29,7 @@ def read_tokens(path: Path) -> dict[str, Any]:
     Raises:
         SpecError: Some tokens have a label and others none.
     """
-    blocks = _decoded(path.read_bytes(), path.name).replace("\r\n", "\n").split("\n\n")
+    blocks = _decoded(_content(path), path.name).replace("\r\n", "\n").split("\n\n")
     sentences = [[*map(_token, block.strip("\n").split("\n"))] for block in blocks if block.strip()]
     labelled = {label is not None for sentence in sentences for _, label in sentence}
     if len(labelled) > 1:
@@ -37,6 +38,11 @@ def read_tokens(path: Path) -> dict[str, Any]:
     if True in labelled:
         given["token_labels"] = [[str(label) for _, label in sentence] for sentence in sentences]
     return given
+
+
+def _content(path: Path) -> bytes:
+    with open_file(path) as file:
+        return file.read()
 
 
 def _token(line: str) -> tuple[str, str | None]:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from syntax.errors import InputError, ParsebankError, UnknownNameError
+from clients.expand import expanded, expanded_spec
+from syntax.errors import InputError, ParsebankError, SpecError, UnknownNameError
+from syntax.examples import Example
 
 if TYPE_CHECKING:
-    from clients.benchmarks import Benchmark, Item, Part
+    from clients.benchmarks import Benchmark, Item
     from clients.client import Client
     from clients.commands.progress import Watcher
     from clients.jobs import Forecast, Job
@@ -40,24 +42,46 @@ class Failure:
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of every task: a job, or a forecast of one, or a failure."""
+    """What became of every task: a job, or a forecast of one, or a failure.
+
+    Attributes:
+        unlabelled: Examples without some label, by part.
+    """
 
     jobs: list[Job] = field(default_factory=list)
     forecasts: list[Forecast] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
+    unlabelled: dict[str, int] = field(default_factory=dict)
 
     def exit_code(self, *, strict: bool = False) -> int:
-        """0 when all jobs are done, nothing failed and, when strict, nothing was dropped."""
-        undone = any(job.state != "done" for job in self.jobs)
+        """0 when all jobs are done, nothing failed and each part has an example that can be used.
+
+        When strict, nothing may be dropped.
+        """
+        undone = any(job.state != "done" for job in self.jobs) or bool(self.unusable)
         dropped = any(job.counts.dropped for job in self.jobs)
         dropped |= any(forecast.dropped for forecast in self.forecasts)
         return int(undone or bool(self.failures) or (strict and dropped))
+
+    @property
+    def unusable(self) -> list[str]:
+        """The parts all of whose examples were, or would be, dropped."""
+        counts: list[tuple[Job | Forecast, int, Mapping[str, int]]] = [
+            *((job, job.counts.examples, job.counts.dropped) for job in self.jobs),
+            *((each, each.examples, each.dropped) for each in self.forecasts),
+        ]
+        return [
+            f"{part.dataset} {part.split} {part.lang}"
+            for part, examples, dropped in counts
+            if examples and sum(dropped.values()) == examples
+        ]
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON."""
         return {
             "jobs": [asdict(job) for job in self.jobs],
             "forecasts": [asdict(each) for each in self.forecasts],
+            "unlabelled": self.unlabelled,
             "failures": [
                 {**asdict(each.task), "error_type": each.error_type, "message": each.message}
                 for each in self.failures
@@ -77,6 +101,7 @@ class Plan:
         name: Dataset; else the reader's name.
         mode: How segments are read; else the reader's usual one.
         limit: Only so many items of each part.
+        expand_words: Whether to send the words of multiword tokens in their place.
         options: Keywords of `Client.backfill`.
     """
 
@@ -87,59 +112,75 @@ class Plan:
     name: str | None = None
     mode: str | None = None
     limit: int | None = None
+    expand_words: bool = False
     options: dict[str, Any] = field(default_factory=dict)
 
     def run(self, client: Client, watcher: Watcher) -> Outcome:
         """Send everything, and wait for the jobs; they run while later parts are sent."""
         outcome = Outcome()
-        jobs = list(self._each(client.backfill, watcher, outcome))
+        jobs = list(self._each(client, client.backfill, watcher, outcome))
         for number, job in enumerate(jobs, 1):
             title = f"{job.dataset} {job.split} {job.lang}{_of(number, len(jobs))}"
             outcome.jobs.append(watcher.watch(client, job, title))
         return outcome
 
     def forecast(self, client: Client, watcher: Watcher) -> Outcome:
-        """Ask what each task would come to."""
+        """Ask what each task would come to.
+
+        Raises:
+            SpecError: Multiword tokens are to be expanded, for which everything must be parsed.
+        """
+        if self.expand_words:
+            raise SpecError(
+                "--expand-words parses every text to find its words, which --dry-run leaves alone; "
+                "give one of them"
+            )
         outcome = Outcome()
-        outcome.forecasts.extend(self._each(client.forecast, watcher, outcome))
+        outcome.forecasts.extend(self._each(client, client.forecast, watcher, outcome))
         return outcome
 
-    def _each(self, call: Any, watcher: Watcher, outcome: Outcome) -> Iterator[Any]:
+    def _each(self, client: Client, call: Any, watcher: Watcher, outcome: Outcome) -> Iterator[Any]:
         """The answers; a task that fails costs the others nothing, unless it is the only one."""
         tasks = [Task(*part, tokenizer) for part in self.parts for tokenizer in self.tokenizers]
         for number, task in enumerate(tasks, 1):
             try:
-                yield self._sent(call, task, watcher, _of(number, len(tasks)))
+                yield self._sent(client, call, task, watcher, _of(number, len(tasks)), outcome)
             except (InputError, UnknownNameError, OSError) as error:
                 if len(tasks) == 1:
                     raise
                 outcome.failures.append(_failure(task, error))
 
-    def _sent(self, call: Any, task: Task, watcher: Watcher, place: str) -> Any:
+    def _sent(
+        self,
+        client: Client,
+        call: Any,
+        task: Task,
+        watcher: Watcher,
+        place: str,
+        outcome: Outcome,
+    ) -> Any:
         spec = self.reader.spec(
             task.split, task.lang, path=self.path, name=self.name, mode=self.mode
         )
         part = self.reader.part(self.path, task.split, task.lang)
-        items = _some(self.reader.read_part(part, self.reader.mode(self.mode)), part)
+        title = f"{spec.name} {task.split} {task.lang}"
+        items = _noting(self.reader.items(part, self.reader.mode(self.mode)), outcome, title)
         sent = watcher.sending(items, self.limit, f"{spec.name} {task}{place}")
-        return call(spec, sent, tokenizer=task.tokenizer, **self.options)
+        options = {"tokenizer": task.tokenizer, **self.options}
+        if not self.expand_words:
+            return call(spec, sent, **options)
+        parsing = {name: options[name] for name in ("parser", "long_sentences") if name in options}
+        words = expanded(client, spec, sent, **parsing)
+        return call(expanded_spec(spec), words, **options)
 
 
-def _some(items: Iterable[Item], part: Part) -> Iterator[Item]:
-    """The items of a part.
-
-    Raises:
-        InputError: There is none.
-    """
-    empty = True
+def _noting(items: Iterable[Item], outcome: Outcome, part: str) -> Iterator[Item]:
+    """The items of a part; how many lack a label is noted."""
+    unlabelled = 0
     for item in items:
-        empty = False
+        unlabelled += isinstance(item, Example) and None in item.labels.values()
         yield item
-    if empty:
-        raise InputError(
-            f"{', '.join(map(str, part.files))} holds nothing of {part.split} in {part.lang!r}; "
-            "name the files that do"
-        )
+        outcome.unlabelled |= {part: unlabelled} if unlabelled else {}
 
 
 def _failure(task: Task, error: Exception) -> Failure:

@@ -28,6 +28,10 @@ def show_outcome(outcome: Outcome, seconds: float) -> None:
                 console.print(f"{job.id}: {failure}", markup=False, soft_wrap=True)
     if outcome.forecasts:
         console.print(forecast_table(outcome.forecasts))
+    for part, count in outcome.unlabelled.items():
+        console.print(f"{part}: {count:,} examples without label", soft_wrap=True)
+    for part in outcome.unusable:
+        console.print(f"{part}: no example can be used, all are dropped", soft_wrap=True)
     for line in _unsent(outcome):
         console.print(line, markup=False, soft_wrap=True)
 

@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from featurestore.parsers import store_parsers
 from featurestore.sql.session import named_faults
 from featurestore.store import FeatureStore
-from syntax.errors import MissingExtraError, SpecError
+from syntax.errors import SpecError
+from syntax.extras import missing_extra
 
 PUBLISHED_TYPES: Final = 52
 """Types in the paper's vectors."""
@@ -92,7 +93,7 @@ class WordOrder:
             from scipy.cluster.hierarchy import linkage
             from scipy.spatial.distance import squareform
         except ImportError:
-            raise _missing("scipy") from None
+            raise missing_extra("clusters need scipy", "typology") from None
         linked: NDArray[np.float64] = linkage(squareform(self.distances()), method="average")
         return linked
 
@@ -106,7 +107,7 @@ class WordOrder:
         try:
             from matplotlib.figure import Figure
         except ImportError:
-            raise _missing("matplotlib") from None
+            raise missing_extra("the picture needs matplotlib", "typology") from None
         from scipy.cluster.hierarchy import dendrogram
 
         figure = Figure(figsize=(6.0, 1.0 + 0.3 * len(self.langs)), layout="constrained")
@@ -212,9 +213,3 @@ def _shares(
 
 def _enough(counts: NDArray[np.int64], min_count: int) -> NDArray[np.bool_]:
     return counts >= max(min_count, 1)
-
-
-def _missing(library: str) -> MissingExtraError:
-    return MissingExtraError(
-        f"{library} is not installed; pip install 'parsebank[typology]'", library=library
-    )

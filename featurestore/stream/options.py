@@ -16,6 +16,7 @@ from syntax.assembly import (
     Template,
     Truncation,
     TruncationSide,
+    TruncationTie,
 )
 from syntax.contrast import Sampler
 from syntax.errors import SpecError
@@ -61,6 +62,7 @@ class StreamOptions:
     nodes: bool
     spans: Mapping[str, Sequence[Span]] | tuple[str, ...] | None
     samplers: tuple[Sampler, ...]
+    truncation_tie: TruncationTie
 
     @classmethod
     def of(cls, **given: Any) -> StreamOptions:
@@ -130,6 +132,7 @@ class StreamOptions:
             first_pieces=self.first_pieces,
             token_ids=self.token_ids,
             nodes=self.nodes,
+            truncation_tie=self.truncation_tie,
         )
 
     def identity(self) -> dict[str, Any]:
@@ -170,7 +173,8 @@ _CHECKS: Final[Mapping[str, Callable[[str, Any], Any]]] = {
     **dict.fromkeys(("batch_tokens", "max_length", "pool", "stride"), optional(whole_number)),
     **dict.fromkeys(("shuffle", "bucket", "drop_last", "joint_root", "nodes"), flag),
     **dict.fromkeys(("offsets", "first_pieces", "token_ids"), flag),
-    **dict.fromkeys(("policy", "buffers", "separator_edge", "truncation", "level"), text),
+    **dict.fromkeys(("policy", "buffers", "separator_edge", "level"), text),
+    **dict.fromkeys(("truncation", "truncation_tie"), text),
     "matrices": _matrices,
     "truncation_side": _sides,
     "segment_limits": _limits,

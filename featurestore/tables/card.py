@@ -18,6 +18,7 @@ from syntax.assembly import SpecialTokens
 from syntax.errors import SpecError, StoreFormatError
 from syntax.examples import LabelSpec
 from syntax.matrices import MATRICES
+from syntax.strict_json import parse_json
 
 PROPERTY: Final = "parsebank.dataset"
 ADDED_COLUMNS: Final = ("dataset", "tokenizer")
@@ -76,7 +77,7 @@ class DatasetCard:
         text = table.metadata().configuration.get(PROPERTY)
         if text is None:
             raise StoreFormatError(f"{table.table_uri} is not a dataset: no property {PROPERTY}")
-        return cls.from_json(json.loads(text))
+        return cls.from_json(parse_json(text))
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON, as the table's properties hold it."""

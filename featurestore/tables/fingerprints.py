@@ -14,6 +14,7 @@ from featurestore.records import Transaction
 from featurestore.root import StoreRoot
 from featurestore.tables.schema import FINGERPRINTS
 from syntax.errors import StoreError, UnknownKeyError
+from syntax.strict_json import parse_json
 
 
 class FingerprintTable:
@@ -84,7 +85,7 @@ def read_content(fingerprint: str, text: str) -> dict[str, Any]:
         StoreError: It is damaged.
     """
     try:
-        content = json.loads(text)
+        content = parse_json(text)
     except (TypeError, ValueError) as error:
         raise StoreError(f"the description of {fingerprint} is damaged: {error}") from error
     if not isinstance(content, dict):

@@ -30,7 +30,8 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.schema import CreateColumn
 
 from service.jobs.tables import jobs, metadata
-from syntax.errors import MissingExtraError, SpecError, WorkError
+from syntax.errors import SpecError, WorkError
+from syntax.extras import missing_extra
 
 BUSY_SECONDS: Final = 30
 """How long a statement may wait: for a lock, or for a server that does not answer."""
@@ -156,9 +157,10 @@ def _engine(url: URL) -> Engine:
             connect_args={"timeout": timeout} if url.drivername in _WITH_TIMEOUT else {},
         )
     except (ImportError, ArgumentError) as error:
-        raise MissingExtraError(
-            f"the database driver of {url.drivername} is not installed ({error}); run "
-            "`pip install 'parsebank[postgres]'` and begin the URL with postgresql://"
+        raise missing_extra(
+            f"the database driver of {url.drivername} is not installed ({error}); begin the URL "
+            "with postgresql://, and have its driver",
+            "postgres",
         ) from None
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _prepare_sqlite)

@@ -30,6 +30,7 @@ from syntax.examples import (
 from syntax.fingerprint import Fingerprint
 from syntax.labels import LARGEST_FLOAT
 from syntax.reasons import DROP_REASONS
+from syntax.strict_json import parse_json
 
 Item = Example | Rejection
 
@@ -161,7 +162,7 @@ def read_item(line: bytes | str, dataset: DatasetSpec) -> Item:
         if set(content) == {"rejected"}:
             return _rejection(_fields(content["rejected"], "example_id", "reason", "message"))
         raise ValueError(f"it has the keys {sorted(content)}")
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise ExampleError(f"{error}; {_EXPECTED}") from None
 
 
@@ -191,18 +192,10 @@ def _content(item: Item) -> list[Any]:
 
 
 def _object(line: bytes | str) -> dict[str, Any]:
-    text = line.decode("utf-8") if isinstance(line, bytes) else line
-    content = _DECODER.decode(text)
+    content = parse_json(line, allow_nan=False)
     if not isinstance(content, dict):
         raise ValueError(f"it is a JSON {type(content).__name__}")
     return content
-
-
-def _no_constant(name: str) -> float:
-    raise ValueError(f"{name} is not JSON")
-
-
-_DECODER: Final = json.JSONDecoder(parse_constant=_no_constant)
 
 
 def _fields(content: Any, *known: str) -> dict[str, Any]:
@@ -266,15 +259,20 @@ def _segment(content: Any, form: str) -> Segment:
     return Segment(text=value) if form == "text" else Segment(conllu=value)
 
 
-def _labels(labels: Mapping[str, Any], specs: Sequence[LabelSpec]) -> dict[str, LabelValue]:
+def _labels(labels: Mapping[str, Any], specs: Sequence[LabelSpec]) -> dict[str, LabelValue | None]:
     known = [spec.name for spec in specs]
     if set(labels) != set(known):
-        raise ValueError(f"labels {sorted(labels)} came; the spec has {sorted(known)}")
+        raise ValueError(
+            f"labels {sorted(labels)} came; the spec has {sorted(known)}: give each, null where "
+            "there is none"
+        )
     return {spec.name: _label(labels, spec) for spec in specs}
 
 
-def _label(labels: Mapping[str, Any], spec: LabelSpec) -> LabelValue:
+def _label(labels: Mapping[str, Any], spec: LabelSpec) -> LabelValue | None:
     value = labels[spec.name]
+    if value is None:
+        return None
     if spec.kind in ("tags", "spans"):
         return _listed(spec, value)
     if spec.kind == "float":

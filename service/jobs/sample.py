@@ -6,7 +6,6 @@ takes; and the parser that it loads is gone with it.
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 from collections.abc import Sequence
@@ -19,6 +18,7 @@ from service.jobs.records import JobRequest
 from service.processes import python_command, python_environment
 from service.settings import Settings
 from syntax.errors import WorkerDiedError
+from syntax.strict_json import parse_json
 
 PROGRAM: Final = "service.jobs.probe"
 
@@ -80,4 +80,4 @@ def take_sample(settings: Settings, request: JobRequest, lines: Sequence[bytes])
             f"the process that tried a sample of the texts ended with {done.returncode}; its "
             "reason is in the service's log"
         )
-    return Sample(**json.loads(done.stdout))
+    return Sample(**parse_json(done.stdout))

@@ -7,7 +7,6 @@ copied to a disk or served by any web server: its registry file says what it off
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -22,6 +21,7 @@ from service.parsers.languages import language_code
 from service.parsers.records import FILE_NAME, ModelRecord, parse_records
 from service.parsers.stanza.packages import RESOURCES
 from syntax.errors import DownloadError, SpecError, UnknownParserError
+from syntax.strict_json import parse_json
 
 _SHOWN: Final = 12
 
@@ -62,7 +62,7 @@ def offers_for(name: str, source: str | None, downloader: Downloader) -> list[Of
 def udpipe_offers(source: str | None = None) -> list[Offer]:
     """The UDPipe models that this package knows by name, from their archive or a plain copy."""
     text = _resource("udpipe.json")
-    urls = json.loads(text)["urls"]
+    urls = parse_json(text)["urls"]
     if source is not None:
         urls = [join(source, "{file}"), join(source, "udpipe/{file}")]
     return [
@@ -82,7 +82,7 @@ def stanza_offers(downloader: Downloader, url: str | None = None) -> list[Offer]
         MissingExtraError: Stanza is not installed.
         DownloadError: The list cannot be fetched.
     """
-    official = json.loads(_resource("stanza.json"))
+    official = parse_json(_resource("stanza.json"))
     version = resources_version()
     where = (url or official["url"]).replace("{version}", version)
     text = downloader.fetch_text(where)

@@ -23,6 +23,7 @@ import httpx
 
 from syntax.errors import DownloadError
 from syntax.fingerprint import file_sha256
+from syntax.strict_json import parse_json
 
 _BLOCK: Final = 1 << 18
 _TRIES: Final = 4
@@ -289,7 +290,7 @@ def _note(part: Path, url: str, response: httpx.Response) -> None:
 def _so_far(part: Path, url: str) -> tuple[int, str]:
     """Bytes that need not be asked for again, and the validator that proves it."""
     try:
-        note = json.loads(_note_of(part).read_text(encoding="utf-8"))
+        note = parse_json(_note_of(part).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return 0, ""
     validator = note.get("validator") if isinstance(note, dict) else None

@@ -15,7 +15,9 @@ from typing import Any, Final
 
 from service.parsers.records import ModelRecord, recorded_file, write_whole
 from service.parsers.stanza.packages import BACKEND, PROCESSORS, RESOURCES, read_list
-from syntax.errors import DownloadError, MissingExtraError
+from syntax.errors import DownloadError
+from syntax.extras import missing_extra
+from syntax.strict_json import parse_json
 
 FOLDER: Final = "stanza"
 """Sub-folder of a models folder that holds every Stanza package."""
@@ -32,7 +34,7 @@ def resources_version() -> str:
     """
     spec = find_spec("stanza")
     if spec is None or not spec.submodule_search_locations:
-        raise MissingExtraError("Stanza is not installed; run `pip install 'parsebank[stanza]'`")
+        raise missing_extra("Stanza is not installed", "stanza")
     found = run_path(str(Path(spec.submodule_search_locations[0]) / "_version.py"))
     return str(found["__resources_version__"])
 
@@ -44,7 +46,7 @@ def read_resources(text: str, where: str) -> dict[str, Any]:
         DownloadError: It is no JSON object.
     """
     try:
-        resources = json.loads(text)
+        resources = parse_json(text)
     except ValueError as error:
         raise DownloadError(f"{where} is not JSON: {error}", source=where) from None
     if not isinstance(resources, dict):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any, Final
 
 from syntax.errors import ModelLoadError
+from syntax.strict_json import parse_json
 
 _TEXTS: Final = ("language", "treebank", "treebank_version", "version", "licence", "sha256")
 
@@ -20,7 +20,7 @@ def model_card(path: Path) -> dict[str, Any]:
     if not path.exists():
         return {}
     try:
-        card = json.loads(path.read_text(encoding="utf-8"))
+        card = parse_json(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise ModelLoadError(
             f"the model card {path} is not JSON: {error}", path=str(path)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from functools import cache
 from importlib.resources import files
 from typing import Final
+
+from syntax.strict_json import parse_json
 
 _SUFFIX: Final = "-ud-"
 
@@ -17,7 +18,7 @@ def ud_languages() -> dict[str, tuple[str, ...]]:
     A treebank may have a code of its own: ``norwegian-nynorsk`` is ``nn``.
     """
     path = files("service") / "resources" / "languages.json"
-    return {name: tuple(codes) for name, codes in json.loads(path.read_text("utf-8")).items()}
+    return {name: tuple(codes) for name, codes in parse_json(path.read_text("utf-8")).items()}
 
 
 def language_of(model_name: str) -> str | None:

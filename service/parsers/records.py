@@ -17,6 +17,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from syntax.errors import ModelLoadError
+from syntax.strict_json import parse_json
 
 FILE_NAME: Final = "registry.json"
 FORMAT: Final = 1
@@ -114,7 +115,7 @@ def parse_records(text: str, where: str) -> dict[str, ModelRecord]:
         ModelLoadError: It is not what `write_records` writes.
     """
     try:
-        content = json.loads(text)
+        content = parse_json(text)
     except ValueError as error:
         raise _unreadable(where, f"it is not JSON ({error})") from None
     if not isinstance(content, dict) or not isinstance(content.get("models"), dict):

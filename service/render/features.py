@@ -11,7 +11,7 @@ from service.render.ndjson import done_line
 
 _OPTIONS: Final = (
     *("max_length", "policy", "joint_root", "separator_edge", "truncation"),
-    *("pad_to_multiple_of", "matrices"),
+    *("truncation_tie", "pad_to_multiple_of", "matrices"),
 )
 """The options that a request may have; the others of `AssemblySpec` are as they are by default."""
 

@@ -11,7 +11,7 @@ from service.parsers import ParseInput
 from service.pipeline.assembly import AssemblyRequest, ExampleTexts, SegmentText
 from service.pipeline.records import FeatureRequest
 from service.schemas import AnyText, FailedItem, Named
-from syntax.assembly import AssemblySpec, SeparatorEdge, Truncation
+from syntax.assembly import AssemblySpec, SeparatorEdge, Truncation, TruncationTie
 from syntax.errors import SpecError
 from syntax.examples import LongSentences, ParseMode
 
@@ -85,6 +85,11 @@ class AssemblyOptions(BaseModel):
         description="Which segment is shortened: the longest, `only_first`, `only_second`, or "
         "`none`, which refuses what is too long.",
     )
+    truncation_tie: TruncationTie = Field(
+        default="fast",
+        description="Which of equally long segments `longest_first` shortens: as Hugging Face's "
+        "`fast` tokenizers do, or the last one, as BERT's own code and `slow` tokenizers do.",
+    )
     matrices: Annotated[list[str], BeforeValidator(_split)] = Field(
         default=["distance", "depth", "ancestor"],
         description="Which matrices to answer; `[]` for the vectors alone.",
@@ -102,6 +107,7 @@ class AssemblyOptions(BaseModel):
             joint_root=self.joint_root,
             separator_edge=self.separator_edge,
             truncation=self.truncation,
+            truncation_tie=self.truncation_tie,
             pad_to_multiple_of=pad_to_multiple_of,
             matrices=tuple(dict.fromkeys(self.matrices)),
         )

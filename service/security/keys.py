@@ -23,6 +23,7 @@ from limits import RateLimitItem
 
 from service.security.rates import parse_rate
 from syntax.errors import SpecError, UnauthorizedError
+from syntax.strict_json import parse_json
 
 PREFIX: Final = "pb_"
 """How every key begins, so that people and secret scanners recognise one."""
@@ -131,7 +132,7 @@ class KeyFile:
             SpecError: It is not there, or not a file of keys.
         """
         try:
-            content = json.loads(self.path.read_bytes())
+            content = parse_json(self.path.read_bytes())
             entries = content["keys"]
         except OSError as error:
             raise SpecError(

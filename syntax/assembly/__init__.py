@@ -23,6 +23,7 @@ from syntax.assembly.spec import (
     SeparatorEdge,
     Truncation,
     TruncationSide,
+    TruncationTie,
 )
 from syntax.assembly.special import SpecialTokens
 from syntax.assembly.template import Template
@@ -48,6 +49,7 @@ __all__ = [
     "Template",
     "Truncation",
     "TruncationSide",
+    "TruncationTie",
     "assemble_batch",
     "characters_of",
     "label_pieces",

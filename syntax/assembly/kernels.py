@@ -65,12 +65,15 @@ class Cut(NamedTuple):
     Attributes:
         max_length: Nodes of a sequence.
         strategy: One of those above.
+        tie_last: Whether the last of equally long parts is shortened, not the one that was the
+            shortest before.
         limits: Pieces of each part, whatever the sequence has room for. *Shape:* (1 or more,).
         from_front: Whether a part loses its first pieces. *Shape:* (1 or more,).
     """
 
     max_length: int
     strategy: int
+    tie_last: bool
     limits: Offsets
     from_front: NDArray[np.bool_]
 
@@ -99,7 +102,7 @@ def keep(
             length = part_offsets[part + 1] - part_offsets[part]
             spans[part, 1] = min(length, cut.limits[min(part - first, last_limit)])
             excess += spans[part, 1]
-        if excess > 0 and not _shorten(spans[first:end, 1], excess, cut.strategy):
+        if excess > 0 and not _shorten(spans[first:end, 1], excess, cut):
             return example
         for part in range(first, end):
             length = part_offsets[part + 1] - part_offsets[part]
@@ -115,20 +118,22 @@ def _specials(frame: Frame, parts: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _shorten(kept: IntArray, excess: int, truncation: int) -> bool:
+def _shorten(kept: IntArray, excess: int, cut: Cut) -> bool:
     """Remove ``excess`` pieces from one example's parts; whether that could be done."""
-    if truncation == LONGEST_FIRST:
+    if cut.strategy == LONGEST_FIRST:
         if kept.sum() < excess:
             return False
+        before = kept.copy()
         for _ in range(excess):
             longest = 0
             for part in range(1, len(kept)):
-                if kept[part] >= kept[longest]:
+                wins_tie = cut.tie_last or before[part] < before[longest]
+                if kept[part] > kept[longest] or (kept[part] == kept[longest] and wins_tie):
                     longest = part
             kept[longest] -= 1
         return True
-    only = 0 if truncation == ONLY_FIRST else 1
-    if truncation == NONE or only >= len(kept) or kept[only] < excess:
+    only = 0 if cut.strategy == ONLY_FIRST else 1
+    if cut.strategy == NONE or only >= len(kept) or kept[only] < excess:
         return False
     kept[only] -= excess
     return True

@@ -12,6 +12,7 @@ from syntax.subwords import POLICIES
 
 SeparatorEdge = Literal["root", "last_piece", "none"]
 Truncation = Literal["longest_first", "only_first", "only_second", "none"]
+TruncationTie = Literal["fast", "slow"]
 TruncationSide = Literal["right", "left"]
 Level = Literal["document", "sentence"]
 
@@ -30,14 +31,17 @@ class AssemblySpec:
             in sequences of several parts, the last piece of the segment before them, kept or not
             (Syntax-MBERT as released), and otherwise, or if that segment is empty, the joint
             root; ``none``: nothing.
-        truncation: ``longest_first`` removes one piece at a time from the longest segment, of
-            equally long ones the last; ``only_first`` and ``only_second`` shorten one segment;
-            ``none`` refuses what is too long. Matrices stay those of the whole tree: truncation
-            deletes their rows and columns.
+        truncation: ``longest_first`` removes one piece at a time from the longest segment;
+            ``only_first`` and ``only_second`` shorten one segment; ``none`` refuses what is too
+            long. Matrices stay those of the whole tree: truncation deletes their rows and columns.
         pad_to_multiple_of: The padded length is a multiple of this. A multiple of 8 saves
             copying the matrices once.
         matrices: Names of `MATRICES`, with or without versions, settings in brackets:
             ``sla_mask(threshold=4)``.
+        truncation_tie: Which of equally long segments ``longest_first`` shortens. ``fast``: the
+            one that was the shortest before, of those the first, as Hugging Face's fast
+            tokenizers (the library ``tokenizers``) do; ``slow``: the last one, as BERT's own code
+            and the tokenizers in Python do. The two differ by one piece of each of two segments.
         truncation_side: Where pieces are removed: ``right``, the end of a text in any script, or
             ``left``, its beginning; one for all segments, or one for each.
         segment_limits: Pieces that each segment keeps at most, before anything else is cut; one
@@ -77,12 +81,14 @@ class AssemblySpec:
     first_pieces: bool = False
     token_ids: bool = False
     nodes: bool = False
+    truncation_tie: TruncationTie = "fast"
 
     def __post_init__(self) -> None:
         _check_positive("max_length", self.max_length)
         _check_positive("pad_to_multiple_of", self.pad_to_multiple_of)
         _check_option("separator_edge", self.separator_edge, get_args(SeparatorEdge))
         _check_option("truncation", self.truncation, get_args(Truncation))
+        _check_option("truncation_tie", self.truncation_tie, get_args(TruncationTie))
         _check_option("level", self.level, get_args(Level))
         if not self.sides:
             raise SpecError("truncation_side is empty; give a side for all segments, or each")

@@ -97,19 +97,24 @@ def _keep(
     parts: Parts, frame: kernels.Frame, spec: AssemblySpec, max_length: int
 ) -> tuple[Spans, int]:
     _check_counts(parts, spec)
-    cut = _cut(max_length, spec.truncation, spec.sides, spec.segment_limits)
+    cut = _cut(max_length, spec.truncation, spec.truncation_tie, spec.sides, spec.segment_limits)
     spans = np.empty((len(parts.offsets) - 1, 2), np.int32)
     return spans, kernels.keep(parts.offsets, parts.example_offsets, frame, cut, spans)
 
 
 @lru_cache(maxsize=64)
 def _cut(
-    max_length: int, truncation: str, sides: tuple[str, ...], limits: tuple[int | None, ...]
+    max_length: int,
+    truncation: str,
+    tie: str,
+    sides: tuple[str, ...],
+    limits: tuple[int | None, ...],
 ) -> kernels.Cut:
     """The options as the kernel takes them, which every batch of a stream asks for again."""
     return kernels.Cut(
         max_length,
         _STRATEGY[truncation],
+        tie == "slow",
         np.array([NO_LIMIT if limit is None else limit for limit in limits or (None,)], np.int64),
         np.array([side == "left" for side in sides], np.bool_),
     )

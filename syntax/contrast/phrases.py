@@ -34,9 +34,9 @@ class PhraseSampler:
 
     ``synclm``: each piece with dependents is taken with a probability. It is the anchor, the
     positive is a random piece of its span within ``positive_window``, the negatives are random
-    pieces outside of the span within ``negative_window``, but for its parent. A second sample has
-    anchor and positive exchanged, and its negatives lie beyond the new anchor on the side away
-    from the old one.
+    pieces outside of the span, at most ``negative_window`` before its first or after its last
+    piece, but for the anchor's parent. A second sample has anchor and positive exchanged, and its
+    negatives lie beyond the new anchor on the side away from the old one.
 
     ``lr_sib``: of each subtree of ``min_size`` pieces and at most ``max_height`` edges, in random
     order, the anchor and the positive are two random pieces, the negatives random pieces outside
@@ -51,7 +51,7 @@ class PhraseSampler:
         max_samples: Samples of an example, at most.
         probability: `synclm`: of each candidate.
         positive_window: `synclm`: largest distance of the positive from the anchor.
-        negative_window: `synclm`: largest distance of negatives from the anchor.
+        negative_window: `synclm`: largest distance of negatives from the edges of the span.
         min_size: `lr_sib`: fewest pieces of a phrase.
         max_height: `lr_sib`: edges of its subtree, at most (1 is lr-sib's height 2, whose leaves
             have height 1).
@@ -154,8 +154,6 @@ def _synclm(
             if other != head and abs(other - head) <= positive_window:
                 pool[size] = other
                 size += 1
-        if size == 0:  # the span has gaps, and its pieces are far
-            continue
         positive = pool[below(state, size)]
         for turn in range(2):
             if row == end:
@@ -178,10 +176,11 @@ def _outside(
     window: int,
     pool: IntArray,
 ) -> int:
-    """Collect the pieces near the anchor that lie outside of the head's span, on one side."""
+    """Collect the pieces near the head's span and outside of it, on one side of the anchor."""
+    first, last = shape.first[head], shape.last[head]
     size = 0
-    for other in range(max(anchor - window, 0), min(anchor + window + 1, len(parent))):
-        inside = shape.first[head] <= other <= shape.last[head]
+    for other in range(max(first - window, 0), min(last + window + 1, len(parent))):
+        inside = first <= other <= last
         if not inside and other != parent[head] and (other - anchor) * side >= 0:
             pool[size] = other
             size += 1

@@ -6,14 +6,29 @@ span of a word's yield for its descendants.
 
 from __future__ import annotations
 
+from typing import Literal, TypeAlias, get_args
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from syntax.errors import SpecError
 from syntax.matrices import relations
 from syntax.matrices.nodes import Nodes
 from syntax.matrices.subtrees import subtrees_of
 from syntax.matrices.tree import matrices_of_one, one_forest
-from syntax.variant import Variant, is_released
+
+SgNetVariant: TypeAlias = Literal["as_published", "as_released", "convert_span"]
+"""Whose mask: the paper's, or that of one of the release's scripts."""
+
+
+def check_sgnet_variant(option: str, value: str) -> None:
+    """Refuse a mask that nobody published or released.
+
+    Raises:
+        SpecError: The value is none of `SgNetVariant`.
+    """
+    if value not in get_args(SgNetVariant):
+        raise SpecError(f"{option} is {value!r}; it is one of {', '.join(get_args(SgNetVariant))}")
 
 
 def sgnet_mask(
@@ -21,24 +36,27 @@ def sgnet_mask(
     *,
     source: ArrayLike | None = None,
     special: ArrayLike | None = None,
-    variant: Variant = "as_published",
+    variant: SgNetVariant = "as_published",
 ) -> NDArray[np.bool_]:
     """Which node may attend to which, row = dependent.
 
     As published: ``[i, j]`` iff j is i or an ancestor of i; special tokens attend to themselves
     only, and nothing else attends to them.
 
-    As released (the mask of `run_squad2`): ``[i, j]`` iff i lies between the first and the last
-    node of j's subtree, and that are two nodes or more. So gaps of a non-projective subtree
-    attend to its head; leaves of one piece and later pieces do not attend to themselves; under
-    ``attach`` nobody attends to later pieces; and rows of special tokens are empty, which with
-    that release's finite mask means ordinary attention.
+    As released (the mask of `run_squad2` and `run_race`): ``[i, j]`` iff i lies between the first
+    and the last node of j's subtree, and that are two nodes or more. So gaps of a non-projective
+    subtree attend to its head; leaves of one piece and later pieces do not attend to themselves;
+    under ``attach`` nobody attends to later pieces; and rows of special tokens are empty, which
+    with that release's finite mask means ordinary attention.
+
+    As in the release's `convert_span`, from text to mask: the same, but subtrees of one node
+    count too, so that every node that is no special token attends to itself.
 
     Args:
         parents: As in `syntax.matrices.tree_matrices`. *Shape:* (L,).
         source: Likewise. *Shape:* (L,).
         special: Which nodes are special tokens. Default: none. *Shape:* (L,), bool.
-        variant: Which of the two.
+        variant: Which of the three.
 
     Returns:
         *Shape:* (L, L), bool.
@@ -53,25 +71,26 @@ def sgnet_mask(
            [0, 1, 0],
            [0, 1, 0]])
     """
-    released = is_released(variant)
+    check_sgnet_variant("variant", variant)
     forest = one_forest(parents, source)
     nodes = Nodes.from_forest(forest)
     specials = nodes.column("special", special, np.bool_)
     mask: NDArray[np.bool_]
-    if released:
-        mask = nodes.shown_pairs(_yield_spans(nodes))
-    else:
+    if variant == "as_published":
         mask = matrices_of_one(forest, ("ancestor",))["ancestor"]
+    else:
+        mask = nodes.shown_pairs(_yield_spans(nodes, alone=variant == "convert_span"))
     mask[specials] = False
     mask[:, specials] = False
-    if not released:
+    if variant == "as_published":
         mask[specials, specials] = True
     return mask
 
 
-def _yield_spans(nodes: Nodes) -> NDArray[np.bool_]:
+def _yield_spans(nodes: Nodes, alone: bool) -> NDArray[np.bool_]:
+    """``[i, j]``: i lies in the span of j's subtree, which may be one node ``alone`` or not."""
     found = subtrees_of(nodes)
-    last = np.where(found.first < found.last, found.last, found.first - 1)
+    last = np.where(alone | (found.first < found.last), found.last, found.first - 1)
     spans = np.zeros((len(nodes), len(nodes)), np.bool_)
     relations.fill_spans(found.first, last, spans)
     return spans

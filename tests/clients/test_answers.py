@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from clients.benchmarks import BENCHMARKS
 from clients.benchmarks.answers import NEAR, located
-from syntax.errors import LabelError
+from syntax.errors import InputError, LabelError
 from syntax.examples import Example, Rejection, SpanLabel
 
 MLQA, SQUAD, TYDIQA, XQUAD = (BENCHMARKS[name] for name in ("mlqa", "squad", "tydiqa", "xquad"))
@@ -17,7 +17,7 @@ MLQA, SQUAD, TYDIQA, XQUAD = (BENCHMARKS[name] for name in ("mlqa", "squad", "ty
 
 def answer_texts(example: Example) -> list[str]:
     passage = example.segments[1].text
-    return [passage[span.start_char : span.end_char] for span in example.labels["answers"]]
+    return [passage[span.start_char : span.end_char] for span in example.labels["answers"] or ()]
 
 
 def by_id(reader, folder, split, lang):
@@ -121,7 +121,7 @@ def test_a_document_that_breaks_off_keeps_what_was_read(tmp_path, benchmark_file
 def test_squad_does_not_call_a_blind_question_unanswerable(benchmark_files):
     path = benchmark_files / "tydiqa/tydiqa.goldp.en.dev.json"
     (item,) = SQUAD.read(path, "dev", "en")
-    assert item.reason == "no_label"
+    assert item.labels == {"answers": None, "answerable": None}
 
 
 @pytest.mark.parametrize("blind", [{}, {"answers": []}])
@@ -176,7 +176,8 @@ def test_a_file_of_all_languages_is_read_for_one(benchmark_files):
     assert {("train", "te"), ("dev", "en"), ("dev", "fi")} < parts
     assert list(by_id(TYDIQA, folder, "train", "en")) == ["english-17-0", "english-17-1"]
     assert list(by_id(TYDIQA, folder, "train", "fi")) == ["finnish-4-1"]
-    assert list(TYDIQA.read(folder, "train", "te")) == []
+    with pytest.raises(InputError, match="holds nothing of train in 'te'"):
+        list(TYDIQA.read(folder, "train", "te"))
 
 
 def test_a_language_with_its_own_file_is_not_read_from_the_whole(tmp_path):
@@ -189,7 +190,7 @@ def test_a_language_with_its_own_file_is_not_read_from_the_whole(tmp_path):
 
 def test_a_blind_question_is_kept_without_answers(benchmark_files):
     (item,) = TYDIQA.read(benchmark_files / "tydiqa", "dev", "en")
-    assert item.labels == {"answers": ()}
+    assert item.labels == {"answers": None}
 
 
 @pytest.mark.parametrize(
@@ -211,7 +212,8 @@ def test_every_real_answer_is_at_its_offset(data_dir, name, path, split, lang, q
     items = list(BENCHMARKS[name].read(file, split, lang))
     assert len({item.example_id for item in items}) == len(items) == questions
     assert [answer_texts(item) for item in items] == gold_texts(file)
-    assert sum(len(item.labels["answers"]) for item in items) == answers
+    assert sum(len(item.labels["answers"] or ()) for item in items) == answers
+    assert {item.labels["answers"] is None for item in items} == {not answers}
     assert not any(item.repairs for item in items)
 
 

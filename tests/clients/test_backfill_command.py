@@ -139,6 +139,16 @@ def test_an_empty_file_is_named(parsebank, tmp_path):
     assert f"{path} holds nothing of dev in 'en'" in result.stderr
 
 
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_a_part_of_which_nothing_can_be_used_is_named(parsebank, tmp_path, dry_run):
+    path = tmp_path / "dev.txt"
+    path.write_text("\n \n", "utf-8")
+    options = ("--split", "dev", "--lang", "en", *(["--dry-run"] if dry_run else []))
+    result = parsebank("backfill", "text", "--path", path, *options)
+    assert result.exit_code == 1
+    assert "text dev en: no example can be used, all are dropped" in result.stdout
+
+
 def test_all_needs_files_that_say_what_they_are(parsebank, tmp_path):
     path = tmp_path / "some.txt"
     path.write_text("Time flies.\n", "utf-8")

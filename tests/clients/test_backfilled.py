@@ -14,6 +14,7 @@ from clients import Client
 from clients.benchmarks import BENCHMARKS
 from clients.jobs import Job
 from featurestore import CrossedDataset, FeatureDataset, FeatureStore, open_store
+from featurestore.validate import validate_store
 from syntax.assembly import INSIDE, locate_spans, spans_of_text
 from syntax.examples import Example
 
@@ -28,6 +29,8 @@ PARTS = [
     ("ace", "dev", "en"),
     ("parallel", "dev", "en"),
     ("parallel", "dev", "de"),
+    ("tydiqa", "dev", "en"),
+    ("cola", "test", "en"),
 ]
 
 
@@ -154,3 +157,15 @@ def test_translations_are_joined_by_line(store):
     assert pairs.unmatched == ("dev-3",)
     (batch,) = pairs.stream(shuffle=False, max_length=64)
     assert sorted(batch["example_id"]) == ["dev-1", "dev-2", "dev-4"]
+
+
+def test_blind_files_are_stored_without_labels(store, benchmark_files):
+    for part, label in ((("tydiqa", "dev", "en"), "answers"), (("cola", "test", "en"), "label")):
+        name, split, lang = part
+        data = store.dataset(name, split=split, lang=lang)
+        assert data.columns([label])[label].to_pylist() == [None] * len(data)
+        assert len(data) == len(examples(benchmark_files, *part)) > 0
+        assert len(data.where(labelled=[label])) == 0
+        (batch,) = data.stream(shuffle=False)
+        assert list(batch[label]) == [-1] if label == "label" else not len(batch[label][0])
+    assert not validate_store(store, deep=True).problems

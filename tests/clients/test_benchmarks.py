@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from clients.benchmarks import BENCHMARKS, Part
+from clients.benchmarks import BENCHMARKS, Item, Part
 from clients.benchmarks.base import _listing, attempt, canonical_split
 from syntax.conllu import parse_conllu
 from syntax.errors import EmptyTextError, InputError, SpecError, UnknownNameError
 from syntax.examples import Example, LabelSpec, Rejection, Segment
+from tests.clients.packed import PACKERS, pack_folder
 
 FOLDERS = {
     "xnli": "pairs",
@@ -75,6 +78,8 @@ def test_every_label_fits_its_column(name, place):
 
 def _check_label(label: LabelSpec, example: Example, fields: tuple[str, ...]) -> None:
     value = example.labels[label.name]
+    if value is None:
+        return
     segment = example.segments[0 if label.field is None else fields.index(label.field)]
     if label.kind == "class":
         assert value in label.names
@@ -97,7 +102,7 @@ def _tokens(segment: Segment) -> int:
 def test_every_rejection_has_a_stated_reason(name, place):
     reader, path = BENCHMARKS[name], place[0]
     for part in reader.parts(path):
-        items = reader.read(path, part.split, part.lang)
+        items = reader.read_part(part, reader.modes[0])
         assert {x.reason for x in items if isinstance(x, Rejection)} <= set(reader.rejects)
 
 
@@ -125,6 +130,36 @@ def test_every_item_is_an_example_of_the_stated_shape_or_a_rejection(name, place
 def test_reading_twice_gives_the_same(name, place):
     reader = BENCHMARKS[name]
     assert list(reader.read(*place)) == list(reader.read(*place))
+
+
+@pytest.mark.parametrize("ending", list(PACKERS))
+def test_packed_files_are_read_as_the_files_in_them(name, place, ending, tmp_path):
+    reader, (path, split, lang) = BENCHMARKS[name], place
+    if path is not None:
+        pack_folder(path, tmp_path, ending)
+        plain, packed = (list(reader.read(x, split, lang)) for x in (path, tmp_path))
+        assert [_unnamed(item) for item in packed] == [_unnamed(item) for item in plain]
+        assert reader.labels_of(tmp_path) == reader.labels_of(path)
+
+
+def _unnamed(item: Item) -> Item:
+    """Without the message of a rejection, which has the name of the file."""
+    return replace(item, message="") if isinstance(item, Rejection) else item
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b"\r\n \n\t\n"])
+def test_files_without_content_are_an_error_or_rejected(name, place, content, tmp_path):
+    reader, (path, split, lang) = BENCHMARKS[name], place
+    for file in path.rglob("*") if path is not None else ():
+        target = tmp_path / file.relative_to(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if file.is_file():
+            target.write_bytes(content)
+    items: list[Item] = []
+    with suppress(InputError, UnknownNameError):
+        items = list(reader.read(tmp_path, split, lang)) if path is not None else []
+        assert items or path is None
+    assert all(isinstance(item, Rejection) for item in items)
 
 
 def test_every_mode_can_be_read(name, place):

@@ -53,7 +53,7 @@ def test_multinli_has_matched_and_mismatched_splits(benchmark_files):
     folder = benchmark_files / "mnli"
     assert [part.split for part in MNLI.parts(folder)] == ["dev_matched", "test_mismatched"]
     (hidden,) = MNLI.read(folder, "test_mismatched", "en")
-    assert hidden.reason == "no_label"
+    assert hidden.labels == {"label": None}
     (matched,) = MNLI.read(folder, "validation_matched", "en")
     assert matched.labels == {"label": "contradiction"}
 
@@ -76,11 +76,36 @@ def test_the_authors_splits_of_cola_have_names(benchmark_files, tmp_path):
     assert [part.split for part in COLA.parts(tmp_path)] == ["dev", "dev_out_of_domain", "train"]
 
 
-def test_blind_tests_are_rejected_line_by_line(benchmark_files):
+def test_blind_tests_are_kept_without_label(benchmark_files):
     (cola,) = COLA.read(benchmark_files / "cola", "test", "en")
     (sst,) = SST2.read(benchmark_files / "sst2", "test", "en")
-    assert (cola.example_id, cola.reason) == ("test-1", "no_label")
-    assert (sst.example_id, sst.reason) == ("test-2", "no_label")
+    assert (cola.example_id, texts(cola)) == ("test-1", ["The ship sank slowly."])
+    assert (sst.example_id, texts(sst)) == ("test-2", ["slow but moving . "])
+    assert cola.labels == sst.labels == {"label": None}
+
+
+@pytest.mark.parametrize("reader", [COLA, SST2])
+def test_a_line_of_a_blind_test_without_its_number_is_rejected(tmp_path, reader):
+    (tmp_path / "test.tsv").write_text("0\tA.\n\nno\tB.\n3\tC.\tmore\n4\tD.\n", "utf-8")
+    items = list(reader.read(tmp_path, "test", "en"))
+    assert reasons(items) == ["", "example", "example", "example", ""]
+
+
+def test_a_line_without_label_among_others_is_rejected(tmp_path):
+    (tmp_path / "test.tsv").write_text("ab\t1\t\tA.\n7\tB.\n", "utf-8")
+    assert reasons(list(COLA.read(tmp_path, "test", "en"))) == ["", "no_label"]
+
+
+def test_records_without_gold_labels_are_blind_where_the_file_has_none(tmp_path):
+    pair = {"sentence1": "A.", "sentence2": "B."}
+    for name, lines in {
+        "test": [pair, pair],
+        "dev": [pair | {"gold_label": "-"}, pair, pair | {"gold_label": "neutral"}],
+    }.items():
+        path = tmp_path / f"snli_1.0_{name}.jsonl"
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    assert [x.labels for x in SNLI.read(tmp_path, "test", "en")] == [{"label": None}] * 2
+    assert reasons(list(SNLI.read(tmp_path, "dev", "en"))) == ["no_label", "no_label", ""]
 
 
 def test_the_header_of_sst_is_no_example(benchmark_files):
@@ -119,7 +144,7 @@ def test_other_lines_of_pronto_are_rejected_by_name(benchmark_files, task, expec
 
 @pytest.mark.parametrize(
     ("split", "counts"),
-    [("train", {"1": 6023, "0": 2528}), ("dev", {"1": 721, "0": 322}), ("test", {})],
+    [("train", {"1": 6023, "0": 2528}), ("dev", {"1": 721, "0": 322}), ("test", {None: 1063})],
 )
 def test_every_real_line_of_cola_is_read(data_dir, split, counts):
     items = list(COLA.read(data_dir / "benchmarks/cola", split, "en"))
@@ -127,8 +152,7 @@ def test_every_real_line_of_cola_is_read(data_dir, split, counts):
     assert Counter(item.labels["label"] for item in examples) == counts
     lines = (data_dir / f"benchmarks/cola/cola_{split}.tsv").read_text("utf-8").splitlines()
     assert len(items) == len(lines)
-    assert [texts(x) for x in examples] == [[x.split("\t")[3]] for x in lines[: len(examples)]]
-    assert set(reasons(items)) == ({"no_label"} if split == "test" else {""})
+    assert [texts(x) for x in examples] == [[x.split("\t")[-1]] for x in lines]
 
 
 def test_every_real_record_of_the_snli_sample_is_read(data_dir):

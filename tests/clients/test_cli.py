@@ -18,6 +18,7 @@ from clients.benchmarks import BENCHMARKS
 from clients.cli import build_app, missing_extra, readable
 from clients.commands import register
 from syntax.errors import UnknownNameError
+from syntax.extras import install_command
 
 SNAPSHOT = Path(__file__).with_name("snapshots") / "commands.json"
 
@@ -129,9 +130,9 @@ def test_debug_shows_the_trace(invoke):
 
 def test_a_missing_module_of_an_extra_is_answered_with_the_pip_line():
     assert missing_extra("torch.nn") == (
-        "torch is not installed; run `pip install 'parsebank[train]'`"
+        f"torch is not installed; run `{install_command('train')}`"
     )
-    assert "parsebank[stanza]" in readable(ModuleNotFoundError(name="stanza"))
+    assert "[stanza]" in readable(ModuleNotFoundError(name="stanza"))
     assert missing_extra("tomllib") is None
     assert readable(ModuleNotFoundError(name="something_else")) is None
 
@@ -225,6 +226,15 @@ def test_benchmarks_check_needs_a_name_or_a_path(invoke, tmp_path):
     assert "no file or folder" in invoke("benchmarks", "check", tmp_path / "nope").stderr
     assert "unknown benchmark 'xnly'" in invoke("benchmarks", "check", "xnly").stderr
     assert "no reader fits" in invoke("benchmarks", "check", tmp_path).stderr
+
+
+def test_benchmarks_check_names_an_empty_file_and_reads_the_others(invoke, tmp_path):
+    for lang, text in (("de", ""), ("en", "A.\tB.\tneutral\n")):
+        (tmp_path / f"dev-{lang}.tsv").write_text(text, "utf-8")
+    result = invoke("benchmarks", "check", "xnli", "--path", tmp_path)
+    assert result.exit_code == 1
+    assert "dev-de.tsv holds nothing of dev in 'de'; name the files that do" in result.stderr
+    assert "label neutral: 1" in result.stdout
 
 
 def test_benchmarks_check_counts_and_fails_on_rejections(invoke, benchmark_files):

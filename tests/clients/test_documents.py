@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clients.benchmarks import BENCHMARKS
 from clients.benchmarks.documents import _CHUNK, UniqueIds, records_of, text_of
 from syntax.errors import ExampleError, InputError, InvalidCharacterError
+from syntax.examples import Example
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(st.characters()),
@@ -89,3 +91,15 @@ def test_a_missing_text_is_named(record):
 def test_repeated_ids_are_numbered():
     ids = UniqueIds()
     assert [ids.of(name) for name in ("a", "b", "a", "a")] == ["a", "b", "a#2", "a#3"]
+
+
+@pytest.mark.parametrize("key", ["id", "question", "answers"])
+def test_a_record_that_is_nested_deeply_costs_no_other(document, key):
+    good = {"id": "a", "question": "Who?", "answers": [{"text": "Ann", "answer_start": 0}]}
+    nested = json.dumps({**good, "id": "b", key: "?"}).replace('"?"', "[" * 9000 + "]" * 9000)
+    asked = f'{{"context": "Ann left.", "qas": [{nested}, {json.dumps(good)}]}}'
+    path = document(f'{{"data": [{{"paragraphs": [{asked}]}}]}}'.encode())
+    items = list(BENCHMARKS["tydiqa"].read(path, "dev", "en"))
+    assert isinstance(items[1], Example)
+    assert items[1].example_id == "a"
+    assert key == "id" or items[0].message.endswith("nested too deeply; repair it")

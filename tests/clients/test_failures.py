@@ -55,3 +55,9 @@ def test_overload_carries_the_seconds_asked_for():
 def test_overload_with_a_date_leaves_the_pause_to_us():
     error = answered_error(429, {"retry-after": "Wed, 21 Oct 2026 07:28:00 GMT"}, b"")
     assert "retry_after" not in error.detail
+
+
+def test_an_answer_that_is_nested_too_deeply_is_no_error_of_ours():
+    error = answered_error(502, {}, b"[" * 90_000)
+    assert type(error) is ParsebankError
+    assert error.message.startswith("the server answered 502: [[[")

@@ -161,5 +161,5 @@ def test_a_label_without_any_name_is_refused(data):
 def test_a_missing_library_is_named(data, tmp_path, monkeypatch):
     data.to_parquet(tmp_path / "dev.parquet")
     monkeypatch.setitem(sys.modules, "datasets", None)
-    with pytest.raises(MissingExtraError, match=r"pip install parsebank\[hf\]"):
+    with pytest.raises(MissingExtraError, match=r"pip install .*\[hf\]'"):
         list(table_benchmark().read(tmp_path, "dev", "en"))

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import codecs
-import importlib
 
 import pytest
 from hypothesis import given
@@ -52,14 +51,6 @@ def test_byte_order_mark_is_dropped_from_the_first_line_only(read):
 def test_utf16_is_named(read, encoding):
     with pytest.raises(InputError, match=r"is UTF-16; convert it to UTF-8"):
         read("\ufeffa\nb\n".encode(encoding))
-
-
-@pytest.mark.parametrize("name", ["gzip", "lzma"])
-def test_a_packed_file_is_named(read, name):
-    pack = importlib.import_module(name).compress
-    kind = {"lzma": "xz"}.get(name, name)
-    with pytest.raises(InputError, match=rf"is packed \({kind}\); unpack it first"):
-        read(pack(b"a\nb\n"))
 
 
 def test_a_file_whose_lines_end_with_cr_alone_is_named(read):

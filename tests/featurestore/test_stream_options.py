@@ -35,6 +35,8 @@ def data(filled):
         ({"matrices": None}, "matrices is None; it must be a list"),
         ({"matrices": ("depth", "depth.v1")}, "'depth' and 'depth.v1' are the same"),
         ({"matrices": ("sla_mask", "sla_mask.v1")}, "'sla_mask' and 'sla_mask.v1' are the same"),
+        ({"truncation_tie": "last"}, "truncation_tie is 'last'; it must be one of fast, slow"),
+        ({"truncation_tie": None}, "truncation_tie is None; it must be a text"),
         ({"segment_limits": 5}, "segment_limits is 5; it must be a list"),
         ({"segment_limits": (1.5, 2)}, r"one of segment_limits is 1\.5"),
         ({"spans": "mentions"}, r"spans is 'mentions'; it must be a list: \['mentions'\]"),
@@ -44,6 +46,19 @@ def data(filled):
 def test_options_that_make_no_sense_are_refused(data, options, message) -> None:
     with pytest.raises(SpecError, match=message):
         next(data.stream(**options))
+
+
+def test_the_tie_says_which_of_equally_long_segments_is_cut(data) -> None:
+    def kept(**tie):
+        batches = data.stream(batch_size=8, max_length=10, shuffle=False, matrices=(), **tie)
+        rows = [row for batch in batches for row in batch["segment_ids"]]
+        return [(int((row == 0).sum()), int((row == 1).sum())) for row in rows]
+
+    fast, slow = kept(), kept(truncation_tie="slow")
+    assert kept(truncation_tie="fast") == fast
+    moved = [pair for pair in zip(fast, slow, strict=True) if pair[0] != pair[1]]
+    assert moved
+    assert set(moved) == {((3, 4), (4, 3))}
 
 
 def test_numbers_of_numpy_are_numbers(data) -> None:

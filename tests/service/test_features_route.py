@@ -95,6 +95,21 @@ async def test_a_mode_that_does_not_fit_is_the_error_of_its_example(
     assert bad["error"]["error_type"] == "spec"
 
 
+async def test_of_equally_long_segments_the_tie_says_which_is_cut(
+    client: httpx.AsyncClient,
+) -> None:
+    pair = {"segments": [{"text": "Time flies."}, {"text": "Time flies."}]}
+    (long,) = await ask(client, pair, max_length=None)
+    length = long["length"] - 1
+    kept = {}
+    for tie in ({}, {"truncation_tie": "fast"}, {"truncation_tie": "slow"}):
+        (cut,) = await ask(client, pair, max_length=length, **tie)
+        kept[tie.get("truncation_tie")] = [segment["kept"] for segment in cut["segments"]]
+    whole = long["segments"][0]["length"]
+    fast, slow = [whole - 1, whole], [whole, whole - 1]
+    assert kept == {None: fast, "fast": fast, "slow": slow}
+
+
 async def test_special_tokens_and_truncation(client: httpx.AsyncClient) -> None:
     (long,) = await ask(client, PAIR, max_length=None)
     first, second = (segment["length"] for segment in long["segments"])
@@ -260,6 +275,7 @@ async def test_query_parameters_are_the_options(client: httpx.AsyncClient) -> No
         "joint_root": False,
         "separator_edge": "none",
         "truncation": "longest_first",
+        "truncation_tie": "fast",
         "pad_to_multiple_of": 1,
         "matrices": ["depth", "ancestor"],
         "padded": False,

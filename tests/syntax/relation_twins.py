@@ -102,11 +102,11 @@ class Twin:
             for one in range(self.size)
         ]
 
-    def released_sgnet(self, special: list[bool]) -> list[list[bool]]:
+    def released_sgnet(self, special: list[bool], alone: bool = False) -> list[list[bool]]:
         def seen(one: int, other: int) -> bool:
             below = self.below(self.source[other])
             first, last = min(below), max(below)
-            return first < last and first <= self.source[one] <= last
+            return (alone or first < last) and first <= self.source[one] <= last
 
         return self.square(
             lambda one, other: not special[one] and not special[other] and seen(one, other)

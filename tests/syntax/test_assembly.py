@@ -91,11 +91,14 @@ class Twin:
 
     def _shorten(self, count: int, spec: AssemblySpec) -> list[int]:
         kept = list(range(len(self.parents)))
+        whole = [self.segment.count(at) for at in range(count)]
         while spec.max_length is not None and len(kept) > spec.max_length:
             of_segment = [
                 [node for node in kept if self.segment[node] == at] for at in range(count)
             ]
             longest = max(range(count), key=lambda at: (len(of_segment[at]), at))
+            if spec.truncation_tie == "fast":
+                longest = max(range(count), key=lambda at: (len(of_segment[at]), -whole[at], -at))
             which = {"longest_first": longest, "only_first": 0, "only_second": 1}[spec.truncation]
             kept.remove(of_segment[which][-1])
         return kept

@@ -151,20 +151,30 @@ class TestPairs:
 
 
 class TestTruncation:
-    def test_the_longest_loses_its_end_and_ties_the_last_segment(self) -> None:
+    def test_the_longest_loses_its_end(self) -> None:
         # 3 and 2 pieces: first A loses one, then at 2 and 2 B loses one, then A, then B.
-        kept = {
-            limit: assemble([DOGS, CAT], max_length=limit)["input_ids"][0].tolist()
-            for limit in (8, 7, 6, 5, 4, 3)
-        }
-        assert kept == {
-            8: [101, 10, 11, 12, 102, 20, 21, 102],
-            7: [101, 10, 11, 102, 20, 21, 102],
-            6: [101, 10, 11, 102, 20, 102],
-            5: [101, 10, 102, 20, 102],
-            4: [101, 10, 102, 102],
-            3: [101, 102, 102],
-        }
+        for tie in ("fast", "slow"):
+            kept = {
+                limit: assemble([DOGS, CAT], max_length=limit, truncation_tie=tie)
+                for limit in (8, 7, 6, 5, 4, 3)
+            }
+            assert {limit: batch["input_ids"][0].tolist() for limit, batch in kept.items()} == {
+                8: [101, 10, 11, 12, 102, 20, 21, 102],
+                7: [101, 10, 11, 102, 20, 21, 102],
+                6: [101, 10, 11, 102, 20, 102],
+                5: [101, 10, 102, 20, 102],
+                4: [101, 10, 102, 102],
+                3: [101, 102, 102],
+            }
+
+    @pytest.mark.parametrize(("tie", "kept"), [("fast", (1, 2)), ("slow", (2, 1)), (None, (1, 2))])
+    def test_of_equally_long_ones_the_shorter_or_the_last_is_cut(
+        self, tie: str | None, kept: tuple[int, int]
+    ) -> None:
+        tied = {} if tie is None else {"truncation_tie": tie}
+        for pair in ([CAT, CAT], [CAT, DOGS]):
+            batch = assemble(pair, max_length=6, **tied)
+            assert np.bincount(batch["segment_ids"][0] + 1).tolist() == [3, *kept]
 
     def test_matrices_stay_those_of_the_whole_tree(self) -> None:
         # "dogs" and "it" keep their depth 2 and distance 4 though both roots are gone.
@@ -265,6 +275,7 @@ class TestRefused:
         [
             ({"max_length": 0}, "max_length is 0; it must be at least 1"),
             ({"pad_to_multiple_of": 0}, "pad_to_multiple_of is 0"),
+            ({"truncation_tie": "last"}, "truncation_tie is 'last'; it must be one of fast, slow"),
             ({"truncation": "first"}, "truncation is 'first'; it must be one of longest_first"),
             ({"separator_edge": "cls"}, "separator_edge is 'cls'; it must be one of root"),
         ],

@@ -94,8 +94,13 @@ def drop(kept: list[list[Piece]], part: int, spec: AssemblySpec) -> None:
 def shorten(kept: list[list[Piece]], room: int, spec: AssemblySpec) -> None:
     if room < 0:
         raise MisfitError
+    before = [len(part) for part in kept]
     while sum(map(len, kept)) > room:
         longest = max(range(len(kept)), key=lambda part: (len(kept[part]), part))
+        if spec.truncation_tie == "fast":
+            longest = max(
+                range(len(kept)), key=lambda part: (len(kept[part]), -before[part], -part)
+            )
         chosen = {"longest_first": longest, "only_first": 0, "only_second": 1}.get(spec.truncation)
         if chosen is None or chosen >= len(kept) or not kept[chosen]:
             raise MisfitError
@@ -333,6 +338,7 @@ def specs(draw: st.DrawFn, splits: bool) -> AssemblySpec:
         level=level,
         offsets=True,
         first_pieces=True,
+        truncation_tie=draw(st.sampled_from(["fast", "slow"])),
     )
 
 

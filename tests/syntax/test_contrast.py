@@ -71,7 +71,7 @@ class TestPhrasesOfSynclm:
             for node in range(twin.size)
             if not first <= node <= last
             and node != twin.parents[head]
-            and abs(node - anchor) <= 10
+            and first - 10 <= node <= last + 10
             and (anchor == head or (node - anchor) * (anchor - head) > 0)
         ]
 
@@ -84,6 +84,14 @@ class TestPhrasesOfSynclm:
         assert first <= min(anchor, positive) < max(anchor, positive) <= last
         assert abs(anchor - positive) <= 3
         assert sorted(negatives) == self._outside(twin, head, anchor) != []
+
+    def test_negatives_are_near_the_span_however_far_from_the_anchor(self) -> None:
+        # 20 has the dependent 5 and hangs from 22; around its span stand 0 to 4 and 21 to 34.
+        parents = [22] * 35
+        parents[22], parents[5] = -1, 20
+        ((head, anchor, _, negatives), *_) = phrases(EVERY.sample(bare(parents), ["a"], 0, 0))
+        assert (head, anchor) == (20, 20)
+        assert sorted(negatives) == [*range(5), 21, *range(23, 31)]
 
     def test_a_candidate_is_taken_with_its_probability(self) -> None:
         batch = bare([1, 2, -1, 4, 2])

@@ -24,6 +24,7 @@ NAMES = (
     "sla_mask(punctuation=true,threshold=1,variant=as_released)",
     "gate_distance(keep=0)",
     "sgnet_mask(variant=as_released)",
+    "sgnet_mask(variant=convert_span)",
 )
 
 

@@ -213,6 +213,18 @@ class TestSgnet:
         mask = sgnet_mask([-1, 0, 0], variant="as_released")
         assert mask.tolist() == [[True, False, False]] * 3
 
+    def test_everybody_but_special_tokens_sees_itself_in_convert_span(self) -> None:
+        for tree in (DOG, CROSSING, [-1, 0, 0]):
+            released = sgnet_mask(tree, variant="as_released")
+            diagonal = np.eye(len(tree), dtype=bool)
+            assert (sgnet_mask(tree, variant="convert_span") == released | diagonal).all()
+        mask = sgnet_mask([-1, 0, 1], special=[True, False, False], variant="convert_span")
+        assert mask.tolist() == [[False] * 3, [False, True, False], [False, True, True]]
+
+    def test_an_unknown_mask_is_refused(self) -> None:
+        with pytest.raises(SpecError, match="it is one of as_published, as_released, convert_span"):
+            sgnet_mask(DOG, variant="released")  # type: ignore[arg-type]
+
     def test_special_tokens(self) -> None:
         tree, special = [-1, 0, 1, 0], [True, False, False, True]
         published = sgnet_mask(tree, special=special)
@@ -234,4 +246,6 @@ class TestSgnet:
         published = sgnet_mask(parents, source=source, special=special)
         released = sgnet_mask(parents, source=source, special=special, variant="as_released")
         assert released.tolist() == twin.released_sgnet(special)
+        spans = sgnet_mask(parents, source=source, special=special, variant="convert_span")
+        assert spans.tolist() == twin.released_sgnet(special, alone=True)
         assert published.tolist() == twin.published_sgnet(special)

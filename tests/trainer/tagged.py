@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,13 @@ NAME = "tagged"
 
 
 def append_tagged(
-    store: FeatureStore, parser: Parser, tokenizer: LoadedTokenizer, split: str, lang: str = "en"
+    store: FeatureStore,
+    parser: Parser,
+    tokenizer: LoadedTokenizer,
+    split: str,
+    lang: str = "en",
+    *,
+    blind: bool = False,
 ) -> None:
     """The bundled sentences: nouns are things, verbs acts and errors; long ones of one intent."""
     spec = DatasetSpec(NAME, split, lang, ("text",), (INTENT, TAGS, ERRORS), "pretokenized")
@@ -31,7 +38,8 @@ def append_tagged(
     )
     store.describe(parser.identity.fingerprint, "parser", {"name": parser.identity.name})
     lines = enumerate(sentences())
-    store.features.append(handle, [_row(parser, tokenizer, seq, line) for seq, line in lines])
+    rows = [_row(parser, tokenizer, seq, line) for seq, line in lines]
+    store.features.append(handle, [replace(row, labels={}) for row in rows] if blind else rows)
 
 
 def sentences() -> list[str]:

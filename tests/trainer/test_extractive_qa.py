@@ -6,6 +6,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -187,7 +188,10 @@ PASSAGES = 16
 
 @pytest.fixture(scope="session")
 def qa_uri(tmp_path_factory, english, tokenizer) -> str:
-    """What is the last word of a passage of three sentences? Every fourth question has none."""
+    """What is the last word of a passage of three sentences? Every fourth question has none.
+
+    Of the test, nobody said whether these have one.
+    """
     uri = str(tmp_path_factory.mktemp("qa") / "store")
     identity, rows = english.identity.fingerprint, []
     lines = sentences()
@@ -213,10 +217,12 @@ def qa_uri(tmp_path_factory, english, tokenizer) -> str:
         )
     with open_store(uri) as store:
         store.describe(identity, "parser", {"name": english.identity.name})
-        for split in ("train", "dev"):
+        blind = [row if row.labels["answers"] else replace(row, labels={}) for row in rows]
+        for split in ("train", "dev", "test"):
             spec = DatasetSpec("squad", split, "en", ("question", "passage"), (ANSWERS, ANSWERABLE))
             tokens = (tokenizer.name, tokenizer.fingerprint, tokenizer.special_tokens)
-            store.features.append(DatasetHandle(spec, *tokens, matrices=False), rows)
+            handle = DatasetHandle(spec, *tokens, matrices=False)
+            store.features.append(handle, blind if split == "test" else rows)
     return uri
 
 
@@ -280,6 +286,17 @@ def test_questions_that_nobody_answered_are_not_scored_where_all_have_an_answer(
     assert scorer.scores().f1 == 1.0
     unknown = [one for one in scorer.predictions() if one.right is None]
     assert [one.gold for one in unknown] == [None] * (PASSAGES // 4)
+
+
+def test_questions_without_label_are_not_scored_as_without_answer(qa) -> None:
+    task = ExtractiveQa(ExtractiveQaOptions(no_answer=True), {"answers": ANSWERS})
+    data = qa.dataset("squad", split="test", lang="en")
+    scorer = task.scorer(data)
+    for arrays in data.stream(batch_size=4, matrices=(), **task.stream_options):
+        scorer.add(*perfect(arrays, task))
+    scores = scorer.scores()
+    assert (scores.examples, scores.f1, scores.unanswerable) == (PASSAGES * 3 // 4, 1.0, 0.0)
+    assert [one.gold for one in scorer.predictions()].count(None) == PASSAGES // 4
 
 
 def perfect(arrays, task):

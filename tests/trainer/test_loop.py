@@ -16,7 +16,7 @@ from transformers import AutoModel
 from featurestore import open_store
 from syntax.errors import ModelLoadError, SpecError, UnknownDatasetError, UnknownNameError
 from tests.trainer.recorded import TWO, without_gpu
-from trainer.data import device_batches
+from trainer.data import device_batches, open_source, warn_of_multiword_tokens
 from trainer.loop import DivergedError, Run, learning_rate, train
 from trainer.options import Recipe, TrainingOptions
 from trainer.options.settings import recipe_from_json, with_settings
@@ -24,6 +24,7 @@ from trainer.progress import Evaluation, Report
 from trainer.recipes import RECIPES
 from trainer.report import result_of
 from trainer.results import read_result
+from trainer.switches import SYNTAX_MBERT
 
 MakeRecipe = Callable[..., Recipe]
 
@@ -302,6 +303,20 @@ def test_a_store_that_cannot_be_written_is_no_reason_not_to_train(
     finally:
         folder.unlink()
     assert "is not pinned and may be vacuumed" in caplog.text
+
+
+def test_a_released_run_on_texts_as_they_are_written_says_so(store, small_recipe, caplog) -> None:
+    """The release reads the words of multiword tokens."""
+    released = [f"{switch.option}=as_released" for switch in SYNTAX_MBERT]
+    for settings in ((), released[1:]):
+        recipe = small_recipe(*settings)
+        warn_of_multiword_tokens(open_source(store, recipe, "train", "en"), recipe)
+    assert caplog.text == ""
+    recipe = small_recipe(*released)
+    source = open_source(store, recipe, "train", "en")
+    warn_of_multiword_tokens(source, recipe)
+    assert "the pieces of sample are of its texts as they are written" in caplog.text
+    assert "--expand-words" in caplog.text
 
 
 def test_a_run_ends_when_the_scores_stop_rising(store, small_recipe, tmp_path) -> None:

@@ -67,7 +67,7 @@ def test_without_wandb_the_line_that_installs_it_is_given(
     tmp_path, monkeypatch, small_recipe
 ) -> None:
     monkeypatch.setitem(sys.modules, "wandb", None)
-    with pytest.raises(MissingExtraError, match=r'pip install "parsebank\[wandb\]"'):
+    with pytest.raises(MissingExtraError, match=r"pip install .*\[wandb\]'"):
         WeightsAndBiases(tmp_path, small_recipe())
 
 
@@ -75,7 +75,7 @@ def test_without_matplotlib_the_line_that_installs_it_is_given(monkeypatch) -> N
     from trainer.pictures import require_matplotlib
 
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(MissingExtraError, match=r'pip install "parsebank\[pictures\]"'):
+    with pytest.raises(MissingExtraError, match=r"pip install .*\[pictures\]'"):
         require_matplotlib()
 
 
@@ -83,5 +83,5 @@ def test_without_scipy_the_line_that_installs_it_is_given(monkeypatch) -> None:
     from trainer.metrics.significance import mcnemar
 
     monkeypatch.setitem(sys.modules, "scipy", None)
-    with pytest.raises(MissingExtraError, match=r'pip install "parsebank\[train\]"'):
+    with pytest.raises(MissingExtraError, match=r"pip install .*\[train\]'"):
         mcnemar([True], [False])

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -12,7 +13,7 @@ from trainer.data import features_of
 from trainer.options import MODEL_OPTIONS, TASK_OPTIONS, DataOptions, Recipe, TrainingOptions
 from trainer.options.settings import described, options, recipe_from_json, with_settings
 from trainer.recipes import RECIPES
-from trainer.switches import GATE, RELATION, SLA, SWITCHES, SYNTAX_MBERT, TAGGING
+from trainer.switches import GATE, RELATION, SGNET, SLA, SWITCHES, SYNTAX_MBERT, TAGGING
 
 
 @pytest.mark.parametrize("name", list(RECIPES))
@@ -129,6 +130,7 @@ RELEASED = {
     **dict.fromkeys(
         ("gate-relation", "gate-relation-relative", "gate-relation-structural"), (*GATE, *RELATION)
     ),
+    **dict.fromkeys(("sgnet-squad2", "sgnet-race"), SGNET),
     **dict.fromkeys(("sla-cola", "sla-sst2", "sla-fce"), SLA[1:]),
 }
 """Runs with a released twin, and the switches that it turns: SLA's window is of lr-sib."""
@@ -151,6 +153,21 @@ def test_every_switch_is_published_by_default_and_released_on_demand(name) -> No
 @pytest.mark.parametrize(("name", "alpha"), ALPHA.items())
 def test_released_runs_weigh_the_losses_as_the_scripts_do(name, alpha) -> None:
     assert RECIPES[f"{name}-as-released"]().model.structure_weight == alpha
+
+
+@pytest.mark.parametrize("name", ["sgnet-squad2", "sgnet-race"])
+def test_the_releases_of_sg_net_are_trained_as_their_scripts_train_them(name) -> None:
+    """``run_squad.sh``, ``run_race.sh`` and the defaults of what they start."""
+    published, released = RECIPES[name](), RECIPES[f"{name}-as-released"]()
+    assert (released.data.policy, released.training.seed) == ("attach", 42)
+    assert replace(released.training, seed=0) == published.training
+    assert replace(released.data, policy="broadcast") == published.data
+    assert getattr(released.task, "tune_threshold", False) is False
+
+
+def test_the_mask_of_the_script_convert_span_can_be_chosen() -> None:
+    recipe = with_settings(RECIPES["sgnet-race-as-released"](), ["mask=convert_span"])
+    assert recipe.model.matrices() == ("sgnet_mask(variant=convert_span)",)
 
 
 def test_local_attention_has_two_releases() -> None:
@@ -225,6 +242,8 @@ def test_settings_are_dotted_or_bare_and_typed() -> None:
     [
         ("epochs", "has no '='"),
         ("epochs=many", "training.epochs cannot be 'many'; it is int"),
+        (f"epochs={'[' * 90_000}", r"training.epochs cannot be '\[\[\[.*; it is int"),
+        (f"epochs={'[' * 500}{']' * 500}", r"training.epochs cannot be \[\[\[.*; it is int"),
         ("epochs=2.5", "training.epochs cannot be 2.5"),
         ("epochs=true", "training.epochs cannot be True"),
         ("use_syntax=1", "model.use_syntax cannot be 1; it is bool"),
@@ -256,6 +275,19 @@ def test_a_recipe_of_a_newer_release_is_refused_by_option() -> None:
     content["model"]["hyperbolic"] = True
     with pytest.raises(UnknownNameError, match=r"model\.hyperbolic"):
         recipe_from_json(content)
+
+
+def test_a_result_of_before_repeats_with_the_tie_of_then() -> None:
+    content = RECIPES["xnli"]().to_json()
+    del content["data"]["truncation_tie"]
+    recipe = recipe_from_json(content)
+    assert features_of(recipe.data)["truncation_tie"] == "slow"
+    assert recipe == RECIPES["xnli"]()
+
+
+@pytest.mark.parametrize("name", list(RECIPES))
+def test_every_recipe_cuts_pairs_as_bert_does(name) -> None:
+    assert RECIPES[name]().data.truncation_tie == "slow"
 
 
 def test_every_option_is_described() -> None:

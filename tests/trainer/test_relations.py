@@ -31,6 +31,7 @@ SETTINGS = (
     "gate_weights(keep=1,threshold=4)",
     "gate_weights(variant=as_released)",
     "sgnet_mask(variant=as_released)",
+    "sgnet_mask(variant=convert_span)",
 )
 DERIVED = (*(name for name in MATRICES if name.removesuffix(".v1") not in FIELDS), *SETTINGS)
 DEVICES = [

@@ -65,7 +65,7 @@ def slow_attention(layer, states, mask):
 
 
 @pytest.mark.parametrize("attention", [SDPA, EAGER])
-@pytest.mark.parametrize("variant", ["as_published", "as_released"])
+@pytest.mark.parametrize("variant", ["as_published", "as_released", "convert_span"])
 @torch.no_grad()
 def test_the_guided_attention_equals_its_slow_twin(
     bert_config, guided_batch, attention, variant
@@ -115,7 +115,7 @@ def test_without_syntax_it_is_the_stock_encoder(encoder_config, batch) -> None:
     assert encoder.guided is None
 
 
-@pytest.mark.parametrize("variant", ["as_published", "as_released"])
+@pytest.mark.parametrize("variant", ["as_published", "as_released", "convert_span"])
 @torch.no_grad()
 def test_padding_and_company_never_change_an_examples_logits(
     encoder_config, guided_batch, take_row, variant

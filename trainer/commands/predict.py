@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +14,7 @@ import typer
 
 from clients.commands.connect import StoreOption, UrlOption
 from trainer.commands.shared import quiet_transformers, require_training, show_table
+from trainer.predictions import Submission
 
 if TYPE_CHECKING:
     from trainer.predict import FailedExample, RawExample
@@ -54,28 +56,102 @@ def predict(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print a JSON object a line instead of a table.")
     ] = False,
+    split: Annotated[
+        str | None,
+        typer.Option(help="Instead of texts: a split of the --store, such as a blind test."),
+    ] = None,
+    dataset: Annotated[
+        str | None,
+        typer.Option(help="With --split: another dataset of the same kind than the run's."),
+    ] = None,
+    submission: Annotated[
+        Submission | None,
+        typer.Option(
+            help="With --split: print what leaderboards take, in the order of the file: `lines`, a "
+            "class a line, or a tag a line and a blank line after each example; `glue`, numbers "
+            "and classes; `squad`, a JSON object of answers."
+        ),
+    ] = None,
 ) -> None:
-    """Predict for texts, which a service parses: a running one, or one in this process."""
+    """Predict for texts, which a service parses: a running one, or one in this process.
+
+    Or, with --split, for stored examples, with labels or without.
+    """
     require_training()
-    from clients.commands.connect import connect
-    from trainer.predict import predict as predict_texts
+    from trainer.submission import submission as submission_lines
     from trainer.trained import load_run
 
+    _check_options(texts, file, url, parser, split, dataset, submission)
     quiet_transformers()
     trained = load_run(run)
-    examples = _examples(texts or [], file, trained)
     chosen = lang or next(iter(trained.requirements.parsers))
-    with connect(url, store) as client:
-        found = predict_texts(
-            trained, client, examples, chosen, parser=parser, any_parser=any_parser
-        )
+    if split is None:
+        examples = _examples(texts or [], file, trained)
+        found = _of_texts(trained, examples, chosen, url, store, parser, any_parser)
+    else:
+        found = _of_split(trained, split, chosen, store, dataset, any_parser)
+    if submission is not None:
+        lines = list(submission_lines(found, submission))
+        typer.echo("\n".join(lines))
+        return
     show = _show_json if as_json else _show
     show(found)
     if any(_is_error(one) for one in found):
         raise typer.Exit(1)
 
 
+def _check_options(
+    texts: list[str] | None,
+    file: Path | None,
+    url: str | None,
+    parser: str | None,
+    split: str | None,
+    dataset: str | None,
+    submission: str | None,
+) -> None:
+    """Refuse options of texts with a stored split, and the other way about."""
+    from syntax.errors import SpecError
+
+    if split is not None and (texts or file or url or parser):
+        raise SpecError("--split reads stored examples; leave out texts, --file, --url, --parser")
+    if split is None and (dataset or submission):
+        raise SpecError("--dataset and --submission are about stored examples; give --split")
+
+
+def _of_texts(
+    run: TrainedRun,
+    examples: Sequence[RawExample],
+    lang: str,
+    url: str | None,
+    store: str | None,
+    parser: str | None,
+    any_parser: bool,
+) -> list[Prediction | FailedExample]:
+    from clients.commands.connect import connect
+    from trainer.predict import predict as predict_texts
+
+    with connect(url, store) as client:
+        return predict_texts(run, client, examples, lang, parser=parser, any_parser=any_parser)
+
+
+def _of_split(
+    run: TrainedRun,
+    split: str,
+    lang: str,
+    store: str | None,
+    dataset: str | None,
+    any_parser: bool,
+) -> list[Prediction | FailedExample]:
+    from featurestore import DEFAULT_STORE
+    from featurestore.commands import open_there
+    from trainer.submission import predict_stored
+
+    with open_there(store or DEFAULT_STORE) as opened:
+        return predict_stored(run, opened, split, lang, dataset=dataset, any_parser=any_parser)
+
+
 def _examples(texts: list[str], file: Path | None, run: TrainedRun) -> list[RawExample]:
+    from clients.files import open_file
     from syntax.errors import SpecError
     from trainer.predict import examples_of_lines, examples_of_texts, given_labels
 
@@ -89,7 +165,7 @@ def _examples(texts: list[str], file: Path | None, run: TrainedRun) -> list[RawE
         return examples_of_texts(texts, fields)
     if str(file) == "-":
         return examples_of_lines(sys.stdin, fields, given)
-    with file.open(encoding="utf-8") as lines:
+    with TextIOWrapper(open_file(file), "utf-8") as lines:
         return examples_of_lines(lines, fields, given)
 
 

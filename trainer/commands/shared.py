@@ -13,14 +13,11 @@ def require_training() -> None:
     Raises:
         MissingExtraError: With the line that installs them.
     """
-    from syntax.errors import MissingExtraError
+    from syntax.extras import missing_extra
 
     missing = [name for name in ("torch", "accelerate") if find_spec(name) is None]
     if missing:
-        raise MissingExtraError(
-            f'training needs {" and ".join(missing)}; run: pip install "parsebank[train]"',
-            missing=missing,
-        )
+        raise missing_extra(f"training needs {' and '.join(missing)}", "train")
 
 
 def quiet_transformers() -> None:

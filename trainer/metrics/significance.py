@@ -22,7 +22,8 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from syntax.errors import MissingExtraError, SpecError
+from syntax.errors import SpecError
+from syntax.extras import missing_extra
 
 Floats: TypeAlias = NDArray[np.float64]
 Metric: TypeAlias = Callable[[Floats], Floats]
@@ -227,8 +228,5 @@ def _scipy_stats() -> Any:
     try:
         from scipy import stats
     except ImportError:
-        raise MissingExtraError(
-            'tests of significance need scipy; run: pip install "parsebank[train]"',
-            missing=["scipy"],
-        ) from None
+        raise missing_extra("tests of significance need scipy", "train") from None
     return stats

@@ -23,6 +23,9 @@ class DataOptions:
         version: The dataset's version, pinned; the newest when left out. A result records it.
         max_length: Wordpieces of an example, specials included.
         truncation: How a longer example is shortened.
+        truncation_tie: Which of equally long segments ``longest_first`` shortens: the last
+            (``slow``, as BERT's own code and with it the published systems), or as Hugging Face's
+            fast tokenizers (``fast``).
         truncation_side: Which end of a text is shortened.
         segment_limits: Pieces that each segment keeps at most, before anything else is cut; none
             when empty.
@@ -58,3 +61,4 @@ class DataOptions:
     separator_edge: SeparatorEdge = "as_published"
     bucket: bool = True
     matrices: Literal["host", "device"] = "host"
+    truncation_tie: Literal["fast", "slow"] = "slow"

@@ -7,10 +7,12 @@ import math
 import types
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
+from reprlib import repr as shown
 from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
 from syntax.errors import SpecError
 from syntax.registry import Registry, unknown_name
+from syntax.strict_json import parse_json
 from trainer.options.data import DataOptions
 from trainer.options.models import MODEL_OPTIONS, ModelOptions
 from trainer.options.recipe import Recipe
@@ -127,7 +129,7 @@ def _dotted_names(section: str, names: Iterable[str]) -> list[str]:
 
 def _parsed(text: str) -> Any:
     try:
-        return json.loads(text)
+        return parse_json(text)
     except json.JSONDecodeError:
         return text
 
@@ -145,7 +147,7 @@ def _fit(key: str, kind: Any, value: Any) -> Any:
             return str(value)
         if accepted is not float and isinstance(accepted, type) and type(value) is accepted:
             return value
-    raise SpecError(f"{key} cannot be {value!r}; it is {_described(kind)}")
+    raise SpecError(f"{key} cannot be {shown(value)}; it is {_described(kind)}")
 
 
 def _is_number(value: Any) -> bool:

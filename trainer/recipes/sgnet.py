@@ -1,8 +1,13 @@
 """SG-Net's runs (Zhang et al. 2020, AAAI).
 
 Common to all: whole-word-masked BERT large, warm-up over the first tenth of the steps, weight decay
-0.01, epsilon 1e-6 (BertAdam's). The release has no dropout before the linear map that finds
-answers. Trees are of whole words, as the paper has it.
+0.01, epsilon 1e-6 (the default of the release's BertAdam), clipping at 1. The release has no
+dropout before the linear map that finds answers. Trees are of whole words, as the paper has it.
+
+SQuAD and RACE are as in ``run_squad.sh`` and ``run_race.sh`` (commit 3b23546) and the defaults of
+the scripts that these start. The release trains neither SNLI nor a verifier: SNLI's figures are
+chosen from the paper's ranges (learning rate 2e-5 or 3e-5, batches of 16, 24 or 32, 2 to 5 passes,
+128 pieces), and the verifier's are those of SQuAD.
 """
 
 from __future__ import annotations
@@ -18,13 +23,14 @@ from trainer.options import (
     SgNetOptions,
     TrainingOptions,
 )
-from trainer.recipes.base import RECIPES, trees_of_words
+from trainer.recipes.base import RECIPES, trees_of_words, variant
+from trainer.switches import SGNET
 
 _ENCODER = "bert-large-cased-whole-word-masking"
 
 
 def snli() -> Recipe:
-    """SNLI, with the middle of the paper's ranges: learning rate 2e-5, batches of 32, 3 epochs."""
+    """SNLI, within the paper's ranges: learning rate 2e-5, batches of 32, 3 epochs."""
     return Recipe(
         name="sgnet-snli",
         data=trees_of_words("snli"),
@@ -71,6 +77,22 @@ def squad2_verifier() -> Recipe:
     )
 
 
+def race_as_released() -> Recipe:
+    """RACE as the released script trains it: every switch as released, trees of pieces."""
+    return _as_released(race())
+
+
+def squad2_as_released() -> Recipe:
+    """SQuAD 2.0 as the released script trains it, whose threshold of "no answer" is 0."""
+    return _as_released(squad2(), "task.tune_threshold=false")
+
+
+def _as_released(recipe: Recipe, *further: str) -> Recipe:
+    switches = [f"{switch.option}=as_released" for switch in SGNET]
+    settings = (*switches, "data.policy=attach", "training.seed=42", *further)
+    return variant(recipe, "as-released", *settings)
+
+
 def _passages(**options: Any) -> DataOptions:
     return trees_of_words(
         "squad",
@@ -90,3 +112,5 @@ RECIPES.add("sgnet-snli", snli)
 RECIPES.add("sgnet-race", race)
 RECIPES.add("sgnet-squad2", squad2)
 RECIPES.add("sgnet-squad2-verifier", squad2_verifier)
+RECIPES.add("sgnet-race-as-released", race_as_released)
+RECIPES.add("sgnet-squad2-as-released", squad2_as_released)

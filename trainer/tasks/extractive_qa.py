@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -129,10 +129,13 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What is said to a question, beside the gold answers, and its two scores."""
+    """What is said to a question, beside the gold answers, and its two scores.
+
+    ``golds`` is None where nobody gave any, not even that there is none.
+    """
 
     text: str
-    golds: tuple[str, ...]
+    golds: tuple[str, ...] | None
     exact: float
     f1: float
 
@@ -204,16 +207,17 @@ class QaScorer:
 
     def _answers(self) -> tuple[dict[str, Answer], float]:
         """What is answered in the end, and the threshold."""
-        passages, options = self._passages(), self._options
+        passages, options, labelled = self._passages(), self._options, self._labelled()
         spoken = {
-            name: self._answer(question, passages[name], passages[name][slice(*question.span)])
+            name: self._answer(
+                name, passages[name], passages[name][slice(*question.span)], labelled
+            )
             for name, question in self._questions.items()
         }
         if not options.no_answer:
             return spoken, options.threshold
         silent = {
-            name: self._answer(question, passages[name], "")
-            for name, question in self._questions.items()
+            name: self._answer(name, passages[name], "", labelled) for name in self._questions
         }
         threshold = self._threshold(spoken, silent)
         answers = {
@@ -225,10 +229,11 @@ class QaScorer:
     def _threshold(self, spoken: Mapping[str, Answer], silent: Mapping[str, Answer]) -> float:
         if not self._options.tune_threshold:
             return self._options.threshold
+        known = [name for name, one in spoken.items() if one.golds is not None]
         return best_threshold(
-            [one.f1 for one in spoken.values()],
-            [self._difference(name, one) for name, one in self._questions.items()],
-            [one.f1 for one in silent.values()],
+            [spoken[name].f1 for name in known],
+            [self._difference(name, self._questions[name]) for name in known],
+            [silent[name].f1 for name in known],
         )[0]
 
     def _difference(self, name: str, question: Question) -> float:
@@ -249,14 +254,16 @@ class QaScorer:
         for row in np.unique(found.row[found.state == INSIDE]).tolist():
             self._questions[arrays["example_id"][row]].reachable = True
 
-    def _answer(self, question: Question, passage: str, text: str) -> Answer:
-        golds = tuple(passage[start:end] for start, end in question.golds)
+    def _answer(self, name: str, passage: str, text: str, labelled: Container[str]) -> Answer:
+        if name not in labelled:
+            return Answer(text, None, 0.0, 0.0)
+        golds = tuple(passage[start:end] for start, end in self._questions[name].golds)
         exact, f1 = answer_scores(text, golds, self._data.spec.lang, self._rules)
         return Answer(text, golds, exact, f1)
 
     def _summary(self, answers: Mapping[str, Answer], threshold: float) -> QaScores:
         questions = self._questions.values()
-        every = [one for one in answers.values() if one.golds or self._options.no_answer]
+        every = [one for one in answers.values() if _is_scored(one, self._options.no_answer)]
         return QaScores(
             examples=len(every),
             exact_match=_mean([one.exact for one in every]),
@@ -269,6 +276,11 @@ class QaScorer:
             loss=self._loss.mean(),
             metric=self._options.metric,
         )
+
+    def _labelled(self) -> set[str]:
+        """The questions with gold answers, or of which somebody said that they have none."""
+        columns = self._data.columns(["example_id", self._label.name])
+        return set(columns.filter(columns[self._label.name].is_valid())["example_id"].to_pylist())
 
     def _passages(self) -> dict[str, str]:
         fields = self._data.card.fields
@@ -298,12 +310,16 @@ def best_spans(
     return score_B, at_B // L, at_B % L
 
 
+def _is_scored(answer: Answer, may_be_blank: bool) -> bool:
+    return answer.golds is not None and (may_be_blank or bool(answer.golds))
+
+
 def _prediction(name: str, answer: Answer, may_be_blank: bool) -> Prediction:
-    if not answer.golds and not may_be_blank:
+    if not _is_scored(answer, may_be_blank):
         return Prediction(name, None, answer.text)
     shares = {"exact_match": (answer.exact, 1.0), "f1": (answer.f1, 1.0)}
     right = answer.exact == 1.0
-    return Prediction(name, list(answer.golds), answer.text, right, shares)
+    return Prediction(name, list(answer.golds or ()), answer.text, right, shares)
 
 
 def _texts(data: FeatureDataset, field: int) -> Iterator[tuple[str, str]]:

@@ -8,7 +8,8 @@ from importlib.util import find_spec
 from typing import Final
 
 from service.settings import Settings
-from syntax.errors import MissingExtraError, SpecError
+from syntax.errors import SpecError
+from syntax.extras import missing_extra
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +46,8 @@ def _check_dask(settings: Settings) -> None:
             "(PARSEBANK_DASK_SCHEDULER, --scheduler), as tcp://host:8786"
         )
     if find_spec("distributed") is None:
-        raise MissingExtraError(
-            "the engine `dask` needs the package distributed; run `pip install 'parsebank[dask]'` "
-            "here and on every worker"
+        raise missing_extra(
+            "the engine `dask` needs the package distributed, here and on every worker", "dask"
         )
 
 

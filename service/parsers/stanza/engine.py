@@ -15,7 +15,8 @@ from copy import copy
 from typing import Any, Final
 
 from service.parsers.stanza.packages import Package
-from syntax.errors import MissingExtraError, ModelLoadError
+from syntax.errors import ModelLoadError
+from syntax.extras import missing_extra
 
 UNKNOWN: Final = "<UNK>"
 """What Stanza shows its models in place of a token too long for them."""
@@ -160,10 +161,7 @@ def _library() -> Any:
             import stanza
             import torch
     except ImportError as error:
-        raise MissingExtraError(
-            f"Stanza cannot be imported ({error}); run pip install 'parsebank[stanza]'",
-            extra="stanza",
-        ) from None
+        raise missing_extra(f"Stanza cannot be imported ({error})", "stanza") from None
     # One thread per process: the workers are the cores, and threads would not survive the fork.
     torch.set_num_threads(1)
     return stanza

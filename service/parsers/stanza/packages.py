@@ -6,7 +6,6 @@ The folder is as ``stanza.download`` leaves it: ``resources.json`` and
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -14,7 +13,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from service.parsers.base import ModelFile
-from syntax.errors import MissingExtraError, ModelLoadError
+from syntax.errors import ModelLoadError
+from syntax.extras import missing_extra
+from syntax.strict_json import parse_json
 
 BACKEND: Final = "stanza.v1"
 PROCESSORS: Final = ("tokenize", "mwt", "pos", "lemma", "depparse")
@@ -93,10 +94,7 @@ def stanza_version() -> str:
     try:
         return version("stanza")
     except PackageNotFoundError:
-        raise MissingExtraError(
-            "Stanza models need the extra `stanza`: run pip install 'parsebank[stanza]'",
-            extra="stanza",
-        ) from None
+        raise missing_extra("Stanza models need the extra `stanza`", "stanza") from None
 
 
 def read_list(folder: Path) -> dict[str, Any]:
@@ -107,7 +105,7 @@ def read_list(folder: Path) -> dict[str, Any]:
     """
     path = folder / RESOURCES
     try:
-        resources = json.loads(path.read_text(encoding="utf-8"))
+        resources = parse_json(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except (OSError, ValueError) as error:

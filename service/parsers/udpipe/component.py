@@ -23,6 +23,7 @@ from typing import Any, Literal
 import ufal.udpipe
 
 from syntax.errors import ModelLoadError, WorkError
+from syntax.strict_json import parse_json
 
 Kind = Literal["tokenizer", "tagger", "parser"]
 KINDS: tuple[Kind, ...] = ("tokenizer", "tagger", "parser")
@@ -169,7 +170,7 @@ def main() -> int:
     """Train the component that standard input describes."""
     # Python's own handler would wait until UDPipe returns, minutes later.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    job = ComponentJob(**json.load(sys.stdin))
+    job = ComponentJob(**parse_json(sys.stdin.read()))
     try:
         train_component(job)
     except TrainingError as error:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from syntax.strict_json import parse_json
+
 if TYPE_CHECKING:
     from rich.progress import Progress as Bars
 
@@ -102,13 +104,11 @@ def _listener(bars: Bars) -> Listener:
 
 def _record(trained: TrainedModel) -> None:
     """Note the model in the registry file, if it was written into the models folder."""
-    import json
-
     from service.models.upkeep import note_trained
     from service.settings import read_settings
 
     settings = read_settings()
-    card = json.loads(trained.card.read_text(encoding="utf-8"))
+    card = parse_json(trained.card.read_text(encoding="utf-8"))
     if note_trained(settings, trained.model, card):
         typer.echo(f"recorded in {settings.models_dir}")
 

@@ -68,6 +68,7 @@ def test_the_specification_is_read_with_its_defaults() -> None:
     [
         (b"{", "line 1 must be"),
         (b"[]", "JSON list"),
+        (b'{"spec":' + b"[" * 90_000 + b"]" * 90_000 + b"}", "line 1 must be .* nested too deeply"),
         (b"\xff", "codec"),
         (b'{"example": {}}', "line 1 must be"),
         (b'{"spec": 3}', "the spec"),
@@ -121,7 +122,7 @@ def changed(**fields: Any) -> bytes:
     ("line", "message"),
     [
         (b"nonsense", "Expecting value"),
-        (b"[" * 100_000, "recursion"),
+        (b"[" * 100_000, "nested too deeply"),
         (b'{"example": {"example_id": NaN}}', "NaN is not JSON"),
         (b'{"example": {"labels": {"score": 1e400}}}', "0 segments"),
         (b"\xed\xa0\x80", "codec"),
@@ -145,7 +146,7 @@ def test_a_line_that_breaks_the_format_is_refused(line: bytes, message: str) -> 
         read_item(line, PAIRS)
 
 
-@pytest.mark.parametrize("value", ["1", True, None, 10**400, -1e39])
+@pytest.mark.parametrize("value", ["1", True, [], 10**400, -1e39])
 def test_a_float_label_is_a_finite_number(value: Any) -> None:
     scores = DatasetSpec("sts", "dev", "en", ("text",), (LabelSpec("score", "float"),))
     content = {"example_id": "1", "segments": [{"text": "A."}]}
@@ -218,3 +219,17 @@ def test_tags_and_spans_are_read() -> None:
 def test_tags_and_spans_of_another_form_are_refused(line: bytes, message: str) -> None:
     with pytest.raises(ExampleError, match=message):
         read_item(line, MARKED)
+
+
+@pytest.mark.parametrize("kind", ["class", "float", "string", "tags", "spans"])
+def test_a_label_may_be_null_and_is_then_none(kind: str) -> None:
+    names = ("a", "b") if kind in ("class", "tags") else ()
+    mode = "pretokenized" if kind == "tags" else "raw"
+    spec = DatasetSpec("x", "test", "en", ("text",), (LabelSpec("x", kind, names),), mode=mode)  # type: ignore[arg-type]
+    segment = {"tokens": ["A"]} if kind == "tags" else {"text": "A."}
+    content: dict[str, Any] = {"example_id": "1", "segments": [segment]}
+    item = read_item(json.dumps({"example": {**content, "labels": {"x": None}}}), spec)
+    assert isinstance(item, Example)
+    assert item.labels == {"x": None}
+    with pytest.raises(ExampleError, match="give each, null where there is none"):
+        read_item(json.dumps({"example": content}), spec)

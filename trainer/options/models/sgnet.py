@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from syntax.matrices import SgNetVariant, check_sgnet_variant
 from syntax.variant import Variant, check_variant
 from trainer.options.checks import check_range
 from trainer.options.data import DataOptions
@@ -15,19 +16,20 @@ class SgNetOptions(ModelOptions):
     """A stock encoder, and a layer in which each word attends to itself and its ancestors.
 
     Attributes:
-        mask: A switch (`trainer.switches.SGNET`).
+        mask: A switch (`trainer.switches.SGNET`); or ``convert_span``, the released mask as the
+            release's script of that name makes it, in which every piece attends to itself.
         aggregation: A switch: how the states before and after the layer are mixed.
         alpha: Share of the encoder's own states, where the mix is fixed (equation 9).
     """
 
     name: str = "sgnet.v1"
-    mask: Variant = "as_published"
+    mask: SgNetVariant = "as_published"
     aggregation: Variant = "as_published"
     alpha: float = 0.5
 
     def __post_init__(self) -> None:
         ModelOptions.__post_init__(self)
-        check_variant("model.mask", self.mask)
+        check_sgnet_variant("model.mask", self.mask)
         check_variant("model.aggregation", self.aggregation)
         check_range("model.alpha", self.alpha, 0, 1)
 

@@ -27,6 +27,10 @@ class TaskOptions:
         """Those of them that come with an example; the others are to be found."""
         return ()
 
+    def found(self) -> tuple[str, ...]:
+        """The columns that are to be found."""
+        return tuple(name for name in self.columns() if name not in self.given())
+
     def has_labels(self, values: Mapping[str, Sequence[Any]]) -> bool:
         """Whether there is something to score predictions by, in the columns that are to be found.
 

@@ -64,8 +64,9 @@ class ExtractiveQaOptions(TaskOptions):
         return "squad2" if self.no_answer else "squad"
 
     def has_labels(self, values: Mapping[str, Sequence[Any]]) -> bool:
-        """Whether a question has an answer, or none is an answer, too."""
-        return self.no_answer or any(values[self.answers])
+        """Whether a question has an answer, or is said to have none where that is one, too."""
+        answers = values[self.answers]
+        return any(x is not None for x in answers) if self.no_answer else any(answers)
 
     def tuned(self, scores: Mapping[str, Any]) -> ExtractiveQaOptions:
         """These options with the threshold that dev gave."""

@@ -26,6 +26,10 @@ class MultipleChoiceOptions(TaskOptions):
         """The label, and the group if there is one."""
         return (self.label, *([self.group] if self.group else []))
 
+    def found(self) -> tuple[str, ...]:
+        """The label; a group is no answer."""
+        return (self.label,)
+
     def has_labels(self, values: Mapping[str, Sequence[Any]]) -> bool:
         """Whether there is an answer; a group alone is none."""
         return any(values[self.label])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 from functools import lru_cache
@@ -13,6 +12,7 @@ from service.jobs.engines.dask.messages import Ticket, own_version
 from service.jobs.tools import Toolbox, load_kernels, shard_store
 from service.settings import Settings, read_settings
 from syntax.errors import SpecError
+from syntax.strict_json import parse_json
 
 _OWN_CHOICE: Final = ("store", "models_dir", "device")
 """Settings that a worker's environment may give, where its machine differs from the service's."""
@@ -37,7 +37,7 @@ def toolbox_for(ticket: Ticket) -> Toolbox:
 def _toolbox(content: str, store_id: str) -> Toolbox:
     # Tasks of others share the process: no more than what is needed, and nothing that is set.
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    settings = worker_settings(json.loads(content))
+    settings = worker_settings(parse_json(content))
     _check_store(settings, store_id)
     load_kernels()
     return Toolbox(settings, shard_store(settings.store))

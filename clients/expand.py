@@ -1,0 +1,178 @@
+"""Multiword tokens as the words that they stand for: *de le chat* instead of *du chat*.
+
+The preprocessing that Syntax-MBERT released (Ahmad et al. 2021) gives the tokenizer the syntactic
+words that the parser made of a text. A dataset of these words is one in mode ``pretokenized``.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+from tempfile import TemporaryFile
+from typing import IO, TYPE_CHECKING, Any, Final
+
+from clients.results import ItemError, ParsedItem
+from syntax.conllu import format_conllu, parse_conllu
+from syntax.errors import LabelError, SpecError
+from syntax.examples import DatasetSpec, Example, LabelValue, Rejection, Segment
+from syntax.sentence import Sentence, Token
+from syntax.spacing import with_spacing
+
+if TYPE_CHECKING:
+    from clients.client import Client
+
+AT_ONCE: Final = 64
+"""Examples whose texts one request parses; fewer where an example has many."""
+
+_MOST_TEXTS: Final = 256
+
+
+def expanded_spec(spec: DatasetSpec) -> DatasetSpec:
+    """What a dataset is once its multiword tokens are expanded.
+
+    Raises:
+        SpecError: A segment may hold several sentences, or its tokens are words already; or labels
+            are about characters of the text as it is written.
+    """
+    if spec.mode not in ("sentence", "retokenize", "gold"):
+        raise SpecError(
+            f"mode {spec.mode!r} has no multiword tokens to expand in one sentence; choose the "
+            "mode sentence, retokenize or gold"
+        )
+    spans = [label.name for label in spec.labels if label.kind == "spans"]
+    if spans:
+        raise SpecError(
+            f"the label {spans[0]} of {spec.name} names characters of the text as it is written, "
+            "which has none of the expanded words; leave multiword tokens as they are"
+        )
+    return spec if spec.mode == "gold" else replace(spec, mode="pretokenized")
+
+
+def expanded(
+    client: Client, spec: DatasetSpec, examples: Iterable[Example | Rejection], **options: Any
+) -> Iterator[Example | Rejection]:
+    """The examples with the words of every text in place of the text.
+
+    A word has the tag of the token that it is from, as in the release: one ``B-LOC`` becomes two.
+    All texts are parsed before this returns, and a temporary file holds the outcome: a client
+    cannot parse while it sends.
+
+    Args:
+        client: Parses the texts.
+        spec: What the examples are, before they are expanded.
+        examples: Items of a reader.
+        options: Keywords of `Client.parse`: ``parser``, ``long_sentences``.
+
+    Returns:
+        Examples in mode ``pretokenized``, or ``gold`` as before; a rejection in place of one of
+        which a text cannot be parsed.
+
+    Raises:
+        SpecError: As `expanded_spec`.
+        ParsebankError: What the service answers to a whole request.
+    """
+    expanded_spec(spec)
+    file = TemporaryFile()  # noqa: SIM115 - the iterator closes it
+    try:
+        count = 0
+        for item in _made(client, spec, examples, options):
+            pickle.dump(item, file)
+            count += 1
+        file.seek(0)
+    except BaseException:
+        file.close()
+        raise
+    return _read_back(file, count)
+
+
+def _read_back(file: IO[bytes], count: int) -> Iterator[Example | Rejection]:
+    with file:
+        for _ in range(count):
+            yield pickle.load(file)
+
+
+def _made(
+    client: Client, spec: DatasetSpec, examples: Iterable[Example | Rejection], options: Any
+) -> Iterator[Example | Rejection]:
+    items = iter(examples)
+    step = max(1, min(AT_ONCE, _MOST_TEXTS // len(spec.fields)))
+    while batch := [*islice(items, step)]:
+        if spec.mode == "gold":
+            yield from map(_expanded_gold, batch)
+        else:
+            yield from _expanded_batch(client, spec, batch, options)
+
+
+def _expanded_gold(item: Example | Rejection) -> Example | Rejection:
+    if isinstance(item, Rejection):
+        return item
+    segments = [
+        Segment(conllu=format_conllu(map(_expanded_sentence, parse_conllu(segment.conllu or ""))))
+        for segment in item.segments
+    ]
+    return replace(item, segments=tuple(segments))
+
+
+def _expanded_sentence(sentence: Sentence) -> Sentence:
+    """The sentence with a token for each word, and a space between any two."""
+    return Sentence(
+        words=tuple(replace(word, misc=with_spacing(word.misc, [])) for word in sentence.words),
+        tokens=tuple(Token(word.form, (word.id,)) for word in sentence.words),
+        comments=tuple(line for line in sentence.comments if not _is_text(line)),
+    )
+
+
+def _is_text(comment: str) -> bool:
+    return comment[1:].partition("=")[0].strip() == "text"
+
+
+def _expanded_batch(
+    client: Client, spec: DatasetSpec, batch: Sequence[Example | Rejection], options: dict[str, Any]
+) -> Iterator[Example | Rejection]:
+    """The items, whose texts one request parses."""
+    segments = [x for item in batch if isinstance(item, Example) for x in item.segments]
+    if not segments:
+        yield from batch
+        return
+    form = "tokens" if spec.mode == "retokenize" else "texts"
+    given = [x.text if form == "texts" else list(x.tokens or ()) for x in segments]
+    answer = client.parse(**{form: given, "lang": spec.lang, "mode": spec.mode, **options})
+    found = iter(answer)
+    for item in batch:
+        if isinstance(item, Rejection):
+            yield item
+        else:
+            yield _with_words(spec, item, [*islice(found, len(item.segments))])
+
+
+def _with_words(
+    spec: DatasetSpec, example: Example, found: Sequence[ParsedItem | ItemError]
+) -> Example | Rejection:
+    parsed = [item for item in found if isinstance(item, ParsedItem)]
+    for item in found:
+        if isinstance(item, ItemError):
+            return Rejection(example.example_id, item.error_type, item.message)
+    labels: dict[str, LabelValue] = dict(example.labels)
+    for label in spec.labels:
+        if label.kind == "tags" and label.name in labels:
+            item = parsed[spec.fields.index(label.field or spec.fields[0])]
+            tags = _tags_of_words(labels[label.name], item)
+            if tags is None:
+                message = f"the parser found a word that is part of no token that {label.name} tags"
+                return Rejection(example.example_id, LabelError.error_type, message)
+            labels[label.name] = tags
+    segments = tuple(Segment(tokens=tuple(item.parse.form)) for item in parsed)
+    return replace(example, segments=segments, labels=labels)
+
+
+def _tags_of_words(tags: Any, item: ParsedItem) -> tuple[str, ...] | None:
+    """The tag of the first token that each word is part of; ``None`` if a word is part of none."""
+    of_word: dict[int, str] = {}
+    for tag, words in zip(tags, item.token_words or (), strict=True):
+        for word in words:
+            of_word.setdefault(word, tag)
+    if len(of_word) < item.parse.word_count:
+        return None
+    return tuple(of_word[word] for word in range(item.parse.word_count))

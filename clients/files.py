@@ -1,0 +1,170 @@
+"""Files of the user, packed or not, as a stream of the bytes inside.
+
+gzip, xz, zstd and zip are told by their first bytes, whatever the file is called, and unpacked
+while they are read. A file may be several gzip, xz or zstd frames one after another; zeros behind a
+frame are padding, as for the programs of these names. A zip archive must hold one file, folders and
+what macOS adds not counted.
+"""
+
+from __future__ import annotations
+
+import codecs
+import io
+import lzma
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import IO, Any, Final
+
+from syntax.errors import InputError
+
+ENDINGS: Final = (".gz", ".xz", ".zip", ".zst")
+"""How packed files are called."""
+
+_PACKED: Final = 256
+"""Bytes that are unpacked at once: few, for a frame may hold thousands of times as many."""
+_CHUNK: Final = 16 * 1024
+_BUFFER: Final = 128 * 1024
+_WIDE_MARKS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_ZIP_MARKS: Final = (b"PK\x03\x04", b"PK\x05\x06")
+_TAR_MARK: Final = (b"ustar", 257)
+
+
+def plain_path(path: Path) -> Path:
+    """The path without the ending of a packed file.
+
+    >>> plain_path(Path("xnli/test-en.tsv.gz")).name
+    'test-en.tsv'
+    """
+    return path.with_suffix("") if path.suffix in ENDINGS else path
+
+
+def open_file(path: Path) -> io.BufferedReader[Any]:
+    """The content of a file, unpacked as far as it is read.
+
+    Raises:
+        DamagedFileError: It is damaged or breaks off, once reading comes to that place.
+        InputError: It is a tar archive, a zip archive of another number of files than one, packed
+            twice, or UTF-16, in which a line cannot be found byte by byte.
+        OSError: It cannot be opened.
+    """
+    file = path.open("rb")
+    try:
+        kind, chunks = _unpacked(file, path)
+        content: io.BufferedReader[Any] = file
+        if chunks is not None:
+            content = io.BufferedReader(_Chunks(file, chunks), _BUFFER)
+        _refuse_other(content.peek(_CHUNK), kind, path)
+    except BaseException:
+        file.close()
+        raise
+    return content
+
+
+def _unpacked(file: io.BufferedReader[Any], path: Path) -> tuple[str, Iterator[bytes] | None]:
+    """How a file is packed, and its content; an empty text and None where it is not packed."""
+    start = file.peek(_CHUNK)
+    if start.startswith(_ZIP_MARKS):
+        return "zip", _named_faults(_member(file, path), "zip", path)
+    for mark, (kind, decoder) in _FRAMES.items():
+        if start.startswith(mark):
+            return kind, _named_faults(_frames(file, decoder), kind, path)
+    return "", None
+
+
+def _frames(file: IO[bytes], new: Callable[[], Any]) -> Iterator[bytes]:
+    """The content of frames.
+
+    Python's own file objects pass over what is damaged behind a whole xz frame, and those of
+    `zstandard` end without a word where a frame breaks off.
+    """
+    decoder = None
+    for data in iter(partial(file.read, _PACKED), b""):
+        rest = data
+        while rest := rest if decoder else rest.lstrip(b"\0"):
+            decoder = decoder or new()
+            yield decoder.decompress(rest)
+            rest, decoder = (decoder.unused_data, None) if decoder.eof else (b"", decoder)
+    if decoder is not None:
+        raise EOFError("it breaks off")
+
+
+def _member(file: IO[bytes], path: Path) -> Iterator[bytes]:
+    with zipfile.ZipFile(file) as archive:
+        names = [each.filename for each in archive.infolist() if not each.is_dir()]
+        names = [name for name in names if not name.startswith("__MACOSX/")]
+        if len(names) != 1:
+            more = f" and {len(names) - 5:,} more" if len(names) > 5 else ""
+            raise InputError(
+                f"{path} is a zip archive of {len(names)} files ({', '.join(names[:5])}{more}); "
+                "expected one: unpack it, and give the folder",
+                path=str(path),
+            )
+        with archive.open(names[0]) as member:
+            yield from iter(partial(member.read, _CHUNK), b"")
+
+
+def _named_faults(chunks: Iterator[bytes], kind: str, path: Path) -> Iterator[bytes]:
+    try:
+        yield from chunks
+    except (InputError, OSError):
+        raise
+    except Exception as error:  # whatever the libraries raise for a damaged file
+        raise DamagedFileError(
+            f"{path} is a damaged {kind} file: {error}; fetch or pack it again", path=str(path)
+        ) from error
+
+
+def _refuse_other(start: bytes, kind: str, path: Path) -> None:
+    mark, at = _TAR_MARK
+    if start.startswith(mark, at):
+        raise InputError(f"{path} is a tar archive; unpack it first", path=str(path))
+    if kind and start.startswith((*_FRAMES, *_ZIP_MARKS)):
+        raise InputError(f"{path} is packed twice; unpack it first", path=str(path))
+    if start.startswith(_WIDE_MARKS):
+        raise InputError(f"{path} is UTF-16; convert it to UTF-8 first", path=str(path))
+
+
+class DamagedFileError(InputError):
+    """A packed file that is damaged or breaks off."""
+
+
+class _Chunks(io.RawIOBase):
+    """Chunks of bytes as a file."""
+
+    def __init__(self, file: IO[bytes], chunks: Iterator[bytes]) -> None:
+        self._file, self._chunks, self._rest = file, chunks, memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._rest:
+            chunk = next(self._chunks, None)
+            if chunk is None:
+                return 0
+            self._rest = memoryview(chunk)
+        size = min(len(buffer), len(self._rest))
+        buffer[:size], self._rest = self._rest[:size], self._rest[size:]
+        return size
+
+    def close(self) -> None:
+        with closing(self._file):
+            super().close()
+
+
+def _zstd() -> Any:
+    import zstandard
+
+    return zstandard.ZstdDecompressor().decompressobj()
+
+
+_FRAMES: Final[Mapping[bytes, tuple[str, Callable[[], Any]]]] = {
+    b"\x1f\x8b": ("gzip", partial(zlib.decompressobj, wbits=31)),
+    b"\xfd7zXZ\x00": ("xz", partial(lzma.LZMADecompressor, lzma.FORMAT_XZ)),
+    b"\x28\xb5\x2f\xfd": ("zstd", _zstd),
+}
+"""Of each kind of frame its first bytes, its name, and what unpacks one."""

@@ -1,0 +1,68 @@
+"""Extras that are not installed, and the command that adds one to this very installation."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+from syntax.errors import MissingExtraError
+
+DISTRIBUTION: Final = "parsebank"
+
+
+def missing_extra(problem: str, extra: str, **detail: Any) -> MissingExtraError:
+    """The error for something that only an extra brings.
+
+    Args:
+        problem: What needs it, as ``pictures need matplotlib``.
+        extra: Name of the extra.
+        detail: Further fields of the error.
+    """
+    message = f"{problem}; run `{install_command(extra)}`"
+    return MissingExtraError(message, extra=extra, **detail)
+
+
+def install_command(extra: str, installed: Distribution | None = None) -> str:
+    """The ``pip`` command that adds an extra to an installation, from where it came.
+
+    pip records the origin of what it did not take from an index (PEP 610): a folder, perhaps
+    editable, an archive or a repository. A folder's ``constraints.txt`` holds for extras too.
+
+    Args:
+        extra: Name of the extra.
+        installed: The installation; the running one by default.
+    """
+    origin = _origin(installed)
+    url = origin.get("url", "")
+    if "dir_info" in origin:
+        folder = Path(url2pathname(urlsplit(url).path))
+        editable = ["-e"] if origin["dir_info"].get("editable") else []
+        return shlex.join(
+            ["pip", "install", *_constraints(folder), *editable, f"{folder}[{extra}]"]
+        )
+    requirement = f"{DISTRIBUTION}[{extra}]"
+    if "vcs_info" in origin:
+        vcs = origin["vcs_info"]
+        requirement += f" @ {vcs['vcs']}+{url}@{vcs['commit_id']}"
+    elif url:
+        requirement += f" @ {url}"
+    return shlex.join(["pip", "install", requirement])
+
+
+def _origin(installed: Distribution | None) -> dict[str, Any]:
+    """What ``direct_url.json`` says; empty for a distribution from an index, or for none."""
+    try:
+        text = (installed or distribution(DISTRIBUTION)).read_text("direct_url.json")
+    except PackageNotFoundError:
+        return {}
+    return dict(json.loads(text)) if text else {}
+
+
+def _constraints(folder: Path) -> list[str]:
+    file = folder / "constraints.txt"
+    return ["-c", str(file)] if file.is_file() else []

@@ -154,9 +154,9 @@ def _with_words(
     for item in found:
         if isinstance(item, ItemError):
             return Rejection(example.example_id, item.error_type, item.message)
-    labels: dict[str, LabelValue] = dict(example.labels)
+    labels: dict[str, LabelValue | None] = dict(example.labels)
     for label in spec.labels:
-        if label.kind == "tags" and label.name in labels:
+        if label.kind == "tags" and labels.get(label.name) is not None:
             item = parsed[spec.fields.index(label.field or spec.fields[0])]
             tags = _tags_of_words(labels[label.name], item)
             if tags is None:

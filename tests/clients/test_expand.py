@@ -79,6 +79,13 @@ def test_each_word_of_a_token_repeats_its_tag(client) -> None:
     assert found.labels == {"ner_tags": ("B-PER", "B-PER", "O", "O")}
 
 
+def test_tokens_without_tags_stay_without(client) -> None:
+    blind = Example("1", (Segment(tokens=("Peter's", "friends")),), {"ner_tags": None})
+    (found,) = expanded(client, TAGGED, [blind])
+    assert found.segments[0].tokens == ("Peter", "'s", "friends")
+    assert found.labels == {"ner_tags": None}
+
+
 def test_gold_trees_lose_their_ranges_and_nothing_else(client) -> None:
     spec = DatasetSpec("ud", "dev", "fr", ("text",), mode="gold")
     conllu = CONTRACTIONS.read_text("utf-8")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,14 +14,12 @@ from sklearn.metrics import fbeta_score
 
 from clients.benchmarks.fce import EDITS
 from featurestore import FeatureStore, open_store
-from service.tokenizers import bundled_tokenizers
 from syntax.errors import SpecError
 from syntax.examples import LabelSpec
 from tests.trainer.tagged import INTENT, NAME, TAGS, append_tagged
 from trainer.loop import train
 from trainer.metrics.entities import entities, entity_scores, tokens_tagged
 from trainer.models.heads.token_classification import piece_loss
-from trainer.models.stock import BUNDLED
 from trainer.options import IntentSlotsOptions, TokenClassificationOptions
 from trainer.options.settings import with_settings
 from trainer.recipes import RECIPES
@@ -191,15 +187,12 @@ def recipes_of(*tasks: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", recipes_of("token_classification.v1", "intent_slots.v1"))
-def test_every_recipe_of_these_tasks_trains(name, tagged, tmp_path) -> None:
+def test_every_recipe_of_these_tasks_trains(name, tagged, tmp_path, tiny_encoder) -> None:
     recipe = RECIPES[name]()
     columns = {"ner_tags": ["label=tags"], "slots": ["slots=tags"], "errors": []}
     settings = [*TINY, *columns[recipe.task.columns()[-1]], "max_steps=1"]
     if name == "sla-fce-as-released":  # Tags of spans, and strings of pieces.
-        (bundled,) = bundled_tokenizers().values()
-        folder = Path(shutil.copytree(bundled, tmp_path / "encoder"))
-        shutil.copy(BUNDLED["parsebank-tiny"] / "config.json", folder)
-        settings += ["label=tags", f"encoder={folder}"]
+        settings += ["label=tags", f"encoder={tiny_encoder}"]
     run = train(with_settings(recipe, settings), tagged, tmp_path)
     assert run.finished
 

@@ -6,12 +6,12 @@ module calls it and imports nothing of it.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any, Final
 
 from syntax.assembly import SpecialTokens
 from syntax.fingerprint import fingerprint
+from syntax.strict_json import parse_json
 
 _PROBE: Final = ("a", "b")
 
@@ -24,7 +24,7 @@ def tokenizer_content(backend: Any, special: SpecialTokens) -> dict[str, Any]:
             out.
         special: Its special tokens.
     """
-    serialised = json.loads(backend.to_str())
+    serialised = parse_json(backend.to_str())
     serialised.update(truncation=None, padding=None)
     return {"tokenizer": fingerprint(serialised), "special_tokens": special.to_json()}
 

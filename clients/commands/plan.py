@@ -184,9 +184,10 @@ def _noting(items: Iterable[Item], outcome: Outcome, part: str) -> Iterator[Item
     """The items of a part; how many lack a label is noted."""
     unlabelled = 0
     for item in items:
-        unlabelled += isinstance(item, Example) and None in item.labels.values()
+        if isinstance(item, Example) and None in item.labels.values():
+            unlabelled += 1
+            outcome.unlabelled[part] = unlabelled
         yield item
-        outcome.unlabelled |= {part: unlabelled} if unlabelled else {}
 
 
 def _failure(task: Task, error: Exception) -> Failure:

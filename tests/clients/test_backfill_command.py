@@ -182,6 +182,16 @@ def test_a_part_of_which_nothing_can_be_used_is_named(parsebank, tmp_path, dry_r
     assert "text dev en: no example can be used, all are dropped" in result.stdout
 
 
+def test_examples_without_label_are_counted(parsebank, tmp_path):
+    path, report = tmp_path / "test-en.tsv", tmp_path / "report.json"
+    path.write_text("Time flies.\tIt does.\nAnn left.\tShe did.\n", "utf-8")
+    place = ("--path", path, "--split", "test", "--lang", "en", "--name", "blind")
+    result = parsebank("backfill", "xnli", *place, "--dry-run", "--report", report)
+    assert result.exit_code == 0, result.output
+    assert "blind test en: 2 examples without label" in result.stdout
+    assert json.loads(report.read_text("utf-8"))["unlabelled"] == {"blind test en": 2}
+
+
 def test_all_needs_files_that_say_what_they_are(parsebank, tmp_path):
     path = tmp_path / "some.txt"
     path.write_text("Time flies.\n", "utf-8")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from itertools import islice
@@ -18,11 +19,12 @@ from clients.benchmarks import SAMPLE
 from featurestore import DatasetHandle, ExampleRow, FeatureStore, open_store
 from service.parsers import Limits, ParseInput, Parser, find_parser, load_parser
 from service.settings import Settings
-from service.tokenizers import LoadedTokenizer, load_tokenizer
+from service.tokenizers import LoadedTokenizer, bundled_tokenizers, load_tokenizer
 from syntax.alignment import segment_features
 from syntax.examples import Example
 from syntax.fingerprint import fingerprint
 from trainer.batch import SyntaxBatch
+from trainer.models.stock import BUNDLED
 from trainer.options import Recipe
 from trainer.options.settings import with_settings
 from trainer.recipes import RECIPES
@@ -216,6 +218,15 @@ def without_dropout(tmp_path: Path) -> tuple[str, ...]:
     folder = tmp_path / "encoder"
     BertConfig(intermediate_size=32, **size, **off).save_pretrained(folder)
     return (f"encoder={folder}", "model.dropout=0", "gat_dropout=0")
+
+
+@pytest.fixture
+def tiny_encoder(tmp_path: Path) -> str:
+    """A folder of ``parsebank-tiny`` with the files of the tokenizer that the stores here have."""
+    (bundled,) = bundled_tokenizers().values()
+    folder = shutil.copytree(bundled, tmp_path / "tiny-encoder")
+    shutil.copy(BUNDLED["parsebank-tiny"] / "config.json", folder)
+    return str(folder)
 
 
 class CrashError(Exception):

@@ -329,6 +329,12 @@ def test_an_encoder_without_a_pretrained_pooler_is_refused(store, small_recipe, 
         build(recipe, store)
 
 
+def test_a_frozen_encoder_has_no_pooler(store, small_recipe) -> None:
+    words = ("model.name=frozen.v1", "joint_root=false", "encoder=parsebank-tiny")
+    with pytest.raises(SpecError, match=r"reads words, .*; set task\.pooler=false"):
+        build(small_recipe(*words, "weights=random", "task.pooler=true"), store)
+
+
 def build(recipe, store) -> SyntaxModel:
     source = open_source(store, recipe, "train", "en")
     return build_model(recipe, profile_data(source, recipe))

@@ -59,6 +59,22 @@ def test_every_recipe_of_the_task_trains(name, related, tmp_path) -> None:
     assert 0 < run.progress.losses[0] < 3
 
 
+@pytest.mark.parametrize(
+    ("name", "losses"),
+    [
+        ("gate-relation", [0.69708, 0.70772, 0.69623]),
+        ("gate-event", [0.69222, 0.70104, 0.7022]),
+        ("gate-relation-relative", [0.6875, 0.69228, 0.69838]),
+        ("gate-relation-structural", [0.68738, 0.69238, 0.69833]),
+    ],
+)
+def test_what_is_trained_as_published_stays_as_it_is(name, losses, related, tmp_path) -> None:
+    """Losses recorded before the release's forms became switches."""
+    settings = [*SMALL, "max_steps=3", "log_every=1"]
+    run = train(with_settings(RECIPES[name](), settings), related, tmp_path)
+    assert run.progress.losses == pytest.approx(losses, abs=2e-5)
+
+
 def test_the_tree_is_pruned_around_the_mentions(related) -> None:
     """The stream marks the mentions by their label columns."""
     recipe = with_settings(RECIPES["gate-relation"](), [*SMALL, "prune=0"])

@@ -191,12 +191,12 @@ def recipes_of(task: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", recipes_of("sequence_classification.v1"))
-def test_every_recipe_of_the_task_trains(name, store, tmp_path) -> None:
+def test_every_recipe_of_the_task_trains(name, store, tmp_path, tiny_encoder) -> None:
     tiny = [
         *("data.dataset=sample", "data.tokenizer=parsebank-wordpiece-en", "label=label"),
-        *("encoder=parsebank-tiny", "weights=random", "max_steps=1", "batch_size=4"),
+        *(f"encoder={tiny_encoder}", "weights=random", "max_steps=1", "batch_size=4"),
     ]
-    run = train(with_settings(RECIPES[name](), tiny), store, tmp_path)
+    run = train(with_settings(RECIPES[name](), tiny), store, tmp_path / "run")
     assert run.finished
     assert len(run.progress.evaluations) == 1
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, cast
 
+from syntax.errors import SpecError
 from trainer.models.config import SyntaxConfig
 from trainer.models.encoders import ReachesIntoAttention, SlaEncoder, SyntaxBertEncoder
 from trainer.models.encoders.syntax_gat import load_graph_encoder
@@ -70,6 +71,9 @@ def build_model(recipe: Recipe, profile: DataProfile) -> SyntaxModel:
         requires=needs.to_json(),
     )
     pretrained = options.weights == "pretrained" and not frozen
+    pooler = isinstance(recipe.task, SequenceClassificationOptions) and recipe.task.pooler
+    if pooler and frozen:
+        raise SpecError(f"{options.name} reads words, which no pooler does; set task.pooler=false")
     encoder = None
     if pretrained:
         if not options.any_tokenizer:
@@ -81,7 +85,7 @@ def build_model(recipe: Recipe, profile: DataProfile) -> SyntaxModel:
     if isinstance(model.encoder, SlaEncoder) and model.encoder.punctuation_V is not None:
         places = (options.encoder, needs.tokenizer_name)
         model.encoder.mark_punctuation(pieces_of(needs.tokenizer, places))
-    if isinstance(recipe.task, SequenceClassificationOptions) and recipe.task.pooler and pretrained:
+    if pooler and pretrained:
         head = cast(SequenceClassificationHead, model.head)
         head.classifier.load_pooler(load_pooler(options.encoder, stock))
     if isinstance(options, SyntaxBertOptions) and options.gat_from is not None:

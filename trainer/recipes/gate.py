@@ -15,8 +15,8 @@ from trainer.switches import GATE, RELATION
 
 # Compared with relation.sh and event.sh of the release (commit 1e48504): these figures and those of
 # `GateOptions`, but for word_dropout, which the release applies in evaluation alone. It trains the
-# baselines on events only (vaswani.sh, shaw.sh, wang_etal.sh), and cuts the tree of the structural
-# one down as well (prune_k 1).
+# baselines on events only (vaswani.sh, shaw.sh, wang_etal.sh); its structural positions are of the
+# whole tree (clie/objects/sentence.py, struct_position), whatever prune_k says.
 _TRAINING = TrainingOptions(
     seed=1013,
     batch_size=50,

@@ -56,7 +56,7 @@ class FingerprintTable:
         return dict(self._rows[fingerprint][1])
 
     def all(self, kind: str) -> dict[str, dict[str, Any]]:
-        """Everything of a kind, by fingerprint, in the order of description.
+        """Everything of a kind, by fingerprint, in no special order.
 
         Raises:
             StoreError: A description is damaged.

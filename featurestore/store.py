@@ -104,19 +104,23 @@ class FeatureStore:
     def sql(
         self, query: str, params: list[Any] | dict[str, Any] | None = None
     ) -> duckdb.DuckDBPyRelation:
-        """Query the store's newest version with DuckDB.
+        """Query the store's newest version with DuckDB; nothing is written, no other file is read.
 
         Args:
-            query: SQL over the views ``parses``, ``sentences``, ``words``, ``examples``,
+            query: One SELECT over the views ``parses``, ``sentences``, ``words``, ``examples``,
                 ``drops`` and ``fingerprints``; see docs/store.md for columns and functions.
             params: Values of ``?`` or ``$name`` in the query.
 
         Returns:
             A relation: ``.fetchall()``, ``.df()``, ``.arrow()``, ``.show()``, or query it further.
-        """
-        from featurestore.sql.session import open_session
 
-        return open_session(self).sql(query, params=params)
+        Raises:
+            SpecError: Not one SELECT.
+            duckdb.Error: DuckDB cannot run it, or it asks for files outside the store.
+        """
+        from featurestore.sql.session import run_query
+
+        return run_query(self, query, params)
 
     def compact(self) -> None:
         """Join small files, lay examples in the order of their split, remove repeated rows.

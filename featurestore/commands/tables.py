@@ -72,8 +72,6 @@ def sql(
     with open_there(store) as opened:
         try:
             relation = opened.sql(query)
-            if relation is None:  # the library gives nothing for what is no question
-                raise typer.BadParameter(f"{query!r} gives no rows; ask with SELECT or FROM")
             columns, rows = relation.columns, relation.fetchall()
         except duckdb.Error as error:
             typer.echo(str(error), err=True)

@@ -18,7 +18,6 @@ from featurestore.tables.snapshot import snapshot_of
 from syntax.errors import SpecError, UnknownDatasetError
 from syntax.registry import unknown_name
 
-
 _WRITER: Final = "pins"
 """Application id of every change: two changes of one version of the table cannot both win."""
 

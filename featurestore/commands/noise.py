@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from featurestore import DEFAULT_STORE
-from featurestore.commands.printing import AsJson, Where, open_there, print_rows
+from featurestore.commands.printing import Where, open_there
+from syntax.commands.tables import AsJson, print_rows
 
 
 def noise(

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from clients.commands.connect import StoreOption, UrlOption
-from trainer.commands.shared import quiet_transformers, require_training, show_table
+from syntax.commands.tables import print_table
+from trainer.commands.shared import quiet_transformers, require_training
 
 if TYPE_CHECKING:
     from trainer.predict import FailedExample, RawExample
@@ -113,7 +114,7 @@ def _show(found: Sequence[Any]) -> None:
         else (one.example_id, _readable(one.predicted), _percent(one.probability))
         for one in found
     ]
-    show_table(None, ("example", "prediction", "probability"), rows)
+    print_table(("example", "prediction", "probability"), rows)
 
 
 def _is_error(one: Any) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -48,7 +47,7 @@ def stats(
             "depth": round(group.depth.mean, 1),
             "deepest": group.depth.largest,
             "arity": round(group.arity.mean, 1),
-            "most": group.arity.largest,
+            "widest": group.arity.largest,
             "projective": f"{group.projective:.1%}",
         }
         for group in found
@@ -109,16 +108,8 @@ def word_order(
     if as_json:
         print_json(content)
         return
-    rows = [
-        {"distance": lang, **{other: _distance(value) for other, value in row.items()}}
-        for lang, row in content["distances"].items()
-    ]
+    rows = [{"distance": lang, **row} for lang, row in content["distances"].items()]
     print_rows(rows)
-
-
-def _distance(value: float) -> float | None:
-    """A distance for a table; nothing where languages cannot be compared."""
-    return None if math.isnan(value) else value
 
 
 def export(

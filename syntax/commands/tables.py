@@ -7,11 +7,12 @@ import re
 from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, count
+from math import isfinite
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from syntax.strict_json import strict_json
+from syntax.strict_json import finite, strict_json
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -84,15 +85,19 @@ def print_json(content: object) -> None:
 
 
 def cell(value: object) -> str:
-    """A value as text: nothing for ``None``, lists of ours joined by commas, data as JSON."""
-    if value is None:
+    """A value as text.
+
+    Nothing stands for ``None`` and for what is no number, or infinite; tuples are joined by commas;
+    lists and dicts, which are data, are JSON.
+    """
+    if value is None or (isinstance(value, float) and not isfinite(value)):
         return ""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, tuple):
         return ", ".join(map(cell, value))
     if isinstance(value, list | dict):
-        return json.dumps(value, ensure_ascii=False, default=_plain)
+        return json.dumps(finite(value), ensure_ascii=False, default=_plain)
     plain = value if isinstance(value, str | int | float) else _plain(value)
     return str(plain)
 
@@ -117,7 +122,7 @@ def _readable(value: object) -> str:
         return _size(value)
     if isinstance(value, int) and abs(value) >= _LONG:  # of four digits are years, too
         return f"{value:,}"
-    if isinstance(value, float):
+    if isinstance(value, float) and isfinite(value):
         return f"{value:.6g}" if abs(value) < 1e6 else f"{value:,.1f}"
     return cell(value)
 

@@ -76,6 +76,8 @@ def test_json_has_base64_for_bytes_null_for_no_number_and_a_name_once(capsys) ->
         ({"a": [None]}, '{"a": [null]}'),
         (b"\x00\xff", "AP8="),
         (0.25, "0.25"),
+        (float("nan"), ""),
+        ([float("inf"), 1], "[null, 1]"),
     ],
 )
 def test_no_cell_is_written_as_python_writes_it(value, text) -> None:

@@ -132,20 +132,21 @@ class FeatureDataset(StreamedDataset):
 
     @cached_property
     def reports(self) -> list[dict[str, Any]]:
-        """The accounts of the jobs that had ended by this version, the earliest first.
+        """The accounts of the jobs that had ended by this version, by the version they built.
 
         Each says what became of the job's ``examples``: ``stored``, ``already_stored``, and
         ``dropped`` by reason; the ``parsed`` and ``reused`` texts; and which job, parser, split
         and language it was.
         """
         wanted = {"dataset": self.name, "tokenizer": self.card.tokenizer_fingerprint}
-        return [
+        reports = [
             report
             for report in self._store.fingerprints.all("report").values()
             if wanted.items() <= report.items()
             and (report["split"], report["lang"]) in self.parts
             and (report["version"] or 0) <= self.version
         ]
+        return sorted(reports, key=lambda report: report["version"] or 0)
 
     def drops(self) -> list[Drop]:
         """The examples that are missing here, one drop each."""

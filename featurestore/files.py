@@ -62,6 +62,9 @@ class FileReader:
         self._footer_bytes = 0
         self._lock = threading.Lock()
 
+    def __reduce__(self) -> tuple[type[FileReader], tuple[Any, ...]]:
+        return FileReader, (self.location, self._keep_open, self._schema)
+
     def row_group_starts(self, path: str) -> NDArray[np.int64]:
         """First row of each row group, and the number of rows. *Shape:* (G + 1,)."""
         with self._opened(path) as opened:

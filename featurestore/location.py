@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from uuid import uuid4
 
 import pyarrow.fs as pa_fs
@@ -51,6 +51,10 @@ class Location:
             text, shards = str(Path(text).expanduser().absolute()), None
             _check_path(text)
         return cls(text.rstrip("/"), dict(options or {}), shards)
+
+    def __reduce__(self) -> tuple[type[Location], tuple[Any, ...]]:
+        # File systems are opened anew, by whichever process needs them.
+        return Location, (self.uri, self.options, self.shards)
 
     @property
     def is_local(self) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,10 +35,23 @@ class FeatureStore:
         uri: Where the store lies.
 
     A store may be open in many threads and processes at once. Close it, or use it as a context
-    manager, to commit what is buffered.
+    manager, to commit what is buffered. Pickled, it is a store that is opened anew.
+
+    Args:
+        root: Its location and format.
+        parses: The parse cache.
+        refresh_seconds: What other processes write may stay unseen for this long.
+        reopen: Opens the same store in another process.
     """
 
-    def __init__(self, root: StoreRoot, parses: ParseTable, refresh_seconds: float) -> None:
+    def __init__(
+        self,
+        root: StoreRoot,
+        parses: ParseTable,
+        refresh_seconds: float,
+        reopen: Callable[[], FeatureStore],
+    ) -> None:
+        self._reopen = reopen
         self.root = root
         self.uri = root.location.uri
         self.parses = parses
@@ -45,6 +59,9 @@ class FeatureStore:
         self.features = FeatureTables(root, self.fingerprints, refresh_seconds)
         self.drops = DropTable(root)
         self.pins = PinTable(root)
+
+    def __reduce__(self) -> tuple[Callable[[], FeatureStore], tuple[()]]:
+        return self._reopen, ()
 
     def describe(self, fingerprint: str, kind: str, content: Mapping[str, Any]) -> bool:
         """Record what a fingerprint stands for; whether it was new.
@@ -108,19 +125,23 @@ class FeatureStore:
     def sql(
         self, query: str, params: list[Any] | dict[str, Any] | None = None
     ) -> duckdb.DuckDBPyRelation:
-        """Query the store's newest version with DuckDB.
+        """Query the store's newest version with DuckDB; nothing is written, no other file is read.
 
         Args:
-            query: SQL over the views ``parses``, ``sentences``, ``words``, ``examples``,
+            query: One SELECT over the views ``parses``, ``sentences``, ``words``, ``examples``,
                 ``drops`` and ``fingerprints``; see docs/store.md for columns and functions.
             params: Values of ``?`` or ``$name`` in the query.
 
         Returns:
             A relation: ``.fetchall()``, ``.df()``, ``.arrow()``, ``.show()``, or query it further.
-        """
-        from featurestore.sql.session import open_session
 
-        return open_session(self).sql(query, params=params)
+        Raises:
+            SpecError: Not one SELECT.
+            duckdb.Error: DuckDB cannot run it, or it asks for files outside the store.
+        """
+        from featurestore.sql.session import run_query
+
+        return run_query(self, query, params)
 
     def compact(self) -> None:
         """Join small files, lay examples in the order of their split, remove repeated rows.
@@ -197,11 +218,18 @@ def open_store(
         >>> store.sql("select count(*) from words").fetchall()  # doctest: +SKIP
     """
     root = StoreRoot(uri, storage_options, shard_cache(cache_dir, cache_bytes))
-    parses = ParseTable(
-        root,
-        cache_items=cache_items,
-        buffer_rows=buffer_rows,
-        buffer_seconds=buffer_seconds,
-        refresh_seconds=refresh_seconds,
+    options: dict[str, Any] = {
+        "cache_items": cache_items,
+        "buffer_rows": buffer_rows,
+        "buffer_seconds": buffer_seconds,
+        "refresh_seconds": refresh_seconds,
+    }
+    reopen = partial(
+        open_store,
+        root.location.uri,
+        storage_options=storage_options,
+        cache_dir=cache_dir,
+        cache_bytes=cache_bytes,
+        **options,
     )
-    return FeatureStore(root, parses, refresh_seconds)
+    return FeatureStore(root, ParseTable(root, **options), refresh_seconds, reopen)

@@ -1,23 +1,28 @@
-"""The nouns that every package shares: trees, sentences, parses, matrices, fingerprints."""
+"""The nouns that every package shares: trees, sentences, parses, matrices, fingerprints.
 
-from typing import TYPE_CHECKING, Any
+Names are imported when they are first used, so that the command line starts without NumPy.
+"""
 
-from syntax.conllu import (
-    format_conllu,
-    parse_conllu,
-    parse_from_sentences,
-    read_conllu,
-    write_conllu,
-)
-from syntax.errors import ParsebankError
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+# The module of this name hides a name that is only imported when it is used.
 from syntax.fingerprint import Fingerprint, fingerprint
-from syntax.parse import Parse
-from syntax.registry import Registry
-from syntax.sentence import EmptyNode, Sentence, Token, Word
-from syntax.tree import DependencyTree
 
 if TYPE_CHECKING:
+    from syntax.conllu import (
+        format_conllu,
+        parse_conllu,
+        parse_from_sentences,
+        read_conllu,
+        write_conllu,
+    )
+    from syntax.errors import ParsebankError
     from syntax.matrices import ancestor_mask, tree_depth, tree_distance
+    from syntax.parse import Parse
+    from syntax.registry import Registry
+    from syntax.sentence import EmptyNode, Sentence, Token, Word
+    from syntax.tree import DependencyTree
 
 __all__ = [
     "DependencyTree",
@@ -40,13 +45,22 @@ __all__ = [
     "write_conllu",
 ]
 
-_COMPILED = {"ancestor_mask", "tree_depth", "tree_distance"}
+_HOMES: Final = {
+    "DependencyTree": "tree",
+    "EmptyNode": "sentence",
+    "Parse": "parse",
+    "ParsebankError": "errors",
+    "Registry": "registry",
+    "Sentence": "sentence",
+    "Token": "sentence",
+    "Word": "sentence",
+    "ancestor_mask": "matrices",
+    "tree_depth": "matrices",
+    "tree_distance": "matrices",
+}
 
 
 def __getattr__(name: str) -> Any:
-    # The matrices are compiled by numba, whose import takes longer than the command line may.
-    if name in _COMPILED:
-        from syntax import matrices
-
-        return getattr(matrices, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"syntax.{_HOMES.get(name, 'conllu')}"), name)

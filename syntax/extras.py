@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
@@ -11,6 +10,7 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from syntax.errors import MissingExtraError
+from syntax.strict_json import parse_json
 
 DISTRIBUTION: Final = "parsebank"
 
@@ -60,7 +60,7 @@ def _origin(installed: Distribution | None) -> dict[str, Any]:
         text = (installed or distribution(DISTRIBUTION)).read_text("direct_url.json")
     except PackageNotFoundError:
         return {}
-    return dict(json.loads(text)) if text else {}
+    return dict(parse_json(text)) if text else {}
 
 
 def _constraints(folder: Path) -> list[str]:

@@ -21,7 +21,7 @@ def strict_json(content: object, default: Callable[[object], object] | None = No
     }
     """
     return json.dumps(
-        _finite(content), indent=2, ensure_ascii=False, allow_nan=False, default=default
+        finite(content), indent=2, ensure_ascii=False, allow_nan=False, default=default
     )
 
 
@@ -56,9 +56,10 @@ def _no_constant(name: str) -> float:
 _STRICT: Final = json.JSONDecoder(parse_constant=_no_constant)
 
 
-def _finite(value: object) -> object:
+def finite(value: object) -> object:
+    """The same with ``None`` for what is no number, or infinite."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
-        return {name: _finite(item) for name, item in value.items()}
-    return [_finite(item) for item in value] if isinstance(value, list | tuple) else value
+        return {name: finite(item) for name, item in value.items()}
+    return [finite(item) for item in value] if isinstance(value, list | tuple) else value

@@ -4,6 +4,7 @@ The package needs the extra ``train`` (``pip install "parsebank[train]"``); its 
 data to the result:
 
 * `trainer.data`: a stored dataset as a stream of `trainer.batch.SyntaxBatch` on the right device;
+* `trainer.loader`: a stream behind PyTorch's ``DataLoader``, for training loops of your own;
 * `trainer.models`: encoders that syntax biases through transformers' attention interface;
 * `trainer.objectives`: auxiliary losses over the syntax states;
 * `trainer.tasks`: what a model predicts and how that is scored;

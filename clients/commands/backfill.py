@@ -16,6 +16,7 @@ from clients.commands.connect import (
     engine_settings,
     service_address,
 )
+from syntax.commands.tables import AsJson
 
 
 def backfill(
@@ -98,6 +99,7 @@ def backfill(
     scheduler: SchedulerOption = None,
     url: UrlOption = None,
     store: StoreOption = None,
+    as_json: AsJson = False,
 ) -> None:
     """Parse parts of a benchmark, align them to tokenizers and store the features.
 
@@ -134,7 +136,7 @@ def backfill(
     settings = engine_settings(engine, scheduler, service_address(url, store))
     with connect(url, store, **settings) as client, Watcher() as watcher:
         outcome = plan.forecast(client, watcher) if dry_run else plan.run(client, watcher)
-    show_outcome(outcome, watcher.seconds)
+    show_outcome(outcome, watcher.seconds, as_json)
     if report is not None:
         write_report(report, outcome, watcher.seconds)
     raise typer.Exit(outcome.exit_code(strict=strict))

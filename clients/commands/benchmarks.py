@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from syntax.commands.tables import AsJson, print_table
+
 if TYPE_CHECKING:
     from clients.benchmarks import Benchmark, Item
     from syntax.examples import Example, LabelSpec
@@ -25,34 +27,30 @@ _FILES = 5
 
 
 @benchmarks.command("list")
-def list_benchmarks() -> None:
+def list_benchmarks(as_json: AsJson = False) -> None:
     """Every reader, one a line; `describe` tells more about each."""
-    from rich.console import Console
-    from rich.table import Column, Table
-
     from clients.benchmarks import BENCHMARKS
 
-    # A name is to be typed: it is never cut.
-    table = Table(Column("name", min_width=max(map(len, BENCHMARKS))), "fields", "labels")
-    for name, reader in BENCHMARKS.items():
-        labels = ", ".join(label.name for label in reader.labels) or "-"
-        table.add_row(name, ", ".join(reader.fields), labels)
-    Console(markup=False, emoji=False).print(table)
+    rows = [
+        (name, tuple(reader.fields), tuple(label.name for label in reader.labels))
+        for name, reader in BENCHMARKS.items()
+    ]
+    print_table(("name", "fields", "labels"), rows, as_json)
 
 
 @benchmarks.command()
-def describe(name: NameArgument, path: PathOption = None) -> None:
+def describe(name: NameArgument, path: PathOption = None, as_json: AsJson = False) -> None:
     """What a reader states; with a path, the splits and languages found there."""
     from clients.benchmarks import BENCHMARKS
 
     reader = BENCHMARKS[name]
-    for title, value in _statements(reader):
-        typer.echo(f"{title + ':':<9} {value}")
+    statements = _statements(reader)
     if path is not None or reader.bundled is not None:
         for label in reader.labels_of(path) if reader.names_in else ():
-            typer.echo(f"{'found:':<9} {_described(label)}")
+            statements.append(("found", _described(label)))
         for part in reader.parts(path):
-            typer.echo(f"{'found:':<9} {part.split} {part.lang} ({_listed(part.files)})")
+            statements.append(("found", f"{part.split} {part.lang} ({_listed(part.files)})"))
+    print_table(("what", "statement"), statements, as_json)
 
 
 @benchmarks.command()
@@ -72,6 +70,7 @@ def check(
     ] = None,
     path: PathOption = None,
     mode: Annotated[str | None, typer.Option(help="As for `parsebank backfill`.")] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Read splits from end to end and count them, without a service.
 
@@ -90,14 +89,17 @@ def check(
         for part in reader.chosen(path, one_split, one_lang)
     ]
     rejected = 0
+    rows: list[tuple[str, str, str, str, int]] = []
     for part in parts:
-        if len(parts) > 1 or name is None:
-            typer.echo(f"{reader.name} {part.split} {part.lang}")
         try:
-            rejected += _count(reader.items(part, asked), labels)
+            counts, wrong = _count(reader.items(part, asked), labels)
         except InputError as error:
-            rejected += 1
+            counts, wrong = {}, 1
             typer.echo(f"{error.error_type}: {error.message}", err=True)
+        place = (reader.name, part.split, part.lang)
+        rows += [(*place, title, count) for title, count in counts.items()]
+        rejected += wrong
+    print_table(("benchmark", "split", "lang", "what", "count"), rows, as_json)
     raise typer.Exit(int(rejected > 0))
 
 
@@ -146,8 +148,8 @@ def _described(label: LabelSpec) -> str:
     return f"{label.name} ({label.kind})" + (f": {names}" if names else "")
 
 
-def _count(items: Iterable[Item], labels: Sequence[LabelSpec]) -> int:
-    """Print the account of a split; the number of rejections."""
+def _count(items: Iterable[Item], labels: Sequence[LabelSpec]) -> tuple[dict[str, int], int]:
+    """The account of a split, and the number of rejections, of which the first are told."""
     from collections import Counter
 
     from syntax.examples import Rejection
@@ -168,10 +170,8 @@ def _count(items: Iterable[Item], labels: Sequence[LabelSpec]) -> int:
             ids.add(item.example_id)
             counts.update(title for label in labels for title in _titles(label, item))
             counts.update(f"repaired: {repair}" for repair in item.repairs)
-    for title, count in counts.items():
-        if count or title == "examples":
-            typer.echo(f"{title}: {count:,}")
-    return rejected
+    found = {title: count for title, count in counts.items() if count or title == "examples"}
+    return found, rejected
 
 
 def _titles(label: LabelSpec, example: Example) -> list[str]:

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from syntax.commands.tables import print_table
+
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
     from clients.demo import Round
     from clients.results import ParseResult
@@ -54,16 +55,12 @@ def demo(
         shutil.rmtree(folder)
 
 
-def comparison(rounds: Sequence[Round]) -> Table:
+def show_rounds(rounds: Sequence[Round]) -> None:
     """The account of every round, side by side."""
-    from rich.table import Table
-
     names = ("first round", "the same again")
-    caption = "The first parse waits for the model, the first backfill for its workers."
-    table = Table("", *names[: len(rounds)], title="parsebank demo", caption=caption)
-    for title, figure in _FIGURES:
-        table.add_row(title, *(figure(one) for one in rounds))
-    return table
+    rows = [(title, *map(figure, rounds)) for title, figure in _FIGURES]
+    print_table(("figure", *names[: len(rounds)]), rows, title="parsebank demo")
+    typer.echo("The first parse waits for the model, the first backfill for its workers.", err=True)
 
 
 def queries(store: Path) -> list[str]:
@@ -105,7 +102,7 @@ def _tour(store: Path, folder: Path, console: Console) -> None:
         first = play(client, store, folder / "training-1", tell, show)
         tell("all of it once more")
         second = play(client, store, folder / "training-2", tell, lambda _: None)
-    console.print(comparison([first, second]))
+    show_rounds([first, second])
 
 
 def _point_to(store: Path, console: Console) -> None:

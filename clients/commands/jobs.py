@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, cast, get_args
 
 import typer
 
 from clients.commands.connect import StoreOption, UrlOption, connect
 from clients.jobs import JobState
+from syntax.commands.tables import AsJson, print_json, print_table
 
 if TYPE_CHECKING:
     from clients.client import Client
@@ -34,26 +36,24 @@ def list_jobs(
     ] = None,
     url: UrlOption = None,
     store: StoreOption = None,
+    as_json: AsJson = False,
 ) -> None:
     """Jobs, newest first."""
-    from rich.console import Console
-    from rich.table import Column, Table
-
-    figures = ("state", "dataset", "split", "lang", "accounted", "dropped", "created")
-    columns = (Column(figure, overflow="fold") for figure in figures)
-    table = Table(Column("job", no_wrap=True, overflow="ignore", min_width=16), *columns)
     with _client(url, store) as client:
-        for job in client.jobs(
-            state=_states(state) or None, dataset=dataset, before=before, limit=limit
-        ):
-            counts = job.counts
-            table.add_row(
-                *(job.id, job.state, job.dataset, job.split, job.lang),
-                f"{counts.accounted:,} of {counts.examples:,}",
-                f"{sum(counts.dropped.values()):,}",
-                job.created or "",
-            )
-    Console(markup=False, emoji=False).print(table)
+        states = _states(state) or None
+        found = list(client.jobs(state=states, dataset=dataset, before=before, limit=limit))
+    if as_json:
+        return print_json([asdict(job) for job in found])
+    columns = ("job", "state", "dataset", "split", "lang", "accounted", "examples", "dropped")
+    rows = [
+        (
+            *(job.id, job.state, job.dataset, job.split, job.lang),
+            *(job.counts.accounted, job.counts.examples, sum(job.counts.dropped.values())),
+            job.created,
+        )
+        for job in found
+    ]
+    return print_table((*columns, "created"), rows)
 
 
 def _states(given: list[str] | None) -> list[JobState]:
@@ -67,34 +67,42 @@ def _states(given: list[str] | None) -> list[JobState]:
 
 
 @jobs.command()
-def show(job: JobArgument, url: UrlOption = None, store: StoreOption = None) -> None:
+def show(
+    job: JobArgument, url: UrlOption = None, store: StoreOption = None, as_json: AsJson = False
+) -> None:
     """The account of one job."""
     from clients.commands.reports import account
 
     with _client(url, store) as client:
-        account(client.job(job))
+        account(client.job(job), as_json=as_json)
 
 
 @jobs.command()
-def cancel(job: JobArgument, url: UrlOption = None, store: StoreOption = None) -> None:
+def cancel(
+    job: JobArgument, url: UrlOption = None, store: StoreOption = None, as_json: AsJson = False
+) -> None:
     """Stop a job; what it has stored stays."""
     from clients.commands.reports import account
 
     with _client(url, store) as client:
-        account(client.cancel(job))
+        account(client.cancel(job), as_json=as_json)
 
 
 @jobs.command()
-def retry(job: JobArgument, url: UrlOption = None, store: StoreOption = None) -> None:
+def retry(
+    job: JobArgument, url: UrlOption = None, store: StoreOption = None, as_json: AsJson = False
+) -> None:
     """Run the failed shards of a failed job again; `watch` follows it."""
     from clients.commands.reports import account
 
     with _client(url, store) as client:
-        account(client.retry(job))
+        account(client.retry(job), as_json=as_json)
 
 
 @jobs.command()
-def watch(job: JobArgument, url: UrlOption = None, store: StoreOption = None) -> None:
+def watch(
+    job: JobArgument, url: UrlOption = None, store: StoreOption = None, as_json: AsJson = False
+) -> None:
     """Follow a job to its end; exits with 1 when it fails."""
     from clients.commands.plan import Outcome
     from clients.commands.progress import Watcher
@@ -104,7 +112,7 @@ def watch(job: JobArgument, url: UrlOption = None, store: StoreOption = None) ->
         found = client.job(job)
         with Watcher() as watcher:
             last = watcher.watch(client, found, f"{found.dataset} {found.split} {found.lang}")
-    account(last)
+    account(last, as_json=as_json)
     raise typer.Exit(Outcome(jobs=[last]).exit_code())
 
 

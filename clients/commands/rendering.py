@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import typer
-from rich.console import Console, RenderableType
-from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
 from clients.results import ItemError, ParsedItem, ParseResult, Wordpieces
+from syntax.commands.tables import print_table
 from syntax.conllu import format_conllu
 from syntax.sentence import Sentence, Word
 
@@ -23,12 +22,15 @@ _WIDEST_MATRIX = 24
 
 def show_trees(result: ParseResult) -> None:
     """Each sentence as an indented tree, then the pieces and matrices, if any."""
-    _show(result, sentence_tree)
+    from rich.console import Console
+
+    console = Console(markup=False, emoji=False)
+    _show(result, lambda sentence: console.print(sentence_tree(sentence), soft_wrap=True))
 
 
 def show_tables(result: ParseResult) -> None:
     """Each sentence as a table of words, then the pieces and matrices, if any."""
-    _show(result, sentence_table)
+    _show(result, show_sentence)
 
 
 def show_conllu(result: ParseResult) -> None:
@@ -75,70 +77,52 @@ def _label(word: Word) -> Text:
     return Text.assemble(word.form, "  ", relation, "  ", (word.upos or "_", "cyan"))
 
 
-def sentence_table(sentence: Sentence) -> Table:
+def show_sentence(sentence: Sentence) -> None:
     """One line per word, the columns of CoNLL-U that parsers fill."""
-    table = _table("id", "form", "lemma", "upos", "feats", "head", "deprel", title=sentence.text)
-    for word in sentence.words:
-        values = (word.form, word.lemma, word.upos, word.feats, word.head, word.deprel)
-        table.add_row(str(word.id), *(Text("_" if v is None else str(v)) for v in values))
-    return table
+    names = ("id", "form", "lemma", "upos", "feats", "head", "deprel")
+    rows = [
+        ["_" if value is None else value for value in (getattr(word, name) for name in names)]
+        for word in sentence.words
+    ]
+    print_table(names, rows, title=sentence.text)
 
 
-def piece_table(text: str, pieces: Wordpieces, depth: Any = None) -> Table:
+def show_pieces(text: str, pieces: Wordpieces, depth: Any = None) -> None:
     """One line per wordpiece: its characters, id, word, parent, and depth where it is known."""
-    table = _table(
-        "piece", "text", "id", "word", "parent", *(["depth"] if depth is not None else [])
-    )
+    rows = []
     for at in range(len(pieces)):
         start, end = pieces.offsets[at]
         numbers = (pieces.input_ids[at], pieces.word_ids[at], pieces.parents[at])
-        row = [*numbers, depth[at]] if depth is not None else [*numbers]
-        table.add_row(str(at), Text(text[start:end]), *map(str, row))
-    return table
+        further = () if depth is None else (depth[at],)
+        rows.append((at, text[start:end], *map(int, (*numbers, *further))))
+    further_names = () if depth is None else ("depth",)
+    print_table(("piece", "text", "id", "word", "parent", *further_names), rows)
 
 
-def matrix_table(name: str, matrix: Any) -> RenderableType:
+def show_matrix(name: str, matrix: Any) -> None:
     """A square matrix, row by row; too wide a one is only named."""
     size = len(matrix)
     if size > _WIDEST_MATRIX:
-        return Text(f"{name}: {size} x {size}, too wide to show; use --format json")
-    table = _table(name, *map(str, range(size)))
-    for at, row in enumerate(matrix):
-        table.add_row(str(at), *(_cell(value) for value in row.tolist()))
-    return table
+        typer.echo(f"{name}: {size} x {size}, too wide to show; use --format json")
+        return
+    rows = [(at, *map(_cell, row.tolist())) for at, row in enumerate(matrix)]
+    print_table((name, *map(str, range(size))), rows)
 
 
-def _cell(value: bool | int) -> str:
+def _cell(value: bool | int) -> str | int:
     if isinstance(value, bool):
         return "x" if value else "."
-    return str(value)
+    return value
 
 
-def _table(*columns: str, title: str | None = None) -> Table:
-    return Table(
-        *columns,
-        title=None if title is None else Text(title),
-        title_justify="left",
-        box=None,
-        header_style="dim",
-        pad_edge=False,
-    )
-
-
-def _show(result: ParseResult, render: Callable[[Sentence], RenderableType]) -> None:
-    console = Console(markup=False, emoji=False)
-    for item in result:
-        if isinstance(item, ParsedItem):
-            for renderable in _parts(item, render):
-                console.print(renderable)
-
-
-def _parts(
-    item: ParsedItem, render: Callable[[Sentence], RenderableType]
-) -> Iterator[RenderableType]:
-    yield from map(render, item.sentences)
-    if item.wordpieces is not None:
-        yield piece_table(item.text, item.wordpieces, item.matrices.get("depth"))
-    for name in ("distance", "ancestor"):
-        if name in item.matrices:
-            yield matrix_table(name, item.matrices[name])
+def _show(result: ParseResult, show: Callable[[Sentence], None]) -> None:
+    for item in (item for item in result if isinstance(item, ParsedItem)):
+        for sentence in item.sentences:
+            show(sentence)
+        if item.wordpieces is not None:
+            typer.echo()
+            show_pieces(item.text, item.wordpieces, item.matrices.get("depth"))
+        for name in ("distance", "ancestor"):
+            if name in item.matrices:
+                typer.echo()
+                show_matrix(name, item.matrices[name])

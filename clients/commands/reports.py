@@ -5,36 +5,40 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
-from rich.console import Console
-from rich.table import Column, Table
+import typer
 
 from clients.commands.plan import Outcome
 from clients.jobs import Forecast, Job
 from clients.spelling import spelled
+from syntax.commands.tables import Size, print_json, print_record, print_rows, print_table
 from syntax.errors import SpecError
 
 
-def show_outcome(outcome: Outcome, seconds: float) -> None:
+def show_outcome(outcome: Outcome, seconds: float, as_json: bool = False) -> None:
     """Print what became of every example of every task."""
-    console = Console(markup=False, emoji=False)
+    if as_json:
+        return print_json(_content(outcome, seconds))
     if len(outcome.jobs) == 1 and not outcome.failures:
         account(outcome.jobs[0], seconds)
     elif outcome.jobs:
-        console.print(summary_table(outcome.jobs, seconds))
+        print_rows(summary(outcome.jobs, seconds))
         for job in outcome.jobs:
             for failure in failures(job):
-                console.print(f"{job.id}: {failure}", markup=False, soft_wrap=True)
+                typer.echo(f"{job.id}: {failure}", err=True)
     if outcome.forecasts:
-        console.print(forecast_table(outcome.forecasts))
+        show_forecasts(outcome.forecasts)
     for part, count in outcome.unlabelled.items():
-        console.print(f"{part}: {count:,} examples without label", soft_wrap=True)
+        typer.echo(f"{part}: {count:,} examples without label", err=True)
     for part in outcome.unusable:
-        console.print(f"{part}: no example can be used, all are dropped", soft_wrap=True)
+        typer.echo(f"{part}: no example can be used, all are dropped", err=True)
     for line in _unsent(outcome):
-        console.print(line, markup=False, soft_wrap=True)
+        typer.echo(line, err=True)
+    return None
 
 
 def _unsent(outcome: Outcome) -> list[str]:
@@ -63,16 +67,22 @@ def check_report(path: Path) -> None:
 
 def write_report(path: Path, outcome: Outcome, seconds: float) -> None:
     """Write the same to a file, as JSON."""
-    content = {"seconds": round(seconds, 3), **outcome.to_json()}
+    content = _content(outcome, seconds)
     path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def account(job: Job, seconds: float | None = None) -> None:
+def _content(outcome: Outcome, seconds: float) -> dict[str, Any]:
+    return {"seconds": round(seconds, 3), **outcome.to_json()}
+
+
+def account(job: Job, seconds: float | None = None, as_json: bool = False) -> None:
     """Print what became of every example of a job."""
-    console = Console(markup=False, emoji=False)
-    console.print(account_table(job, seconds))
-    for failure in failures(job):
-        console.print(failure, markup=False, soft_wrap=True)
+    if as_json:
+        print_json(asdict(job))
+    else:
+        print_record(account_facts(job, seconds))
+        for failure in failures(job):
+            typer.echo(failure, err=True)
 
 
 def failures(job: Job) -> list[str]:
@@ -86,94 +96,93 @@ def failures(job: Job) -> list[str]:
     return [] if error is None else [f"{error.get('error_type')}: {error.get('message')}"]
 
 
-def account_table(job: Job, seconds: float | None = None) -> Table:
-    """The account of a job, one line a figure."""
+def account_facts(job: Job, seconds: float | None = None) -> dict[str, object]:
+    """The account of a job, figure by figure."""
     counts = job.counts
-    table = Table("", "", title=f"job {job.id}: {job.state}", show_header=False)
-    rows = {
+    facts: dict[str, object] = {
+        "job": job.id,
+        "state": job.state,
         "dataset": f"{job.dataset} {job.split} {job.lang}, {job.tokenizer}",
         "parser": job.parser,
-        "examples": f"{counts.examples:,}",
-        "stored": f"{counts.stored:,}",
-        "already stored": f"{counts.already_stored:,}",
-        "parses done": f"{counts.parses_done:,}",
-        "parses reused": f"{counts.parses_reused:,}",
-        **{f"dropped: {reason}": f"{n:,}" for reason, n in sorted(counts.dropped.items())},
+        "examples": counts.examples,
+        "stored": counts.stored,
+        "already stored": counts.already_stored,
+        "parses done": counts.parses_done,
+        "parses reused": counts.parses_reused,
+        **{f"dropped: {reason}": n for reason, n in sorted(counts.dropped.items())},
     }
     if seconds is not None:
-        rows["time"] = f"{seconds:.1f} s, {counts.examples / max(seconds, 1e-9):,.0f} examples/s"
-    for name, value in rows.items():
-        table.add_row(name, value)
-    return table
+        facts["time"] = f"{seconds:.1f} s, {counts.examples / max(seconds, 1e-9):,.0f} examples/s"
+    return facts
 
 
-def summary_table(jobs: Iterable[Job], seconds: float) -> Table:
-    """The accounts of several jobs, a line each, and their sum."""
-    jobs = list(jobs)
+def summary(jobs: Sequence[Job], seconds: float) -> list[dict[str, object]]:
+    """The accounts of several jobs, a row each, and their sum."""
     reasons = sorted({reason for job in jobs for reason in job.counts.dropped})
-    figures = ("examples", "stored", "already stored", "parses done", "parses reused")
-    tokenizer = Column("tokenizer", overflow="fold")
-    table = Table("split", "lang", tokenizer, "state", *figures, *reasons)
-    for job in jobs:
-        name = Path(job.tokenizer).name
-        table.add_row(job.split, job.lang, name, job.state, *_cells(_figures(job), reasons))
-    total = sum((_figures(job) for job in jobs), Counter())
-    table.add_section()
-    table.add_row("all", "", "", f"{seconds:.1f} s", *_cells(total, reasons))
-    return table
+    names = ("split", "lang", "tokenizer", "state")
+    rows = [
+        (job.split, job.lang, Path(job.tokenizer).name, job.state, _figures(job)) for job in jobs
+    ]
+    total = sum((figures for *_, figures in rows), Counter())
+    return [
+        {**dict(zip(names, row, strict=True)), **_columns(figures, reasons)}
+        for *row, figures in (*rows, ("all", "", "", f"{seconds:.1f} s", total))
+    ]
 
 
 def _figures(job: Job) -> Counter[str]:
     counts = job.counts
-    parses = {"done": counts.parses_done, "reused": counts.parses_reused}
     return Counter(
         {
-            **{name: getattr(counts, name) for name in ("examples", "stored", "already_stored")},
-            **parses,
+            "examples": counts.examples,
+            "stored": counts.stored,
+            "already stored": counts.already_stored,
+            "parses done": counts.parses_done,
+            "parses reused": counts.parses_reused,
             **{f"dropped: {reason}": n for reason, n in counts.dropped.items()},
         }
     )
 
 
-def _cells(figures: Mapping[str, int], reasons: Iterable[str]) -> list[str]:
-    names = ("examples", "stored", "already_stored", "done", "reused")
-    return [f"{figures.get(name, 0):,}" for name in (*names, *(f"dropped: {r}" for r in reasons))]
+def _columns(figures: Mapping[str, int], reasons: Iterable[str]) -> dict[str, int]:
+    names = ("examples", "stored", "already stored", "parses done", "parses reused")
+    dropped = {reason: figures.get(f"dropped: {reason}", 0) for reason in reasons}
+    return {**{name: figures.get(name, 0) for name in names}, **dropped}
 
 
-def forecast_table(forecasts: Iterable[Forecast]) -> Table:
-    """What backfills would do, a column each.
+def show_forecasts(forecasts: Sequence[Forecast]) -> None:
+    """Print what backfills would do, a column each.
 
     Of several tokenizers, the first has all the parses of a part.
     """
-    table = Table("", title="dry run: nothing was kept")
-    columns = []
+    columns: dict[str, dict[str, object]] = {}
     parsed: set[tuple[str, str, str]] = set()
     for forecast in forecasts:
         part = (forecast.split, forecast.lang, forecast.parser)
-        columns.append(_forecast_rows(forecast, is_first=part not in parsed))
+        name = f"{forecast.split} {forecast.lang} {Path(forecast.tokenizer).name}"
+        columns[name] = _forecast_rows(forecast, is_first=part not in parsed)
         parsed.add(part)
-        table.add_column(f"{forecast.split} {forecast.lang}\n{Path(forecast.tokenizer).name}")
-    for name in dict.fromkeys(name for column in columns for name in column):
-        table.add_row(name, *(column.get(name, "0") for column in columns))
-    return table
+    figures = dict.fromkeys(name for column in columns.values() for name in column)
+    rows = [(name, *(column.get(name, 0) for column in columns.values())) for name in figures]
+    print_table(("figure", *columns), rows, title="dry run: nothing was kept")
 
 
-def _forecast_rows(forecast: Forecast, *, is_first: bool) -> dict[str, str]:
+def _forecast_rows(forecast: Forecast, *, is_first: bool) -> dict[str, object]:
     new = forecast.new_parses if is_first else 0
     seconds = forecast.store_seconds + (forecast.parse_seconds if is_first else 0)
     size = forecast.store_bytes + (forecast.parse_bytes if is_first else 0)
-    rows = {
+    rows: dict[str, object] = {
         "parser": forecast.parser,
-        "examples": f"{forecast.examples:,}",
-        "to store": f"{forecast.to_store:,}",
-        "already stored": f"{forecast.already_stored:,}",
-        **{f"dropped: {reason}": f"{n:,}" for reason, n in sorted(forecast.dropped.items())},
-        "texts": f"{forecast.texts:,}",
-        "distinct texts": f"{forecast.distinct_texts:,}",
-        "parsed already": f"{forecast.distinct_texts - new:,}",
-        "new parses": f"{new:,}",
+        "examples": forecast.examples,
+        "to store": forecast.to_store,
+        "already stored": forecast.already_stored,
+        **{f"dropped: {reason}": n for reason, n in sorted(forecast.dropped.items())},
+        "texts": forecast.texts,
+        "distinct texts": forecast.distinct_texts,
+        "parsed already": forecast.distinct_texts - new,
+        "new parses": new,
         "time": f"{seconds:,.0f} s with {forecast.workers} workers",
-        "disk": f"{size / 1e6:,.1f} MB",
+        "disk": Size(size),
     }
     if sample := forecast.sample:
         lost = ", ".join(f"{reason} {n}" for reason, n in sorted(sample.dropped.items()))

@@ -8,14 +8,8 @@ from typing import Annotated
 import typer
 
 from featurestore import DEFAULT_STORE
-from featurestore.commands.printing import (
-    AsJson,
-    Langs,
-    Parsers,
-    Where,
-    open_there,
-    print_rows,
-)
+from featurestore.commands.printing import Langs, Parsers, Where, open_there
+from syntax.commands.tables import AsJson, print_rows
 
 
 def noise(

@@ -1,10 +1,9 @@
-"""What the commands share: their options, and rows as a table or as JSON."""
+"""What the commands share: their options, the store that they open, and a bar."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import chain, count
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -55,42 +54,6 @@ def open_there(uri: str) -> FeatureStore:
 def version_of(given: str | None) -> int | str | None:
     """A version as the store takes it: a number, or the name of a pin."""
     return int(given) if given is not None and given.isdecimal() else given
-
-
-def print_rows(rows: Sequence[Mapping[str, object]], as_json: bool) -> None:
-    """Print rows of equal keys."""
-    print_table(list(rows[0]) if rows else [], [list(row.values()) for row in rows], as_json)
-
-
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], as_json: bool) -> None:
-    """Print rows under the names of their columns; in JSON a repeated name gets a number."""
-    if as_json:
-        names = _different(columns)
-        print_json([dict(zip(names, row, strict=True)) for row in rows])
-        return
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(*(columns or ["nothing here"]))
-    for row in rows:
-        table.add_row(*map(str, row))
-    Console(markup=False, emoji=False).print(table)
-
-
-def print_json(content: object) -> None:
-    """Print JSON as others read it: what is no number, or infinite, is null."""
-    from syntax.strict_json import strict_json
-
-    typer.echo(strict_json(content, default=str))
-
-
-def _different(columns: Sequence[str]) -> list[str]:
-    """The names, with a number where one was there already: ``n``, ``n_1``."""
-    names: list[str] = []
-    for column in columns:
-        numbered = (f"{column}_{number}" for number in count(1))
-        names.append(next(name for name in chain([column], numbered) if name not in names))
-    return names
 
 
 @contextmanager

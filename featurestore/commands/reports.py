@@ -9,17 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from featurestore import DEFAULT_STORE
-from featurestore.commands.printing import (
-    AsJson,
-    Langs,
-    Parsers,
-    Version,
-    Where,
-    open_there,
-    print_json,
-    print_rows,
-    version_of,
-)
+from featurestore.commands.printing import Langs, Parsers, Version, Where, open_there, version_of
+from syntax.commands.tables import AsJson, print_json, print_record, print_rows, print_table
 
 if TYPE_CHECKING:
     from featurestore.dataset import FeatureDataset
@@ -46,14 +37,17 @@ def stats(
             "parser": group.parser,
             "sentences": group.sentences,
             "words": group.words,
-            "length": f"{group.length.mean:.1f} (at most {group.length.largest})",
-            "depth": f"{group.depth.mean:.1f} (at most {group.depth.largest})",
-            "arity": f"{group.arity.mean:.1f} (at most {group.arity.largest})",
+            "length": round(group.length.mean, 1),
+            "longest": group.length.largest,
+            "depth": round(group.depth.mean, 1),
+            "deepest": group.depth.largest,
+            "arity": round(group.arity.mean, 1),
+            "widest": group.arity.largest,
             "projective": f"{group.projective:.1%}",
         }
         for group in found
     ]
-    print_rows(rows, as_json=False)
+    print_rows(rows)
 
 
 def diff(
@@ -73,14 +67,16 @@ def diff(
     if as_json:
         print_json(found.to_json())
         return
-    modes = "; ".join(f"{count} {mode}" for mode, count in found.modes.items())
-    typer.echo(f"{found.texts} texts, {found.identical} of them the same ({modes})")
-    scores = found.scores.items()
-    print_rows([{"metric": name, "F1": f"{score.f1:.2f}"} for name, score in scores], False)
+    modes = {f"texts, {mode}": count for mode, count in found.modes.items()}
+    print_record({"texts": found.texts, "identical": found.identical, **modes})
+    scores = [(name, round(score.f1, 2)) for name, score in found.scores.items()]
+    typer.echo()
+    print_table(("metric", "F1"), scores)
     for column, confusions in found.confusions.items():
-        names = (f"{column} of {first}", f"of {second}", "words")
-        print_rows([dict(zip(names, row, strict=True)) for row in confusions], as_json=False)
-    print_rows([asdict(difference) for difference in found.differences], as_json=False)
+        typer.echo()
+        print_table((f"{column} of {first}", f"{column} of {second}", "words"), confusions)
+    typer.echo()
+    print_rows([asdict(difference) for difference in found.differences])
 
 
 def word_order(
@@ -108,7 +104,7 @@ def word_order(
         print_json(content)
         return
     rows = [{"distance": lang, **row} for lang, row in content["distances"].items()]
-    print_rows(rows, as_json=False)
+    print_rows(rows)
 
 
 def export(
@@ -120,6 +116,7 @@ def export(
     lang: Langs = None,
     parser: Parsers = None,
     version: Version = None,
+    as_json: AsJson = False,
 ) -> None:
     """Write a dataset for others: Parquet with a dataset card, or its parses as CoNLL-U."""
     from featurestore.dataset import EVERY
@@ -129,18 +126,20 @@ def export(
         wanted = (tokenizer, split or EVERY, lang, version_of(version), parser)
         data = opened.dataset(dataset, *wanted)
         if path.suffix == ".conllu":
-            _export_conllu(opened, data, path)
+            _export_conllu(opened, data, path, as_json)
         else:
             exported = export_dataset(data, path)
-            typer.echo(f"{exported.examples} examples in {len(exported.files)} files below {path}")
+            counts = {"examples": exported.examples, "files": len(exported.files)}
+            print_record({"path": str(path), **counts}, as_json)
 
 
-def _export_conllu(store: FeatureStore, data: FeatureDataset, path: Path) -> None:
+def _export_conllu(store: FeatureStore, data: FeatureDataset, path: Path, as_json: bool) -> None:
     from featurestore.reports.export import export_conllu, parse_keys
 
     keys = list(dict.fromkeys(parse_keys(data)))
     with path.open("x", encoding="utf-8") as file:
         written = export_conllu(store, keys, file)
-    typer.echo(f"{written} texts in {path}")
-    if missing := len(keys) - written:
+    missing = len(keys) - written
+    print_record({"path": str(path), "texts": written, "missing": missing}, as_json)
+    if missing:
         typer.echo(f"{missing} more are not there: their parses are not in the store", err=True)

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from featurestore import DEFAULT_STORE
-from featurestore.commands.printing import (
+from featurestore.commands.printing import Version, Where, open_there, rows_bar, version_of
+from syntax.commands.tables import (
     AsJson,
-    Version,
-    Where,
-    open_there,
+    Size,
     print_json,
     print_rows,
     print_table,
-    rows_bar,
-    version_of,
 )
+
+if TYPE_CHECKING:
+    from featurestore.validate import Validation
 
 
 def inspect(
@@ -35,7 +35,7 @@ def inspect(
 
     with open_there(store) as opened:
         found = changed_examples(opened) if changed else inspect_store(opened)
-        print_rows([row.to_json() for row in found], as_json)
+        print_rows([_sized(row.to_json()) for row in found], as_json)
 
 
 def datasets(store: Where = DEFAULT_STORE, as_json: AsJson = False) -> None:
@@ -53,12 +53,12 @@ def datasets(store: Where = DEFAULT_STORE, as_json: AsJson = False) -> None:
             "split": part.split,
             "lang": part.lang,
             "examples": part.rows,
-            "labels": ", ".join(info.labels),
+            "labels": info.labels,
         }
         for info in infos
         for part in info.parts
     ]
-    print_rows(rows, as_json=False)
+    print_rows(rows)
 
 
 def sql(
@@ -66,16 +66,19 @@ def sql(
     store: Where = DEFAULT_STORE,
     as_json: AsJson = False,
 ) -> None:
-    """Query the store with DuckDB SQL; docs/store.md lists views and functions."""
+    """Query the store with one SELECT in DuckDB's SQL; docs/store.md lists views and functions.
+
+    The store is read-only here: nothing is written, and no other file is read.
+    """
     import duckdb
+
+    from syntax.errors import SpecError
 
     with open_there(store) as opened:
         try:
             relation = opened.sql(query)
-            if relation is None:  # the library gives nothing for what is no question
-                raise typer.BadParameter(f"{query!r} gives no rows; ask with SELECT or FROM")
             columns, rows = relation.columns, relation.fetchall()
-        except duckdb.Error as error:
+        except (duckdb.Error, SpecError) as error:
             typer.echo(str(error), err=True)
             raise typer.Exit(2) from error
     print_table(columns, rows, as_json)
@@ -86,6 +89,7 @@ def validate(
     deep: Annotated[
         bool, typer.Option("--deep", help="Also derive keys and vectors again, and compare.")
     ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Check every row: trees, sizes, and that stored matrices equal derived ones."""
     from featurestore.inspect import inspect_store
@@ -96,6 +100,16 @@ def validate(
         rows = sum(t.rows for t in inspect_store(opened) if t.table.startswith(checked))
         with rows_bar(rows) as advance:
             report = validate_store(opened, deep, advance)
+    if as_json:
+        print_json(asdict(report))
+    else:
+        _tell(report)
+    if report.problem_count:
+        raise typer.Exit(1)
+
+
+def _tell(report: Validation) -> None:
+    """Say what was checked and found."""
     typer.echo(
         f"{report.parses} parses, {report.examples} examples, {report.matrices} segments with "
         f"matrices checked: {report.problem_count} problems"
@@ -112,11 +126,9 @@ def validate(
         typer.echo(f"{report.repeated} rows are there more than once: store compact")
     if report.same_place:
         typer.echo(f"{report.same_place} places in the order of a split have several examples")
-    if report.problem_count:
-        raise typer.Exit(1)
 
 
-def compact(store: Where = DEFAULT_STORE) -> None:
+def compact(store: Where = DEFAULT_STORE, as_json: AsJson = False) -> None:
     """Join small files and remove repeated rows; older versions stay readable."""
     from featurestore.inspect import inspect_store
 
@@ -124,7 +136,10 @@ def compact(store: Where = DEFAULT_STORE) -> None:
         before = sum(table.files for table in inspect_store(opened))
         opened.compact()
         after = sum(table.files for table in inspect_store(opened))
-    typer.echo(f"{before} files became {after}")
+    if as_json:
+        print_json({"files_before": before, "files_after": after})
+    else:
+        typer.echo(f"{before} files became {after}")
 
 
 def migrate(
@@ -152,6 +167,7 @@ def pin(
     tokenizer: Annotated[str | None, typer.Option(help="If there are several.")] = None,
     version: Version = None,
     by: Annotated[str, typer.Option(help="Who needs it.")] = "",
+    as_json: AsJson = False,
 ) -> None:
     """Keep a version of a dataset readable, whatever is vacuumed."""
     from featurestore.dataset import version_number
@@ -161,16 +177,25 @@ def pin(
         card, table = opened.features.find(dataset, tokenizer)
         found = table.snapshot(version_number(opened, card, version_of(version))).version
         opened.pins.add(Pin(name, card.path, found, by))
-    typer.echo(f"{name}: version {found} of {card.path}")
+        pinned = opened.pins.get(name)
+    if as_json:
+        print_json(asdict(pinned))
+    else:
+        typer.echo(f"{name}: version {found} of {card.path}")
 
 
 def unpin(
-    name: Annotated[str, typer.Argument(help="Name of the pin.")], store: Where = DEFAULT_STORE
+    name: Annotated[str, typer.Argument(help="Name of the pin.")],
+    store: Where = DEFAULT_STORE,
+    as_json: AsJson = False,
 ) -> None:
     """Forget a pin."""
     with open_there(store) as opened:
         gone = opened.pins.remove(name)
-    typer.echo(f"{name} kept version {gone.version} of {gone.table}; it does no more")
+    if as_json:
+        print_json(asdict(gone))
+    else:
+        typer.echo(f"{name} kept version {gone.version} of {gone.table}; it does no more")
 
 
 def pins(store: Where = DEFAULT_STORE, as_json: AsJson = False) -> None:
@@ -193,7 +218,7 @@ def vacuum(
 
     with open_there(store) as opened:
         found = vacuum_store(opened, older_than_hours, dry_run)
-    print_rows([table.to_json() for table in found], as_json)
+    print_rows([_sized(table.to_json()) for table in found], as_json)
 
 
 def evict(
@@ -220,4 +245,10 @@ def evict(
     bound = max_bytes if max_bytes is not None else round((max_gb or 0.0) * 1e9)
     with open_there(store) as opened:
         found = evict_parses(opened, bound, dry_run, spare_hours)
-    print_rows([found.to_json()], as_json)
+    print_rows([_sized(found.to_json())], as_json)
+
+
+def _sized(row: dict[str, Any]) -> dict[str, Any]:
+    """A row whose numbers of bytes are told from other numbers."""
+    sizes = ("size", "max_bytes", "bytes_before", "bytes_after")
+    return {name: Size(value) if name in sizes else value for name, value in row.items()}

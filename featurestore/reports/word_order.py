@@ -90,7 +90,7 @@ class WordOrder:
             MissingExtraError: scipy is not installed.
         """
         if len(self.langs) < 2:
-            raise SpecError(f"{len(self.langs)} languages cannot be clustered; two are needed")
+            raise SpecError(f"a clustering needs two languages, and there are {len(self.langs)}")
         try:
             from scipy.cluster.hierarchy import linkage
             from scipy.spatial.distance import squareform

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import duckdb
@@ -22,10 +23,8 @@ from syntax.errors import (
 from syntax.matrices import ancestor_mask, tree_depth, tree_distance
 from syntax.ud import DEPREL, UPOS
 
-_NAMES: Final = pa.list_(pa.string())
-_NUMBERS: Final = pa.list_(pa.uint16())
-_NUMBER_ROWS: Final = pa.list_(_NUMBERS)
-_BIT_ROWS: Final = pa.list_(pa.list_(pa.bool_()))
+Columns = Callable[[list[Any]], pa.Array]
+"""From the results of the rows to a column."""
 
 
 @dataclass(frozen=True)
@@ -36,15 +35,15 @@ class SqlFunction:
         name: Name in SQL.
         takes: SQL types of the arguments.
         gives: SQL type of the result.
-        arrow: The same as Arrow type.
-        call: From the arguments' Python values to the result's.
+        call: From the arguments' Python values to the result of a row.
+        column: From the results to a column of that type.
     """
 
     name: str
     takes: tuple[str, ...]
     gives: str
-    arrow: pa.DataType
     call: Callable[..., Any]
+    column: Columns
 
     def register(self, connection: duckdb.DuckDBPyConnection) -> None:
         """Make the function known to a connection."""
@@ -55,10 +54,10 @@ class SqlFunction:
         )
 
     def _over_one_column(self, column: pa.ChunkedArray) -> pa.Array:
-        return pa.array(map(self.call, column.to_pylist()), self.arrow)
+        return self.column([self.call(value) for value in column.to_pylist()])
 
     def _over_two_columns(self, first: pa.ChunkedArray, second: pa.ChunkedArray) -> pa.Array:
-        return pa.array(map(self.call, first.to_pylist(), second.to_pylist()), self.arrow)
+        return self.column(list(map(self.call, first.to_pylist(), second.to_pylist())))
 
 
 def _parents(heads: Sequence[int | None]) -> NDArray[np.int32]:
@@ -71,7 +70,7 @@ def _parents(heads: Sequence[int | None]) -> NDArray[np.int32]:
     if (parents < -1).any():
         raise HeadOutOfRangeError(
             f"a head is {parents.min() + 1}; heads of words are 1-based, 0 for the root. Those of "
-            "pieces, in the view segments, count from 0: see stored_distance and its like"
+            "pieces, in the view segments, count from 0: see piece_distance and its like"
         )
     roots = int((parents == -1).sum())
     if roots > 1:
@@ -82,10 +81,34 @@ def _parents(heads: Sequence[int | None]) -> NDArray[np.int32]:
     return parents
 
 
-def _reachable(distance: NDArray[Any]) -> list[list[int | None]]:
-    """Distances as lists, NULL where there is no path."""
-    none = np.iinfo(distance.dtype).max
-    return [[None if value == none else value for value in row] for row in distance.tolist()]
+def _piece_parents(heads: Sequence[int]) -> NDArray[np.int32]:
+    """Parents of the pieces of one segment."""
+    return np.asarray(heads, dtype=np.int32)
+
+
+def _distances(matrices: list[NDArray[Any]]) -> pa.Array:
+    """Distances as nested lists, NULL where there is no path."""
+    flat = [np.empty(0, np.uint16), *(matrix.reshape(-1) for matrix in matrices)]
+    lost = [np.empty(0, np.bool_), *(values == np.iinfo(values.dtype).max for values in flat[1:])]
+    values = np.concatenate(flat, dtype=np.uint16)
+    return _nested(matrices, pa.array(values, mask=np.concatenate(lost)))
+
+
+def _bits(matrices: list[NDArray[np.bool_]]) -> pa.Array:
+    """Relations as nested lists."""
+    flat = [np.empty(0, np.bool_), *(matrix.reshape(-1) for matrix in matrices)]
+    return _nested(matrices, pa.array(np.concatenate(flat)))
+
+
+def _nested(matrices: list[NDArray[Any]], flat: pa.Array) -> pa.Array:
+    """Square matrices as lists of lists of their values, which are laid out one after another."""
+    sizes = np.array([len(matrix) for matrix in matrices], np.int64)
+    rows = pa.ListArray.from_arrays(_offsets(np.repeat(sizes, sizes)), flat)
+    return pa.ListArray.from_arrays(_offsets(sizes), rows)
+
+
+def _offsets(sizes: NDArray[np.int64]) -> pa.Array:
+    return pa.array(np.concatenate([[0], np.cumsum(sizes)]), pa.int32())
 
 
 def _tags(column: str, names: tuple[str, ...]) -> Callable[[bytes], list[str]]:
@@ -100,61 +123,61 @@ def _tags(column: str, names: tuple[str, ...]) -> Callable[[bytes], list[str]]:
     return tags
 
 
-def _vector(blob: bytes) -> list[int]:
+def _vector(blob: bytes) -> NDArray[Any]:
     if len(blob) % 4:
         raise StoreFormatError(
             f"a blob of {len(blob)} bytes is no int32 vector, which has 4 bytes a number; for upos "
             "and deprel there are upos_tags and deprel_tags"
         )
-    numbers: list[int] = np.frombuffer(blob, "<i4").tolist()
-    return numbers
+    return np.frombuffer(blob, "<i4")
 
+
+_numbers: Final[Columns] = partial(pa.array, type=pa.list_(pa.uint16()))
+_integers: Final[Columns] = partial(pa.array, type=pa.list_(pa.int32()))
+_names: Final[Columns] = partial(pa.array, type=pa.list_(pa.string()))
+
+_HEADS: Final = ("INTEGER[]",)
+_DISTANCE: Final = "USMALLINT[][]"
+_DEPTH: Final = "USMALLINT[]"
+_ANCESTOR: Final = "BOOLEAN[][]"
+_TAGS: Final = "VARCHAR[]"
 
 FUNCTIONS: Final = (
     SqlFunction(
         "distance_matrix",
-        ("INTEGER[]",),
-        "USMALLINT[][]",
-        _NUMBER_ROWS,
-        lambda heads: tree_distance(_parents(heads)).tolist(),
+        _HEADS,
+        _DISTANCE,
+        lambda heads: tree_distance(_parents(heads)),
+        _distances,
     ),
     SqlFunction(
-        "depth_vector",
-        ("INTEGER[]",),
-        "USMALLINT[]",
-        _NUMBERS,
-        lambda heads: tree_depth(_parents(heads)).tolist(),
+        "depth_vector", _HEADS, _DEPTH, lambda heads: tree_depth(_parents(heads)), _numbers
     ),
     SqlFunction(
-        "ancestor_matrix",
-        ("INTEGER[]",),
-        "BOOLEAN[][]",
-        _BIT_ROWS,
-        lambda heads: ancestor_mask(_parents(heads)).tolist(),
+        "ancestor_matrix", _HEADS, _ANCESTOR, lambda heads: ancestor_mask(_parents(heads)), _bits
     ),
     SqlFunction(
-        "stored_distance",
-        ("BLOB",),
-        "USMALLINT[][]",
-        _NUMBER_ROWS,
-        lambda blob: _reachable(decode_distance(blob)),
+        "piece_distance",
+        _HEADS,
+        _DISTANCE,
+        lambda heads: tree_distance(_piece_parents(heads)),
+        _distances,
     ),
     SqlFunction(
-        "stored_depth",
-        ("BLOB", "INTEGER"),
-        "USMALLINT[]",
-        _NUMBERS,
-        lambda blob, length: decode_depth(blob, length).tolist(),
+        "piece_depth", _HEADS, _DEPTH, lambda heads: tree_depth(_piece_parents(heads)), _numbers
     ),
     SqlFunction(
-        "stored_ancestor",
-        ("BLOB",),
-        "BOOLEAN[][]",
-        _BIT_ROWS,
-        lambda blob: decode_ancestor(blob).tolist(),
+        "piece_ancestor",
+        _HEADS,
+        _ANCESTOR,
+        lambda heads: ancestor_mask(_piece_parents(heads)),
+        _bits,
     ),
-    SqlFunction("vector", ("BLOB",), "INTEGER[]", pa.list_(pa.int32()), _vector),
-    SqlFunction("upos_tags", ("BLOB",), "VARCHAR[]", _NAMES, _tags("upos", UPOS)),
-    SqlFunction("deprel_tags", ("BLOB",), "VARCHAR[]", _NAMES, _tags("deprel", DEPREL)),
+    SqlFunction("stored_distance", ("BLOB",), _DISTANCE, decode_distance, _distances),
+    SqlFunction("stored_depth", ("BLOB", "INTEGER"), _DEPTH, decode_depth, _numbers),
+    SqlFunction("stored_ancestor", ("BLOB",), _ANCESTOR, decode_ancestor, _bits),
+    SqlFunction("vector", ("BLOB",), "INTEGER[]", _vector, _integers),
+    SqlFunction("upos_tags", ("BLOB",), _TAGS, _tags("upos", UPOS), _names),
+    SqlFunction("deprel_tags", ("BLOB",), _TAGS, _tags("deprel", DEPREL), _names),
 )
 """Every SQL function; docs/store.md describes each."""

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import atexit
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import duckdb
 
 from featurestore.sql import views
 from featurestore.sql.functions import FUNCTIONS
-from syntax.errors import StoreError
+from featurestore.tables.delta import quoted
+from syntax.errors import SpecError, StoreError
 
 if TYPE_CHECKING:
     from featurestore.store import FeatureStore
@@ -21,10 +22,27 @@ if TYPE_CHECKING:
 _OPEN: Final[weakref.WeakSet[duckdb.DuckDBPyConnection]] = weakref.WeakSet()
 
 
+def run_query(
+    store: FeatureStore, query: str, params: list[Any] | dict[str, Any] | None = None
+) -> duckdb.DuckDBPyRelation:
+    """The rows of a query; see `FeatureStore.sql`."""
+    connection = open_session(store)
+    statements = connection.extract_statements(query)
+    if [statement.type for statement in statements] != [duckdb.StatementType.SELECT]:
+        kinds = ", ".join(statement.type.name for statement in statements) or "none"
+        raise SpecError(
+            f"the store is read-only: a query is one SELECT (or FROM, WITH, VALUES, DESCRIBE; "
+            f"PIVOT names its values with IN), and these statements came: {kinds}. To write "
+            "files, use `parsebank store export`, or what the relation gives to Python"
+        )
+    return connection.sql(query, params=params)
+
+
 def open_session(store: FeatureStore) -> duckdb.DuckDBPyConnection:
     """A connection with the store's views and functions, at the newest version of each table.
 
-    The relations made from it keep it open; it holds no lock and no file of its own.
+    The relations made from it keep it open; it holds no lock and no file of its own. It reads the
+    files behind the views and no other; its configuration is locked.
     """
     _close_at_exit()
     # A name that is no view is a mistake, not a Python variable of whoever calls.
@@ -34,14 +52,23 @@ def open_session(store: FeatureStore) -> duckdb.DuckDBPyConnection:
     connection.execute("set enable_progress_bar = false")
     for function in FUNCTIONS:
         function.register(connection)
+    relations = views.TableRelations(connection)
     repeated = "key" if store.parses.has_repeats() else None
-    views.create_table_view(connection, "parses", store.parses.table, repeated)
-    views.create_table_view(connection, "drops", store.drops.table)
-    views.create_table_view(connection, "fingerprints", store.fingerprints.table)
-    _create_dataset_views(connection, store)
+    relations.of(store.parses.table, repeated).create_view("parses")
+    relations.of(store.drops.table).create_view("drops")
+    relations.of(store.fingerprints.table).create_view("fingerprints")
+    views.create_examples_view(connection, list(_datasets(relations, store)))
+    _lock(connection, relations.files)
     for view in (views.SENTENCES, views.WORDS, views.SEGMENTS):
         connection.execute(view)
     return connection
+
+
+def _lock(connection: duckdb.DuckDBPyConnection, files: Sequence[str]) -> None:
+    """Let a connection read these files and no other, for good."""
+    connection.execute(f"set allowed_paths = [{', '.join(map(quoted, files))}]")
+    connection.execute("set enable_external_access = false")
+    connection.execute("set lock_configuration = true")
 
 
 @contextmanager
@@ -55,14 +82,13 @@ def named_faults() -> Iterator[None]:
         ) from error
 
 
-def _create_dataset_views(connection: duckdb.DuckDBPyConnection, store: FeatureStore) -> None:
-    datasets = []
-    for number, (card, table) in enumerate(store.features.tables()):
-        view = f"dataset_{number}"
+def _datasets(
+    relations: views.TableRelations, store: FeatureStore
+) -> Iterator[tuple[duckdb.DuckDBPyRelation, str, str]]:
+    """Rows, name and tokenizer of each dataset."""
+    for card, table in store.features.tables():
         repeated = "split, lang, example_key" if store.features.has_repeats(card) else None
-        views.create_table_view(connection, view, table, repeated)
-        datasets.append((view, card.name, card.tokenizer))
-    views.create_examples_view(connection, datasets)
+        yield relations.of(table, repeated), card.name, card.tokenizer
 
 
 @cache

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 import duckdb
 import pyarrow as pa
 
+from featurestore.encode.examples import LARGEST_MATRIX
 from featurestore.sql.remote import RemoteFiles
 from featurestore.tables.card import ADDED_COLUMNS
 from featurestore.tables.delta import Table, quoted
 from featurestore.tables.schema import EXAMPLE_COLUMNS
-from featurestore.tables.snapshot import arrow_dataset
+from featurestore.tables.snapshot import DataFile, arrow_dataset
 
 SENTENCES: Final = """
     create view sentences as
@@ -56,70 +58,79 @@ SEGMENTS: Final = f"""
             list_sum(token_counts[:n])::bigint as last_token, token_counts[n] as tokens_here,
         from numbered
     ), placed as (
-        select *, (z - length + 1)::bigint as a,
+        select *, (z - length + 1)::bigint as a, vector(head)[a:z] as heads,
             vector(token_offsets)[2 * (last_token - tokens_here) + 1:2 * last_token] as bounds,
         from bounded
     )
     select dataset, tokenizer, split, lang, seq, example_id, example_key, parser,
         n - 1 as segment, texts[n] as text, parse_keys[n] as parse_key, length,
-        vector(input_ids)[a:z] as input_ids, vector(head)[a:z] as head,
+        vector(input_ids)[a:z] as input_ids, heads as head,
         vector(word_ids)[a:z] as word_ids, vector(sentence_ids)[a:z] as sentence_ids,
         upos_tags(upos)[a:z] as upos, deprel_tags(deprel)[a:z] as deprel,
-        distance[n] as distance, depth[n] as depth, ancestor[n] as ancestor,
+        case when length <= {LARGEST_MATRIX} then piece_distance(heads) end as distance,
+        piece_depth(heads) as depth,
+        case when length <= {LARGEST_MATRIX} then piece_ancestor(heads) end as ancestor,
         list_transform(generate_series(1, tokens_here), lambda i: substring(
             texts[n], bounds[2 * i - 1] + 1, bounds[2 * i] - bounds[2 * i - 1])) as tokens,
     from placed
 """
 
+_COPY: Final = "number among the rows of one key"
+"""A column that exists only while repeated rows are left out; no label has its name."""
 
-def create_table_view(
-    connection: duckdb.DuckDBPyConnection, name: str, table: Table, unique_by: str | None = None
-) -> None:
-    """A view over the newest version of a table; empty if there is no table.
 
-    Args:
-        connection: Where to create it.
-        name: Name of the view.
-        table: The table.
-        unique_by: Key column of which racing writers left several rows; one of each is shown.
+class TableRelations:
+    """Tables of a store as relations of one connection.
+
+    Only what people may ask for becomes a view: DuckDB suggests views to whoever mistypes a name.
+
+    Attributes:
+        files: The local files that the relations read.
     """
-    if table.location.is_local:
-        source = _local_files(connection, table)
-    else:
-        source = _remote_files(connection, table)
-    hidden = table.layout.hidden
-    if hidden:
-        source = source.project(", ".join(n for n in table.layout.schema.names if n not in hidden))
-    if unique_by is not None:
-        source.create_view(f"all_{name}")
-        source = connection.sql(
-            f"from all_{name} qualify row_number() over (partition by {unique_by}) = 1"
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self.files: list[str] = []
+        self._connection = connection
+
+    def of(self, table: Table, unique_by: str | None = None) -> duckdb.DuckDBPyRelation:
+        """The newest version of a table; empty if there is no table.
+
+        Args:
+            table: The table.
+            unique_by: Key columns of which racing writers left several rows; one of each is shown.
+        """
+        paths = table.snapshot().files
+        schema, hidden = table.layout.schema, table.layout.hidden
+        if not paths:
+            found = self._connection.from_arrow(schema.empty_table())
+        elif table.location.is_local:
+            found = self._local(table, paths)
+        else:  # through Arrow, which reads object stores without an extension of DuckDB
+            remote = RemoteFiles.of(arrow_dataset(table.location, paths, schema))
+            found = self._connection.from_arrow(remote)
+        if hidden:
+            found = found.project(", ".join(name for name in schema.names if name not in hidden))
+        if unique_by is not None:
+            number = f"row_number() over (partition by {unique_by})"
+            found = found.project(f'*, {number} as "{_COPY}"').filter(f'"{_COPY}" = 1')
+            found = found.project(f'* exclude ("{_COPY}")')
+        return found
+
+    def _local(self, table: Table, files: Sequence[DataFile]) -> duckdb.DuckDBPyRelation:
+        paths = [f"{table.location.uri}/{file.path}" for file in files]
+        patterns = list(map(_literal, paths))
+        self.files.extend(dict.fromkeys([*paths, *patterns]))  # DuckDB asks for leave to read both
+        listed = ", ".join(map(quoted, patterns))
+        # A language may be called "no" and a split "2020": partitions are strings.
+        return self._connection.sql(
+            f"from read_parquet([{listed}], union_by_name = true, hive_types_autocast = false, "
+            f"hive_partitioning = {bool(table.layout.partition_by)})"
         )
-    source.create_view(name)
-
-
-def _local_files(connection: duckdb.DuckDBPyConnection, table: Table) -> duckdb.DuckDBPyRelation:
-    files = table.snapshot().files
-    if not files:
-        return connection.from_arrow(table.layout.schema.empty_table())
-    paths = ", ".join(quoted(_literal(f"{table.location.uri}/{file.path}")) for file in files)
-    # A language may be called "no" and a split "2020": partitions are strings.
-    return connection.sql(
-        f"from read_parquet([{paths}], union_by_name = true, hive_types_autocast = false, "
-        f"hive_partitioning = {bool(table.layout.partition_by)})"
-    )
-
-
-def _remote_files(connection: duckdb.DuckDBPyConnection, table: Table) -> duckdb.DuckDBPyRelation:
-    """Through Arrow, which reads object stores without an extension of DuckDB."""
-    files, schema = table.snapshot().files, table.layout.schema
-    if not files:
-        return connection.from_arrow(schema.empty_table())
-    return connection.from_arrow(RemoteFiles.of(arrow_dataset(table.location, files, schema)))
 
 
 def create_examples_view(
-    connection: duckdb.DuckDBPyConnection, datasets: Sequence[tuple[str, str, str]]
+    connection: duckdb.DuckDBPyConnection,
+    datasets: Sequence[tuple[duckdb.DuckDBPyRelation, str, str]],
 ) -> None:
     """The view ``examples``: all datasets, their columns united by name.
 
@@ -127,38 +138,55 @@ def create_examples_view(
 
     Args:
         connection: Where to create it.
-        datasets: Name of the view, dataset and tokenizer of each.
+        datasets: Rows, name and tokenizer of each.
     """
-    empty = pa.schema([*((name, pa.string()) for name in ADDED_COLUMNS), *EXAMPLE_COLUMNS])
-    connection.from_arrow(empty.empty_table()).create_view("no_examples")
-    views = [connection.view(view) for view, _, _ in datasets]
-    types = [_types(view) for view in views]
-    selects = [
-        f"select {quoted(name)} as dataset, {quoted(tokenizer)} as tokenizer, "
-        f"{_columns(own, types)} from {view}"
-        for (view, name, tokenizer), own in zip(datasets, types, strict=True)
-    ]
-    union = " union all by name ".join(["from no_examples", *selects])
-    connection.execute(f"create view examples as {union}")
+    columns = [*((name, pa.string()) for name in ADDED_COLUMNS), *EXAMPLE_COLUMNS]
+    empty = connection.from_arrow(pa.schema(columns).empty_table())
+    relations = [empty, *(relation for relation, _, _ in datasets)]
+    names: dict[str, str] = {}
+    for name in (name for relation in relations for name in relation.columns):
+        names.setdefault(name.lower(), name)
+    types = {**_label_types(relations), **_types(empty)}
+    union = empty.project(_columns(names, types, empty))
+    for relation, name, tokenizer in datasets:
+        added = {"dataset": quoted(name), "tokenizer": quoted(tokenizer)}
+        union = union.union(relation.project(_columns(names, types, relation, added)))
+    union.create_view("examples")
 
 
-def _types(view: duckdb.DuckDBPyRelation) -> dict[str, str]:
+def _types(relation: duckdb.DuckDBPyRelation) -> dict[str, str]:
     """Types by name in lower case: SQL takes ``Label`` and ``label`` for one column."""
-    names = [name.lower() for name in view.columns]
-    return dict(zip(names, map(str, view.types), strict=True))
+    names = [name.lower() for name in relation.columns]
+    return dict(zip(names, map(str, relation.types), strict=True))
 
 
-def _columns(own: Mapping[str, str], types: Sequence[Mapping[str, str]]) -> str:
-    """The columns of a view, as text where another view has another type of the same name."""
-    hidden = [name for name in own if name in ADDED_COLUMNS]
-    several = [name for name in own if len({other.get(name, own[name]) for other in types}) > 1]
-    texts = [f"{_name(x)}::varchar as {_name(x)}" for x in several if x not in hidden]
-    return "*" + _clause("exclude", map(_name, hidden)) + _clause("replace", texts)
+def _label_types(relations: Iterable[duckdb.DuckDBPyRelation]) -> dict[str, str]:
+    """Type of each column of any relation; text where several have it with several types."""
+    types: dict[str, str] = {}
+    for relation in relations:
+        for name, kind in _types(relation).items():
+            types[name] = kind if types.get(name, kind) == kind else "VARCHAR"
+    return types
 
 
-def _clause(word: str, items: Iterable[str]) -> str:
-    listed = ", ".join(items)
-    return f" {word} ({listed})" if listed else ""
+def _columns(
+    names: Mapping[str, str],
+    types: Mapping[str, str],
+    relation: duckdb.DuckDBPyRelation,
+    added: Mapping[str, str] = MappingProxyType({}),
+) -> str:
+    """Columns as one relation of a union gives them: NULL where it has none of that name.
+
+    Args:
+        names: What the columns are called, by their names in lower case.
+        types: Their types.
+        relation: The relation.
+        added: Further columns of it, as SQL.
+    """
+    sources = {**{name.lower(): _name(name) for name in relation.columns}, **added}
+    return ", ".join(
+        f"{sources.get(key, 'null')}::{types[key]} as {_name(name)}" for key, name in names.items()
+    )
 
 
 def _name(column: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, islice
 from typing import Any
 
 import numpy as np
@@ -43,24 +43,34 @@ class BatchSource:
     order: EpochOrder
     rounds: Rounds
 
-    def after(self, consumed: int) -> Iterator[tuple[int, Batch]]:
-        """Each batch from a position on, with the position after it."""
+    def after(
+        self, consumed: int, worker: int = 0, workers: int = 1
+    ) -> Iterator[tuple[int, Batch]]:
+        """Each batch from a position on, with the position after it.
+
+        Args:
+            consumed: The position.
+            worker: Leave out so many batches first.
+            workers: Then give the first of every so many.
+        """
         reader = self.data.open_reader(
             self.options.matrices == STORED, self.options.reads_offsets, self.options.token_ids
         )
+        turns = islice(self._turns(consumed), worker, None, workers)
         ring = _Ring(self.options)
-        for turns, window in windows_ahead(self._pools(consumed), reader):
+        for together, window in windows_ahead(self._pools(turns), reader):
             start = 0
-            for turn in turns:
+            for turn in together:
                 end = start + turn.end - turn.start
                 yield turn.after, self._assemble(window.batch(start, end), ring.next())
                 start = end
 
-    def _pools(self, consumed: int) -> Iterator[tuple[list[Turn], NDArray[np.int64]]]:
+    def _pools(self, turns: Iterator[Turn]) -> Iterator[tuple[list[Turn], NDArray[np.int64]]]:
         """Turns that are read together, with their examples."""
-        groups = groupby(self._turns(consumed), key=lambda turn: self.order.pool_of(turn.start))
-        for turns in (list(group) for _, group in groups):
-            yield turns, np.concatenate([self.order.examples[t.start : t.end] for t in turns])
+        groups = groupby(turns, key=lambda turn: self.order.pool_of(turn.start))
+        for together in (list(group) for _, group in groups):
+            examples = [self.order.examples[turn.start : turn.end] for turn in together]
+            yield together, np.concatenate(examples)
 
     def _turns(self, consumed: int) -> Iterator[Turn]:
         while turn := self.rounds.turn(consumed, self.options.rank):

@@ -58,6 +58,12 @@ class FeatureStream(Iterator[Batch]):
         self._consumed, batch = next(self._source)
         return batch
 
+    def __getitem__(self, position: object) -> Batch:
+        raise TypeError(
+            "a stream is read in order and has no items; for a DataLoader of torch, wrap it: "
+            "DataLoader(trainer.loader.StreamDataset(stream), batch_size=None)"
+        )
+
     def __len__(self) -> int:
         """Batches of this rank in the whole epoch."""
         return self._batches.rounds.left(0)
@@ -71,10 +77,39 @@ class FeatureStream(Iterator[Batch]):
         """
         return self._batches.rounds.left(self._consumed)
 
-    def state_dict(self) -> dict[str, Any]:
-        """The position after the last batch given, as plain JSON; the same on every rank."""
-        version = {"version": self.data.version}
-        return {"consumed": self._consumed, **version, **self._identity()}
+    def share(self, worker: int, workers: int) -> Iterator[Batch]:
+        """What one of several processes reads of this rank's batches from the position on.
+
+        Each takes the first of every ``workers`` batches, after leaving out ``worker`` of them; so
+        their batches in turn are those of the stream. The stream itself stays where it is.
+
+        Args:
+            worker: Number of the process, from 0.
+            workers: How many there are.
+        """
+        source = self._open(worker, workers)
+        try:
+            for _, batch in source:
+                yield batch
+        finally:
+            _close(source)
+
+    def state_dict(self, after: int = 0) -> dict[str, Any]:
+        """The position after the last batch given, as plain JSON; the same on every rank.
+
+        Args:
+            after: The position after so many batches more, which others have read (`share`).
+
+        Raises:
+            SpecError: So many are not left.
+        """
+        consumed = self._consumed
+        for _ in range(after):
+            turn = self._batches.rounds.turn(consumed, self.options.rank)
+            if turn is None:
+                raise SpecError(f"after is {after}; {self.remaining} batches are left")
+            consumed = turn.after
+        return {"consumed": consumed, "version": self.data.version, **self._identity()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on after the batch at which ``state`` was saved, on any rank and world size.
@@ -102,8 +137,12 @@ class FeatureStream(Iterator[Batch]):
     def close(self) -> None:
         """End the prefetching thread, if there is one; dropping the stream ends it, too."""
         source, self._source = self._source, None
-        if isinstance(source, Prefetched):
-            source.close()
+        _close(source)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The stream at its position; what is being read is read anew by whoever has the copy."""
+        kept = {name: value for name, value in self.__dict__.items() if name != "_batches"}
+        return {**kept, "_source": None}
 
     def _identity(self) -> dict[str, Any]:
         return {
@@ -113,8 +152,8 @@ class FeatureStream(Iterator[Batch]):
             **self.options.identity(),
         }
 
-    def _open(self) -> Iterator[tuple[int, Batch]]:
-        batches = self._batches.after(self._consumed)
+    def _open(self, worker: int = 0, workers: int = 1) -> Iterator[tuple[int, Batch]]:
+        batches = self._batches.after(self._consumed, worker, workers)
         depth = self.options.prefetch
         return Prefetched(batches, depth) if depth else batches
 
@@ -137,3 +176,8 @@ class FeatureStream(Iterator[Batch]):
         lengths = self.data.rows.pieces + special
         longest = self.options.max_length
         return lengths if longest is None else np.minimum(lengths, longest)
+
+
+def _close(source: Iterator[tuple[int, Batch]] | None) -> None:
+    if isinstance(source, Prefetched):
+        source.close()

@@ -57,7 +57,9 @@ class FingerprintTable:
         return dict(self._rows[fingerprint][1])
 
     def all(self, kind: str) -> dict[str, dict[str, Any]]:
-        """Everything of a kind, by fingerprint, in the order of description.
+        """Everything of a kind, by fingerprint, the first described first.
+
+        Those of several writers are in the order of their clocks; after a compaction, in none.
 
         Raises:
             StoreError: A description is damaged.
@@ -67,7 +69,9 @@ class FingerprintTable:
 
     def _refresh(self) -> None:
         with self._lock:
-            for file in self.table.snapshot().files:
+            # Names of files are random; an order by them would choose among parsers by lot.
+            files = sorted(self.table.snapshot().files, key=lambda file: file.written)
+            for file in files:
                 if file.path not in self._read:
                     self._take(self._reader.columns(file.path, FINGERPRINTS.schema.names))
                     self._read.add(file.path)

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from typing import Any, Final
 
 import pyarrow as pa
 
 from featurestore.files import FileGoneError, FileReader
+from featurestore.records import Transaction
 from featurestore.root import StoreRoot
 from featurestore.tables.delta import open_table
 from featurestore.tables.schema import PINS
 from featurestore.tables.snapshot import snapshot_of
 from syntax.errors import SpecError, UnknownDatasetError
 from syntax.registry import unknown_name
+
+_WRITER: Final = "pins"
+"""Application id of every change: two changes of one version of the table cannot both win."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +40,11 @@ class Pin:
 
 
 class PinTable:
-    """Pins, as a list of what was pinned and unpinned; the last word on a name counts."""
+    """Pins, as a list of what was pinned and unpinned; the last word on a name counts.
+
+    Changes follow one another in the order of their commits: each is made of all that were
+    committed before, and is decided again when another one wins. Clocks do not matter.
+    """
 
     def __init__(self, root: StoreRoot) -> None:
         self.table = root.table(PINS, "pins")
@@ -49,18 +59,25 @@ class PinTable:
             FileGoneError: The version cannot be read any more.
             StoreBusyError, StoreError: Nothing was written.
         """
-        there = self.all().get(pin.name)
-        if there is None:
-            _check_name(pin.name)
-            if fault := self.fault(pin):
-                raise FileGoneError(f"{pin.name!r} cannot be pinned: {fault}; pin a newer version")
-            self._append(pin, kept=True)
-        elif (there.table, there.version) != (pin.table, pin.version):
-            raise SpecError(
-                f"the pin {pin.name!r} is version {there.version} of {there.table} already; unpin "
-                "it first, or choose another name",
-                name=pin.name,
-            )
+        while True:
+            version, rows = self._rows()
+            there = _pins(rows).get(pin.name)
+            if there is None:
+                _check_name(pin.name)
+                if fault := self.fault(pin):
+                    raise FileGoneError(
+                        f"{pin.name!r} cannot be pinned: {fault}; pin a newer version"
+                    )
+                if self._append(pin, True, version, rows):
+                    return
+            elif (there.table, there.version) != (pin.table, pin.version):
+                raise SpecError(
+                    f"the pin {pin.name!r} is version {there.version} of {there.table} already; "
+                    "unpin it first, or choose another name",
+                    name=pin.name,
+                )
+            else:
+                return
 
     def remove(self, name: str) -> Pin:
         """Forget a pin; the pin that it was.
@@ -69,9 +86,11 @@ class PinTable:
             UnknownDatasetError: There is no such pin.
             StoreBusyError, StoreError: Nothing was written.
         """
-        pin = self.get(name)
-        self._append(pin, kept=False)
-        return pin
+        while True:
+            version, rows = self._rows()
+            pin = _named(name, _pins(rows))
+            if self._append(pin, False, version, rows):
+                return pin
 
     def get(self, name: str) -> Pin:
         """The pin of a name.
@@ -79,25 +98,29 @@ class PinTable:
         Raises:
             UnknownDatasetError: There is none.
         """
-        pins = self.all()
-        if name not in pins:
-            raise unknown_name("pin", name, list(pins), UnknownDatasetError)
-        return pins[name]
+        return _named(name, self.all())
 
     def all(self) -> dict[str, Pin]:
         """Every pin by name, in the order of pinning."""
-        files = self.table.snapshot().files
+        return _pins(self._rows()[1])
+
+    def _rows(self) -> tuple[int, list[dict[str, Any]]]:
+        """The newest version of the table, and its rows in the order of their commits."""
+        snapshot = self.table.snapshot()
         rows = [
             row
-            for file in files
+            for file in snapshot.files
             for row in self._reader.columns(file.path, PINS.schema.names).to_pylist()
         ]
-        pins: dict[str, Pin] = {}
-        for row in sorted(rows, key=lambda row: row["at"]):
-            pins.pop(row["name"], None)
-            if row["kept"]:
-                pins[row["name"]] = Pin(row["name"], row["table"], row["version"], row["by"])
-        return pins
+        return snapshot.version, sorted(rows, key=lambda row: row["at"])
+
+    def _append(self, pin: Pin, kept: bool, version: int, rows: Sequence[dict[str, Any]]) -> bool:
+        """Add the next row to those of a version; whether no other change came first."""
+        # A clock may be behind that of whoever wrote the last row; the order may not.
+        at = max([time.time_ns(), *(row["at"] + 1 for row in rows)])
+        row = {**asdict(pin), "kept": kept, "at": at}
+        change = Transaction(_WRITER, version + 1)
+        return self.table.append(pa.Table.from_pylist([row], schema=PINS.schema), change)
 
     def fault(self, pin: Pin) -> str | None:
         """Why the version of a pin cannot be read; ``None`` if it can.
@@ -117,9 +140,21 @@ class PinTable:
         told = f"{gone} of the {len(paths)} files of version {pin.version} of {pin.table} are gone"
         return f"{told}: it was vacuumed" if gone else None
 
-    def _append(self, pin: Pin, kept: bool) -> None:
-        row = {**asdict(pin), "kept": kept, "at": time.time_ns()}
-        self.table.append(pa.Table.from_pylist([row], schema=PINS.schema))
+
+def _pins(rows: Sequence[dict[str, Any]]) -> dict[str, Pin]:
+    """What is pinned after these rows, in the order of pinning."""
+    pins: dict[str, Pin] = {}
+    for row in rows:
+        pins.pop(row["name"], None)
+        if row["kept"]:
+            pins[row["name"]] = Pin(row["name"], row["table"], row["version"], row["by"])
+    return pins
+
+
+def _named(name: str, pins: dict[str, Pin]) -> Pin:
+    if name not in pins:
+        raise unknown_name("pin", name, list(pins), UnknownDatasetError)
+    return pins[name]
 
 
 def _check_name(name: str) -> None:

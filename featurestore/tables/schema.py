@@ -108,4 +108,5 @@ PINS: Final = TableLayout(
         ]
     )
 )
-"""What was pinned (``kept``) and unpinned, ``at`` in nanoseconds since 1970."""
+"""What was pinned (``kept``) and unpinned; ``at`` orders the rows as they were committed: the time,
+in nanoseconds since 1970, or one more than any before where the clock is behind."""

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from service.parsers.udpipe.train_command import train_udpipe
+from syntax.commands.tables import AsJson, Size, print_json, print_rows
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from service.models.catalogue import Offer
     from service.models.download import Downloader
     from service.models.pull import Pulled
@@ -66,16 +64,16 @@ def list_command(
     source: Source = None,
     offline: Offline = None,
     timeout: Timeout = 30.0,
+    as_json: AsJson = False,
 ) -> None:
     """List the models that are here, or those that can be pulled."""
     from service.settings import read_settings
     from syntax.lists import listed
 
     settings = read_settings(models_dir=models_dir, models_url=source, offline=offline)
-    if remote:
-        _list_remote(settings, listed(lang), timeout)
-    else:
-        _list_here(settings, listed(lang))
+    langs = listed(lang)
+    found = _list_remote(settings, langs, timeout) if remote else _list_here(settings, langs)
+    print_rows(found, as_json)
 
 
 def pull_command(
@@ -114,6 +112,7 @@ def pull_command(
 def verify_command(
     names: Annotated[list[str] | None, typer.Argument(help="Models; by default all.")] = None,
     models_dir: ModelsDir = None,
+    as_json: AsJson = False,
 ) -> None:
     """Check every model's checksum against the recorded one, and load it."""
     from service.models.upkeep import verify
@@ -121,8 +120,11 @@ def verify_command(
     from syntax.lists import listed
 
     verdicts = verify(read_settings(models_dir=models_dir), list(listed(names)))
-    for verdict in verdicts:
-        _print_verdict(verdict)
+    if as_json:
+        print_json([asdict(verdict) for verdict in verdicts])
+    else:
+        for verdict in verdicts:
+            _print_verdict(verdict)
     if any(verdict.problem for verdict in verdicts):
         raise typer.Exit(1)
 
@@ -146,55 +148,45 @@ def _backends() -> None:
     """Train a model from a treebank."""
 
 
-def _list_here(settings: Settings, langs: tuple[str, ...]) -> None:
+def _list_here(settings: Settings, langs: tuple[str, ...]) -> list[dict[str, object]]:
     from service.parsers import list_models
     from service.parsers.registry import serves
 
-    table = _table("languages", "treebank", "version", "licence", "MB")
-    for model in list_models(settings):
-        if not langs or any(serves(model, lang) for lang in langs):
-            version = model.card.get("version") or model.card.get("treebank_version") or "?"
-            treebank, licence = (str(model.card.get(key, "?")) for key in ("treebank", "licence"))
-            size = f"{model.size / 1e6:.1f}"
-            spoken = ", ".join(model.langs) or "?"
-            table.add_row(model.name, spoken, treebank, str(version), licence, size)
-    _print_table(table)
+    return [
+        {
+            "name": model.name,
+            "languages": tuple(model.langs),
+            "treebank": model.card.get("treebank"),
+            "version": model.card.get("version") or model.card.get("treebank_version"),
+            "licence": model.card.get("licence"),
+            "size": Size(model.size),
+        }
+        for model in list_models(settings)
+        if not langs or any(serves(model, lang) for lang in langs)
+    ]
 
 
-def _list_remote(settings: Settings, langs: tuple[str, ...], timeout: float) -> None:
+def _list_remote(
+    settings: Settings, langs: tuple[str, ...], timeout: float
+) -> list[dict[str, object]]:
     from service.parsers import list_models
     from service.parsers.languages import language_code
 
     here = {model.name for model in list_models(settings)}
     wanted = {language_code(lang) for lang in langs}
-    table = _table("language", "treebank", "version", "licence", "MB", "here")
-    for offer in _remote_offers(settings, timeout):
-        record = offer.record
-        if not wanted or language_code(record.language or "") in wanted:
-            known = (record.language, record.treebank, record.version, record.licence)
-            size = f"{record.size / 1e6:.1f}" if record.size else "?"
-            table.add_row(
-                record.name,
-                *(value or "?" for value in known),
-                size,
-                "yes" if record.name in here else "",
-            )
-    _print_table(table)
-
-
-def _table(*columns: str) -> Table:
-    from rich.table import Column, Table
-
-    # Names are there to be copied: never cut.
-    return Table(Column("name", no_wrap=True), *columns, box=None, padding=(0, 2, 0, 0))
-
-
-def _print_table(table: Table) -> None:
-    from rich.console import Console
-
-    # Into a pipe, a line is a model, however long.
-    width = None if sys.stdout.isatty() else 300
-    Console(width=width, markup=False, emoji=False).print(table)
+    return [
+        {
+            "name": record.name,
+            "language": record.language,
+            "treebank": record.treebank,
+            "version": record.version,
+            "licence": record.licence,
+            "size": Size(record.size) if record.size else None,
+            "here": record.name in here,
+        }
+        for record in (offer.record for offer in _remote_offers(settings, timeout))
+        if not wanted or language_code(record.language or "") in wanted
+    ]
 
 
 def _remote_offers(settings: Settings, timeout: float) -> list[Offer]:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from syntax.commands.tables import AsJson, print_rows
+
 if TYPE_CHECKING:
     from service.security.keys import ApiKey, KeyFile
 
@@ -44,16 +46,20 @@ def add(
 
 
 @keys.command("list")
-def list_keys(keys_file: FileOption = None) -> None:
+def list_keys(keys_file: FileOption = None, as_json: AsJson = False) -> None:
     """List the keys, without the keys themselves."""
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table("id", "name", "created", "expires", "rate limit", "state")
-    for key in _file(keys_file).read():
-        days = (str(key.created), str(key.expires or "never"))
-        table.add_row(key.id, key.name, *days, key.rate_limit or "the service's", _state(key))
-    Console(markup=False, emoji=False).print(table)
+    rows = [
+        {
+            "id": key.id,
+            "name": key.name,
+            "created": str(key.created),
+            "expires": str(key.expires or "never"),
+            "rate limit": key.rate_limit or "the service's",
+            "state": _state(key),
+        }
+        for key in _file(keys_file).read()
+    ]
+    print_rows(rows, as_json)
 
 
 @keys.command()

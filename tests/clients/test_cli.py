@@ -166,21 +166,22 @@ def test_nobody_listening_is_told_to_the_user(invoke):
 
 def test_benchmarks_list_shows_every_reader(invoke):
     output = invoke("benchmarks", "list", env={"COLUMNS": "80"}).output
-    for name in BENCHMARKS:
-        assert f" {name} " in output
+    assert [line.split("\t")[0] for line in output.splitlines()[1:]] == list(BENCHMARKS)
+    listed = json.loads(invoke("benchmarks", "list", "--json").output)
+    assert {one["name"]: one["fields"] for one in listed}["xnli"] == ["premise", "hypothesis"]
 
 
 def test_benchmarks_describe_shows_statement_and_parts(invoke, benchmark_files):
     output = invoke("benchmarks", "describe", "xnli", "--path", benchmark_files / "pairs").output
-    assert "label:    label (class): entailment, neutral, contradiction" in output
-    assert "found:    dev de (dev-de.tsv)" in output
+    assert "label\tlabel (class): entailment, neutral, contradiction" in output
+    assert "found\tdev de (dev-de.tsv)" in output
 
 
 def test_benchmarks_describe_finds_the_names_that_only_files_know(invoke, benchmark_files):
     output = invoke("benchmarks", "describe", "atis", "--path", benchmark_files / "atis").output
-    assert "label:    intent (class): as the files have them" in output
-    assert "found:    intent (class): flight, flight#time, meal" in output
-    assert "rejects:  no_label: an utterance without intent" in output
+    assert "label\tintent (class): as the files have them" in output
+    assert "found\tintent (class): flight, flight#time, meal" in output
+    assert "rejects\tno_label: an utterance without intent" in output
 
 
 def test_benchmarks_describe_names_the_first_files_of_a_part_and_counts_the_others(
@@ -191,7 +192,7 @@ def test_benchmarks_describe_names_the_first_files_of_a_part_and_counts_the_othe
     for number in range(9):
         (folder / f"{number}.txt").write_text("{}", "utf-8")
     output = invoke("benchmarks", "describe", "race", "--path", tmp_path).output
-    assert "found:    dev en (0.txt, 1.txt, 2.txt, 3.txt, 4.txt and 4 more)" in output
+    assert "found\tdev en (0.txt, 1.txt, 2.txt, 3.txt, 4.txt and 4 more)" in output
 
 
 def test_benchmarks_check_recognises_a_path_and_counts_all_its_parts(invoke, benchmark_files):
@@ -199,17 +200,17 @@ def test_benchmarks_check_recognises_a_path_and_counts_all_its_parts(invoke, ben
     by_path = invoke("benchmarks", "check", "--path", benchmark_files / "wikiann")
     assert by_place.exit_code == by_path.exit_code == 0
     assert by_place.output == by_path.output
-    assert "wikiann dev de\nexamples: 2\nner_tags O: 1\nner_tags B-LOC: 1\n" in by_place.output
-    assert "wikiann test xx\n" in by_place.output
+    counts = (("examples", 2), ("ner_tags O", 1), ("ner_tags B-LOC", 1))
+    lines = [f"wikiann\tdev\tde\t{what}\t{count}\n" for what, count in counts]
+    assert "".join(lines) in by_place.output
+    assert "\nwikiann\ttest\txx\texamples\t" in by_place.output
 
 
 def test_benchmarks_check_takes_a_language_of_all_splits(invoke, benchmark_files):
     place = ("--path", benchmark_files / "conll", "--lang", "en")
     output = invoke("benchmarks", "check", "conll", *place).output
-    assert [x for x in output.splitlines() if x.startswith("conll")] == [
-        "conll dev en",
-        "conll test en",
-    ]
+    parts = dict.fromkeys(tuple(line.split("\t")[:3]) for line in output.splitlines()[1:])
+    assert list(parts) == [("conll", "dev", "en"), ("conll", "test", "en")]
 
 
 def test_benchmarks_check_counts_ids_that_come_again(invoke, tmp_path):
@@ -218,7 +219,7 @@ def test_benchmarks_check_counts_ids_that_come_again(invoke, tmp_path):
         "id\tsentence1\tsentence2\tlabel\n1\tA\tB\t0\n1\tC\tD\t1\n2\tE\tF\t1\n", "utf-8"
     )
     output = invoke("benchmarks", "check", "pawsx", "--path", path).output
-    assert "repeated ids: 1" in output.splitlines()
+    assert "\trepeated ids\t1\n" in output
 
 
 def test_benchmarks_check_needs_a_name_or_a_path(invoke, tmp_path):
@@ -241,8 +242,8 @@ def test_benchmarks_check_counts_and_fails_on_rejections(invoke, benchmark_files
     place = ("--path", benchmark_files / "pairs", "--split", "dev")
     good = invoke("benchmarks", "check", "xnli", *place, "--lang", "en")
     assert good.exit_code == 0
-    assert "examples: 3" in good.output
+    assert "\texamples\t3\n" in good.output
     bad = invoke("benchmarks", "check", "xnli", *place, "--lang", "de")
     assert bad.exit_code == 1
-    assert "rejected: example: 1" in bad.stdout
+    assert "\trejected: example\t1\n" in bad.stdout
     assert bad.stderr.startswith("dev-2: example: dev-de.tsv, line 2 has 2 fields")

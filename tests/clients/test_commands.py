@@ -14,7 +14,7 @@ from clients.benchmarks import SAMPLE
 from clients.cli import build_app
 from clients.commands.demo import queries
 from clients.commands.plan import Outcome
-from clients.commands.reports import account_table, failures
+from clients.commands.reports import account_facts, failures
 from clients.jobs import decode_job
 from syntax.conllu import parse_conllu
 
@@ -58,7 +58,7 @@ def test_parse_shows_tables_of_words_pieces_and_distances(parsebank):
     options = ("--format", "table", "--tokenizer", TOKENIZER, "--matrices", "distance,depth")
     result = parsebank("parse", "Bees [b]dance[/b].", *options)
     assert result.exit_code == 0
-    assert "Bees [b]dance[/b]." in result.stdout
+    assert "\n3\tb\t" in result.stdout
     for heading in ("deprel", "parent", "depth", "distance"):
         assert heading in result.stdout
 
@@ -140,13 +140,18 @@ def test_backfill_without_such_a_file_sends_nothing(parsebank, tmp_path):
 
 
 def test_jobs_are_listed_shown_and_watched(parsebank):
-    listed = parsebank("jobs", "list", env={"COLUMNS": "80"})  # an id is not cut, to be copied
+    listed = parsebank("jobs", "list", env={"COLUMNS": "80"})
     assert listed.exit_code == 0
-    job = next(line.split()[1] for line in listed.stdout.splitlines() if " sample " in line)
+    header, *rows = (line.split("\t") for line in listed.stdout.splitlines())
+    job = next(row[0] for row in rows if row[header.index("dataset")] == "sample")
+    found = json.loads(parsebank("jobs", "list", "--json").stdout)
+    assert [one["id"] for one in found] == [row[0] for row in rows]
     shown = parsebank("jobs", "show", job)
     assert account(shown.stdout)["examples"] == "60"
-    assert parsebank("jobs", "watch", job).exit_code == 0
-    assert parsebank("jobs", "cancel", job).exit_code == 0
+    for command in ("show", "watch", "cancel"):
+        done = parsebank("jobs", command, job, "--json")
+        assert done.exit_code == 0
+        assert json.loads(done.stdout)["counts"]["examples"] == 60
     unknown = parsebank("jobs", "show", "no-such-job")
     assert unknown.exit_code == 1
     assert unknown.stderr.startswith("Error: ")
@@ -162,10 +167,9 @@ def test_exit_codes_of_jobs(job_json):
 
 
 def test_an_account_names_every_reason(job_json):
-    table = account_table(decode_job(job_json), seconds=2.0)
-    cells = dict(zip(*(column.cells for column in table.columns), strict=True))
-    assert cells["dropped: empty_text"] == "2"
-    assert cells["time"] == "2.0 s, 50 examples/s"
+    facts = account_facts(decode_job(job_json), seconds=2.0)
+    assert facts["dropped: empty_text"] == 2
+    assert facts["time"] == "2.0 s, 50 examples/s"
 
 
 @pytest.mark.slow
@@ -182,8 +186,7 @@ def test_queries_survive_a_shell():
 
 def account(output: str) -> dict[str, str]:
     """The figures of a printed account."""
-    cells = (line.strip("│ ").split("│") for line in output.splitlines() if line.startswith("│"))
-    return {cell[0].strip(): cell[1].strip() for cell in cells}
+    return dict(line.split("\t") for line in output.splitlines() if "\t" in line)
 
 
 @pytest.mark.slow
@@ -240,7 +243,7 @@ def test_jobs_are_listed_by_state_and_dataset_and_not_tried_again_when_done(pars
                      "--name", "listed")  # fmt: skip
     assert done.exit_code == 0
     listed = parsebank("jobs", "list", "--dataset", "listed", "--state", "done").stdout
-    (job,) = [line.split()[1] for line in listed.splitlines() if "listed" in line]
+    (job,) = [line.split("\t")[0] for line in listed.splitlines() if "listed" in line]
     assert "listed" not in parsebank("jobs", "list", "--state", "failed").stdout
     assert job not in parsebank("jobs", "list", "--dataset", "listed", "--before", job).stdout
     again = parsebank("jobs", "retry", job)

@@ -60,11 +60,8 @@ def test_the_demo_trains_twice_parses_once_and_leaves_nothing_behind(tmp_path):
         env=marked(tmp_path),
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    figures = {
-        cells[0]: cells[1:]
-        for line in done.stdout.splitlines()
-        if line.startswith("│") and (cells := [c.strip() for c in line.strip("│").split("│")])
-    }
+    rows = (line.split("\t") for line in done.stdout.splitlines() if "\t" in line)
+    figures = {name: cells for name, *cells in rows}
     assert figures["examples"] == ["500", "500"]
     assert figures["parses done"][1] == "0"
     assert figures["dropped"] == ["3 empty_text", "3 empty_text"]

@@ -185,6 +185,15 @@ def test_a_dataset_without_drops_has_an_empty_report(filled) -> None:
     assert filled.dataset("pairs").report == {}
 
 
+def test_reports_are_in_the_order_of_the_versions_they_built(filled) -> None:
+    data = filled.dataset("pairs", split="train", lang="en")
+    where = {"dataset": "pairs", "tokenizer": data.card.tokenizer_fingerprint}
+    for version in (3, 1, 4, 2):
+        report = {**where, "split": "train", "lang": "en", "version": version}
+        filled.describe(fingerprint(report), "report", report)
+    assert [report["version"] for report in data.reports] == [1, 2, 3, 4]
+
+
 def test_sequence_order_is_by_language_and_seq(store, make_handle, rows) -> None:
     store.features.append(make_handle(lang="en"), [rows[2], rows[0]])
     store.features.append(make_handle(lang="de"), [rows[5], rows[1]])

@@ -14,6 +14,7 @@ from featurestore import Drop, open_store
 from featurestore.changed import changed_examples
 from featurestore.sql.functions import FUNCTIONS
 from syntax import DependencyTree
+from syntax.errors import SpecError
 from syntax.examples import LabelSpec
 from syntax.matrices import ancestor_mask, tree_depth, tree_distance
 
@@ -108,8 +109,7 @@ def test_segments_hold_decoded_vectors_and_matrices(filled, rows) -> None:
     found = filled.sql(
         """
         select example_id, segment, text, length, input_ids, head, word_ids, sentence_ids,
-            len(upos), stored_distance(distance), stored_depth(depth, length),
-            stored_ancestor(ancestor)
+            len(upos), distance, depth, ancestor
         from segments order by seq, segment
         """
     ).fetchall()
@@ -135,6 +135,111 @@ def test_segments_hold_decoded_vectors_and_matrices(filled, rows) -> None:
             tree_depth(parents).tolist(),
             ancestor_mask(parents).tolist(),
         )
+
+
+def test_matrices_that_are_not_stored_are_derived(store, make_handle, rows) -> None:
+    columns = "distance, depth, ancestor"
+    query = f"select {columns} from segments where dataset = ? order by seq, segment"
+    bare = replace(make_handle(name="bare"), matrices=False)
+    for handle in (bare, make_handle(name="whole")):
+        store.features.append(handle, rows[:5])
+    stored = "select count(distance), count(*) from examples group by dataset order by dataset"
+    assert store.sql(stored).fetchall() == [(0, 5), (5, 5)]
+    assert store.sql(query, ["bare"]).fetchall() == store.sql(query, ["whole"]).fetchall()
+
+
+def test_stored_matrices_of_examples_are_those_of_their_segments(filled) -> None:
+    query = """
+        select count(*)
+        from segments join examples using (dataset, tokenizer, split, lang, example_key)
+        where stored_distance(examples.distance[segment + 1]) != segments.distance
+        or stored_depth(examples.depth[segment + 1], length) != segments.depth
+        or stored_ancestor(examples.ancestor[segment + 1]) != segments.ancestor
+    """
+    assert filled.sql(query).fetchall() == [(0,)]
+
+
+def test_matrices_of_segments_are_made_only_for_queries_that_ask(store, handle, rows) -> None:
+    """A cycle in the heads of a piece: whoever derives a matrix of it is told."""
+    head = rows[0].segments[0].head.copy()
+    head[:2] = 1, 0
+    broken = replace(rows[0].segments[0], head=head)
+    row = replace(rows[0], segments=(broken, rows[0].segments[1]))
+    store.features.append(replace(handle, matrices=False), [row])
+    query = "select {} from segments where segment = 0"
+    assert store.sql(query.format("head, length, text")).fetchall()[0][0] == head.tolist()
+    with pytest.raises(duckdb.Error, match=r"never reaches a root|cycle"):
+        store.sql(query.format("depth")).fetchall()
+
+
+OTHER_FILES = (
+    "from read_csv('/etc/passwd')",
+    "from read_text('/etc/passwd')",
+    "from read_parquet('/tmp/*.parquet')",
+    "from glob('/etc/*')",
+    "from '/etc/passwd'",
+)
+
+
+@pytest.mark.parametrize("query", OTHER_FILES)
+def test_other_files_than_the_tables_cannot_be_read(parsed, query) -> None:
+    with pytest.raises(duckdb.Error, match=r"disabled by configuration|does not exist"):
+        parsed.sql(query).fetchall()
+
+
+@pytest.mark.parametrize(
+    ("query", "kinds"),
+    [
+        ("copy (select 1) to 'x.csv'", "COPY"),
+        ("explain analyze copy (select 1) to 'x.csv'", "EXPLAIN"),
+        ("attach 'x.db'", "ATTACH"),
+        ("drop view parses", "DROP"),
+        ("create table mine as select 1", "CREATE"),
+        ("set memory_limit = '1GB'", "SET"),
+        ("install httpfs", "LOAD"),
+        ("select 1; select 2", "SELECT, SELECT"),
+        ("-- nothing", "none"),
+    ],
+)
+def test_a_query_is_one_select(parsed, tmp_path, monkeypatch, query, kinds) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = set(tmp_path.rglob("*"))
+    with pytest.raises(SpecError, match=f"read-only: .* statements came: {kinds}\\."):
+        parsed.sql(query)
+    assert set(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "from parses;",
+        "with few as (from words limit 3) from few -- that is all",
+        "values (1), (2)",
+        "describe parses",
+        "summarize words",
+        "pivot words on upos in ('NOUN', 'VERB') using count(*) group by lang",
+    ],
+)
+def test_what_asks_for_rows_is_a_query(parsed, query) -> None:
+    assert parsed.sql(query).fetchall()
+
+
+def test_a_relation_is_as_locked_as_its_query(parsed, tmp_path) -> None:
+    relation = parsed.sql("from parses")
+    (file, *_) = (tmp_path / "store" / "parses").glob("*.parquet")
+    before = file.read_bytes()
+    for path in (tmp_path / "mine.parquet", file):
+        with pytest.raises(duckdb.Error, match="disabled by configuration"):
+            relation.write_parquet(str(path))
+    assert file.read_bytes() == before
+
+
+def test_only_what_people_may_ask_for_is_a_view(filled, records) -> None:
+    filled.parses.append(records[:3])
+    filled.parses.append(records[:3])
+    assert sorted(name for (name,) in filled.sql("show tables").fetchall()) == sorted(VIEWS)
+    with pytest.raises(duckdb.Error, match='Did you mean "examples"'):
+        filled.sql("from no_examples")
 
 
 def test_segments_join_with_their_parses(filled, records) -> None:

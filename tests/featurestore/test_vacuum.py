@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 import typer
 from typer.testing import CliRunner
@@ -14,6 +17,7 @@ from typer.testing import CliRunner
 from featurestore import open_store
 from featurestore.commands import register
 from featurestore.tables.pins import Pin
+from featurestore.tables.schema import PINS
 from featurestore.vacuum import vacuum_store
 from syntax.errors import SpecError, StoreError, UnknownDatasetError
 
@@ -175,6 +179,44 @@ def test_pins_are_listed_and_forgotten(filled) -> None:
     assert filled.dataset("pairs", version="one").version == data.version + 1
     with pytest.raises(UnknownDatasetError, match="'three'"):
         filled.pins.remove("three")
+
+
+def write_ahead(store, pin: Pin, kept: bool, hours: int = 1) -> None:
+    """Write a change of a pin as a machine does whose clock runs ahead of ours."""
+    at = time.time_ns() + hours * 3600 * 10**9
+    row = {"name": pin.name, "table": pin.table, "version": pin.version, "by": "", "kept": kept}
+    store.pins.table.append(pa.Table.from_pylist([{**row, "at": at}], schema=PINS.schema))
+
+
+def test_the_last_change_of_a_pin_counts_whatever_the_clock_says(filled) -> None:
+    pin = Pin("paper", filled.dataset("pairs").card.path, filled.dataset("pairs").version)
+    write_ahead(filled, pin, kept=True)
+    write_ahead(filled, pin, kept=False, hours=2)
+    filled.pins.add(pin)
+    assert filled.pins.all() == {"paper": pin}
+    filled.compact()
+    vacuum_store(filled, older_than_hours=0)
+    assert len(filled.dataset("pairs", version="paper")) == 100
+    assert filled.pins.remove("paper") == pin
+    assert filled.pins.all() == {}
+
+
+def test_pins_of_several_threads_at_once_are_decided_one_after_another(filled) -> None:
+    table, version = filled.dataset("pairs").card.path, filled.dataset("pairs").version
+    start = threading.Barrier(4)
+
+    def add(number: int) -> int | None:
+        with open_store(filled.uri) as store:
+            start.wait()
+            try:
+                store.pins.add(Pin("paper", table, version - number))
+            except SpecError:
+                return None
+            return version - number
+
+    with ThreadPoolExecutor(4) as threads:
+        (winner,) = (won for won in threads.map(add, range(4)) if won is not None)
+    assert filled.pins.get("paper").version == winner
 
 
 def test_a_pin_of_another_dataset_is_refused(filled, make_handle, rows) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b64decode
 from dataclasses import replace
 from pathlib import Path
 
@@ -233,7 +234,19 @@ def test_sql_gives_every_column_and_no_number_that_json_lacks(filled, run) -> No
 def test_sql_that_asks_nothing_is_refused(filled, run, query) -> None:
     done = run("sql", query, "--store", filled.uri)
     assert done.exit_code == 2
-    assert "gives no rows" in done.output
+    assert "a query is one SELECT" in done.output
+
+
+def test_sql_prints_matrices_and_bytes_as_others_read_them(filled, run) -> None:
+    query = "select segments.depth, segments.ancestor, head from segments limit 1"
+    query = f"select s.*, e.upos from ({query}) s, (from examples limit 1) e"
+    done = run("sql", query, "--store", filled.uri, "--json")
+    (row,) = json.loads(done.output)
+    assert len(row["ancestor"]) == len(row["depth"]) == len(row["head"])
+    assert "\\x" not in done.output
+    assert len(b64decode(row["upos"])) > 0
+    line = run("sql", query, "--store", filled.uri).output.splitlines()[1]
+    assert line.split("\t")[0] == json.dumps(row["depth"])
 
 
 def test_compact_joins_files(filled, run) -> None:

@@ -122,7 +122,12 @@ def test_serve_refuses_a_public_address_in_words(tmp_path: Path) -> None:
 def test_models_commands_list_and_verify(tmp_path: Path) -> None:
     (tmp_path / "german-broken.udpipe").write_bytes(b"garbage")
     listed = CliRunner().invoke(build_app(), ["models", "list"])
-    assert "udpipe/english-ewt" in listed.output
+    rows = [line.split("\t") for line in listed.output.splitlines()]
+    found = json.loads(CliRunner().invoke(build_app(), ["models", "list", "--json"]).stdout)
+    assert "udpipe/english-ewt" in [row[0] for row in rows]
+    assert [[one["name"], str(one["size"])] for one in found] == [
+        [row[0], row[rows[0].index("size")]] for row in rows[1:]
+    ]
     assert CliRunner().invoke(build_app(), ["models", "verify"]).exit_code == 0
     arguments = ["models", "verify", "--models-dir", str(tmp_path)]
     broken = CliRunner().invoke(build_app(), arguments)

@@ -283,6 +283,7 @@ def test_a_key_made_by_the_command_opens_the_service(by_setting: KeyFile) -> Non
     listed = run("list").output
     assert key.id in listed
     assert secret not in listed
+    assert json.loads(run("list", "--json").stdout)[0]["rate limit"] == "5/second"
     assert run("revoke", key.id).output.split() == ["revoked", key.id, "of", "ada"]
     assert by_setting.read() == []
 

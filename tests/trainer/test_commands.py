@@ -25,15 +25,21 @@ def short(store_uri: str, output: Path, *more: str) -> Result:
 def test_recipes_are_listed_with_what_they_are() -> None:
     result = parsebank("train", "--list")
     assert result.exit_code == 0
-    line = next(line for line in result.output.splitlines() if "pawsx-as-released" in line)
-    assert "PAWS-X as the released script trains it" in line
+    lines = dict(line.split("\t") for line in result.output.splitlines())
+    assert "PAWS-X as the released script trains it" in lines["pawsx-as-released"]
+    (xnli,) = (x for x in json.loads(parsebank("train", "--list", "--json").stdout)
+               if x["recipe"] == "xnli")  # fmt: skip
+    assert xnli["what"] == lines["xnli"]
 
 
 def test_a_recipe_is_described_by_option_value_and_kind() -> None:
     result = parsebank("train", "xnli", "--describe", "--set", "gat=as_released")
     assert result.exit_code == 0
-    row = next(line for line in result.output.splitlines() if "model.gat " in line)
-    assert "as_released" in row
+    rows = [line.split("\t") for line in result.output.splitlines()]
+    assert ["model.gat", '"as_released"'] in [row[:2] for row in rows]
+    assert max(len(row[2]) for row in rows) > 40  # nothing is cut
+    described = json.loads(parsebank("train", "xnli", "--describe", "--json").stdout)
+    assert [one["option"] for one in described] == [row[0] for row in rows[1:]]
 
 
 def test_listing_and_describing_need_no_torch() -> None:
@@ -101,9 +107,13 @@ def test_evaluation_prints_languages_and_keeps_the_numbers(store_uri, tmp_path) 
     assert short(store_uri, tmp_path).exit_code == 0
     result = parsebank("evaluate", tmp_path, "--store", store_uri, "--split", "dev")
     assert result.exit_code == 0, result.output
-    assert "transfer gap" in result.stdout
+    assert result.stdout.splitlines()[0] == "language\texamples\taccuracy"
+    assert "transfer gap\t\t" in result.stdout
+    where = (tmp_path, "--store", store_uri, "--split", "dev")
+    (printed,) = json.loads(parsebank("evaluate", *where, "--json").stdout)
     content = json.loads((tmp_path / "evaluation-dev.json").read_text("utf-8"))
     assert set(content["languages"]) == {"de", "en", "fr"}
+    assert printed == content
     one = parsebank("evaluate", tmp_path, "--store", store_uri, "--split", "dev", "--lang", "fr")
     assert "de" not in one.stdout.split()
     refused = parsebank("evaluate", tmp_path, "--store", store_uri, "--rules", "squad")

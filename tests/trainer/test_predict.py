@@ -162,6 +162,6 @@ def test_the_command_reads_texts_and_lines(trained, tmp_path) -> None:
     assert second["example_id"] == "y"
     assert second["error"]["error_type"] == "empty_text"
     shown = parsebank("predict", trained, "--file", "-", *where, given=lines)
-    assert re.search(r"^ *y +empty_text: ", shown.stdout, re.MULTILINE)
+    assert re.search(r"^y\tempty_text: ", shown.stdout, re.MULTILINE)
     wrong = parsebank("predict", trained, *where)
     assert "give texts or --file" in wrong.stderr

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from trainer.commands.shared import show_table
+from syntax.commands.tables import AsJson, print_json, print_table
 
 if TYPE_CHECKING:
     from trainer.compare import Comparison
@@ -26,25 +26,21 @@ def compare(
     output: Annotated[
         Path | None, typer.Option(help="Write every number there as JSON, and a table as .md.")
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print every number instead of a table.")
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Tell whether A is better than B by more than chance, on the same examples."""
     from syntax.lists import listed
-    from syntax.strict_json import strict_json
     from trainer.compare import HEADER
     from trainer.compare import compare as compare_runs
     from trainer.results import write_json
 
     found = compare_runs(first, second, split, listed(metric), resamples=resamples, seed=seed)
     if as_json:
-        typer.echo(strict_json(found.to_json()))
+        print_json(found.to_json())
     else:
-        typer.echo(f"{found.dataset}, {split}: A is {first}, B is {second}")
-        for name in dict.fromkeys(line.metric for line in found.lines):
-            rows = [line.cells() for line in found.lines if line.metric == name]
-            show_table(name, HEADER, rows)
+        typer.echo(f"{found.dataset}, {split}: A is {first}, B is {second}", err=True)
+        rows = [(line.metric, *line.cells()) for line in found.lines]
+        print_table(("metric", "language", *HEADER[1:]), rows)
         _tell_left_out(found)
     if output is not None:
         output.parent.mkdir(parents=True, exist_ok=True)
@@ -55,6 +51,8 @@ def compare(
 def _tell_left_out(found: Comparison) -> None:
     for lang, counts in found.left_out.items():
         for reason, count in counts.items():
-            typer.echo(f"left out, {lang}: {count} examples {reason.replace('_', ' ')}")
+            told = f"left out, {lang}: {count} examples {reason.replace('_', ' ')}"
+            typer.echo(told, err=True)
     if found.languages_of_one:
-        typer.echo(f"only one of them predicted {', '.join(found.languages_of_one)}")
+        langs = ", ".join(found.languages_of_one)
+        typer.echo(f"only one of them predicted {langs}", err=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,12 +11,12 @@ import typer
 
 from featurestore import DEFAULT_STORE
 from featurestore.commands import Where, open_there
+from syntax.commands.tables import AsJson, print_json, print_table
 from trainer.commands.shared import (
     Langs,
     ParserOption,
     quiet_transformers,
     require_training,
-    show_table,
 )
 from trainer.metrics.answers import Rules
 
@@ -53,6 +54,7 @@ def evaluate(
             "another. Writes a heat map.",
         ),
     ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Score a trained model on stored languages, and keep what it predicts of each example."""
     require_training()
@@ -62,32 +64,58 @@ def evaluate(
     score = _crossed if crossed else _by_language
     options = {"any_parser": any_parser, "dataset": dataset, "rules": rules, "parser": parser}
     folders = runs_of(run).values()
+    found = []
     with open_there(store) as opened:
         for folder in folders:
-            score(folder, opened, split, lang or [], **options)
+            scored = score(folder, opened, split, lang or [], **options)
+            found.append(scored.content)
+            if not as_json:
+                print_table(scored.header, scored.rows, title=scored.title)
+                typer.echo(scored.files, err=True)
+    if as_json:
+        print_json(found)
+
+
+@dataclass(frozen=True)
+class _Scored:
+    """Scores of one run: as a table, as plain JSON, and a word on where they are."""
+
+    title: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    content: dict[str, Any]
+    files: str
 
 
 def _by_language(
     folder: Path, store: FeatureStore, split: str, langs: Sequence[str], **options: Any
-) -> None:
+) -> _Scored:
     from trainer.transfer import evaluate_run, write_transfer
 
     scored = evaluate_run(folder, store, split, langs, **options)
-    header = ("language", "examples", scored.metric)
-    show_table(f"{scored.dataset}, {split}", header, scored.rows())
-    typer.echo(f"Every number is in {write_transfer(scored, folder)}, predictions beside it")
+    return _Scored(
+        f"{scored.dataset}, {split}",
+        ("language", "examples", scored.metric),
+        scored.rows(),
+        scored.to_json(),
+        f"Every number is in {write_transfer(scored, folder)}, predictions beside it",
+    )
 
 
 def _crossed(
     folder: Path, store: FeatureStore, split: str, langs: Sequence[str], **options: Any
-) -> None:
+) -> _Scored:
     from trainer.crossed import evaluate_crossed, write_crossed
     from trainer.pictures import draw_crossed, require_matplotlib
 
     require_matplotlib()
     scored = evaluate_crossed(folder, store, split, langs, **options)
-    header = (f"{scored.fields[0]} \\ others", *scored.langs)
-    show_table(f"{scored.dataset}, {split}: {scored.metric}", header, scored.rows())
     path = write_crossed(scored, folder)
     draw_crossed(scored, path.with_suffix(".svg"))
-    typer.echo(f"Every number is in {path}, the heat map in {path.with_suffix('.svg')}")
+    return _Scored(
+        f"{scored.dataset}, {split}: {scored.metric}",
+        (f"{scored.fields[0]} / others", *scored.langs),
+        scored.rows(),
+        scored.to_json(),
+        f"Every number is in {path}, the heat map in {path.with_suffix('.svg')}",
+    )

@@ -14,11 +14,11 @@ import typer
 
 from clients.commands.connect import StoreOption, UrlOption
 from clients.spelling import spelled
+from syntax.commands.tables import print_table
 from trainer.commands.shared import (
     one_language,
     quiet_transformers,
     require_training,
-    show_table,
 )
 from trainer.predictions import Submission
 
@@ -195,7 +195,7 @@ def _show(found: Sequence[Any]) -> None:
         else (one.example_id, _readable(one.predicted), _percent(one.probability))
         for one in found
     ]
-    show_table(None, ("example", "prediction", "probability"), rows)
+    print_table(("example", "prediction", "probability"), rows)
 
 
 def _is_error(one: Any) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
 from typing import Annotated
 
@@ -61,16 +60,3 @@ def one_language(lang: str) -> str:
 def is_first_process() -> bool:
     """Whether this one writes and shows what all processes of a run did; torchrun says so."""
     return os.environ.get("RANK", "0") == "0"
-
-
-def show_table(title: str | None, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print a table, its cells as they are."""
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(*header, title=title, box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for row in rows:
-        table.add_row(*map(Text, row))
-    Console(markup=False, emoji=False).print(table)

@@ -12,6 +12,7 @@ import typer
 
 from featurestore import DEFAULT_STORE
 from featurestore.commands import Where, open_there
+from syntax.commands.tables import print_table
 from trainer.commands.shared import is_first_process, quiet_transformers, require_training
 
 if TYPE_CHECKING:
@@ -58,14 +59,17 @@ def train(
     describe: Annotated[
         bool, typer.Option("--describe", help="Show every option of the recipe and exit.")
     ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print JSON, with --list or --describe.")
+    ] = False,
 ) -> None:
     """Train a recipe's model on stored features, and write result.json and result.md."""
     if show_list:
-        return _list_recipes()
+        return _list_recipes(as_json)
     seeds = _seeds(seed)
     chosen = _chosen(recipe, settings or [], seeds[0] if seeds else None, max_steps)
     if describe:
-        return _describe(chosen)
+        return _describe(chosen, as_json)
     require_training()
     if len(seeds) > 1:
         return _train_seeds(
@@ -83,12 +87,11 @@ def _seeds(given: list[str] | None) -> list[int]:
         raise typer.BadParameter(f"{error}; give whole numbers, as 1,2,3") from None
 
 
-def _list_recipes() -> None:
+def _list_recipes(as_json: bool) -> None:
     from trainer.recipes import RECIPES
 
-    width = max(map(len, RECIPES))
-    for name, make in RECIPES.items():
-        typer.echo(f"{name:{width}}  {(make.__doc__ or '').partition(chr(10))[0]}")
+    rows = [(name, (make.__doc__ or "").partition("\n")[0]) for name, make in RECIPES.items()]
+    print_table(("recipe", "what"), rows, as_json)
 
 
 def _chosen(
@@ -114,21 +117,15 @@ def _recipe(name: str) -> Recipe:
     return recipe_of(Path(name)) if is_run and name not in RECIPES else RECIPES[name]()
 
 
-def _describe(recipe: Recipe) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
+def _describe(recipe: Recipe, as_json: bool) -> None:
     from trainer.options.settings import described
 
-    table = Table(
-        "option",
-        "value",
-        "may be",
-        title=f"{recipe.name} ({recipe.model.name}, {recipe.task.name})",
-    )
-    for key, kind, value in described(recipe):
-        table.add_row(key, json.dumps(value), kind)
-    Console(markup=False, emoji=False).print(table)
+    rows = [
+        (key, value if as_json else json.dumps(value), kind)
+        for key, kind, value in described(recipe)
+    ]
+    title = f"{recipe.name} ({recipe.model.name}, {recipe.task.name})"
+    print_table(("option", "value", "may be"), rows, as_json, title)
 
 
 def _default_output(recipe: Recipe) -> Path:

@@ -9,6 +9,7 @@ import typer
 
 from featurestore import DEFAULT_STORE
 from featurestore.commands import Where, open_there
+from syntax.commands.tables import AsJson, print_json, print_table
 from trainer.commands.shared import Langs, ParserOption, quiet_transformers, require_training
 
 
@@ -25,13 +26,11 @@ def verify(
     weights: Annotated[
         tuple[float, float], typer.Option(help="How much each of the two runs counts.")
     ] = (0.5, 0.5),
+    as_json: AsJson = False,
 ) -> None:
     """Score answers where a second model may say that there is none (SG-Net's answer verifier)."""
     require_training()
     from dataclasses import asdict
-
-    from rich.console import Console
-    from rich.table import Table
 
     from trainer.results import write_json
     from trainer.verifier import Weights, verify_run
@@ -48,13 +47,16 @@ def verify(
             weights=Weights(*weights),
             parser=parser,
         )
-    table = Table("language", "questions", "exact_match", "f1", "threshold", title=split)
-    for name, one in found.items():
-        numbers = (one.exact_match, one.f1, one.threshold)
-        table.add_row(name, str(one.examples), *(f"{number:.4f}" for number in numbers))
-    Console(markup=False, emoji=False).print(table)
     path = run / f"verified-{split}.json"
     content = {"verifier": str(verifier), "weights": weights, "languages": {}}
     content["languages"] = {name: asdict(one) for name, one in found.items()}
     write_json(path, content)
-    typer.echo(f"Every number is in {path}")
+    if as_json:
+        print_json(content)
+        return
+    rows = [
+        (lang, one.examples, f"{one.exact_match:.4f}", f"{one.f1:.4f}", f"{one.threshold:.4f}")
+        for lang, one in found.items()
+    ]
+    print_table(("language", "questions", "exact_match", "f1", "threshold"), rows, title=split)
+    typer.echo(f"Every number is in {path}", err=True)

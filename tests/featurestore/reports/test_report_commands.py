@@ -43,7 +43,9 @@ def records_parser(run) -> str:
 
 def test_diff(run) -> None:
     parser = records_parser(run)
-    assert "5 texts, 5 of them the same" in run("diff", "two", parser)
+    assert run("diff", "two", parser).startswith(
+        "texts\t5\nidentical\t5\ntexts, gold\t5\n\nmetric\tF1\n"
+    )
     assert json.loads(run("diff", "two", parser, "--json"))["scores"]["LAS"]["f1"] == 100.0
 
 
@@ -52,9 +54,12 @@ def test_word_order(run) -> None:
 
 
 def test_export(run, tmp_path: Path) -> None:
-    assert "100 examples in 1 files" in run("export", str(tmp_path / "out"), "--dataset", "pairs")
+    out = str(tmp_path / "out")
+    exported = f"path\t{out}\nexamples\t100\nfiles\t1\n"
+    assert run("export", out, "--dataset", "pairs") == exported
     file = tmp_path / "trees.conllu"
-    assert "40 texts" in run("export", str(file), "--dataset", "pairs")
+    written = json.loads(run("export", str(file), "--dataset", "pairs", "--json"))
+    assert written == {"path": str(file), "texts": 40, "missing": 0}
     assert file.read_text(encoding="utf-8").count("# newdoc id") == 40
 
 
@@ -63,20 +68,20 @@ def test_export_takes_all_splits_and_versions_by_name(
 ) -> None:
     assert "paper: version 4" in run("pin", "paper", "--dataset", "pairs")
     filled.features.append(make_handle(split="dev"), rows[:7])
-    assert "107 examples" in run("export", str(tmp_path / "all"), "--dataset", "pairs")
-    assert "7 examples" in run(
+    assert "examples\t107" in run("export", str(tmp_path / "all"), "--dataset", "pairs")
+    assert "examples\t7" in run(
         "export", str(tmp_path / "1"), "--dataset", "pairs", "--split", "dev"
     )
     for version in ("paper", "4"):
         path = str(tmp_path / version)
-        assert "100 ex" in run("export", path, "--dataset", "pairs", "--version", version)
+        assert "examples\t100" in run("export", path, "--dataset", "pairs", "--version", version)
     assert "again: version 4" in run("pin", "again", "--dataset", "pairs", "--version", "paper")
 
 
 def test_export_says_which_parses_are_not_there(run, filled, records, tmp_path: Path) -> None:
     filled.parses.table.delete("key", [record.key for record in records[:3]])
     done = run("export", str(tmp_path / "trees.conllu"), "--dataset", "pairs")
-    assert "37 texts" in done
+    assert "texts\t37" in done
     assert "3 more are not there" in done
 
 

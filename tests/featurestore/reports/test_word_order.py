@@ -115,7 +115,7 @@ def test_an_empty_store_has_no_word_order(store) -> None:
 
 def test_one_language_cannot_be_clustered(store, records) -> None:
     store.parses.append(records)
-    with pytest.raises(SpecError, match="1 languages"):
+    with pytest.raises(SpecError, match="needs two languages, and there are 1"):
         word_order(store).clusters()
 
 

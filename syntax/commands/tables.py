@@ -1,0 +1,189 @@
+"""Rows as every command prints them: a table for people, TSV for pipes, JSON for programs."""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64encode
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain, count
+from math import isfinite
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from syntax.strict_json import finite, strict_json
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+"""Option of every command that prints a table."""
+
+_ESCAPES: Final = {"\\": r"\\", "\t": r"\t", "\n": r"\n", "\r": r"\r"}
+_LONG: Final = 10_000
+"""From here on, people read numbers in groups of three digits."""
+
+_NARROWEST: Final = 20
+"""Characters of a cell that are never parted; what is longer goes on in the next line."""
+
+
+class Size(int):
+    """A number of bytes; people read it as kB, MB or GB (powers of 1,000)."""
+
+
+def print_table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    as_json: bool = False,
+    title: str | None = None,
+) -> None:
+    r"""Print rows under the names of their columns.
+
+    On a terminal it is a table, in which long cells go on in the next line. Into a pipe or a file
+    it is TSV: a line of names, then a line a row, with backslashes, tabs and line breaks escaped
+    (``\\``, ``\t``, ``\n``, ``\r``), numbers as they are, and empty cells for what is unknown.
+
+    Args:
+        columns: Names of the columns.
+        rows: Their values: texts, numbers, and what `cell` makes a text of.
+        as_json: Print a list of objects instead; a repeated name gets a number there.
+        title: Of the table on a terminal.
+    """
+    if as_json:
+        names = _different(columns)
+        print_json([dict(zip(names, row, strict=True)) for row in rows])
+    elif console := _terminal():
+        _show(console, columns or ["nothing here"], list(rows), title)
+    else:
+        _print_tsv([columns, *rows] if columns else [])
+
+
+def print_rows(
+    rows: Sequence[Mapping[str, object]], as_json: bool = False, title: str | None = None
+) -> None:
+    """Print rows of equal keys; see `print_table`."""
+    columns = list(rows[0]) if rows else []
+    print_table(columns, [list(row.values()) for row in rows], as_json, title)
+
+
+def print_record(
+    record: Mapping[str, object], as_json: bool = False, title: str | None = None
+) -> None:
+    """Print one thing, a line for each of its facts; in JSON it is an object."""
+    if as_json:
+        print_json(record)
+    elif console := _terminal():
+        _show(console, None, list(record.items()), title)
+    else:
+        _print_tsv(record.items())
+
+
+def print_json(content: object) -> None:
+    """Print JSON as others read it: what is no number, or infinite, is null; bytes are base64."""
+    typer.echo(strict_json(content, default=_plain))
+
+
+def cell(value: object) -> str:
+    """A value as text.
+
+    Nothing stands for ``None`` and for what is no number, or infinite; tuples are joined by commas;
+    lists and dicts, which are data, are JSON.
+    """
+    if value is None or (isinstance(value, float) and not isfinite(value)):
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, tuple):
+        return ", ".join(map(cell, value))
+    if isinstance(value, list | dict):
+        return json.dumps(finite(value), ensure_ascii=False, default=_plain)
+    plain = value if isinstance(value, str | int | float) else _plain(value)
+    return str(plain)
+
+
+def _plain(value: object) -> str:
+    """What JSON has no form for."""
+    return b64encode(value).decode() if isinstance(value, bytes | bytearray) else str(value)
+
+
+def _print_tsv(rows: Iterable[Sequence[object]]) -> None:
+    for row in rows:
+        typer.echo("\t".join(map(_escaped, row)))
+
+
+def _escaped(value: object) -> str:
+    return re.sub(r"[\\\t\n\r]", lambda found: _ESCAPES[found[0]], cell(value))
+
+
+def _readable(value: object) -> str:
+    """A cell for people."""
+    if isinstance(value, Size):
+        return _size(value)
+    if isinstance(value, int) and abs(value) >= _LONG:  # of four digits are years, too
+        return f"{value:,}"
+    if isinstance(value, float) and isfinite(value):
+        return f"{value:.6g}" if abs(value) < 1e6 else f"{value:,.1f}"
+    return cell(value)
+
+
+def _size(size: int) -> str:
+    for unit, name in ((10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
+        if size >= unit:
+            return f"{size / unit:,.1f} {name}"
+    return f"{size} B"
+
+
+def _terminal() -> Console | None:
+    """The terminal that is printed to; ``None`` for a pipe or a file."""
+    from rich.console import Console
+
+    console = Console(markup=False, emoji=False)
+    return console if console.is_terminal else None
+
+
+def _show(
+    console: Console,
+    columns: Sequence[str] | None,
+    rows: Sequence[Sequence[object]],
+    title: str | None,
+) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(
+        title=None if title is None else Text(title),
+        title_justify="left",
+        box=SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+        show_header=columns is not None,
+    )
+    names = columns if columns is not None else [""] * 2
+    for at, name in enumerate(names):
+        values = [row[at] for row in rows]
+        longest = max(map(len, chain([name], map(_readable, values))))
+        table.add_column(
+            Text(name),
+            overflow="fold",
+            min_width=min(longest, _NARROWEST),
+            justify="right" if all(map(_is_number, values)) and values else "left",
+        )
+    for row in rows:
+        table.add_row(*(Text(_readable(value)) for value in row))
+    # Where even the narrowest columns are too many for the terminal, it breaks the lines itself.
+    least = console.measure(table, options=console.options.update(max_width=100_000)).minimum
+    console.print(table, width=max(console.width, least), crop=False)
+
+
+def _is_number(value: object) -> bool:
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+
+
+def _different(columns: Sequence[str]) -> list[str]:
+    """The names, with a number where one was there already: ``n``, ``n_1``."""
+    names: list[str] = []
+    for column in columns:
+        numbered = (f"{column}_{number}" for number in count(1))
+        names.append(next(name for name in chain([column], numbered) if name not in names))
+    return names

@@ -9,8 +9,8 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -87,12 +87,13 @@ class AdhocDataset:
 
     Attributes:
         counts: Rows so far by what became of them: ``stored``, ``known`` (the table had them),
-            ``full`` (no room, so not appended), ``refused`` (the table would not have them).
+            ``full`` (no room, so not appended), ``refused`` (the table would not have them),
+            ``deleted`` (their text was, before they were written).
     """
 
     def __init__(self, store: FeatureStore, commit_seconds: float, room: int = ROOM) -> None:
         self.counts: Counter[str] = Counter(
-            dict.fromkeys(("stored", "known", "full", "refused"), 0)
+            dict.fromkeys(("stored", "known", "full", "refused", "deleted"), 0)
         )
         self._store = store
         self._buffer: WriteBuffer[_Waiting] = WriteBuffer(
@@ -102,6 +103,7 @@ class AdhocDataset:
         self._joint: dict[tuple[str, ...], str] = {}
         self._last_seq = 0
         self._lock = threading.Lock()
+        self._committing = threading.Lock()
 
     def add(self, tokenizer: LoadedTokenizer, segments: Sequence[AdhocSegment]) -> None:
         """Append one example with the next commit, unless it is there already. Never waits.
@@ -142,6 +144,23 @@ class AdhocDataset:
         """
         self._buffer.flush()
 
+    @contextmanager
+    def at_rest(self) -> Iterator[None]:
+        """Commit what waits, and while this lasts nothing more: for who deletes texts.
+
+        Raises:
+            StoreError: It could not be written, and still waits.
+        """
+        self.flush()
+        with self._committing:
+            yield
+        self.forget()
+
+    def forget(self) -> None:
+        """Forget which examples are appended: some may have been deleted."""
+        with self._lock:
+            self._remembered.clear()
+
     def close(self) -> None:
         """Commit what waits; what cannot be written is logged and lost, for parses remain."""
         with suppress(StoreError, OSError):
@@ -160,7 +179,8 @@ class AdhocDataset:
             groups.setdefault(group, []).append(row)
         for (_, lang, count), group_rows in groups.items():
             try:
-                self._append(self._handle(group_rows[0].tokenizer, lang, count), group_rows)
+                with self._committing:
+                    self._append(self._handle(group_rows[0].tokenizer, lang, count), group_rows)
             except InputError as error:
                 self.counts["refused"] += len(group_rows)
                 _log.warning("adhoc rows refused", rows=len(group_rows), reason=error.message)
@@ -181,10 +201,14 @@ class AdhocDataset:
     def _append(self, handle: DatasetHandle, rows: Sequence[_Waiting]) -> None:
         content = {"name": handle.tokenizer, **rows[0].tokenizer.content}
         self._store.describe(handle.tokenizer_fingerprint, "tokenizer", content)
-        stored = self._store.features.append_new(handle, [self._row(row) for row in rows])
         keys = dict.fromkeys(segment.key for row in rows for segment in row.segments)
-        self._store.parses.keep([*self._store.parses.get_many(list(keys)).values()])
-        self.counts.update(stored=stored, known=len(rows) - stored)
+        self._store.parses.refresh()
+        parses = self._store.parses.get_many(list(keys))
+        whole = [row for row in rows if all(x.key in parses for x in row.segments)]
+        stored = self._store.features.append_new(handle, [self._row(row) for row in whole])
+        self._store.parses.keep([*parses.values()])
+        deleted = len(rows) - len(whole)
+        self.counts.update(stored=stored, known=len(whole) - stored, deleted=deleted)
 
     def _row(self, row: _Waiting) -> ExampleRow:
         keys = tuple(segment.key for segment in row.segments)

@@ -136,6 +136,43 @@ class ParseResult:
         return [item for item in self.items if isinstance(item, ParsedItem)]
 
 
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """What the service deleted of a text, and what still holds it.
+
+    Attributes:
+        dry_run: Nothing was deleted; this is what would be.
+        keys: Keys of the parses that went.
+        examples: Examples of all datasets that went with them.
+        datasets: The same by ``dataset``, ``tokenizer``, ``split`` and ``lang``, as mappings.
+        pins: Pins of dataset versions that hold the text; until they are forgotten, a vacuum
+            keeps it on disk.
+        same_text: Keys of other parses of the same text, which stay.
+        jobs: Jobs whose uploads hold the text, and which may store it again.
+    """
+
+    dry_run: bool
+    keys: tuple[str, ...]
+    examples: int
+    datasets: tuple[JsonObject, ...]
+    pins: tuple[str, ...]
+    same_text: tuple[str, ...]
+    jobs: tuple[str, ...]
+
+
+def decode_deletion(answer: JsonObject) -> Deletion:
+    """The deletion that the JSON of ``DELETE /parses/{key}`` describes."""
+    return Deletion(
+        dry_run=answer["dry_run"],
+        keys=tuple(answer["keys"]),
+        examples=answer["examples"],
+        datasets=tuple(answer["datasets"]),
+        pins=tuple(answer["pins"]),
+        same_text=tuple(answer["same_text"]),
+        jobs=tuple(answer["jobs"]),
+    )
+
+
 def decode_parse_result(answer: JsonObject) -> ParseResult:
     """The result that the JSON of ``POST /parse`` describes."""
     tokenizer = answer.get("tokenizer")

@@ -136,7 +136,7 @@ def keys_of_example(
     wanted = {"dataset": dataset, "example_id": example_id, "split": split, "lang": lang}
     chosen = {name: value for name, value in wanted.items() if value is not None}
     where = " and ".join(f"{name} = ${name}" for name in chosen)
-    query = f"select distinct split, lang, parse_keys from examples where {where}"  # noqa: S608
+    query = f"select distinct split, lang, parse_keys from examples where {where}"
     rows = store.sql(query, chosen).fetchall()
     if not rows:
         raise UnknownKeyError(f"dataset {dataset!r} has no example {example_id!r} there")
@@ -224,7 +224,8 @@ class _Examples:
         bounds, values = list_parts(rows["parse_keys"])
         owners = np.repeat(np.arange(len(rows)), np.diff(bounds))
         used = pc.is_in(values, self._keys).to_numpy(zero_copy_only=False)
-        return one_array(rows["example_key"]).take(np.unique(owners[used])).to_pylist()
+        keys = one_array(rows["example_key"])
+        return list(map(str, keys.take(pa.array(np.unique(owners[used]))).to_pylist()))
 
 
 def _part(file: DataFile) -> tuple[str, str]:

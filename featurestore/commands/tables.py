@@ -201,7 +201,7 @@ def delete(
     store: Where = DEFAULT_STORE,
     text: Annotated[str | None, typer.Option(help="All parses of exactly this text.")] = None,
     dataset: Annotated[str | None, typer.Option(help="Dataset of --example.")] = None,
-    example: Annotated[str | None, typer.Option(help="All texts of the example of this id.")] = None,
+    example: Annotated[str | None, typer.Option(help="Id: all texts of the example.")] = None,
     split: Annotated[str | None, typer.Option(help="Split of --example.")] = None,
     lang: Annotated[str | None, typer.Option(help="Language of --example.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
@@ -228,7 +228,9 @@ def delete(
     verb = "would go" if dry_run else "deleted"
     typer.echo(f"{len(report.keys)} parses and {report.examples} examples {verb}")
     for part in report.datasets:
-        typer.echo(f"  {part.examples} of {part.dataset} ({part.tokenizer}), {part.split}/{part.lang}")
+        typer.echo(
+            f"  {part.examples} of {part.dataset} ({part.tokenizer}), {part.split}/{part.lang}"
+        )
     if report.pins:
         typer.echo(f"pins that keep the text until `store unpin`: {', '.join(report.pins)}")
     if report.same_text:

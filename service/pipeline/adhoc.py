@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
@@ -69,12 +69,13 @@ class AdhocSegment:
 
 @dataclass(frozen=True, slots=True)
 class _Waiting:
-    """A row on its way; ``key`` is unique over all tables."""
+    """A row on its way; ``key`` is unique over all tables; `AdhocDataset.add` explains the rest."""
 
     key: str
     segments: tuple[AdhocSegment, ...]
     tokenizer: LoadedTokenizer
     seq: int
+    generation: int
 
 
 class AdhocDataset:
@@ -88,12 +89,12 @@ class AdhocDataset:
     Attributes:
         counts: Rows so far by what became of them: ``stored``, ``known`` (the table had them),
             ``full`` (no room, so not appended), ``refused`` (the table would not have them),
-            ``deleted`` (their text was, before they were written).
+            ``deleted`` (a text was, before they were written; missing while there is none).
     """
 
     def __init__(self, store: FeatureStore, commit_seconds: float, room: int = ROOM) -> None:
         self.counts: Counter[str] = Counter(
-            dict.fromkeys(("stored", "known", "full", "refused", "deleted"), 0)
+            dict.fromkeys(("stored", "known", "full", "refused"), 0)
         )
         self._store = store
         self._buffer: WriteBuffer[_Waiting] = WriteBuffer(
@@ -105,12 +106,20 @@ class AdhocDataset:
         self._lock = threading.Lock()
         self._committing = threading.Lock()
 
-    def add(self, tokenizer: LoadedTokenizer, segments: Sequence[AdhocSegment]) -> None:
+    def add(
+        self,
+        tokenizer: LoadedTokenizer,
+        segments: Sequence[AdhocSegment],
+        generation: int | None = None,
+    ) -> None:
         """Append one example with the next commit, unless it is there already. Never waits.
 
         Args:
             tokenizer: Made the pieces.
             segments: Its texts in order; one with more than `MOST_SEGMENTS` is let go.
+            generation: `ParseTable.generation` before its parses were looked up; by default that
+                of now. If it is another when the row is committed, a parse may have been deleted,
+                and then the row is not appended.
         """
         if len(segments) > MOST_SEGMENTS:
             return
@@ -119,14 +128,16 @@ class AdhocDataset:
             if key in self._remembered:
                 return
             self._last_seq = max(time.time_ns() // 1_000, self._last_seq + 1)
-            waiting = _Waiting(key, tuple(segments), tokenizer, self._last_seq)
+            if generation is None:
+                generation = self._store.parses.generation
+            waiting = _Waiting(key, tuple(segments), tokenizer, self._last_seq, generation)
             if self._buffer.offer(waiting):
                 self._remember(key)
             else:
                 self.counts["full"] += 1
 
-    def add_answer(self, answer: FeatureAnswer) -> None:
-        """Append every text of an answer that has pieces."""
+    def add_answer(self, answer: FeatureAnswer, generation: int) -> None:
+        """Append every text of an answer that has pieces; ``generation`` as in `add`."""
         if answer.tokenizer is None:
             return
         parser = answer.parser.fingerprint
@@ -134,7 +145,7 @@ class AdhocDataset:
             if isinstance(item, ItemFeatures) and item.pieces is not None:
                 features = item.pieces.features
                 segment = AdhocSegment(item.key, answer.lang, parser, item.parse.text, features)
-                self.add(answer.tokenizer, [segment])
+                self.add(answer.tokenizer, [segment], generation)
 
     def flush(self) -> None:
         """Commit what waits.
@@ -202,13 +213,21 @@ class AdhocDataset:
         content = {"name": handle.tokenizer, **rows[0].tokenizer.content}
         self._store.describe(handle.tokenizer_fingerprint, "tokenizer", content)
         keys = dict.fromkeys(segment.key for row in rows for segment in row.segments)
-        self._store.parses.refresh()
         parses = self._store.parses.get_many(list(keys))
-        whole = [row for row in rows if all(x.key in parses for x in row.segments)]
-        stored = self._store.features.append_new(handle, [self._row(row) for row in whole])
+        now = self._store.parses.generation
+        kept = [r for r in rows if r.generation == now or all(x.key in parses for x in r.segments)]
+        if len(kept) < len(rows):
+            self._drop({row.key for row in rows} - {row.key for row in kept})
+        stored = self._store.features.append_new(handle, [self._row(row) for row in kept])
         self._store.parses.keep([*parses.values()])
-        deleted = len(rows) - len(whole)
-        self.counts.update(stored=stored, known=len(whole) - stored, deleted=deleted)
+        self.counts.update(stored=stored, known=len(kept) - stored)
+
+    def _drop(self, keys: Set[str]) -> None:
+        """Count rows whose texts were deleted; they may come again."""
+        self.counts["deleted"] += len(keys)
+        with self._lock:
+            for key in keys:
+                self._remembered.pop(key, None)
 
     def _row(self, row: _Waiting) -> ExampleRow:
         keys = tuple(segment.key for segment in row.segments)

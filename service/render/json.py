@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 from service.errors import error_body
 from service.parsers import ParserIdentity
 from service.parsers.surface import is_continued
-from service.pipeline.records import FeatureAnswer, ItemFeatures, Pieces
+from service.pipeline.records import FeatureAnswer, ItemFeatures, MadeBy, Pieces
 from service.tokenizers import LoadedTokenizer
 from syntax import Parse
 from syntax.errors import ParsebankError
@@ -33,7 +33,7 @@ def render_json(answer: FeatureAnswer) -> bytes:
     return dump({**makers(answer.parser, answer.tokenizer), "items": items})
 
 
-def makers(parser: ParserIdentity, tokenizer: LoadedTokenizer | None) -> dict[str, Any]:
+def makers(parser: ParserIdentity | MadeBy, tokenizer: LoadedTokenizer | None) -> dict[str, Any]:
     """Who made an answer."""
     return {
         "parser": {"name": parser.name, "fingerprint": parser.fingerprint},

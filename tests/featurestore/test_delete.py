@@ -149,9 +149,7 @@ def test_drops_and_states_of_the_examples_go_too(store) -> None:
     assert data.write(data.without_states(), [one, one]) == 2
     delete_parses(store, [first.key])
     assert store.drops.of("written", "other") == []
-    ((states,),) = (
-        [file.rows for file in table.snapshot().files] for table in [data.states.table]
-    )
+    ((states,),) = ([file.rows for file in table.snapshot().files] for table in [data.states.table])
     assert states == 1
     again = StatedDataset(store, store.dataset("written"), {"encoder": "toy"}, width=2)
     assert len(again.without_states()) == 0

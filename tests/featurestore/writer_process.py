@@ -2,8 +2,8 @@
 
 ``append`` commits groups as transactions; ``same`` too, and acknowledges those that were its own;
 ``repeat`` commits groups without one; ``put`` buffers and flushes; ``durable`` waits for each
-record; ``examples`` appends rows of a dataset; ``complete`` does so after their parses, as jobs do, which
-``delete`` deletes, one after the other; ``compact`` compacts; ``migrate`` migrates;
+record; ``examples`` appends rows of a dataset; ``complete`` does so after their parses, as jobs do;
+``delete`` deletes what that wrote, one by one; ``compact`` compacts; ``migrate`` migrates;
 ``vacuum`` deletes every file out of use; ``read`` acknowledges what it can read; ``forget`` buffers
 and ends without closing the store. What the store refuses to do is written to standard error.
 

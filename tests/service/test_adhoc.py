@@ -14,6 +14,7 @@ import pytest
 from fastapi import FastAPI
 
 from featurestore import DatasetHandle, ExampleRow, FeatureDataset, FeatureStore, open_store
+from featurestore.delete import delete_parses
 from featurestore.evict import evict_parses
 from featurestore.validate import validate_store
 from service.pipeline.adhoc import MOST_SEGMENTS, AdhocDataset
@@ -115,20 +116,18 @@ async def test_a_text_that_was_parsed_before_is_a_row_too(
     assert ("Parsed before.",) in rows(app)
 
 
-@SHARED
-async def test_a_parse_that_was_evicted_while_in_memory_is_stored_again(
-    client: httpx.AsyncClient, app: FastAPI
-) -> None:
-    await ask(client, text="Evicted.")
-    store = app.state.services.store
-    store.flush()
-    with open_store(store.uri) as other:
-        evict_parses(other, 0, spare_hours=0)
-    answer = await ask(client, text="Evicted.", tokenizer=NAME)
-    assert answer["items"][0]["cached"] is True
-    assert ("Evicted.",) in rows(app)
-    with open_store(store.uri) as other:
-        assert answer["items"][0]["key"] in other.parses.get_many([answer["items"][0]["key"]])
+async def test_a_parse_that_was_evicted_while_in_memory_is_stored_again(serve) -> None:
+    async with serve(workers=1, job_workers=0, refresh_seconds=3600) as client:
+        await ask(client, text="Evicted.")
+        store = client.app.state.services.store
+        store.flush()
+        with open_store(store.uri) as other:
+            evict_parses(other, 0, spare_hours=0)
+        answer = await ask(client, text="Evicted.", tokenizer=NAME)
+        assert answer["items"][0]["cached"] is True
+        assert ("Evicted.",) in rows(client.app)
+        with open_store(store.uri) as other:
+            assert answer["items"][0]["key"] in other.parses.get_many([answer["items"][0]["key"]])
 
 
 @SHARED
@@ -335,3 +334,20 @@ def test_a_kill_costs_what_was_not_committed_and_nothing_else(
         (batch,) = data.stream(batch_size=50, shuffle=False)
         assert len(set(batch["example_id"])) == 50
         assert np.array_equal(batch["depth"][0, :4], [0, 1, 2, 1])
+
+
+def test_a_row_whose_text_was_deleted_meanwhile_is_not_appended(
+    store: FeatureStore, adhoc: AdhocDataset, tokenizer: LoadedTokenizer
+) -> None:
+    other = record_of("another", 0, 0)
+    store.parses.append([other])
+    generation = store.parses.generation
+    delete_parses(store, [other.key])
+    adhoc.add(tokenizer, [segment("deleted while it was derived")], generation)
+    adhoc.add(tokenizer, [segment("asked for later")])
+    adhoc.flush()
+    assert adhoc.counts["deleted"] == 1
+    assert list(held(store).columns(["texts"])["texts"].to_pylist()) == [["asked for later"]]
+    adhoc.add(tokenizer, [segment("deleted while it was derived")])
+    adhoc.flush()
+    assert len(held(store)) == 2

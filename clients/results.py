@@ -15,6 +15,7 @@ from clients.failures import named_error
 from syntax.errors import ParsebankError
 from syntax.parse import Parse
 from syntax.sentence import Sentence
+from syntax.spacing import with_spacing
 
 JsonObject = Mapping[str, Any]
 
@@ -222,27 +223,17 @@ def _parse(text: str, sentences: Sequence[JsonObject]) -> Parse:
         sentence_start=[sentence["start_char"] for sentence in sentences],
         sentence_end=[sentence["end_char"] for sentence in sentences],
         sentence_first_word=starts,
-        misc=_misc(sentences, starts, len(words)),
+        misc=_misc(words),
     )
 
 
 _WORD_COLUMNS = ("form", "lemma", "upos", "xpos", "feats", "head", "deprel")
 
-_CONTINUED = "ContinuedSentence=Yes"
-"""What the service notes in MISC of the first word after a cut."""
 
-
-def _misc(
-    sentences: Sequence[JsonObject], starts: Sequence[int], words: int
-) -> list[str | None] | None:
-    continued = {at for at, sentence in zip(starts, sentences, strict=True) if _continues(sentence)}
-    if not continued:
-        return None
-    return [_CONTINUED if word in continued else None for word in range(words)]
-
-
-def _continues(sentence: JsonObject) -> bool:
-    return bool(sentence.get("continues"))
+def _misc(words: Sequence[JsonObject]) -> list[str | None] | None:
+    """MISC of each word without the spacing, which the text tells; ``None`` if nothing is left."""
+    misc = [with_spacing(word.get("misc"), []) for word in words]
+    return misc if any(misc) else None
 
 
 def _starts(lengths: Sequence[int]) -> list[int]:

@@ -13,14 +13,16 @@ import tempfile
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numba
 
 CACHE_DIR: Final = "NUMBA_CACHE_DIR"
 
+F = TypeVar("F", bound=Callable[..., Any])
 
-def njit(*, cache: bool, nogil: bool) -> Callable[[Callable[..., Any]], Any]:
+
+def njit(*, cache: bool, nogil: bool) -> Callable[[F], F]:
     """As `numba.njit`; a function that can be cached nowhere else is cached in a temporary folder.
 
     Args:
@@ -28,9 +30,10 @@ def njit(*, cache: bool, nogil: bool) -> Callable[[Callable[..., Any]], Any]:
         nogil: Let other threads run meanwhile.
     """
 
-    def decorate(function: Callable[..., Any]) -> Any:
+    def decorate(function: F) -> F:
         try:
-            return numba.njit(cache=cache, nogil=nogil)(function)
+            compiled: F = numba.njit(cache=cache, nogil=nogil)(function)
+            return compiled
         except RuntimeError as error:
             if "no locator available" not in str(error):
                 raise
@@ -38,7 +41,8 @@ def njit(*, cache: bool, nogil: bool) -> Callable[[Callable[..., Any]], Any]:
         if folder is not None:
             # The environment tells child processes, and numba itself when it reads it again.
             os.environ[CACHE_DIR] = numba.config.CACHE_DIR = str(folder)
-        return numba.njit(cache=folder is not None, nogil=nogil)(function)
+        compiled = numba.njit(cache=folder is not None, nogil=nogil)(function)
+        return compiled
 
     return decorate
 

@@ -21,6 +21,7 @@ from service.pipeline.adhoc import MOST_SEGMENTS, AdhocDataset
 from service.tokenizers import LoadedTokenizer, load_tokenizer
 from syntax.errors import StoreError
 from syntax.examples import DatasetSpec
+from tests.featurestore.writer_process import record_of
 from tests.service.adhoc_process import segment
 
 NAME = "parsebank-wordpiece-en"

@@ -54,8 +54,10 @@ def run(copy: Path, temporary: Path, **env: str) -> subprocess.CompletedProcess[
     return subprocess.run(
         [sys.executable, "-W", "always::RuntimeWarning", "-c", PROGRAM.format(copy=str(copy))],
         env={
-            **{"PATH": os.environ["PATH"], "HOME": "/proc", "TMPDIR": str(temporary)},
-            **{"PYTHONDONTWRITEBYTECODE": "1"},
+            "PATH": os.environ["PATH"],
+            "HOME": "/proc",
+            "TMPDIR": str(temporary),
+            "PYTHONDONTWRITEBYTECODE": "1",
             **env,
         },
         cwd="/",

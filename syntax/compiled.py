@@ -13,7 +13,7 @@ import tempfile
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 import numba
 
@@ -32,17 +32,16 @@ def njit(*, cache: bool, nogil: bool) -> Callable[[F], F]:
 
     def decorate(function: F) -> F:
         try:
-            compiled: F = numba.njit(cache=cache, nogil=nogil)(function)
-            return compiled
+            return cast(F, numba.njit(cache=cache, nogil=nogil)(function))
         except RuntimeError as error:
             if "no locator available" not in str(error):
                 raise
         folder = _temporary_cache()
         if folder is not None:
             # The environment tells child processes, and numba itself when it reads it again.
-            os.environ[CACHE_DIR] = numba.config.CACHE_DIR = str(folder)
-        compiled = numba.njit(cache=folder is not None, nogil=nogil)(function)
-        return compiled
+            os.environ[CACHE_DIR] = str(folder)
+            setattr(numba.config, "CACHE_DIR", str(folder))  # noqa: B010 - made when it is read
+        return cast(F, numba.njit(cache=folder is not None, nogil=nogil)(function))
 
     return decorate
 

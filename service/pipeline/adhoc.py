@@ -76,6 +76,7 @@ class _Waiting:
     tokenizer: LoadedTokenizer
     seq: int
     generation: int
+    matrices: bool
 
 
 class AdhocDataset:
@@ -111,6 +112,7 @@ class AdhocDataset:
         tokenizer: LoadedTokenizer,
         segments: Sequence[AdhocSegment],
         generation: int | None = None,
+        matrices: bool = False,
     ) -> None:
         """Append one example with the next commit, unless it is there already. Never waits.
 
@@ -120,6 +122,7 @@ class AdhocDataset:
             generation: `ParseTable.generation` before its parses were looked up; by default that
                 of now. If it is another when the row is committed, a parse may have been deleted,
                 and then the row is not appended.
+            matrices: Store distance, depth and ancestor beside the vectors, as backfills do.
         """
         if len(segments) > MOST_SEGMENTS:
             return
@@ -130,7 +133,9 @@ class AdhocDataset:
             self._last_seq = max(time.time_ns() // 1_000, self._last_seq + 1)
             if generation is None:
                 generation = self._store.parses.generation
-            waiting = _Waiting(key, tuple(segments), tokenizer, self._last_seq, generation)
+            waiting = _Waiting(
+                key, tuple(segments), tokenizer, self._last_seq, generation, matrices
+            )
             if self._buffer.offer(waiting):
                 self._remember(key)
             else:
@@ -145,7 +150,7 @@ class AdhocDataset:
             if isinstance(item, ItemFeatures) and item.pieces is not None:
                 features = item.pieces.features
                 segment = AdhocSegment(item.key, answer.lang, parser, item.parse.text, features)
-                self.add(answer.tokenizer, [segment], generation)
+                self.add(answer.tokenizer, [segment], generation, bool(item.matrices))
 
     def flush(self) -> None:
         """Commit what waits.
@@ -183,21 +188,27 @@ class AdhocDataset:
             del self._remembered[next(iter(self._remembered))]
 
     def _commit(self, rows: Sequence[_Waiting]) -> None:
-        """One commit per table and language; a table that refuses its rows holds up no other."""
-        groups: dict[tuple[str, str, int], list[_Waiting]] = {}
+        """One commit per table and language, and for rows with matrices another.
+
+        A table that refuses its rows holds up no other.
+        """
+        groups: dict[tuple[str, str, int, bool], list[_Waiting]] = {}
         for row in rows:
-            group = (row.tokenizer.fingerprint, _langs(row.segments), len(row.segments))
+            lang, count = _langs(row.segments), len(row.segments)
+            group = (row.tokenizer.fingerprint, lang, count, row.matrices)
             groups.setdefault(group, []).append(row)
-        for (_, lang, count), group_rows in groups.items():
+        for (_, lang, count, matrices), group_rows in groups.items():
             try:
+                handle = self._handle(group_rows[0].tokenizer, lang, count, matrices)
                 with self._committing:
-                    self._append(self._handle(group_rows[0].tokenizer, lang, count), group_rows)
+                    self._append(handle, group_rows)
             except InputError as error:
                 self.counts["refused"] += len(group_rows)
                 _log.warning("adhoc rows refused", rows=len(group_rows), reason=error.message)
 
-    def _handle(self, tokenizer: LoadedTokenizer, lang: str, count: int) -> DatasetHandle:
-        """Matrices are left to those who read: they would cost more than the rest of a row."""
+    def _handle(
+        self, tokenizer: LoadedTokenizer, lang: str, count: int, matrices: bool
+    ) -> DatasetHandle:
         name = NAME if count == 1 else f"{NAME}-{count}"
         # A tokenizer has one table, whatever it is called this time.
         card = self._store.features.card_of(name, tokenizer.fingerprint)
@@ -206,7 +217,7 @@ class AdhocDataset:
             tokenizer=lasting_name(tokenizer.name) if card is None else card.tokenizer,
             tokenizer_fingerprint=tokenizer.fingerprint,
             special_tokens=tokenizer.special_tokens,
-            matrices=False,
+            matrices=matrices,
         )
 
     def _append(self, handle: DatasetHandle, rows: Sequence[_Waiting]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ from fastapi import FastAPI
 
 from featurestore import DatasetHandle, ExampleRow, FeatureDataset, FeatureStore, open_store
 from featurestore.delete import delete_parses
+from featurestore.encode.blobs import decode_ancestor, decode_depth, decode_distance
 from featurestore.evict import evict_parses
 from featurestore.validate import validate_store
 from service.pipeline.adhoc import MOST_SEGMENTS, AdhocDataset
@@ -352,3 +354,26 @@ def test_a_row_whose_text_was_deleted_meanwhile_is_not_appended(
     adhoc.add(tokenizer, [segment("deleted while it was derived")])
     adhoc.flush()
     assert len(held(store)) == 2
+
+
+async def test_matrices_that_were_asked_for_are_stored(serve) -> None:
+    text = "The nurse who couldn't wait went home. It rained."
+    async with serve(workers=1, job_workers=0, request_deadline_seconds=300) as client:
+        await ask(client, text="Without matrices.", tokenizer=NAME)
+        store, flush = client.app.state.services.store, client.app.state.services.adhoc.flush
+        await asyncio.to_thread(flush)
+        asked = {"tokenizer": NAME, "matrices": ["distance", "depth", "ancestor"]}
+        (item,) = (await ask(client, text=text, **asked))["items"]
+        await asyncio.to_thread(flush)
+        columns = held(store).columns(["texts", "distance", "depth", "ancestor"]).to_pylist()
+        first, second = sorted(columns, key=lambda row: row["texts"] == [text])
+        assert [first[name] for name in ("distance", "depth", "ancestor")] == [None, None, None]
+        distance, depth, ancestor = (second[name] for name in ("distance", "depth", "ancestor"))
+        size = len(item["wordpieces"]["input_ids"])
+        assert decode_distance(distance[0]).tolist() == item["matrices"]["distance"]
+        assert decode_depth(depth[0], size).tolist() == item["matrices"]["depth"]
+        assert decode_ancestor(ancestor[0]).tolist() == item["matrices"]["ancestor"]
+        report = validate_store(store)
+        assert (report.problem_count, report.matrices) == (0, 1)
+        (batch,) = held(store).stream(batch_size=2, shuffle=False)
+        assert len(batch["example_id"]) == 2

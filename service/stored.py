@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from featurestore import FeatureStore
+from featurestore import FeatureStore, ParseRecord
 from featurestore.delete import Deleted, delete_parses
 from service.jobs import JobManager
 from service.pipeline.adhoc import AdhocDataset
@@ -34,12 +34,7 @@ class StoredParses:
             UnknownKeyError: The store has no such parse.
             StoreError: The store cannot be read.
         """
-        self.store.parses.refresh()
-        record = self.store.parses.get_many([key]).get(key)
-        if record is None:
-            raise UnknownKeyError(
-                f"the store has no parse under {key}; keys are in the answers of /parse", keys=[key]
-            )
+        record = self._record(key)
         item = ItemFeatures(key, cached=True, parse=record.parse)
         return FeatureAnswer(self._made_by(record.parser), record.lang, None, [item])
 
@@ -48,12 +43,21 @@ class StoredParses:
 
         Raises:
             SpecError, UnknownKeyError, StoreError: As `featurestore.delete.delete_parses`.
+            JobDatabaseError: Nothing was deleted.
         """
-        text = self.get(key).items[0]
+        # What can fail comes first: a deletion that is done must be answered.
+        jobs = self.jobs.holding({self._record(key).parse.text})
         with self.adhoc.at_rest():
-            deleted = delete_parses(self.store, [key], dry_run)
-        jobs = self.jobs.holding({text.parse.text}) if isinstance(text, ItemFeatures) else []
-        return deleted, jobs
+            return delete_parses(self.store, [key], dry_run), jobs
+
+    def _record(self, key: str) -> ParseRecord:
+        self.store.parses.refresh()
+        record = self.store.parses.get_many([key]).get(key)
+        if record is None:
+            raise UnknownKeyError(
+                f"the store has no parse under {key}; keys are in the answers of /parse", keys=[key]
+            )
+        return record
 
     def _made_by(self, fingerprint: str) -> MadeBy:
         try:

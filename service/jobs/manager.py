@@ -152,13 +152,13 @@ class JobManager:
         return job
 
     def holding(self, texts: Collection[str]) -> list[str]:
-        """Jobs whose uploads, which are still kept, hold one of these texts; reads the uploads.
+        """Jobs whose uploads are still kept and may hold one of these texts; reads the uploads.
 
         Raises:
-            StagedShardError: An upload is damaged.
+            JobDatabaseError: The database does not answer.
         """
         jobs = self._ledger.needing_input()
-        return sorted(job for job in jobs if self._staging.holds(job, texts))
+        return sorted(job for job in jobs if self._staging.may_hold(job, texts))
 
     async def retry(self, job_id: str) -> Job:
         """Run the failed shards of a failed job again.

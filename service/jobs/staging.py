@@ -101,17 +101,18 @@ class StagingArea:
         """Whether a job's upload is still there."""
         return (self.folder(job) / _REPEATS).exists()
 
-    def holds(self, job: str, texts: Collection[str]) -> bool:
-        """Whether an example of a job's upload has one of these texts.
-
-        Raises:
-            StagedShardError: The upload is damaged.
-        """
-        for path in sorted(self.folder(job).glob("shard-*.parquet")):
-            with _damage_named(path.name):
-                for batch in pq.ParquetFile(path).iter_batches(columns=["body"]):
-                    if any(_has_text(body, texts) for body in batch["body"].to_pylist()):
-                        return True
+    def may_hold(self, job: str, texts: Collection[str]) -> bool:
+        """Whether an example of a job's upload has one of these texts, or the upload is damaged."""
+        try:
+            for path in sorted(self.folder(job).glob("shard-*.parquet")):
+                with _damage_named(path.name):
+                    for batch in pq.ParquetFile(path).iter_batches(columns=["body"]):
+                        if any(_has_text(body, texts) for body in batch["body"].to_pylist()):
+                            return True
+        except FileNotFoundError:  # the job has ended meanwhile
+            return False
+        except StagedShardError:
+            return True
         return False
 
     def folder(self, job: str) -> Path:

@@ -169,8 +169,10 @@ class AdhocDataset:
         """
         self.flush()
         with self._committing:
-            yield
-        self.forget()
+            try:
+                yield
+            finally:
+                self.forget()
 
     def forget(self) -> None:
         """Forget which examples are appended: some may have been deleted."""

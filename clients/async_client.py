@@ -13,7 +13,7 @@ from clients import calls
 from clients.calls import Call, ParseOptions
 from clients.features import ExampleLike, FeatureOptions, FeaturesResult, StoredOptions
 from clients.jobs import Forecast, Job, JobState
-from clients.results import ParseResult
+from clients.results import Deletion, ParseResult
 from clients.retries import Retries
 from clients.session import (
     EMBEDDED_URL,
@@ -101,6 +101,14 @@ class AsyncClient:
     ) -> FeaturesResult:
         """The same, of one example whose parses are stored."""
         return await self._do(calls.stored_features(key, **options))
+
+    async def stored_parse(self, key: str) -> ParseResult:
+        """A stored parse by its key, as a result of one text."""
+        return await self._do(calls.stored_parse(key))
+
+    async def delete_parse(self, key: str, *, dry_run: bool = False) -> Deletion:
+        """Delete a text from the store: its parse, and every example that uses the parse."""
+        return await self._do(calls.delete_parse(key, dry_run))
 
     async def info(self) -> dict[str, Any]:
         """What the service is, serves and allows."""

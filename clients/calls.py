@@ -21,7 +21,7 @@ from clients.features import (
     stored_path,
 )
 from clients.jobs import Forecast, Job, JobState, decode_forecast, decode_job
-from clients.results import ParseResult, decode_parse_result
+from clients.results import Deletion, ParseResult, decode_deletion, decode_parse_result
 from clients.staging import BackfillOptions, Upload, backfill_spec
 from syntax.errors import SpecError
 from syntax.examples import DatasetSpec, Example, LongSentences, ParseMode, Rejection
@@ -142,6 +142,17 @@ def features(examples: Sequence[ExampleLike], **options: Any) -> Call[FeaturesRe
 def stored_features(key: str | Sequence[str], **options: Any) -> Call[FeaturesResult]:
     """``GET /features/{key}``."""
     return Call("GET", stored_path(key, **options), _json(decode_features))
+
+
+def stored_parse(key: str) -> Call[ParseResult]:
+    """``GET /parses/{key}``."""
+    return Call("GET", f"/parses/{quote(key, safe='')}", _json(decode_parse_result))
+
+
+def delete_parse(key: str, dry_run: bool = False) -> Call[Deletion]:
+    """``DELETE /parses/{key}``; sent twice, the second finds nothing."""
+    path = f"/parses/{quote(key, safe='')}{'?dry_run=true' if dry_run else ''}"
+    return Call("DELETE", path, _json(decode_deletion), replayable=False)
 
 
 def info() -> Call[dict[str, Any]]:

@@ -13,7 +13,7 @@ from clients import calls
 from clients.calls import Call, ParseOptions
 from clients.features import ExampleLike, FeatureOptions, FeaturesResult, StoredOptions
 from clients.jobs import Forecast, Job, JobState
-from clients.results import ParseResult
+from clients.results import Deletion, ParseResult
 from clients.retries import Retries
 from clients.session import (
     EMBEDDED_URL,
@@ -147,6 +147,24 @@ class Client:
             **options: See `StoredOptions`.
         """
         return self._do(calls.stored_features(key, **options))
+
+    def stored_parse(self, key: str) -> ParseResult:
+        """As `parse`, of one text that is stored, by the key of its parse."""
+        return self._do(calls.stored_parse(key))
+
+    def delete_parse(self, key: str, *, dry_run: bool = False) -> Deletion:
+        """Delete a text from the store: its parse, and every example that uses the parse.
+
+        It is not sent again when the connection breaks: `stored_parse` tells whether it is gone.
+
+        Args:
+            key: Key of the parse.
+            dry_run: Only say what would be deleted.
+
+        Raises:
+            UnknownKeyError: The store has no parse under the key.
+        """
+        return self._do(calls.delete_parse(key, dry_run))
 
     def info(self) -> dict[str, Any]:
         """What the service is, serves and allows."""

@@ -15,6 +15,7 @@ from clients.failures import named_error
 from syntax.errors import ParsebankError
 from syntax.parse import Parse
 from syntax.sentence import Sentence
+from syntax.spacing import with_spacing
 
 JsonObject = Mapping[str, Any]
 
@@ -136,6 +137,43 @@ class ParseResult:
         return [item for item in self.items if isinstance(item, ParsedItem)]
 
 
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """What the service deleted of a text, and what still holds it.
+
+    Attributes:
+        dry_run: Nothing was deleted; this is what would be.
+        keys: Keys of the parses that went.
+        examples: Examples of all datasets that went with them.
+        datasets: The same by ``dataset``, ``tokenizer``, ``split`` and ``lang``, as mappings.
+        pins: Pins of dataset versions that hold the text; until they are forgotten, a vacuum
+            keeps it on disk.
+        same_text: Keys of other parses of the same text, which stay.
+        jobs: Jobs whose uploads hold the text, and which may store it again.
+    """
+
+    dry_run: bool
+    keys: tuple[str, ...]
+    examples: int
+    datasets: tuple[JsonObject, ...]
+    pins: tuple[str, ...]
+    same_text: tuple[str, ...]
+    jobs: tuple[str, ...]
+
+
+def decode_deletion(answer: JsonObject) -> Deletion:
+    """The deletion that the JSON of ``DELETE /parses/{key}`` describes."""
+    return Deletion(
+        dry_run=answer["dry_run"],
+        keys=tuple(answer["keys"]),
+        examples=answer["examples"],
+        datasets=tuple(answer["datasets"]),
+        pins=tuple(answer["pins"]),
+        same_text=tuple(answer["same_text"]),
+        jobs=tuple(answer["jobs"]),
+    )
+
+
 def decode_parse_result(answer: JsonObject) -> ParseResult:
     """The result that the JSON of ``POST /parse`` describes."""
     tokenizer = answer.get("tokenizer")
@@ -185,27 +223,17 @@ def _parse(text: str, sentences: Sequence[JsonObject]) -> Parse:
         sentence_start=[sentence["start_char"] for sentence in sentences],
         sentence_end=[sentence["end_char"] for sentence in sentences],
         sentence_first_word=starts,
-        misc=_misc(sentences, starts, len(words)),
+        misc=_misc(words),
     )
 
 
 _WORD_COLUMNS = ("form", "lemma", "upos", "xpos", "feats", "head", "deprel")
 
-_CONTINUED = "ContinuedSentence=Yes"
-"""What the service notes in MISC of the first word after a cut."""
 
-
-def _misc(
-    sentences: Sequence[JsonObject], starts: Sequence[int], words: int
-) -> list[str | None] | None:
-    continued = {at for at, sentence in zip(starts, sentences, strict=True) if _continues(sentence)}
-    if not continued:
-        return None
-    return [_CONTINUED if word in continued else None for word in range(words)]
-
-
-def _continues(sentence: JsonObject) -> bool:
-    return bool(sentence.get("continues"))
+def _misc(words: Sequence[JsonObject]) -> list[str | None] | None:
+    """MISC of each word without the spacing, which the text tells; ``None`` if nothing is left."""
+    misc = [with_spacing(word.get("misc"), []) for word in words]
+    return misc if any(misc) else None
 
 
 def _starts(lengths: Sequence[int]) -> list[int]:

@@ -30,6 +30,7 @@ from service.routes import (
     metrics,
     models,
     parse,
+    parses,
 )
 from service.routes.answers import error_answers
 from service.security.describe import describe_security
@@ -74,7 +75,7 @@ def create_app(settings: Settings | None = None, **fields: Any) -> FastAPI:
         responses=error_answers(422),
     )
     install_error_handlers(app)
-    for routes in (parse, features, lindat, jobs, datasets, info, models, health, metrics):
+    for routes in (parse, parses, features, lindat, jobs, datasets, info, models, health, metrics):
         app.include_router(routes.router)
     describe_security(app, required=chosen.keys_file is not None)
     _wrap(app, chosen)

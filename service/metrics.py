@@ -141,7 +141,7 @@ def _text_metrics(services: Services) -> Iterator[Metric]:
     )
     yield _counter(
         "adhoc_rows",
-        "Rows of the dataset adhoc by outcome: stored, known, full (no room) or refused.",
+        "Rows of the dataset adhoc by outcome: stored, known, full (no room), refused or deleted.",
         ("outcome",),
         {(outcome,): count for outcome, count in [*services.adhoc.counts.items()]},
     )

@@ -168,6 +168,10 @@ class WordAnswer(BaseModel):
     deprel: str | None
     start_char: int
     end_char: int
+    misc: str | None = Field(
+        description="As CoNLL-U has it: `SpaceAfter=No`, `SpacesAfter=\\n`. Of a multiword token's "
+        "spacing its offsets tell."
+    )
 
 
 class SentenceAnswer(BaseModel):
@@ -175,6 +179,7 @@ class SentenceAnswer(BaseModel):
 
     start_char: int
     end_char: int
+    text: str = Field(description="The sentence as `# text` of CoNLL-U has it.")
     continues: bool = Field(
         default=False,
         description="Whether it goes on with a sentence that was cut before it for its length "

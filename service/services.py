@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, Final
 
 from fastapi import Depends, Request
 
@@ -17,6 +17,10 @@ from service.pipeline.ready import ReadyAnswers
 from service.settings import Settings
 from service.timing import Stages
 from service.workers.pools import WorkerPools
+from syntax.errors import StoreError
+
+FOLLOW_SECONDS: Final = 2.0
+"""Between two looks for what other processes deleted, or `refresh_seconds` if that is longer."""
 
 
 @dataclass(frozen=True)
@@ -65,14 +69,32 @@ async def running_services(settings: Settings) -> AsyncIterator[Services]:
         assembler = FeatureAssembler(settings, store, pipeline, adhoc)
         jobs = JobManager(settings, store)
         await jobs.start()
+        seconds = max(FOLLOW_SECONDS, settings.refresh_seconds)
+        following = asyncio.create_task(_follow_deletions(store, ready, adhoc, seconds))
         try:
             yield Services(settings, store, pools, pipeline, assembler, adhoc, ready, jobs, stages)
         finally:
+            following.cancel()
             # Whatever fails, the next is stopped all the same.
             async with AsyncExitStack() as stack:
                 stack.push_async_callback(asyncio.to_thread, adhoc.close)
                 stack.push_async_callback(jobs.stop)
                 await pools.drain(settings.shutdown_seconds)
+
+
+async def _follow_deletions(
+    store: FeatureStore, ready: ReadyAnswers, adhoc: AdhocDataset, seconds: float
+) -> None:
+    """Forget what other processes delete from the store."""
+    seen = store.parses.generation
+    while True:
+        await asyncio.sleep(seconds)
+        with suppress(StoreError):  # readiness tells
+            await asyncio.to_thread(store.parses.refresh)
+        if store.parses.generation != seen:
+            seen = store.parses.generation
+            ready.forget()
+            adhoc.forget()
 
 
 def services_of(request: Request) -> Services:

@@ -8,7 +8,7 @@ whoever wants to read them.
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from operator import attrgetter, le, lt
 
@@ -103,10 +103,27 @@ class Parse:
         ``# text`` has a single space wherever tokens are not glued. A form's tabs and line breaks
         become spaces there and are kept in ``SpacesInToken``.
         """
-        ranges = self.word_ranges()
-        cuts = [bisect_left(self.token_first_word, first) for first, _ in ranges]
-        spans = pairwise([*cuts, len(self.token_start)])
-        return [_sentence(self, *pair) for pair in zip(ranges, spans, strict=True)]
+        pairs = zip(self.word_ranges(), self._token_spans(), strict=True)
+        return [_sentence(self, *pair) for pair in pairs]
+
+    def document(self, name: str) -> list[Sentence]:
+        """As `sentences`, each with a ``# sent_id``: the document's name and the number from 1.
+
+        UD's validator asks for both comments; names must differ among the documents of a file.
+        """
+        return [
+            replace(sentence, comments=(f"# sent_id = {name}-{number}", *sentence.comments))
+            for number, sentence in enumerate(self.sentences(), 1)
+        ]
+
+    def surfaces(self) -> list[SurfaceSentence]:
+        """What `sentences` writes of each sentence's text and spacing, at a quarter of the time."""
+        return [_surface_sentence(self, *span) for span in self._token_spans()]
+
+    def _token_spans(self) -> list[tuple[int, int]]:
+        """First token and end of each sentence, as positions in the text."""
+        cuts = [bisect_left(self.token_first_word, first) for first in self.sentence_first_word]
+        return list(pairwise([*cuts, len(self.token_start)]))
 
 
 _COLUMNS = {
@@ -149,6 +166,19 @@ def _in_order(kind: str, start: list[int], end: list[int], length: int) -> None:
 
 
 @dataclass(frozen=True, slots=True)
+class SurfaceSentence:
+    """A sentence as CoNLL-U writes it, but for its words' analysis.
+
+    Attributes:
+        text: The value of ``# text``.
+        word_misc: MISC of each word; a multiword token's spacing is not among it.
+    """
+
+    text: str
+    word_misc: list[str | None]
+
+
+@dataclass(frozen=True, slots=True)
 class _Surface:
     """A surface token on its way to CoNLL-U; words are positions in the text."""
 
@@ -169,15 +199,36 @@ def _sentence(parse: Parse, words: tuple[int, int], tokens: tuple[int, int]) -> 
 
 
 def _surface(parse: Parse, at: int) -> _Surface:
-    is_last = at + 1 == len(parse.token_start)
-    first_word = parse.token_first_word[at]
-    end_word = parse.word_count if is_last else parse.token_first_word[at + 1]
-    written = parse.text[parse.token_start[at] : parse.token_end[at]]
+    return _Surface(*_spelled(parse, at))
+
+
+def _spelled(parse: Parse, at: int) -> tuple[str, int, int, list[str]]:
+    """A token's form, its first word, the end of its words, and its spacing in MISC."""
+    text, starts, first_words = parse.text, parse.token_start, parse.token_first_word
+    start, end, first_word = starts[at], parse.token_end[at], first_words[at]
+    is_last = at + 1 == len(starts)
+    end_word = len(parse.form) if is_last else first_words[at + 1]
+    written = text[start:end]
     form = safe_column(parse.form[first_word] if end_word - first_word == 1 else written)
-    before = "" if at else parse.text[: parse.token_start[at]]
-    next_start = len(parse.text) if is_last else parse.token_start[at + 1]
-    after = parse.text[parse.token_end[at] : next_start]
-    return _Surface(form, first_word, end_word, spacing_entries(form, written, before, after))
+    before = "" if at else text[:start]
+    after = text[end:] if is_last else text[end : starts[at + 1]]
+    return form, first_word, end_word, spacing_entries(form, written, before, after)
+
+
+def _surface_sentence(parse: Parse, first: int, end: int) -> SurfaceSentence:
+    texts: list[str] = []
+    word_misc: list[str | None] = []
+    for at in range(first, end):
+        form, first_word, end_word, entries = _spelled(parse, at)
+        texts.append(form if "SpaceAfter=No" in entries else form + " ")
+        own = None
+        if parse.misc is not None:
+            own = [_column(misc) for misc in parse.misc[first_word:end_word]]
+        if end_word - first_word == 1:
+            word_misc.append(with_spacing(None if own is None else own[0], entries))
+        else:
+            word_misc += own or [None] * (end_word - first_word)
+    return SurfaceSentence("".join(texts).strip(), word_misc)
 
 
 def _is_multiword(token: _Surface) -> bool:

@@ -90,6 +90,8 @@ def spacing_entries(form: str, written: str, before: str, after: str) -> list[st
         before: Characters before it that belong to no other token.
         after: Characters up to the next token.
     """
+    if after in ("", " ") and not before and written == form:
+        return [] if after else ["SpaceAfter=No"]
     glued = not any(character.isspace() for character in after)
     return [
         *(["SpaceAfter=No"] if glued else []),
@@ -101,7 +103,9 @@ def spacing_entries(form: str, written: str, before: str, after: str) -> list[st
 
 def with_spacing(misc: str | None, entries: list[str]) -> str | None:
     """A MISC column that says exactly ``entries`` about spacing and keeps all else in order."""
-    own = misc.split("|") if misc is not None else []
+    if misc is None:
+        return "|".join(entries) or None
+    own = misc.split("|")
     if [entry for entry in own if _is_spacing(entry)] != entries:
         own = [*entries, *(entry for entry in own if not _is_spacing(entry))]
     return "|".join(own) or None

@@ -35,9 +35,10 @@ def show_tables(result: ParseResult) -> None:
 
 def show_conllu(result: ParseResult) -> None:
     """CoNLL-U of all items that could be parsed."""
-    for item in result:
+    for number, item in enumerate(result, 1):
         if isinstance(item, ParsedItem):
-            typer.echo(format_conllu(item.sentences), nl=False)
+            typer.echo(f"# newdoc id = {number}")
+            typer.echo(format_conllu(item.parse.document(str(number))), nl=False)
 
 
 def show_json(result: ParseResult) -> None:

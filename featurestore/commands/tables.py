@@ -221,6 +221,49 @@ def vacuum(
     print_rows([_sized(table.to_json()) for table in found], as_json)
 
 
+def delete(
+    keys: Annotated[list[str] | None, typer.Argument(help="Keys of parses.")] = None,
+    store: Where = DEFAULT_STORE,
+    text: Annotated[str | None, typer.Option(help="All parses of exactly this text.")] = None,
+    dataset: Annotated[str | None, typer.Option(help="Dataset of --example.")] = None,
+    example: Annotated[str | None, typer.Option(help="Id: all texts of the example.")] = None,
+    split: Annotated[str | None, typer.Option(help="Split of --example.")] = None,
+    lang: Annotated[str | None, typer.Option(help="Language of --example.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Delete texts: their parses, and every example that uses one. A vacuum clears the disk."""
+    from featurestore.delete import delete_parses, keys_of_example, keys_of_text
+
+    if (dataset is None) != (example is None):
+        raise typer.BadParameter("give --dataset and --example together")
+    if sum((bool(keys), text is not None, example is not None)) != 1:
+        raise typer.BadParameter("give keys, --text, or --dataset and --example: one of them")
+    with open_there(store) as opened:
+        if text is not None:
+            keys = keys_of_text(opened, text)
+        elif dataset is not None and example is not None:
+            keys = keys_of_example(opened, dataset, example, split, lang)
+            # Once the example is gone, only these find what an interruption leaves.
+            typer.echo(f"deleting the parses {' '.join(keys)}", err=True)
+        report = delete_parses(opened, keys or [], dry_run)
+    if as_json:
+        print_json(report.to_json())
+        return
+    verb = "would go" if dry_run else "deleted"
+    typer.echo(f"{len(report.keys)} parses and {report.examples} examples {verb}")
+    for part in report.datasets:
+        typer.echo(
+            f"  {part.examples} of {part.dataset} ({part.tokenizer}), {part.split}/{part.lang}"
+        )
+    if report.pins:
+        typer.echo(f"pins that keep the text until `store unpin`: {', '.join(report.pins)}")
+    if report.same_text:
+        typer.echo(f"other parses of the same text, which stay: {' '.join(report.same_text)}")
+    if not dry_run:
+        typer.echo("older versions hold the text until `store vacuum` deletes their files")
+
+
 def evict(
     store: Where = DEFAULT_STORE,
     max_gb: Annotated[

@@ -49,6 +49,7 @@ class DropTable:
             StoreBusyError, StoreError: As `append`.
         """
         distinct = {_identity(drop): drop for drop in drops}
+        self._lookup.refresh()  # drops of deleted examples may have gone
         known = self._lookup.find(list(distinct)).found.tolist()
         new = [drop for drop, here in zip(distinct.values(), known, strict=True) if not here]
         return self.append(new, transaction)

@@ -125,8 +125,21 @@ class FeatureTables:
         card = self.card_of(name, tokenizer)
         if card is None or not example_keys:
             return set()
-        found = self._lookup(name, card.folder, split, lang).find(example_keys).found
+        lookup = self._lookup(name, card.folder, split, lang)
+        lookup.refresh()  # other processes may have deleted what this one knows
+        found = lookup.find(example_keys).found
         return {key for key, here in zip(example_keys, found.tolist(), strict=True) if here}
+
+    def delete(self, card: DatasetCard, example_keys: Sequence[str]) -> None:
+        """Remove examples from a dataset in one commit; older versions keep them until a vacuum.
+
+        Raises:
+            StoreBusyError: Other writers kept winning; nothing was removed.
+            StoreError: The table cannot be read or written.
+        """
+        table = self._table(card)
+        table.delete("example_key", example_keys, _packed_row_group(table.snapshot()))
+        self._expire(card)
 
     def card_of(self, name: str, tokenizer: str) -> DatasetCard | None:
         """The card of a dataset under the tokenizer of this fingerprint, if there is one."""
@@ -157,10 +170,7 @@ class FeatureTables:
         """
         for card, table, snapshot in list(self._all()):
             self._remove_repeats(card, table, snapshot)
-            # The log does not tell pieces; bytes per row do well enough for the group's size.
-            rows = sum(file.rows for file in snapshot.files)
-            size = sum(file.size for file in snapshot.files)
-            table.compact(sort_by="seq", row_group=max(1, ROW_GROUP_BYTES * rows // max(1, size)))
+            table.compact(sort_by="seq", row_group=_packed_row_group(snapshot))
 
     def _remove_repeats(self, card: DatasetCard, table: Table, snapshot: Snapshot) -> None:
         for split, lang in sorted({_part(file) for file in snapshot.files}):
@@ -266,6 +276,16 @@ def _part(file: DataFile) -> tuple[str, str]:
 def _row_group(rows: Sequence[ExampleRow]) -> int:
     pieces = sum(len(segment.input_ids) for row in rows for segment in row.segments)
     return max(1, ROW_GROUP_PIECES * len(rows) // max(1, pieces))
+
+
+def _packed_row_group(snapshot: Snapshot) -> int:
+    """Rows in a row group of a table that is written anew.
+
+    The log does not tell pieces; bytes per row do well enough for the group's size.
+    """
+    rows = sum(file.rows for file in snapshot.files)
+    size = sum(file.size for file in snapshot.files)
+    return max(1, ROW_GROUP_BYTES * rows // max(1, size))
 
 
 def _is(card: DatasetCard, tokenizer: str) -> bool:

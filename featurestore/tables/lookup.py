@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from deltalake import DeltaTable
@@ -30,6 +30,7 @@ class KeyLookup:
             values is the key.
         partition: Index only files with these partition values.
         refresh_seconds: Keys that other processes add may stay unseen for this long.
+        on_removal: Called after files went out of use, when the index is up to date.
     """
 
     def __init__(
@@ -39,12 +40,14 @@ class KeyLookup:
         column: str | Sequence[str],
         partition: Mapping[str, str] | None = None,
         refresh_seconds: float = 0.0,
+        on_removal: Callable[[], None] = lambda: None,
     ) -> None:
         self._table = table
         self._reader = reader
         self._column = column
         self._partition = dict(partition or {})
         self._refresh_seconds = refresh_seconds
+        self._on_removal = on_removal
         self._index = KeyIndex()
         self._paths: list[str] = []
         self._active: dict[str, int] = {}
@@ -69,6 +72,10 @@ class KeyLookup:
         if found.found.all() or not self.refresh():
             return found
         return self._index.find(wanted)
+
+    def holds(self, keys: Sequence[str]) -> NDArray[np.bool_]:
+        """Which keys the last look found; from memory alone. *Shape:* (N,)."""
+        return self._index.find(keys_of(key_bytes(list(keys)))).found
 
     def find_one(self, key: str) -> tuple[int, int] | None:
         """File and row of one key, as `find`; ``None`` if it is not there."""
@@ -123,6 +130,8 @@ class KeyLookup:
         self._index.remove([self._active.pop(path) for path in dead])
         self._reader.forget(dead)
         self._version = snapshot.version
+        if dead:
+            self._on_removal()
         return True
 
     def _add(self, file: DataFile) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from typing import Final
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from featurestore.buffer import WriteBuffer
@@ -23,6 +25,7 @@ from featurestore.records import ParseRecord, Transaction
 from featurestore.root import StoreRoot
 from featurestore.tables.lookup import KeyLookup, group_by_file
 from featurestore.tables.schema import PARSE_COLUMNS, PARSES
+from featurestore.tables.snapshot import arrow_dataset
 from syntax.errors import StoreError
 
 ROW_GROUP = 128
@@ -59,7 +62,13 @@ class ParseTable:
     ) -> None:
         self.table = root.table(PARSES, "parses")
         self._reader = FileReader(self.table.location, keep_open=OPEN_FILES)
-        self._lookup = KeyLookup(self.table, self._reader, "key", refresh_seconds=refresh_seconds)
+        self._lookup = KeyLookup(
+            self.table,
+            self._reader,
+            "key",
+            refresh_seconds=refresh_seconds,
+            on_removal=self._forget_removed,
+        )
         self._cache = RecordCache(cache_items)
         self._buffer = WriteBuffer(self._commit, buffer_rows, buffer_seconds)
 
@@ -70,10 +79,11 @@ class ParseTable:
             SpecError: A key is not 32 hexadecimal digits.
             StoreError: A file cannot be read.
         """
+        generation = self._cache.generation
         found = self._buffer.get_many(keys)
         found.update(self._cache.get_many([key for key in keys if key not in found]))
         read = self._read([key for key in dict.fromkeys(keys) if key not in found])
-        self._cache.put_many(read.values())
+        self._cache.put_many(read.values(), generation)
         found.update(read)
         return {key: found[key] for key in keys if key in found}
 
@@ -123,10 +133,11 @@ class ParseTable:
         return written
 
     def keep(self, records: Sequence[ParseRecord]) -> None:
-        """Write those again that an eviction took since they were read.
+        """Write those again that an eviction or a deletion took since they were read or written.
 
         For records that examples refer to, once these are committed: an eviction under way puts
-        back what it finds to be needed, and one that ended before did not see the examples.
+        back what it finds to be needed, a deletion under way deletes the examples, and either that
+        ended before did not see the examples.
 
         Raises:
             StoreError: They could not be looked up or written.
@@ -151,8 +162,9 @@ class ParseTable:
         """
         self.table.before_write()
         check_record(record)
+        generation = self._cache.generation
         self._buffer.put(record, durable)
-        self._cache.put_many([record])
+        self._cache.put_many([record], generation)
 
     def offer(self, record: ParseRecord) -> bool:
         """As `put`, but never waits: whether there was room for the record.
@@ -163,10 +175,55 @@ class ParseTable:
         """
         self.table.before_write()
         check_record(record)
+        generation = self._cache.generation
         taken = self._buffer.offer(record)
         if taken:
-            self._cache.put_many([record])
+            self._cache.put_many([record], generation)
         return taken
+
+    def delete(self, keys: Sequence[str]) -> None:
+        """Remove parses in one commit; older versions of the table keep them until a vacuum.
+
+        Examples that refer to them must have been deleted before (`featurestore.delete`).
+
+        Raises:
+            StoreBusyError: Other writers kept winning; nothing was removed.
+            StoreError: The table cannot be read or written.
+        """
+        self.flush()
+        self.table.delete("key", keys, row_group=ROW_GROUP)
+        self.refresh()
+
+    def keys_of_texts(self, texts: Collection[str]) -> list[str]:
+        """Keys of all parses of these texts: of any parser, language and mode. Reads every text.
+
+        Raises:
+            StoreError: A file cannot be read.
+        """
+        self.flush()
+        files = self.table.snapshot().files
+        if not files:
+            return []
+        rows = arrow_dataset(self.table.location, files, PARSES.schema)
+        same = pc.field("text").isin(pa.array(list(texts), pa.string()))
+        keys = rows.to_table(columns=["key"], filter=same)["key"].to_pylist()
+        return sorted(dict.fromkeys(keys))
+
+    @property
+    def generation(self) -> int:
+        """Grows when a look at the table finds that rows may have been removed from it.
+
+        What was made of its parses before then, such as a cached answer, may have to go.
+        """
+        return self._cache.generation
+
+    def refresh(self) -> None:
+        """Look at the table's newest version, and forget what other processes deleted.
+
+        Raises:
+            StoreError: The log or a new file cannot be read.
+        """
+        self._lookup.refresh(force=True)
 
     def compact(self) -> None:
         """Keep one row of each key, and join small files.
@@ -213,6 +270,15 @@ class ParseTable:
             self._buffer.close()
         finally:
             self._reader.close()
+
+    def _forget_removed(self) -> None:
+        """Drop from memory what is neither in the table nor on its way there."""
+
+        def holds(keys: Sequence[str]) -> NDArray[np.bool_]:
+            buffered = self._buffer.get_many(keys)
+            return np.logical_or(self._lookup.holds(keys), [key in buffered for key in keys])
+
+        self._cache.keep_only(holds)
 
     def _commit(self, records: Sequence[ParseRecord]) -> None:
         """Append a group, and look at the table anew here, so that no reader has to wait for it."""

@@ -1,7 +1,7 @@
 """One shard of a backfill, whatever runs it: staged lines in, committed rows and counts out.
 
-Exactly once. A shard makes up to three commits: new parses, drops, rows; and a fourth if parses
-that were there have been evicted meanwhile. Parses are content-addressed, so repeating them is
+Exactly once. A shard makes up to three commits: new parses, drops, rows; and a fourth if
+parses have been evicted or deleted meanwhile. Parses are content-addressed, so repeating them is
 harmless; drops and rows carry the shard's transaction, so each lands once however often the shard
 runs, and whoever else is still running it.
 
@@ -352,7 +352,7 @@ def _commit(
         tools.store.drops.append_new(drops, transaction)
     if rows:
         tools.store.features.append(tools.handle, rows, transaction)
-        tools.store.parses.keep(analyses.known)
+        tools.store.parses.keep([*analyses.known, *analyses.new])
 
 
 def _drop_for(shard: Shard, line: StagedLine, example: Example, error: ParsebankError) -> Drop:

@@ -9,9 +9,10 @@ Several replicas may share the area; a lock beside it keeps one from removing wh
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Collection, Iterator, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -99,6 +100,20 @@ class StagingArea:
     def has(self, job: str) -> bool:
         """Whether a job's upload is still there."""
         return (self.folder(job) / _REPEATS).exists()
+
+    def may_hold(self, job: str, texts: Collection[str]) -> bool:
+        """Whether an example of a job's upload has one of these texts, or the upload is damaged."""
+        try:
+            for path in sorted(self.folder(job).glob("shard-*.parquet")):
+                with _damage_named(path.name):
+                    for batch in pq.ParquetFile(path).iter_batches(columns=["body"]):
+                        if any(_has_text(body, texts) for body in batch["body"].to_pylist()):
+                            return True
+        except FileNotFoundError:  # the job has ended meanwhile
+            return False
+        except StagedShardError:
+            return True
+        return False
 
     def folder(self, job: str) -> Path:
         """Folder of one job."""
@@ -308,6 +323,17 @@ def _damage_named(name: str) -> Iterator[None]:
             "examples that are stored already are skipped",
             file=name,
         ) from error
+
+
+def _has_text(body: str, texts: Collection[str]) -> bool:
+    """Whether a checked line has one of the texts in a segment."""
+    for segment in json.loads(body).get("example", {}).get("segments", ()):
+        text = segment.get("text")
+        if (text if text is not None else " ".join(segment.get("tokens") or ())) in texts:
+            return True
+        if any(text in (segment.get("conllu") or "") for text in texts):
+            return True
+    return False
 
 
 def _within(repeats: NDArray[np.int64], content: bytes) -> NDArray[np.int64]:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence, Set
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -69,12 +69,14 @@ class AdhocSegment:
 
 @dataclass(frozen=True, slots=True)
 class _Waiting:
-    """A row on its way; ``key`` is unique over all tables."""
+    """A row on its way; ``key`` is unique over all tables; `AdhocDataset.add` explains the rest."""
 
     key: str
     segments: tuple[AdhocSegment, ...]
     tokenizer: LoadedTokenizer
     seq: int
+    generation: int
+    matrices: bool
 
 
 class AdhocDataset:
@@ -87,7 +89,8 @@ class AdhocDataset:
 
     Attributes:
         counts: Rows so far by what became of them: ``stored``, ``known`` (the table had them),
-            ``full`` (no room, so not appended), ``refused`` (the table would not have them).
+            ``full`` (no room, so not appended), ``refused`` (the table would not have them),
+            ``deleted`` (a text was, before they were written; missing while there is none).
     """
 
     def __init__(self, store: FeatureStore, commit_seconds: float, room: int = ROOM) -> None:
@@ -102,13 +105,24 @@ class AdhocDataset:
         self._joint: dict[tuple[str, ...], str] = {}
         self._last_seq = 0
         self._lock = threading.Lock()
+        self._committing = threading.Lock()
 
-    def add(self, tokenizer: LoadedTokenizer, segments: Sequence[AdhocSegment]) -> None:
+    def add(
+        self,
+        tokenizer: LoadedTokenizer,
+        segments: Sequence[AdhocSegment],
+        generation: int | None = None,
+        matrices: bool = False,
+    ) -> None:
         """Append one example with the next commit, unless it is there already. Never waits.
 
         Args:
             tokenizer: Made the pieces.
             segments: Its texts in order; one with more than `MOST_SEGMENTS` is let go.
+            generation: `ParseTable.generation` before its parses were looked up; by default that
+                of now. If it is another when the row is committed, a parse may have been deleted,
+                and then the row is not appended.
+            matrices: Store distance, depth and ancestor beside the vectors, as backfills do.
         """
         if len(segments) > MOST_SEGMENTS:
             return
@@ -117,14 +131,18 @@ class AdhocDataset:
             if key in self._remembered:
                 return
             self._last_seq = max(time.time_ns() // 1_000, self._last_seq + 1)
-            waiting = _Waiting(key, tuple(segments), tokenizer, self._last_seq)
+            if generation is None:
+                generation = self._store.parses.generation
+            waiting = _Waiting(
+                key, tuple(segments), tokenizer, self._last_seq, generation, matrices
+            )
             if self._buffer.offer(waiting):
                 self._remember(key)
             else:
                 self.counts["full"] += 1
 
-    def add_answer(self, answer: FeatureAnswer) -> None:
-        """Append every text of an answer that has pieces."""
+    def add_answer(self, answer: FeatureAnswer, generation: int) -> None:
+        """Append every text of an answer that has pieces; ``generation`` as in `add`."""
         if answer.tokenizer is None:
             return
         parser = answer.parser.fingerprint
@@ -132,7 +150,7 @@ class AdhocDataset:
             if isinstance(item, ItemFeatures) and item.pieces is not None:
                 features = item.pieces.features
                 segment = AdhocSegment(item.key, answer.lang, parser, item.parse.text, features)
-                self.add(answer.tokenizer, [segment])
+                self.add(answer.tokenizer, [segment], generation, bool(item.matrices))
 
     def flush(self) -> None:
         """Commit what waits.
@@ -141,6 +159,25 @@ class AdhocDataset:
             StoreError: It could not be written, and still waits.
         """
         self._buffer.flush()
+
+    @contextmanager
+    def at_rest(self) -> Iterator[None]:
+        """Commit what waits, and while this lasts nothing more: for who deletes texts.
+
+        Raises:
+            StoreError: It could not be written, and still waits.
+        """
+        self.flush()
+        with self._committing:
+            try:
+                yield
+            finally:
+                self.forget()
+
+    def forget(self) -> None:
+        """Forget which examples are appended: some may have been deleted."""
+        with self._lock:
+            self._remembered.clear()
 
     def close(self) -> None:
         """Commit what waits; what cannot be written is logged and lost, for parses remain."""
@@ -153,20 +190,27 @@ class AdhocDataset:
             del self._remembered[next(iter(self._remembered))]
 
     def _commit(self, rows: Sequence[_Waiting]) -> None:
-        """One commit per table and language; a table that refuses its rows holds up no other."""
-        groups: dict[tuple[str, str, int], list[_Waiting]] = {}
+        """One commit per table and language, and for rows with matrices another.
+
+        A table that refuses its rows holds up no other.
+        """
+        groups: dict[tuple[str, str, int, bool], list[_Waiting]] = {}
         for row in rows:
-            group = (row.tokenizer.fingerprint, _langs(row.segments), len(row.segments))
+            lang, count = _langs(row.segments), len(row.segments)
+            group = (row.tokenizer.fingerprint, lang, count, row.matrices)
             groups.setdefault(group, []).append(row)
-        for (_, lang, count), group_rows in groups.items():
+        for (_, lang, count, matrices), group_rows in groups.items():
             try:
-                self._append(self._handle(group_rows[0].tokenizer, lang, count), group_rows)
+                handle = self._handle(group_rows[0].tokenizer, lang, count, matrices)
+                with self._committing:
+                    self._append(handle, group_rows)
             except InputError as error:
                 self.counts["refused"] += len(group_rows)
                 _log.warning("adhoc rows refused", rows=len(group_rows), reason=error.message)
 
-    def _handle(self, tokenizer: LoadedTokenizer, lang: str, count: int) -> DatasetHandle:
-        """Matrices are left to those who read: they would cost more than the rest of a row."""
+    def _handle(
+        self, tokenizer: LoadedTokenizer, lang: str, count: int, matrices: bool
+    ) -> DatasetHandle:
         name = NAME if count == 1 else f"{NAME}-{count}"
         # A tokenizer has one table, whatever it is called this time.
         card = self._store.features.card_of(name, tokenizer.fingerprint)
@@ -175,16 +219,28 @@ class AdhocDataset:
             tokenizer=lasting_name(tokenizer.name) if card is None else card.tokenizer,
             tokenizer_fingerprint=tokenizer.fingerprint,
             special_tokens=tokenizer.special_tokens,
-            matrices=False,
+            matrices=matrices,
         )
 
     def _append(self, handle: DatasetHandle, rows: Sequence[_Waiting]) -> None:
         content = {"name": handle.tokenizer, **rows[0].tokenizer.content}
         self._store.describe(handle.tokenizer_fingerprint, "tokenizer", content)
-        stored = self._store.features.append_new(handle, [self._row(row) for row in rows])
         keys = dict.fromkeys(segment.key for row in rows for segment in row.segments)
-        self._store.parses.keep([*self._store.parses.get_many(list(keys)).values()])
-        self.counts.update(stored=stored, known=len(rows) - stored)
+        parses = self._store.parses.get_many(list(keys))
+        now = self._store.parses.generation
+        kept = [r for r in rows if r.generation == now or all(x.key in parses for x in r.segments)]
+        if len(kept) < len(rows):
+            self._drop({row.key for row in rows} - {row.key for row in kept})
+        stored = self._store.features.append_new(handle, [self._row(row) for row in kept])
+        self._store.parses.keep([*parses.values()])
+        self.counts.update(stored=stored, known=len(kept) - stored)
+
+    def _drop(self, keys: Set[str]) -> None:
+        """Count rows whose texts were deleted; they may come again."""
+        self.counts["deleted"] += len(keys)
+        with self._lock:
+            for key in keys:
+                self._remembered.pop(key, None)
 
     def _row(self, row: _Waiting) -> ExampleRow:
         keys = tuple(segment.key for segment in row.segments)

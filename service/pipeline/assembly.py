@@ -102,8 +102,9 @@ class FeatureAssembler:
             TextTooLongError: A padded batch would be too large.
         """
         tokenizer = await self.tokenizer(request.tokenizer)
+        generation = self._store.parses.generation
         found = await self._parse(request)
-        return await asyncio.to_thread(self._finish, request, tokenizer, found)
+        return await asyncio.to_thread(self._finish, request, tokenizer, found, generation)
 
     async def tokenizer(self, name: str | None) -> LoadedTokenizer:
         """A tokenizer; by default the service's.
@@ -160,12 +161,16 @@ class FeatureAssembler:
         }
 
     def _finish(
-        self, request: AssemblyRequest, tokenizer: LoadedTokenizer, found: Found
+        self,
+        request: AssemblyRequest,
+        tokenizer: LoadedTokenizer,
+        found: Found,
+        generation: int,
     ) -> AssemblyAnswer:
         prepared = _prepare(found.values(), tokenizer)
         examples = [_example(texts, found, prepared) for texts in request.examples]
         if request.parsing.store:
-            self._append(examples, tokenizer)
+            self._append(examples, tokenizer, generation)
         return self._assembled(examples, tokenizer, request.spec, request.padded)
 
     def _stored(
@@ -200,11 +205,15 @@ class FeatureAssembler:
         return AssemblyAnswer(tokenizer, spec, padded, assembler.assemble(examples))
 
     def _append(
-        self, examples: Sequence[Example | FailedExample], tokenizer: LoadedTokenizer
+        self,
+        examples: Sequence[Example | FailedExample],
+        tokenizer: LoadedTokenizer,
+        generation: int,
     ) -> None:
         for example in examples:
             if isinstance(example, Example):
-                self._adhoc.add(tokenizer, [_adhoc_segment(x) for x in example.segments])
+                segments = [_adhoc_segment(segment) for segment in example.segments]
+                self._adhoc.add(tokenizer, segments, generation)
 
 
 def _group_request(

@@ -255,7 +255,7 @@ class FeaturePipeline:
             derived = deriver.derive(items)
         answer = FeatureAnswer(plan.parser, plan.lang, plan.tokenizer, derived)
         if plan.request.store:
-            self._adhoc.add_answer(answer)
+            self._adhoc.add_answer(answer, plan.generation)
         return answer
 
     def _keep(self, plan: Plan, fresh: Fresh) -> None:

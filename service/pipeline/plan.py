@@ -31,6 +31,7 @@ class Plan:
         keys: Key or error of each text, in order.
         wanted: Text of each key.
         stored: Parses that were there before, by key.
+        generation: `ParseTable.generation` before they were looked up.
     """
 
     request: FeatureRequest
@@ -42,6 +43,7 @@ class Plan:
     keys: list[str | ParsebankError]
     wanted: dict[str, ParseInput]
     stored: dict[str, Parse]
+    generation: int = 0
 
     @cached_property
     def missing(self) -> dict[str, ParseInput]:
@@ -124,8 +126,9 @@ class Planner:
         """
         choice = self._parsers.choose(request.parser, request.lang)
         keys, wanted = self._admitted(request, choice)
+        now = self._store.parses.generation
         records = self._store.parses.get_many(list(wanted))
-        return Plan(request, *choice, tokenizer, deadline, keys, wanted, _parses(records))
+        return Plan(request, *choice, tokenizer, deadline, keys, wanted, _parses(records), now)
 
     def plan_at_hand(
         self, request: FeatureRequest, tokenizer: LoadedTokenizer | None, deadline: float
@@ -135,10 +138,11 @@ class Planner:
         if choice is None:
             return None
         keys, wanted = self._admitted(request, choice)
+        now = self._store.parses.generation
         records = self._store.parses.get_many_at_hand(list(wanted))
         if records is None:
             return None
-        return Plan(request, *choice, tokenizer, deadline, keys, wanted, _parses(records))
+        return Plan(request, *choice, tokenizer, deadline, keys, wanted, _parses(records), now)
 
     def _admitted(
         self, request: FeatureRequest, choice: Choice

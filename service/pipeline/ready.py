@@ -90,7 +90,8 @@ class ReadyAnswers:
     """Keeps the answers that were asked for last. Belongs to one event loop.
 
     An answer holds for as long as the names of its request lead to the same parser and the same
-    tokenizer; the parses behind it cannot change, for a parse key covers all that made them.
+    tokenizer; the parses behind it cannot change, for a parse key covers all that made them. They
+    can be deleted: then all answers go (`forget`).
 
     Args:
         settings: How much memory.
@@ -101,6 +102,7 @@ class ReadyAnswers:
 
     Attributes:
         size: Bytes in use.
+        generation: How often all answers were let go of.
         lookups: Requests that found an answer, and those that did not.
     """
 
@@ -118,6 +120,7 @@ class ReadyAnswers:
         self._answers: OrderedDict[bytes, ReadyAnswer] = OrderedDict()
         self._choices: OrderedDict[tuple[str | None, str | None], _Choice] = OrderedDict()
         self.size = 0
+        self.generation = 0
         self.lookups: Counter[Literal["hit", "miss"]] = Counter()
 
     def __len__(self) -> int:
@@ -134,15 +137,28 @@ class ReadyAnswers:
             self._answers.move_to_end(key)
         return answer
 
-    def put(self, key: bytes, answer: ReadyAnswer) -> None:
-        """Keep an answer, and let go of those asked for longest ago."""
+    def put(self, key: bytes, answer: ReadyAnswer, generation: int | None = None) -> None:
+        """Keep an answer, and let go of those asked for longest ago.
+
+        Args:
+            key: Its `ready_key`.
+            answer: The answer.
+            generation: The generation in which its parses were looked up; in a later one they may
+                have been deleted, and the answer is not kept.
+        """
         self._drop(key)
-        if answer.size * _LARGEST_SHARE > self._room:
+        if generation not in (None, self.generation) or answer.size * _LARGEST_SHARE > self._room:
             return
         self._answers[key] = answer
         self.size += answer.size
         while self.size > self._room:
             self._drop(next(iter(self._answers)))
+
+    def forget(self) -> None:
+        """Let go of all answers: parses behind them may have been deleted."""
+        self.generation += 1
+        self._answers.clear()
+        self.size = 0
 
     def _drop(self, key: bytes) -> None:
         answer = self._answers.pop(key, None)

@@ -96,10 +96,18 @@ class ItemFeatures:
 
 
 @dataclass(frozen=True)
+class MadeBy:
+    """A parser as the store records it: its name, and the fingerprint of what it is."""
+
+    name: str
+    fingerprint: str
+
+
+@dataclass(frozen=True)
 class FeatureAnswer:
     """The outcome of each text, in order, its language, and what made it."""
 
-    parser: ParserIdentity
+    parser: ParserIdentity | MadeBy
     lang: str
     tokenizer: LoadedTokenizer | None
     items: list[ItemFeatures | ParsebankError]

@@ -12,9 +12,9 @@ from syntax.errors import ParsebankError
 def render_conllu(answer: FeatureAnswer) -> str:
     """All parses as CoNLL-U.
 
-    Each text is a document, ``newdoc id`` counting from 1. The error of a text is a comment
-    ``# error = <id> <error_type>: <message>`` at the head of the file, so that the file stays
-    valid (comments must be followed by a sentence).
+    Each text is a document, ``newdoc id`` counting from 1, and ``sent_id`` adds the number of the
+    sentence. The error of a text is a comment ``# error = <id> <error_type>: <message>`` at the
+    head of the file, so that the file stays valid (comments must be followed by a sentence).
     """
     return "".join((*_head(answer), *_documents(answer)))
 
@@ -30,4 +30,4 @@ def _documents(answer: FeatureAnswer) -> Iterator[str]:
     for number, item in enumerate(answer.items, 1):
         if isinstance(item, ItemFeatures):
             yield f"# newdoc id = {number}\n"
-            yield format_conllu(item.parse.sentences())
+            yield format_conllu(item.parse.document(str(number)))

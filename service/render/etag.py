@@ -14,7 +14,7 @@ from service.pipeline.records import FeatureRequest
 from service.render.negotiate import Format
 from syntax import fingerprint
 
-_LAYOUT: Final = 1
+_LAYOUT: Final = 2
 """Raised when the same parse comes to be rendered in another way within one release."""
 
 _NOT_SHOWN: Final = frozenset({"items", "lang", "parser", "store", "deadline_seconds"})

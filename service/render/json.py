@@ -7,6 +7,7 @@ made would cost more than parsing it from the cache.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from itertools import count
 from typing import Any, Final
 
@@ -15,7 +16,7 @@ from pydantic import TypeAdapter
 from service.errors import error_body
 from service.parsers import ParserIdentity
 from service.parsers.surface import is_continued
-from service.pipeline.records import FeatureAnswer, ItemFeatures, Pieces
+from service.pipeline.records import FeatureAnswer, ItemFeatures, MadeBy, Pieces
 from service.tokenizers import LoadedTokenizer
 from syntax import Parse
 from syntax.errors import ParsebankError
@@ -23,7 +24,7 @@ from syntax.errors import ParsebankError
 _ADAPTER: Final = TypeAdapter(dict[str, Any])
 _WORD: Final = (
     *("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel"),
-    *("start_char", "end_char"),
+    *("start_char", "end_char", "misc"),
 )
 
 
@@ -33,7 +34,7 @@ def render_json(answer: FeatureAnswer) -> bytes:
     return dump({**makers(answer.parser, answer.tokenizer), "items": items})
 
 
-def makers(parser: ParserIdentity, tokenizer: LoadedTokenizer | None) -> dict[str, Any]:
+def makers(parser: ParserIdentity | MadeBy, tokenizer: LoadedTokenizer | None) -> dict[str, Any]:
     """Who made an answer."""
     return {
         "parser": {"name": parser.name, "fingerprint": parser.fingerprint},
@@ -72,21 +73,24 @@ def _sentences(parse: Parse) -> list[dict[str, Any]]:
         {
             "start_char": parse.sentence_start[index],
             "end_char": parse.sentence_end[index],
+            "text": surface.text,
             **({"continues": True} if is_continued(parse, first) else {}),
             "tokens": _tokens(parse, first, end),
-            "words": _words(parse, first, end),
+            "words": _words(parse, first, end, surface.word_misc),
         }
-        for index, (first, end) in enumerate(parse.word_ranges())
+        for index, ((first, end), surface) in enumerate(
+            zip(parse.word_ranges(), parse.surfaces(), strict=True)
+        )
     ]
 
 
-def _words(parse: Parse, first: int, end: int) -> list[dict[str, Any]]:
+def _words(parse: Parse, first: int, end: int, misc: Sequence[str | None]) -> list[dict[str, Any]]:
     """The words of one sentence, numbered from 1."""
     columns = (
         *(parse.form, parse.lemma, parse.upos, parse.xpos, parse.feats, parse.head),
         *(parse.deprel, parse.word_start, parse.word_end),
     )
-    rows = zip(count(1), *(column[first:end] for column in columns), strict=False)
+    rows = zip(count(1), *(column[first:end] for column in columns), misc, strict=False)
     return [dict(zip(_WORD, row, strict=True)) for row in rows]
 
 

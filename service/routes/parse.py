@@ -95,6 +95,7 @@ async def parse(request: Request, body: ParseRequest) -> Response:
     )
     held = _header(request, "if-none-match")
     wanted = body.to_features(services.settings.max_items)
+    generation = services.ready.generation
     outcome: Rendered | Plan = await services.pipeline.answer(
         replace(wanted, packed=True) if shape.format == "arrow" else wanted,
         shape.render,
@@ -103,7 +104,7 @@ async def parse(request: Request, body: ParseRequest) -> Response:
     if isinstance(outcome, Plan):
         return await _streamed(services, outcome, shape)
     if outcome.is_stored and outcome.status == 200:
-        _keep_ready(services, await request.body(), shape, outcome)
+        _keep_ready(services, await request.body(), shape, outcome, generation)
     return Response(outcome.content, outcome.status, outcome.headers)
 
 
@@ -124,9 +125,11 @@ async def _streamed(services: Services, plan: Plan, shape: Representation) -> Re
     return ClosingStream(first, lines, shape.headers())
 
 
-def _keep_ready(services: Services, body: bytes, shape: Representation, rendered: Rendered) -> None:
+def _keep_ready(
+    services: Services, body: bytes, shape: Representation, rendered: Rendered, generation: int
+) -> None:
     """Keep an answer for the next request with the same body."""
     raw = tuple((name.lower().encode(), value.encode()) for name, value in rendered.kept_headers())
     texts, origin = len(rendered.plan.keys), Origin.of(rendered.plan)
     answer = ReadyAnswer(rendered.content, raw, rendered.etag, texts, origin)
-    services.ready.put(ready_key(body, shape.format, shape.encoding), answer)
+    services.ready.put(ready_key(body, shape.format, shape.encoding), answer, generation)

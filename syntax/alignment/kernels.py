@@ -11,8 +11,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from syntax.compiled import njit
 
 Int32 = NDArray[np.int32]
 Bool = NDArray[np.bool_]

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from syntax.compiled import njit
 from syntax.matrices.heads import ROOT
 from syntax.matrices.kernels import Trees
 

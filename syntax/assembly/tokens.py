@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
+from syntax.compiled import njit
 from syntax.matrices.offsets import as_offsets, for_numba, sizes
 
 _TEXT: Final = 1 << 32

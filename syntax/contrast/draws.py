@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from syntax.compiled import njit
 
 State = NDArray[np.uint64]
 """The generator: one number, which every draw advances. *Shape:* (1,)."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numba import njit
 
+from syntax.compiled import njit
 from syntax.contrast.draws import Index, IntArray, State, below, choose
 from syntax.contrast.rows import TreeRows
 from syntax.contrast.texts import Tour, holds, measure, tour_of

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from syntax.compiled import njit
 from syntax.contrast.base import (
     NOTHING,
     Samples,

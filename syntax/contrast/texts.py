@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from syntax.compiled import njit
 from syntax.contrast.draws import Index, IntArray
 from syntax.errors import InputError
 from syntax.matrices.offsets import Offsets, offsets_of

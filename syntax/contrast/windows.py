@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from syntax.compiled import njit
 from syntax.contrast.draws import Index, IntArray, State, choose
 from syntax.contrast.rows import TreeRows
 from syntax.contrast.texts import measure

@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from syntax.compiled import njit
 
 IntArray = NDArray[np.int32]
 

@@ -18,6 +18,7 @@ from syntax.errors import (
     EmptyTextError,
     SpecError,
     UnknownJobError,
+    UnknownKeyError,
     UnknownLanguageError,
     UnknownNameError,
     UnknownParserError,
@@ -254,3 +255,29 @@ def test_a_job_is_tried_again_and_a_refusal_is_named(script, answer, job_json):
         with pytest.raises(UploadGoneError, match="gone"):
             client.retry("j1")
     assert script.requests == [("POST", "/jobs/j1/retry")] * 2
+
+
+def test_a_stored_parse_is_shown_and_deleted_by_its_key(client):
+    (item,) = client.parse("Please delete me.", tokenizer=TOKENIZER).parsed()
+    (stored,) = client.stored_parse(item.key).parsed()
+    assert (stored.cached, stored.text, stored.parse) == (True, item.text, item.parse)
+    planned = client.delete_parse(item.key, dry_run=True)
+    assert (planned.dry_run, planned.keys, planned.examples) == (True, (item.key,), 1)
+    assert client.stored_parse(item.key).parsed()
+    gone = client.delete_parse(item.key)
+    assert (gone.dry_run, gone.datasets) == (False, planned.datasets)
+    with pytest.raises(UnknownKeyError):
+        client.stored_parse(item.key)
+    with pytest.raises(UnknownKeyError):
+        client.delete_parse(item.key)
+
+
+@pytest.mark.asyncio
+async def test_the_asynchronous_client_deletes_too(tmp_path):
+    async with AsyncClient.embedded(str(tmp_path / "store"), workers=1, job_workers=0) as client:
+        (item,) = (await client.parse("Please delete me.")).parsed()
+        (stored,) = (await client.stored_parse(item.key)).parsed()
+        assert stored.parse == item.parse
+        assert (await client.delete_parse(item.key)).keys == (item.key,)
+        with pytest.raises(UnknownKeyError):
+            await client.stored_parse(item.key)

@@ -2,7 +2,8 @@
 
 ``append`` commits groups as transactions; ``same`` too, and acknowledges those that were its own;
 ``repeat`` commits groups without one; ``put`` buffers and flushes; ``durable`` waits for each
-record; ``examples`` appends rows of a dataset; ``compact`` compacts; ``migrate`` migrates;
+record; ``examples`` appends rows of a dataset; ``complete`` does so after their parses, as jobs do;
+``delete`` deletes what that wrote, one by one; ``compact`` compacts; ``migrate`` migrates;
 ``vacuum`` deletes every file out of use; ``read`` acknowledges what it can read; ``forget`` buffers
 and ends without closing the store. What the store refuses to do is written to standard error.
 
@@ -19,6 +20,7 @@ import os
 import resource
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
 import numpy as np
 
@@ -33,13 +35,14 @@ from featurestore import (
 from syntax import Parse, fingerprint
 from syntax.alignment import segment_features
 from syntax.assembly import SpecialTokens
-from syntax.errors import StoreBusyError, StoreError
+from syntax.errors import StoreBusyError, StoreError, UnknownKeyError
 from syntax.examples import DatasetSpec
 
 PARSER = "f" * 32
 PRELOADED = (
     *("pyarrow", "pandas", "deltalake", "duckdb", "featurestore.store", "featurestore.vacuum"),
     *("featurestore.encode.examples", "featurestore.sql.session", "featurestore.migrate"),
+    "featurestore.delete",
 )
 HANDLE = DatasetHandle(
     DatasetSpec("written", "train", "en", ("text",), (), "written for the tests", "Apache-2.0"),
@@ -86,6 +89,13 @@ def write(mode: str, store: FeatureStore, name: str, number: int, records: list)
         return store.parses.append(records, Transaction(f"{name}/{number}"))
     if mode == "repeat":
         return store.parses.append(records)
+    if mode == "complete":
+        known = list(store.parses.get_many([record.key for record in records]).values())
+        store.parses.append([record for record in records if record not in known])
+        rows = [example_of(record, number * 1000 + row) for row, record in enumerate(records)]
+        store.features.append_new(HANDLE, rows)
+        store.parses.keep(records)
+        return True
     if mode == "examples":
         rows = [example_of(record, number * 1000 + row) for row, record in enumerate(records)]
         return store.features.append(HANDLE, rows)
@@ -135,6 +145,12 @@ def take_turn(mode: str, store: FeatureStore, name: str, number: int, size: int)
     if mode == "read":
         keys = [key for (key,) in store.sql("select key from parses").fetchall()]
         return list(store.parses.get_many(keys))
+    if mode == "delete":
+        from featurestore.delete import delete_parses
+
+        with suppress(UnknownKeyError):
+            return delete_parses(store, [record_of(name, 0, number).key]).keys
+        return []
     records = [record_of(name, number, row) for row in range(size)]
     written = write(mode, store, name, number, records)
     return [record.key for record in records] if written else []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -14,12 +15,15 @@ import pytest
 from fastapi import FastAPI
 
 from featurestore import DatasetHandle, ExampleRow, FeatureDataset, FeatureStore, open_store
+from featurestore.delete import delete_parses
+from featurestore.encode.blobs import decode_ancestor, decode_depth, decode_distance
 from featurestore.evict import evict_parses
 from featurestore.validate import validate_store
 from service.pipeline.adhoc import MOST_SEGMENTS, AdhocDataset
 from service.tokenizers import LoadedTokenizer, load_tokenizer
 from syntax.errors import StoreError
 from syntax.examples import DatasetSpec
+from tests.featurestore.writer_process import record_of
 from tests.service.adhoc_process import segment
 
 NAME = "parsebank-wordpiece-en"
@@ -115,20 +119,18 @@ async def test_a_text_that_was_parsed_before_is_a_row_too(
     assert ("Parsed before.",) in rows(app)
 
 
-@SHARED
-async def test_a_parse_that_was_evicted_while_in_memory_is_stored_again(
-    client: httpx.AsyncClient, app: FastAPI
-) -> None:
-    await ask(client, text="Evicted.")
-    store = app.state.services.store
-    store.flush()
-    with open_store(store.uri) as other:
-        evict_parses(other, 0, spare_hours=0)
-    answer = await ask(client, text="Evicted.", tokenizer=NAME)
-    assert answer["items"][0]["cached"] is True
-    assert ("Evicted.",) in rows(app)
-    with open_store(store.uri) as other:
-        assert answer["items"][0]["key"] in other.parses.get_many([answer["items"][0]["key"]])
+async def test_a_parse_that_was_evicted_while_in_memory_is_stored_again(serve) -> None:
+    async with serve(workers=1, job_workers=0, refresh_seconds=3600) as client:
+        await ask(client, text="Evicted.")
+        store = client.app.state.services.store
+        store.flush()
+        with open_store(store.uri) as other:
+            evict_parses(other, 0, spare_hours=0)
+        answer = await ask(client, text="Evicted.", tokenizer=NAME)
+        assert answer["items"][0]["cached"] is True
+        assert ("Evicted.",) in rows(client.app)
+        with open_store(store.uri) as other:
+            assert answer["items"][0]["key"] in other.parses.get_many([answer["items"][0]["key"]])
 
 
 @SHARED
@@ -335,3 +337,43 @@ def test_a_kill_costs_what_was_not_committed_and_nothing_else(
         (batch,) = data.stream(batch_size=50, shuffle=False)
         assert len(set(batch["example_id"])) == 50
         assert np.array_equal(batch["depth"][0, :4], [0, 1, 2, 1])
+
+
+def test_a_row_whose_text_was_deleted_meanwhile_is_not_appended(
+    store: FeatureStore, adhoc: AdhocDataset, tokenizer: LoadedTokenizer
+) -> None:
+    other = record_of("another", 0, 0)
+    store.parses.append([other])
+    generation = store.parses.generation
+    delete_parses(store, [other.key])
+    adhoc.add(tokenizer, [segment("deleted while it was derived")], generation)
+    adhoc.add(tokenizer, [segment("asked for later")])
+    adhoc.flush()
+    assert adhoc.counts["deleted"] == 1
+    assert list(held(store).columns(["texts"])["texts"].to_pylist()) == [["asked for later"]]
+    adhoc.add(tokenizer, [segment("deleted while it was derived")])
+    adhoc.flush()
+    assert len(held(store)) == 2
+
+
+async def test_matrices_that_were_asked_for_are_stored(serve) -> None:
+    text = "The nurse who couldn't wait went home. It rained."
+    async with serve(workers=1, job_workers=0, request_deadline_seconds=300) as client:
+        await ask(client, text="Without matrices.", tokenizer=NAME)
+        store, flush = client.app.state.services.store, client.app.state.services.adhoc.flush
+        await asyncio.to_thread(flush)
+        asked = {"tokenizer": NAME, "matrices": ["distance", "depth", "ancestor"]}
+        (item,) = (await ask(client, text=text, **asked))["items"]
+        await asyncio.to_thread(flush)
+        columns = held(store).columns(["texts", "distance", "depth", "ancestor"]).to_pylist()
+        first, second = sorted(columns, key=lambda row: row["texts"] == [text])
+        assert [first[name] for name in ("distance", "depth", "ancestor")] == [None, None, None]
+        distance, depth, ancestor = (second[name] for name in ("distance", "depth", "ancestor"))
+        size = len(item["wordpieces"]["input_ids"])
+        assert decode_distance(distance[0]).tolist() == item["matrices"]["distance"]
+        assert decode_depth(depth[0], size).tolist() == item["matrices"]["depth"]
+        assert decode_ancestor(ancestor[0]).tolist() == item["matrices"]["ancestor"]
+        report = validate_store(store)
+        assert (report.problem_count, report.matrices) == (0, 1)
+        (batch,) = held(store).stream(batch_size=2, shuffle=False)
+        assert len(batch["example_id"]) == 2

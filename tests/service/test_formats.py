@@ -19,6 +19,7 @@ from starlette.exceptions import HTTPException
 
 from service.render.etag import is_current
 from service.render.negotiate import FORMATS, MEDIA_TYPES, choose_encoding, negotiate
+from syntax import parse_conllu
 from tests.service.asgi import Exchange
 from tests.service.conftest import connected, running
 
@@ -363,3 +364,29 @@ async def test_no_request_may_take_longer_than_the_setting(serve: Callable[..., 
         texts = [*(f"{LONG}{n}" for n in range(8)), "Late."]
         answer = await ask(client, "json", texts=texts, store=False, deadline_seconds=600)
         assert answer.json()["items"][-1]["error"]["error_type"] == "deadline"
+
+
+async def test_conllu_names_every_sentence_once(client: httpx.AsyncClient) -> None:
+    texts = ["One. Two!", "", "I can't.  It's (over)\nagain.", "One. Two!"]
+    answer = await client.post("/parse?format=conllu", json={"texts": texts})
+    sentences = list(parse_conllu(answer.text))
+    names = [sentence.sent_id for sentence in sentences]
+    assert names[:2] == ["1-1", "1-2"]
+    assert names[-2:] == ["4-1", "4-2"]
+    assert len(set(names)) == len(names)
+    assert all(sentence.comment("text") for sentence in sentences)
+
+
+@pytest.mark.parametrize("format_", ["json", "ndjson"])
+async def test_words_and_sentences_have_text_and_misc_of_conllu(
+    client: httpx.AsyncClient, format_: str
+) -> None:
+    text = " I can't wait.  It's (over)!\nYes, don't. Au\u00a0revoir\u200b"
+    conllu = (await client.post("/parse?format=conllu", json={"text": text})).text
+    answer = (await ask(client, format_, text=text)).content
+    item = lines(answer)[1] if format_ == "ndjson" else json.loads(answer)["items"][0]
+    written = list(parse_conllu(conllu))
+    assert [sentence["text"] for sentence in item["sentences"]] == [one.text for one in written]
+    for sentence, one in zip(item["sentences"], written, strict=True):
+        assert [word["misc"] for word in sentence["words"]] == [word.misc for word in one.words]
+    assert "SpaceAfter=No" in {word["misc"] for word in item["sentences"][0]["words"]}

@@ -39,6 +39,7 @@ async def test_one_text_still_answers_a_list(client: httpx.AsyncClient, english:
     word = sentence["words"][2]
     assert set(word) == {
         "id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "start_char", "end_char",
+        "misc",
     }  # fmt: skip
     assert (word["id"], word["form"], word["start_char"], word["end_char"]) == (3, "n't", 4, 7)
     assert [w["head"] for w in sentence["words"]].count(0) == 1

@@ -190,6 +190,21 @@ def test_every_parse_is_valid_conllu(parse: Parse) -> None:
 
 
 @given(any_parse())
+def test_surfaces_are_what_the_sentences_write(parse: Parse) -> None:
+    sentences = parse.sentences()
+    assert [one.text for one in parse.surfaces()] == [one.text for one in sentences]
+    for surface, sentence in zip(parse.surfaces(), sentences, strict=True):
+        assert surface.word_misc == [word.misc for word in sentence.words]
+
+
+@given(any_parse())
+def test_a_document_names_its_sentences(parse: Parse) -> None:
+    sentences = list(parse_conllu(format_conllu(parse.document("a"))))
+    assert [one.sent_id for one in sentences] == [f"a-{n}" for n in range(1, len(sentences) + 1)]
+    assert [one.words for one in sentences] == [one.words for one in parse.sentences()]
+
+
+@given(any_parse())
 def test_text_spans_and_trees_come_back_from_conllu(parse: Parse) -> None:
     back = parse_from_sentences(parse.sentences(), layout="spaces")
     for name in ("text", "head", "token_start", "token_end", "token_first_word"):

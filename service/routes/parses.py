@@ -1,0 +1,115 @@
+"""``GET /parses/{key}`` and ``DELETE /parses/{key}``: what the store holds of a text."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Header, Path, Query
+from fastapi.responses import Response
+from pydantic import BaseModel, Field
+
+from service.render.etag import entity_tag, is_current
+from service.render.negotiate import MEDIA_TYPES, Format, negotiate
+from service.render.representation import CACHE_CONTROL, RENDERERS, Representation
+from service.routes.answers import error_answers
+from service.schemas import ErrorBody, ParseAnswer
+from service.services import Services, UsesServices
+from service.stored import StoredParses
+
+router = APIRouter(tags=["parses"], responses=error_answers(404, 422, 503))
+
+Key = Annotated[str, Path(description="Key of a parse.", pattern="^[0-9a-f]{32}$")]
+
+_SHOWN: Final[dict[int | str, dict[str, Any]]] = {
+    200: {
+        "model": ParseAnswer,
+        "content": {
+            MEDIA_TYPES["conllu"]: {"schema": {"type": "string"}},
+            MEDIA_TYPES["ndjson"]: {"schema": {"type": "string"}},
+            MEDIA_TYPES["arrow"]: {"schema": {"type": "string", "format": "binary"}},
+        },
+        "headers": {"ETag": {"schema": {"type": "string"}}},
+        "description": "As `POST /parse` answers it, with one item.",
+    },
+    304: {"description": "`If-None-Match` has the tag of the answer."},
+    406: {"model": ErrorBody, "description": "`Accept` admits none of the formats."},
+}
+
+
+class DeletedPart(BaseModel):
+    """Examples of one split and language that use the parse."""
+
+    dataset: str
+    tokenizer: str
+    split: str
+    lang: str
+    examples: int
+
+
+class DeletionAnswer(BaseModel):
+    """What was deleted, and what still holds the text."""
+
+    dry_run: bool = Field(description="Nothing was deleted; this is what would be.")
+    keys: list[str] = Field(description="Keys of the parses that went.")
+    examples: int = Field(description="Examples of all datasets that went with them.")
+    datasets: list[DeletedPart]
+    pins: list[str] = Field(
+        description="Pins of dataset versions that hold the text: `parsebank store vacuum` keeps "
+        "it on disk until they are forgotten."
+    )
+    same_text: list[str] = Field(
+        description="Keys of other parses of the same text (another parser, mode or language), "
+        "which stay."
+    )
+    jobs: list[str] = Field(
+        description="Jobs that go on or can be retried, and whose uploads hold the text: they "
+        "may store it again."
+    )
+
+
+@router.get("/parses/{key}", response_model=None, responses=_SHOWN)
+async def stored_parse(
+    key: Key,
+    services: UsesServices,
+    accept: Annotated[str, Header(include_in_schema=False)] = "",
+    format: Annotated[  # noqa: A002 - the query parameter's name
+        Format | None, Query(description="Overrides `Accept`.")
+    ] = None,
+    if_none_match: Annotated[
+        str, Header(description="Tags of answers at hand; 304 if one is that of this answer.")
+    ] = "",
+) -> Response:
+    """The stored parse of a text, by its key; nothing is parsed."""
+    shape = negotiate(accept, format)
+    answer = await asyncio.to_thread(_stored(services).get, key)
+    made_by = [answer.parser.name, answer.parser.fingerprint]
+    tag = entity_tag({"parse": key, "parser": made_by, "format": shape})
+    headers = {"ETag": tag, "Cache-Control": CACHE_CONTROL, "Vary": "Accept"}
+    if is_current(if_none_match, tag):
+        return Response(status_code=304, headers=headers)
+    content = await asyncio.to_thread(RENDERERS[shape], answer)
+    kind = Representation(shape, "identity").content_type
+    return Response(content, headers={**headers, "Content-Type": kind})
+
+
+@router.delete("/parses/{key}")
+async def delete_parse(
+    key: Key,
+    services: UsesServices,
+    dry_run: Annotated[bool, Query(description="Only say what would be deleted.")] = False,
+) -> DeletionAnswer:
+    """Delete a text from the store: its parse, and every example that uses the parse.
+
+    From then on no answer has it. Older versions of the tables keep it on disk until
+    `parsebank store vacuum` deletes their files, and pinned ones for as long as they are pinned.
+    """
+    try:
+        deleted, jobs = await asyncio.to_thread(_stored(services).delete, key, dry_run)
+    finally:
+        services.ready.forget()
+    return DeletionAnswer.model_validate({**deleted.to_json(), "jobs": jobs})
+
+
+def _stored(services: Services) -> StoredParses:
+    return StoredParses(services.store, services.adhoc, services.jobs)

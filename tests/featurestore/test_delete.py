@@ -1,0 +1,275 @@
+"""Deleted texts: gone from parses, datasets, drops and states, and after a vacuum from the disk."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from featurestore import Drop, open_store
+from featurestore.commands import register
+from featurestore.delete import delete_parses, keys_of_example, keys_of_text
+from featurestore.states import StatedDataset
+from featurestore.tables.states import WordStates
+from featurestore.vacuum import vacuum_store
+from featurestore.validate import validate_store
+from syntax.errors import SpecError, UnknownDatasetError, UnknownKeyError
+
+from .writer_process import HANDLE, example_of, record_of
+
+
+@pytest.fixture
+def pairs(filled, records):
+    """The hundred pairs of forty texts, and the parses of the texts."""
+    filled.parses.append(records)
+    return filled
+
+
+def files_with(folder: str | Path, text: str) -> list[Path]:
+    """Files of a store that hold a text; Parquet is read, for its pages are compressed."""
+    import pyarrow.parquet as pq
+
+    found = []
+    for path in sorted(Path(folder).rglob("*")):
+        if path.suffix == ".parquet" and "checkpoint" not in path.name:
+            table = pq.ParquetFile(path).read()
+            content = "\n".join(map(str, table.to_pylist()))
+        else:
+            content = path.read_text("latin-1") if path.is_file() else ""
+        if text in content:
+            found.append(path)
+    return found
+
+
+def uses(rows, record) -> list[str]:
+    """Example keys of the rows that use a parse."""
+    return [row.example_key for row in rows if record.key in row.parse_keys]
+
+
+def test_a_deleted_text_is_gone_from_parses_and_datasets(pairs, records, rows) -> None:
+    gone = records[3]
+    used = uses(rows, gone)
+    report = delete_parses(pairs, [gone.key])
+    assert (report.keys, report.examples, report.pins) == ([gone.key], len(used), [])
+    (part,) = report.datasets
+    assert (part.dataset, part.split, part.lang, part.examples) == (
+        *("pairs", "train", "en"),
+        len(used),
+    )
+    with open_store(pairs.uri) as fresh:
+        for store in (pairs, fresh):
+            assert not store.parses.contains([gone.key]).any()
+            assert store.parses.get_many([gone.key]) == {}
+            left = store.dataset("pairs").columns(["example_key"])["example_key"].to_pylist()
+            assert left == [row.example_key for row in rows if row.example_key not in used]
+            assert len(store.parses.get_many([r.key for r in records])) == len(records) - 1
+    assert validate_store(pairs).problem_count == 0
+
+
+def test_a_vacuum_takes_a_deleted_text_from_the_disk(pairs, records) -> None:
+    gone = records[33]  # three sentences, which no other text holds together
+    assert files_with(pairs.uri, gone.parse.text)
+    delete_parses(pairs, [gone.key])
+    assert files_with(pairs.uri, gone.parse.text)  # in older versions
+    vacuum_store(pairs, older_than_hours=0)
+    assert not files_with(pairs.uri, gone.parse.text)
+
+
+def test_pins_that_hold_a_text_are_named(pairs, records, rows) -> None:
+    gone, other = records[33], records[5]
+    pairs.dataset("pairs").pin("paper")
+    delete_parses(pairs, [other.key])
+    pairs.dataset("pairs").pin("later")
+    assert delete_parses(pairs, [gone.key], dry_run=True).pins == ["paper", "later"]
+    assert delete_parses(pairs, [gone.key]).pins == ["paper", "later"]
+    vacuum_store(pairs, older_than_hours=0)
+    assert files_with(pairs.uri, gone.parse.text)
+    pinned = pairs.dataset("pairs", version="paper").columns(["example_key"])
+    assert len(pinned) == len(rows)
+    for name in ("paper", "later"):
+        pairs.pins.remove(name)
+    vacuum_store(pairs, older_than_hours=0)
+    assert not files_with(pairs.uri, gone.parse.text)
+
+
+def test_a_dry_run_deletes_nothing_and_says_the_same(pairs, records) -> None:
+    planned = delete_parses(pairs, [records[3].key], dry_run=True)
+    assert pairs.parses.contains([records[3].key]).all()
+    assert len(pairs.dataset("pairs")) == 100
+    done = delete_parses(pairs, [records[3].key])
+    assert (planned.dry_run, done.dry_run) == (True, False)
+    assert {**planned.to_json(), "dry_run": False} == done.to_json()
+
+
+def test_a_text_is_deleted_under_all_its_keys(pairs, records, make_record, make_row) -> None:
+    again = make_record(records[3].parse, 99, parser="a" * 32)
+    pairs.parses.append([again])
+    assert delete_parses(pairs, [again.key], dry_run=True).same_text == [records[3].key]
+    keys = keys_of_text(pairs, records[3].parse.text)
+    assert keys == sorted([records[3].key, again.key])
+    assert delete_parses(pairs, keys).same_text == []
+    with pytest.raises(UnknownKeyError, match="no parse of this text"):
+        keys_of_text(pairs, records[3].parse.text)
+
+
+def test_an_example_is_deleted_by_its_id(pairs, handle, make_handle, rows) -> None:
+    keys = keys_of_example(pairs, "pairs", "ex-7")
+    assert set(keys) == set(rows[7].parse_keys)
+    report = delete_parses(pairs, keys)
+    assert report.examples == len({k for key in keys for k in uses(rows, _Keyed(key))}) > 1
+    with pytest.raises(UnknownKeyError, match="no example 'ex-7'"):
+        keys_of_example(pairs, "pairs", "ex-7")
+    pairs.features.append(make_handle(split="dev"), [rows[9]])
+    with pytest.raises(SpecError, match="dev/en, train/en"):
+        keys_of_example(pairs, "pairs", "ex-9")
+    assert keys_of_example(pairs, "pairs", "ex-9", split="dev") == list(
+        dict.fromkeys(rows[9].parse_keys)
+    )
+
+
+class _Keyed:
+    def __init__(self, key: str) -> None:
+        self.key = key
+
+
+def test_drops_and_states_of_the_examples_go_too(store) -> None:
+    first, second = record_of("x", 0, 0), record_of("x", 0, 1)
+    store.parses.append([first, second])
+    store.features.append(HANDLE, [example_of(first, 0), example_of(second, 1)])
+    drop = Drop("written", "other", "train", "en", "job", "id", first.key, "label", "it says why")
+    store.drops.append([drop])
+    data = StatedDataset(store, store.dataset("written"), {"encoder": "toy"}, width=2)
+    one = WordStates(np.array([2], np.int32), np.ones((2, 2), np.float16))
+    assert data.write(data.without_states(), [one, one]) == 2
+    delete_parses(store, [first.key])
+    assert store.drops.of("written", "other") == []
+    ((states,),) = ([file.rows for file in table.snapshot().files] for table in [data.states.table])
+    assert states == 1
+    again = StatedDataset(store, store.dataset("written"), {"encoder": "toy"}, width=2)
+    assert len(again.without_states()) == 0
+    store.drops.append_new([drop])
+    assert store.drops.of("written", "other") == [drop]
+
+
+def test_an_unknown_key_deletes_nothing(pairs, records) -> None:
+    with pytest.raises(UnknownKeyError, match="no parse under " + "0" * 32):
+        delete_parses(pairs, [records[3].key, "0" * 32])
+    assert pairs.parses.contains([records[3].key]).all()
+    with pytest.raises(SpecError, match="keys have 32"):
+        delete_parses(pairs, ["yes"])
+
+
+def test_a_buffered_parse_is_deleted(store) -> None:
+    record = record_of("x", 0, 0)
+    store.parses.put(record)
+    delete_parses(store, [record.key])
+    store.flush()
+    with open_store(store.uri) as fresh:
+        assert fresh.parses.get_many([record.key]) == store.parses.get_many([record.key]) == {}
+
+
+def test_other_processes_forget_a_deleted_text_when_they_refresh(pairs, records) -> None:
+    with open_store(pairs.uri, refresh_seconds=3600) as other:
+        assert len(other.parses.get_many([records[3].key, records[4].key])) == 2
+        generation = other.parses.generation
+        delete_parses(pairs, [records[3].key])
+        other.parses.refresh()
+        assert list(other.parses.get_many([records[3].key, records[4].key])) == [records[4].key]
+        assert other.parses.generation > generation
+
+
+def test_what_was_deleted_can_be_stored_again(pairs, handle, records, rows) -> None:
+    gone, used = records[3], uses(rows, records[3])
+    with open_store(pairs.uri) as other:
+        card = other.features.tables()[0][0]
+        place = (card.name, card.tokenizer_fingerprint, "train", "en")
+        assert len(other.features.existing(*place, used)) == len(used)
+        delete_parses(pairs, [gone.key])
+        for store in (pairs, other):
+            assert store.features.existing(*place, used) == set()
+        other.parses.append([gone])
+        again = [row for row in rows if row.example_key in used]
+        assert other.features.append_new(handle, again) == len(again)
+    assert len(pairs.dataset("pairs")) == 100
+    assert validate_store(pairs).problem_count == 0
+
+
+def test_on_the_command_line(pairs, records, rows) -> None:
+    app = typer.Typer()
+    register(app)
+
+    def run(*arguments: str, code: int = 0) -> str:
+        result = CliRunner().invoke(app, ["store", "delete", *arguments, "--store", pairs.uri])
+        assert result.exit_code == code, result.output
+        return result.output
+
+    assert "one of" in run(code=2)
+    assert "one of" in run(records[3].key, "--text", "x", code=2)
+    assert "together" in run("--example", "ex-7", code=2)
+    report = json.loads(run("--text", records[3].parse.text, "--dry-run", "--json"))
+    assert (report["dry_run"], report["keys"]) == (True, [records[3].key])
+    run(records[3].key)
+    run("--dataset", "pairs", "--example", "ex-8")
+    assert not pairs.parses.table.snapshot().version < 1
+    with open_store(pairs.uri) as fresh:
+        gone = [records[3].key, *rows[8].parse_keys]
+        assert not fresh.parses.contains(gone).any()
+    assert validate_store(pairs).problem_count == 0
+
+
+def stored_examples(store) -> set[str]:
+    try:
+        return set(store.dataset("written").columns(["example_key"])["example_key"].to_pylist())
+    except UnknownDatasetError:
+        return set()
+
+
+@pytest.mark.slow
+def test_a_kill_leaves_no_example_without_its_parse(tmp_path, writers) -> None:
+    """Deletions and appends of other examples are killed at random moments, again and again."""
+    chance = random.Random(0)
+    uri = tmp_path / "store"
+    with open_store(uri) as store:
+        for trial in range(8):
+            doomed = writers.start("complete", uri, f"{trial}", 1, 8).finish()
+            kept = writers.start("complete", uri, f"{trial}-kept", 1, 3).finish()
+            deleting = writers.start("delete", uri, f"{trial}", 8, 1)
+            writing = writers.start("complete", uri, f"{trial}-more", 100_000, 3)
+            time.sleep(chance.uniform(0, 0.6))
+            deleting.kill()
+            writing.kill()
+            acknowledged = deleting.finish()
+            kept += writing.finish()
+            with open_store(uri) as fresh:
+                assert not fresh.parses.contains(acknowledged).any()
+                assert not stored_examples(fresh) & set(acknowledged)
+                assert set(kept) <= stored_examples(fresh)
+                assert validate_store(fresh).problem_count == 0
+                held = fresh.parses.contains(doomed).tolist()
+                left = [key for key, here in zip(doomed, held, strict=True) if here]
+                if left:
+                    delete_parses(fresh, left)
+                assert not stored_examples(fresh) & set(doomed)
+            store.parses.refresh()
+            assert store.parses.get_many(doomed) == {}
+
+
+@pytest.mark.slow
+def test_examples_appended_during_a_deletion_have_their_parses(tmp_path, writers) -> None:
+    """A job writes the same texts while they are deleted: whatever is left is whole."""
+    uri = tmp_path / "store"
+    with open_store(uri) as store:
+        for _ in range(5):
+            writing = writers.start("complete", uri, "same", 2, 8)
+            deleting = writers.start("delete", uri, "same", 8, 1)
+            deleting.finish()
+            writing.finish()
+            store.parses.refresh()
+            assert store.parses.contains(list(stored_examples(store))).all()
+            assert validate_store(store).problem_count == 0

@@ -34,6 +34,7 @@ from service.routes import (
 from service.routes.answers import error_answers
 from service.security.describe import describe_security
 from service.security.middleware import Gate, Gatekeeper
+from service.security.origins import OriginCheck
 from service.security.rates import RATE_HEADERS
 from service.services import running_services
 from service.settings import Settings
@@ -90,6 +91,7 @@ def _wrap(app: FastAPI, settings: Settings) -> None:
     if settings.cors_origins:
         # Outside the gate: a browser sends no key with its preflight, and may read a refusal.
         app.add_middleware(CORSMiddleware, **_cross_origin(settings.cors_origins))
+    app.add_middleware(OriginCheck, settings=settings)
     requests = RequestCounts()
     app.add_middleware(Turnstile)
     app.add_middleware(Observer, counts=requests)

@@ -39,12 +39,14 @@ from syntax.errors import (
     UnknownKeyError,
     UnknownModelError,
     UnknownNameError,
+    UnsupportedMediaTypeError,
     WorkError,
 )
 
 STATUS: Final[dict[type[ParsebankError], HTTPStatus]] = {
     InputError: HTTPStatus.UNPROCESSABLE_ENTITY,
     RequestEntityTooLargeError: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    UnsupportedMediaTypeError: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
     UnknownNameError: HTTPStatus.UNPROCESSABLE_ENTITY,
     UnknownDatasetError: HTTPStatus.NOT_FOUND,
     UnknownJobError: HTTPStatus.NOT_FOUND,

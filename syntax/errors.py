@@ -16,6 +16,7 @@
     |   |   |-- NoLabelError               a record without a gold label
     |   |-- SpecError                      a request, dataset or recipe that contradicts itself
     |   |-- RequestEntityTooLargeError     a request body over the limit
+    |   |-- UnsupportedMediaTypeError      a request body of another type
     |-- UnknownNameError (LookupError)     a name that no registry, folder or table holds
     |   |-- UnknownParserError, UnknownLanguageError, UnknownTokenizerError
     |   |-- UnknownDatasetError, UnknownJobError, UnknownKeyError, UnknownModelError
@@ -25,7 +26,7 @@
     |   |-- ConflictError                  what is there stands against it
     |   |   |-- UploadGoneError
     |-- AccessError (PermissionError)      the caller may not, or not now
-    |   |-- UnauthorizedError, RateLimitError
+    |   |-- UnauthorizedError, ForbiddenError, RateLimitError
     |-- StoreError (RuntimeError)          the feature store
     |   |-- StoreFormatError, StoreBusyError, DiskError
     |-- MissingExtraError (ImportError)    an optional dependency is not installed
@@ -163,6 +164,10 @@ class RequestEntityTooLargeError(InputError):
     """The body of a request has more bytes than the service reads."""
 
 
+class UnsupportedMediaTypeError(InputError):
+    """The body of a request is not of a type that the route takes."""
+
+
 class UnknownNameError(ParsebankError, LookupError):
     """A name that nothing answers to; the message lists the known ones."""
 
@@ -237,6 +242,10 @@ class AccessError(ParsebankError, PermissionError):
 
 class UnauthorizedError(AccessError):
     """No API key came, or one that the service does not know."""
+
+
+class ForbiddenError(AccessError):
+    """The caller's key, or the page that sends the request, may not do this."""
 
 
 class RateLimitError(AccessError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -24,6 +24,12 @@ def add(
     rate_limit: Annotated[
         str | None, typer.Option(help="Of its own, as 600/minute; else the service's.")
     ] = None,
+    role: Annotated[
+        Literal["read", "parse", "admin"],
+        typer.Option(
+            help="What it may do: read what is stored; also send texts to be parsed; or everything."
+        ),
+    ] = "admin",
     expires: Annotated[
         datetime | None,
         typer.Option(formats=["%Y-%m-%d"], help="Last day on which it is valid, in UTC."),
@@ -38,7 +44,7 @@ def add(
     last_day = None if expires is None else expires.date()
     if last_day is not None and last_day < datetime.now(UTC).date():
         raise typer.BadParameter(f"{last_day} is over; the key would never be valid")
-    secret, key = _file(keys_file).add(name, rate_limit=rate_limit, expires=last_day)
+    secret, key = _file(keys_file).add(name, rate_limit=rate_limit, expires=last_day, role=role)
     typer.echo(f"key {key.id} of {key.name}; it is not shown again:", err=True)
     typer.echo(secret)
 
@@ -49,10 +55,11 @@ def list_keys(keys_file: FileOption = None) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table("id", "name", "created", "expires", "rate limit", "state")
+    table = Table("id", "name", "role", "created", "expires", "rate limit", "state")
     for key in _file(keys_file).read():
         days = (str(key.created), str(key.expires or "never"))
-        table.add_row(key.id, key.name, *days, key.rate_limit or "the service's", _state(key))
+        limit = key.rate_limit or "the service's"
+        table.add_row(key.id, key.name, key.role, *days, limit, _state(key))
     Console(markup=False, emoji=False).print(table)
 
 

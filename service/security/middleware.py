@@ -11,6 +11,7 @@ from service.errors import error_answer
 from service.logs import note
 from service.security.keys import ApiKey, KeyRing
 from service.security.rates import RateLimits, Standing, parse_rate
+from service.security.rules import rule_of
 from service.settings import Settings
 from syntax.errors import AccessError, UnauthorizedError
 
@@ -42,21 +43,24 @@ class Gatekeeper:
         Raises:
             UnauthorizedError: It needs a key and has none that is valid.
             RateLimitError: It is one too many.
+            ForbiddenError: Its key has not the role that the route takes.
         """
         key = self._keys.find(_secret(scope)) if self._keys is not None else None
         if key is not None:
             note(key=key.name)
         rate = self._rate_of(key)
-        if rate is None:
-            return None
-        return self._limits.hit(rate, _address(scope) if key is None else key.name)
+        who = _address(scope) if key is None else key.name
+        standing = None if rate is None else self._limits.hit(rate, who)
+        if key is not None:
+            key.check_role(rule_of(scope["method"], scope["path"]).role)
+        return standing
 
     def _rate_of(self, key: ApiKey | None) -> RateLimitItem | None:
         return self._rate if key is None or key.rate is None else key.rate
 
 
 class Gate:
-    """ASGI middleware that admits requests, or answers 401 or 429.
+    """ASGI middleware that admits requests, or answers 401, 403 or 429.
 
     Args:
         app: The app behind it.

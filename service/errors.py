@@ -17,6 +17,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from syntax.errors import (
     AccessError,
@@ -68,6 +69,10 @@ STATUS: Final[dict[type[ParsebankError], HTTPStatus]] = {
 
 _DISK_FAULTS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO})
 
+CLIENT_LEFT: Final = 499
+"""Status of a request whose caller left before its answer; only logs and metrics show it. HTTP has
+none for that; nginx uses this one."""
+
 _log = structlog.get_logger(__name__)
 
 
@@ -91,6 +96,7 @@ def install_error_handlers(app: FastAPI) -> None:
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
     app.add_exception_handler(OSError, _disk)
+    app.add_exception_handler(ClientDisconnect, _left)
 
 
 def error_response(
@@ -148,6 +154,10 @@ async def _disk(request: Request, error: Exception) -> Response:
         fault=errno.errorcode[error.errno],
     )
     return await _named(request, fault)
+
+
+async def _left(request: Request, error: Exception) -> Response:  # noqa: ARG001 - Starlette's form
+    return Response(status_code=CLIENT_LEFT)
 
 
 async def _invalid(request: Request, error: Exception) -> Response:

@@ -21,7 +21,7 @@ from syntax.errors import (
 )
 
 UPLOAD_SUFFIX: Final = "/backfill"
-"""Routes whose bodies are streamed to disk, line by line, with limits of their own."""
+"""Routes whose bodies are streamed to disk, line by line, whose lines have a limit of their own."""
 
 PAUSE_SECONDS: Final = 30.0
 """How long a body may pause; whoever sends a byte a minute would hold its memory for hours."""

@@ -17,6 +17,7 @@ from starlette.exceptions import HTTPException
 from service.errors import error_headers, status_of
 from service.lindat import LindatAnswer, lindat_models, process, read_fields, read_request
 from service.lindat.request import INPUTS, OUTPUTS
+from service.routes.leaving import while_connected
 from service.services import Services, UsesServices
 from syntax.errors import ParsebankError
 
@@ -144,8 +145,9 @@ async def _process(request: Request, services: Services) -> Response:
     query: bytes = request.scope["query_string"]
     fields = await asyncio.to_thread(read_fields, query, content_type, body)
     asked = await asyncio.to_thread(read_request, fields)
-    answer = await process(services.pipeline, services.settings, asked)
-    return await asyncio.to_thread(_response, answer)
+    async with while_connected(request):
+        answer = await process(services.pipeline, services.settings, asked)
+        return await asyncio.to_thread(_response, answer)
 
 
 def _response(answer: LindatAnswer) -> Response:

@@ -87,7 +87,8 @@ def _wrap(app: FastAPI, settings: Settings) -> None:
     add_compression(app)
     app.add_middleware(Shortcut, route=parse.router.routes[0])
     app.add_middleware(BodyLimit, max_bytes=settings.max_body_bytes)
-    app.add_middleware(Gate, keeper=Gatekeeper(settings))
+    app.state.gatekeeper = Gatekeeper(settings)
+    app.add_middleware(Gate, keeper=app.state.gatekeeper)
     if settings.cors_origins:
         # Outside the gate: a browser sends no key with its preflight, and may read a refusal.
         app.add_middleware(CORSMiddleware, **_cross_origin(settings.cors_origins))

@@ -67,7 +67,14 @@ STATUS: Final[dict[type[ParsebankError], HTTPStatus]] = {
 }
 """Status by error class; a class without a line has that of its nearest base."""
 
-_DISK_FAULTS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO})
+_ADVICE: Final = {
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "make room there"),
+    **dict.fromkeys(
+        (errno.EACCES, errno.EPERM, errno.EROFS), "let the service's user write there"
+    ),
+    **dict.fromkeys((errno.EMFILE, errno.ENFILE), "raise the limit on open files"),
+}
+"""What helps, by what the system said."""
 
 CLIENT_LEFT: Final = 499
 """Status of a request whose caller left before its answer; only logs and metrics show it. HTTP has
@@ -95,8 +102,31 @@ def install_error_handlers(app: FastAPI) -> None:
     app.add_exception_handler(ParsebankError, _named)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
-    app.add_exception_handler(OSError, _disk)
+    app.add_exception_handler(OSError, _system)
+    app.add_exception_handler(RecursionError, _system)
     app.add_exception_handler(ClientDisconnect, _left)
+
+
+def named_error(error: Exception) -> ParsebankError | None:
+    """An error as a caller may see it; ``None`` for a bug of ours.
+
+    What the system says of a file of ours is logged with the file, and answered without it.
+    """
+    if isinstance(error, ParsebankError):
+        return error
+    if isinstance(error, RecursionError):
+        return SpecError("what came is nested too deeply; send it with fewer levels")
+    if not isinstance(error, OSError) or isinstance(error, ConnectionError | TimeoutError):
+        return None
+    if error.errno not in errno.errorcode:  # a library's own
+        return None
+    _log.error("a file cannot be used", path=error.filename, exc_info=error)
+    advice = _ADVICE.get(error.errno, "look into its log, which names the file")
+    return DiskError(
+        f"the service cannot use a file of its own ({os.strerror(error.errno)}); {advice}, and "
+        "send the request again",
+        fault=errno.errorcode[error.errno],
+    )
 
 
 def error_response(
@@ -145,15 +175,11 @@ async def _named(request: Request, error: Exception) -> Response:  # noqa: ARG00
     return error_answer(error)
 
 
-async def _disk(request: Request, error: Exception) -> Response:
-    if not isinstance(error, OSError) or error.errno not in _DISK_FAULTS:
+async def _system(request: Request, error: Exception) -> Response:
+    named = named_error(error)
+    if named is None:
         raise error
-    fault = DiskError(
-        f"a disk of the service takes nothing ({os.strerror(error.errno)}); make room there, and "
-        "send the request again",
-        fault=errno.errorcode[error.errno],
-    )
-    return await _named(request, fault)
+    return await _named(request, named)
 
 
 async def _left(request: Request, error: Exception) -> Response:  # noqa: ARG001 - Starlette's form

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 from pathlib import Path
 from typing import Any, Literal
@@ -309,6 +310,14 @@ def read_settings(**given: Any) -> Settings:
     except ValidationError as error:
         faults = [f"{'.'.join(map(str, f['loc']))}: {f['msg']}" for f in error.errors()]
         raise SpecError(f"the settings are wrong: {'; '.join(faults)}") from None
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address, or ``localhost``, is reached from this machine only."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _cores() -> int:

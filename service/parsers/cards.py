@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
+from service.parsers.files import read_file
 from syntax.errors import ModelLoadError
 
 _TEXTS: Final = ("language", "treebank", "treebank_version", "version", "licence", "sha256")
@@ -15,13 +16,13 @@ def model_card(path: Path) -> dict[str, Any]:
     """The content of a card; empty if there is none.
 
     Raises:
-        ModelLoadError: It is no JSON object, or what it says of the model is no text.
+        ModelLoadError: It cannot be read, is no JSON object, or what it says of the model is no
+            text.
     """
-    if not path.exists():
-        return {}
     try:
-        card = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+        text = read_file(path)
+        card = {} if text is None else json.loads(text)
+    except (ValueError, RecursionError) as error:
         raise ModelLoadError(
             f"the model card {path} is not JSON: {error}", path=str(path)
         ) from None

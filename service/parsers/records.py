@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
+from service.parsers.files import read_file
 from syntax.errors import ModelLoadError
 
 FILE_NAME: Final = "registry.json"
@@ -97,12 +98,10 @@ def read_records(folder: Path) -> dict[str, ModelRecord]:
     """
     path = folder / FILE_NAME
     try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return {}
-    except (OSError, UnicodeDecodeError) as error:
+        text = read_file(path)
+    except (ModelLoadError, UnicodeDecodeError) as error:
         raise _unreadable(str(path), str(error)) from None
-    return parse_records(text, str(path))
+    return {} if text is None else parse_records(text, str(path))
 
 
 def parse_records(text: str, where: str) -> dict[str, ModelRecord]:
@@ -115,7 +114,7 @@ def parse_records(text: str, where: str) -> dict[str, ModelRecord]:
     """
     try:
         content = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise _unreadable(where, f"it is not JSON ({error})") from None
     if not isinstance(content, dict) or not isinstance(content.get("models"), dict):
         raise _unreadable(where, 'it has no object "models"')

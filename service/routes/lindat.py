@@ -14,7 +14,7 @@ from fastapi.responses import Response
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
-from service.errors import error_headers, status_of
+from service.errors import error_headers, named_error, status_of
 from service.lindat import LindatAnswer, lindat_models, process, read_fields, read_request
 from service.lindat.request import INPUTS, OUTPUTS
 from service.routes.leaving import while_connected
@@ -31,10 +31,13 @@ class _PlainErrors(APIRoute):
         async def plainly(request: Request) -> Response:
             try:
                 return await handle(request)
-            except ParsebankError as error:
-                return _named(error)
             except HTTPException as error:
                 return _refusal(error.status_code, error.detail, dict(error.headers or {}))
+            except Exception as error:
+                named = named_error(error)
+                if named is None:
+                    raise
+                return _named(named)
 
         return plainly
 

@@ -162,7 +162,7 @@ class KeyFile:
                 f"the keys file {self.path} cannot be read ({error.strerror}); "
                 "`parsebank keys add NAME` makes one"
             ) from None
-        except (ValueError, TypeError, KeyError):
+        except (ValueError, TypeError, KeyError, RecursionError):
             raise SpecError(f'{self.path} is no keys file; expected {{"keys": [...]}}') from None
         return [ApiKey.from_json(entry) for entry in entries]
 

@@ -12,14 +12,17 @@ from service.logs import note
 from service.security.keys import ApiKey, KeyRing
 from service.security.rates import RateLimits, Standing, parse_rate
 from service.security.rules import rule_of
-from service.settings import Settings
+from service.settings import Settings, is_loopback
 from syntax.errors import AccessError, UnauthorizedError
 
 OPEN_PATHS: Final = frozenset(
     {"/health/live", "/health/ready", "/docs", "/docs/oauth2-redirect", "/redoc", "/openapi.json"}
 )
-"""What needs no key and is not counted: supervisors and browsers cannot send one, and nothing here
-tells more than that the service is up and which release it is."""
+"""What needs no key and is not counted: supervisors and browsers cannot send one, and without one
+nothing here tells more than which release runs, and which part of it is out of order."""
+
+
+_FORWARDED: Final = frozenset({b"forwarded", b"x-forwarded-for", b"x-real-ip"})
 
 
 class Gatekeeper:
@@ -54,6 +57,21 @@ class Gatekeeper:
         if key is not None:
             key.check_role(rule_of(scope["method"], scope["path"]).role)
         return standing
+
+    def trusts(self, scope: Scope) -> bool:
+        """Whether a request to an open path may see how the service is set up.
+
+        It may with a key; without keys, from this machine and not through a proxy.
+        """
+        if self._keys is not None:
+            try:
+                self._keys.find(_secret(scope))
+            except UnauthorizedError:
+                return False
+            return True
+        forwarded = any(name in _FORWARDED for name, _ in scope["headers"])
+        client = scope.get("client")
+        return not forwarded and (client is None or is_loopback(client[0]))
 
     def _rate_of(self, key: ApiKey | None) -> RateLimitItem | None:
         return self._rate if key is None or key.rate is None else key.rate

@@ -69,9 +69,7 @@ STATUS: Final[dict[type[ParsebankError], HTTPStatus]] = {
 
 _ADVICE: Final = {
     **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "make room there"),
-    **dict.fromkeys(
-        (errno.EACCES, errno.EPERM, errno.EROFS), "let the service's user write there"
-    ),
+    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), "let the service's user write there"),
     **dict.fromkeys((errno.EMFILE, errno.ENFILE), "raise the limit on open files"),
 }
 """What helps, by what the system said."""

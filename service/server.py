@@ -22,6 +22,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from service.app import create_app
 from service.jobs.orders import GRACE_SECONDS
 from service.logs import own_process
+from service.relay import relay_standard_error
 from service.settings import Settings, is_loopback
 from syntax.errors import ParsebankError, SpecError
 
@@ -50,6 +51,8 @@ def run_server(settings: Settings) -> None:
     app = create_app(settings)
     with _bound(settings.host, settings.port) as sockets:
         own_process(settings.log_level, settings.log_format)
+        if settings.log_format == "json":
+            relay_standard_error()
         sys.setswitchinterval(SWITCH_SECONDS)
         _allow_many_connections()
         server = Server(app, settings)

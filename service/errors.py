@@ -116,7 +116,7 @@ def named_error(error: Exception) -> ParsebankError | None:
         return SpecError("what came is nested too deeply; send it with fewer levels")
     if not isinstance(error, OSError) or isinstance(error, ConnectionError | TimeoutError):
         return None
-    if error.errno not in errno.errorcode:  # a library's own
+    if error.errno is None or error.errno not in errno.errorcode:  # a library's own
         return None
     _log.error("a file cannot be used", path=error.filename, exc_info=error)
     advice = _ADVICE.get(error.errno, "look into its log, which names the file")

@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 from datetime import UTC, datetime
-from io import BufferedIOBase
+from typing import BinaryIO
 
 from service.processes import python_command, python_environment
 
@@ -29,10 +29,10 @@ def relay_standard_error() -> None:
         env=python_environment(),
         process_group=0,
     )
-    assert relay.stdin is not None
     sys.stderr = os.fdopen(os.dup(sys.stderr.fileno()), "w", buffering=1, errors="backslashreplace")
-    os.dup2(relay.stdin.fileno(), 2)
-    relay.stdin.close()
+    if relay.stdin is not None:
+        os.dup2(relay.stdin.fileno(), 2)
+        relay.stdin.close()
 
 
 def main() -> None:
@@ -42,7 +42,7 @@ def main() -> None:
     _relay(sys.stdin.buffer, sys.stdout.buffer)
 
 
-def _relay(lines: BufferedIOBase, out: BufferedIOBase) -> None:
+def _relay(lines: BinaryIO, out: BinaryIO) -> None:
     for line in lines:
         if line.strip():
             out.write(line if _is_event(line) else _event(line))

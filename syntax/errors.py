@@ -71,7 +71,7 @@ class ParsebankError(Exception):
     def __init__(self, message: str, **detail: Any) -> None:
         super().__init__(without_passwords(message))
         self.message = without_passwords(message)
-        self.detail = {
+        self.detail: dict[str, Any] = {
             name: without_passwords(fact) if isinstance(fact, str) else fact
             for name, fact in detail.items()
         }

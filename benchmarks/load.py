@@ -53,7 +53,7 @@ def post(path: str, body: object) -> bytes:
     """A POST request of JSON."""
     content = json.dumps(body).encode()
     head = (
-        f"POST {path} HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\n"
+        f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         f"Accept: application/json\r\nContent-Length: {len(content)}\r\n\r\n"
     )
     return head.encode() + content
@@ -61,7 +61,7 @@ def post(path: str, body: object) -> bytes:
 
 def get(path: str) -> bytes:
     """A GET request."""
-    return f"GET {path} HTTP/1.1\r\nHost: bench\r\nAccept: */*\r\n\r\n".encode()
+    return f"GET {path} HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\n\r\n".encode()
 
 
 def run(url: str, requests: Iterable[bytes], concurrency: int) -> Load:

@@ -52,8 +52,12 @@ def readable(error: Exception) -> str | None:
         return spelled(error.message)
     if isinstance(error, ModuleNotFoundError):
         return missing_extra(error.name or "")
+    if isinstance(error, RecursionError):
+        return "what was read is nested too deeply"
     if isinstance(error, OSError) and error.errno != errno.EPIPE and error.filename:
         return f"{error.filename}: {error.strerror}"
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return error.strerror  # which no file is named with
     return None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import asdict
 from typing import Any, TypedDict, Unpack
@@ -18,6 +19,9 @@ from syntax.examples import (
 )
 
 _CHUNK_BYTES = 64 * 1024
+
+_CHUNK_SECONDS = 5.0
+"""Age at which a chunk is sent as it is: the service gives up bodies that pause for 30 s."""
 
 
 class BackfillOptions(TypedDict, total=False):
@@ -112,10 +116,12 @@ def _line(body: dict[str, Any]) -> bytes:
 
 def _chunks(lines: Iterable[bytes]) -> Iterator[bytes]:
     chunk = bytearray()
+    sent = time.monotonic()
     for line in lines:
         chunk += line
-        if len(chunk) >= _CHUNK_BYTES:
+        if len(chunk) >= _CHUNK_BYTES or time.monotonic() - sent >= _CHUNK_SECONDS:
             yield bytes(chunk)
             chunk.clear()
+            sent = time.monotonic()
     if chunk:
         yield bytes(chunk)

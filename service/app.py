@@ -35,6 +35,7 @@ from service.routes import (
 from service.routes.answers import error_answers
 from service.security.describe import describe_security
 from service.security.middleware import Gate, Gatekeeper
+from service.security.origins import OriginCheck
 from service.security.rates import RATE_HEADERS
 from service.services import running_services
 from service.settings import Settings
@@ -87,10 +88,12 @@ def _wrap(app: FastAPI, settings: Settings) -> None:
     add_compression(app)
     app.add_middleware(Shortcut, route=parse.router.routes[0])
     app.add_middleware(BodyLimit, max_bytes=settings.max_body_bytes)
-    app.add_middleware(Gate, keeper=Gatekeeper(settings))
+    app.state.gatekeeper = Gatekeeper(settings)
+    app.add_middleware(Gate, keeper=app.state.gatekeeper)
     if settings.cors_origins:
         # Outside the gate: a browser sends no key with its preflight, and may read a refusal.
         app.add_middleware(CORSMiddleware, **_cross_origin(settings.cors_origins))
+    app.add_middleware(OriginCheck, settings=settings)
     requests = RequestCounts()
     app.add_middleware(Turnstile)
     app.add_middleware(Observer, counts=requests)

@@ -17,6 +17,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from syntax.errors import (
     AccessError,
@@ -39,12 +40,14 @@ from syntax.errors import (
     UnknownKeyError,
     UnknownModelError,
     UnknownNameError,
+    UnsupportedMediaTypeError,
     WorkError,
 )
 
 STATUS: Final[dict[type[ParsebankError], HTTPStatus]] = {
     InputError: HTTPStatus.UNPROCESSABLE_ENTITY,
     RequestEntityTooLargeError: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    UnsupportedMediaTypeError: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
     UnknownNameError: HTTPStatus.UNPROCESSABLE_ENTITY,
     UnknownDatasetError: HTTPStatus.NOT_FOUND,
     UnknownJobError: HTTPStatus.NOT_FOUND,
@@ -64,7 +67,16 @@ STATUS: Final[dict[type[ParsebankError], HTTPStatus]] = {
 }
 """Status by error class; a class without a line has that of its nearest base."""
 
-_DISK_FAULTS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO})
+_ADVICE: Final = {
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "make room there"),
+    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), "let the service's user write there"),
+    **dict.fromkeys((errno.EMFILE, errno.ENFILE), "raise the limit on open files"),
+}
+"""What helps, by what the system said."""
+
+CLIENT_LEFT: Final = 499
+"""Status of a request whose caller left before its answer; only logs and metrics show it. HTTP has
+none for that; nginx uses this one."""
 
 _log = structlog.get_logger(__name__)
 
@@ -88,7 +100,31 @@ def install_error_handlers(app: FastAPI) -> None:
     app.add_exception_handler(ParsebankError, _named)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
-    app.add_exception_handler(OSError, _disk)
+    app.add_exception_handler(OSError, _system)
+    app.add_exception_handler(RecursionError, _system)
+    app.add_exception_handler(ClientDisconnect, _left)
+
+
+def named_error(error: Exception) -> ParsebankError | None:
+    """An error as a caller may see it; ``None`` for a bug of ours.
+
+    What the system says of a file of ours is logged with the file, and answered without it.
+    """
+    if isinstance(error, ParsebankError):
+        return error
+    if isinstance(error, RecursionError):
+        return SpecError("what came is nested too deeply; send it with fewer levels")
+    if not isinstance(error, OSError) or isinstance(error, ConnectionError | TimeoutError):
+        return None
+    if error.errno is None or error.errno not in errno.errorcode:  # a library's own
+        return None
+    _log.error("a file cannot be used", path=error.filename, exc_info=error)
+    advice = _ADVICE.get(error.errno, "look into its log, which names the file")
+    return DiskError(
+        f"the service cannot use a file of its own ({os.strerror(error.errno)}); {advice}, and "
+        "send the request again",
+        fault=errno.errorcode[error.errno],
+    )
 
 
 def error_response(
@@ -137,15 +173,15 @@ async def _named(request: Request, error: Exception) -> Response:  # noqa: ARG00
     return error_answer(error)
 
 
-async def _disk(request: Request, error: Exception) -> Response:
-    if not isinstance(error, OSError) or error.errno not in _DISK_FAULTS:
+async def _system(request: Request, error: Exception) -> Response:
+    named = named_error(error)
+    if named is None:
         raise error
-    fault = DiskError(
-        f"a disk of the service takes nothing ({os.strerror(error.errno)}); make room there, and "
-        "send the request again",
-        fault=errno.errorcode[error.errno],
-    )
-    return await _named(request, fault)
+    return await _named(request, named)
+
+
+async def _left(request: Request, error: Exception) -> Response:  # noqa: ARG001 - Starlette's form
+    return Response(status_code=CLIENT_LEFT)
 
 
 async def _invalid(request: Request, error: Exception) -> Response:

@@ -1,4 +1,4 @@
-"""Logs: one line per event on standard error. Never a text, never a key.
+"""Logs: one line per event on standard error. Never a text, a key, or the password of a URL.
 
 Exceptions are logged as their type and where they were raised, without their message: messages of
 libraries quote what they were given.
@@ -20,7 +20,7 @@ from typing import Any, Final, Literal
 
 import structlog
 
-from syntax.errors import InputError, ParsebankError
+from syntax.errors import InputError, ParsebankError, without_passwords
 
 LogFormat = Literal["console", "json"]
 Event = MutableMapping[str, Any]
@@ -44,6 +44,7 @@ def configure_logging(level: str, form: LogFormat = "console") -> None:
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True, key="time"),
             _describe_exception,
+            _hide_passwords,
             _json_line if form == "json" else _console_line,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(_number(level)),
@@ -143,6 +144,13 @@ def _describe_exception(_: Any, __: str, event: Event) -> Event:
         error = sys.exc_info()[1]
     if isinstance(error, BaseException):
         event["exception"] = describe(error)
+    return event
+
+
+def _hide_passwords(_: Any, __: str, event: Event) -> Event:
+    for name, value in event.items():
+        if isinstance(value, str) and "://" in value:
+            event[name] = without_passwords(value)
     return event
 
 

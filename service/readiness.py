@@ -80,6 +80,16 @@ class Readiness:
                 _log.info("ready again")
 
 
+def without_reasons(error: NotReadyError) -> NotReadyError:
+    """The verdict for strangers: the reasons name folders, and quote what libraries said."""
+    checks = dict.fromkeys(error.detail["checks"], "out of order")
+    return NotReadyError(
+        f"the service is not ready: {', '.join(checks)} out of order; its log has the reasons, and "
+        "so has the answer to a request with a key, or from the service's own machine",
+        checks=checks,
+    )
+
+
 async def _verdict(services: Services) -> dict[str, str]:
     found = await asyncio.gather(*(_answer(check, services) for check in _CHECKS.values()))
     answers = dict(zip(_CHECKS, found, strict=True))

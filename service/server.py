@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import gc
-import ipaddress
 import os
 import resource
 import socket
@@ -23,7 +22,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from service.app import create_app
 from service.jobs.orders import GRACE_SECONDS
 from service.logs import own_process
-from service.settings import Settings
+from service.relay import relay_standard_error
+from service.settings import Settings, is_loopback
 from syntax.errors import ParsebankError, SpecError
 
 KEEP_ALIVE_SECONDS: Final = 75
@@ -51,6 +51,8 @@ def run_server(settings: Settings) -> None:
     app = create_app(settings)
     with _bound(settings.host, settings.port) as sockets:
         own_process(settings.log_level, settings.log_format)
+        if settings.log_format == "json":
+            relay_standard_error()
         sys.setswitchinterval(SWITCH_SECONDS)
         _allow_many_connections()
         server = Server(app, settings)
@@ -132,7 +134,7 @@ def check_bind(settings: Settings) -> None:
         SpecError: See above.
     """
     guarded = settings.keys_file is not None or settings.allow_remote
-    if not guarded and not _is_loopback(settings.host):
+    if not guarded and not is_loopback(settings.host):
         raise SpecError(
             f"{settings.host} is reachable from other machines, and whoever reaches it can read "
             "and write the store. Ask for keys (`parsebank keys add NAME --keys-file keys.json`, "
@@ -211,13 +213,6 @@ def _reason(error: OSError) -> str:
 def _url(bound: socket.socket) -> str:
     host, port = bound.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _allow_many_connections() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 from pathlib import Path
 from typing import Any, Literal
@@ -106,9 +107,16 @@ class Settings(BaseSettings):
         description="Requests that one key, or without keys one address, may send, such as "
         "`600/minute`; 429 beyond. A key's own limit comes first.",
     )
+    allowed_hosts: list[str] = Field(
+        default_factory=list,
+        description="Names by which the service may be called, beside addresses, `localhost` and "
+        'the name that `host` gives, as ["parsebank.example", "*.corpora.example"]; 403 for '
+        'others. ["*"] admits all, and so does a `keys_file` where no name is listed.',
+    )
     cors_origins: list[str] = Field(
         default_factory=list,
-        description='Origins whose pages may call the service from a browser, as ["https://..."].',
+        description='Origins whose pages may call the service from a browser, as ["https://..."]. '
+        "Pages of others can neither read answers nor write.",
     )
     log_format: Literal["console", "json"] = Field(
         default="console", description="One line for people, or one JSON object, per event."
@@ -302,6 +310,14 @@ def read_settings(**given: Any) -> Settings:
     except ValidationError as error:
         faults = [f"{'.'.join(map(str, f['loc']))}: {f['msg']}" for f in error.errors()]
         raise SpecError(f"the settings are wrong: {'; '.join(faults)}") from None
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address, or ``localhost``, is reached from this machine only."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _cores() -> int:

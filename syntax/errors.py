@@ -16,6 +16,7 @@
     |   |   |-- NoLabelError               a record without a gold label
     |   |-- SpecError                      a request, dataset or recipe that contradicts itself
     |   |-- RequestEntityTooLargeError     a request body over the limit
+    |   |-- UnsupportedMediaTypeError      a request body of another type
     |-- UnknownNameError (LookupError)     a name that no registry, folder or table holds
     |   |-- UnknownParserError, UnknownLanguageError, UnknownTokenizerError
     |   |-- UnknownDatasetError, UnknownJobError, UnknownKeyError, UnknownModelError
@@ -25,7 +26,7 @@
     |   |-- ConflictError                  what is there stands against it
     |   |   |-- UploadGoneError
     |-- AccessError (PermissionError)      the caller may not, or not now
-    |   |-- UnauthorizedError, RateLimitError
+    |   |-- UnauthorizedError, ForbiddenError, RateLimitError
     |-- StoreError (RuntimeError)          the feature store
     |   |-- StoreFormatError, StoreBusyError, DiskError
     |-- MissingExtraError (ImportError)    an optional dependency is not installed
@@ -38,15 +39,27 @@ of its own (`TrainingError` in `service`, for one), so a caller who knows this p
 from __future__ import annotations
 
 import re
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 
 def _snake_case(class_name: str) -> str:
     return re.sub(r"(?<!^)(?=[A-Z])", "_", class_name.removesuffix("Error")).lower()
 
 
+_USER: Final = re.compile(r"(?<=://)([^\s/?#:@]*):[^\s/?#]*@")
+
+
+def without_passwords(text: str) -> str:
+    """A text with the passwords of the URLs in it blanked; what libraries say quotes addresses.
+
+    >>> without_passwords("cannot reach http://ada:secret@store:9000/bucket")
+    'cannot reach http://ada:***@store:9000/bucket'
+    """
+    return _USER.sub(r"\1:***@", text) if "://" in text else text
+
+
 class ParsebankError(Exception):
-    """Base of all our errors.
+    """Base of all our errors; neither message nor detail shows the password of a URL.
 
     Args:
         message: What came, what was expected, and what to do next.
@@ -56,9 +69,12 @@ class ParsebankError(Exception):
     error_type: ClassVar[str] = "parsebank"
 
     def __init__(self, message: str, **detail: Any) -> None:
-        super().__init__(message)
-        self.message = message
-        self.detail = detail
+        super().__init__(without_passwords(message))
+        self.message = without_passwords(message)
+        self.detail: dict[str, Any] = {
+            name: without_passwords(fact) if isinstance(fact, str) else fact
+            for name, fact in detail.items()
+        }
 
     def __init_subclass__(cls) -> None:
         cls.error_type = _snake_case(cls.__name__)
@@ -163,6 +179,10 @@ class RequestEntityTooLargeError(InputError):
     """The body of a request has more bytes than the service reads."""
 
 
+class UnsupportedMediaTypeError(InputError):
+    """The body of a request is not of a type that the route takes."""
+
+
 class UnknownNameError(ParsebankError, LookupError):
     """A name that nothing answers to; the message lists the known ones."""
 
@@ -237,6 +257,10 @@ class AccessError(ParsebankError, PermissionError):
 
 class UnauthorizedError(AccessError):
     """No API key came, or one that the service does not know."""
+
+
+class ForbiddenError(AccessError):
+    """The caller's key, or the page that sends the request, may not do this."""
 
 
 class RateLimitError(AccessError):

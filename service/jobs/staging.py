@@ -9,7 +9,6 @@ Several replicas may share the area; a lock beside it keeps one from removing wh
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import shutil
 from collections.abc import Callable, Collection, Iterator, Set
@@ -25,6 +24,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from syntax.errors import StoreError
+from syntax.strict_json import parse_json
 
 SHARD_BYTES: Final = 32 * 2**20
 """A shard is also full at this size, so that long texts do not fill the memory."""
@@ -327,7 +327,7 @@ def _damage_named(name: str) -> Iterator[None]:
 
 def _has_text(body: str, texts: Collection[str]) -> bool:
     """Whether a checked line has one of the texts in a segment."""
-    for segment in json.loads(body).get("example", {}).get("segments", ()):
+    for segment in parse_json(body).get("example", {}).get("segments", ()):
         text = segment.get("text")
         if (text if text is not None else " ".join(segment.get("tokens") or ())) in texts:
             return True

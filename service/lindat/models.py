@@ -19,9 +19,6 @@ def lindat_models(settings: Settings) -> dict[str, Any]:
     """The answer to ``models``: each model's components, and the default model.
 
     Names are short (``english-ewt``), unless models of two backends share one.
-
-    Raises:
-        ModelLoadError: A model's card cannot be read.
     """
     names = names_of(settings)
     answer: dict[str, Any] = {"models": {name: list(COMPONENTS) for name in names.values()}}

@@ -1,4 +1,4 @@
-"""Limits of a request body: its size, with a declared length and without one, and its pace."""
+"""Limits of a request body: its type, its size, with a declared length or not, and its pace."""
 
 from __future__ import annotations
 
@@ -11,10 +11,17 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.errors import error_answer
-from syntax.errors import OverloadedError, RequestEntityTooLargeError, SpecError
+from service.security.rules import JSON, rule_of
+from syntax.errors import (
+    InputError,
+    OverloadedError,
+    RequestEntityTooLargeError,
+    SpecError,
+    UnsupportedMediaTypeError,
+)
 
 UPLOAD_SUFFIX: Final = "/backfill"
-"""Routes whose bodies are streamed to disk, line by line, with limits of their own."""
+"""Routes whose bodies are streamed to disk, line by line, whose lines have a limit of their own."""
 
 PAUSE_SECONDS: Final = 30.0
 """How long a body may pause; whoever sends a byte a minute would hold its memory for hours."""
@@ -25,6 +32,9 @@ BODIES_AT_ONCE: Final = 16
 
 class BodyLimit:
     """ASGI middleware that refuses bodies over a limit, without reading more of them than that.
+
+    A body that says it is of another type than its route takes is refused: forms and plain text
+    are what a page of any site may send without asking first.
 
     Bodies are taken as they come: one with a ``Content-Encoding`` is refused, for what it unpacks
     to has no limit.
@@ -44,13 +54,16 @@ class BodyLimit:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        length, encoding = _declared(scope)
-        if encoding not in (b"", b"identity"):
-            await error_answer(_encoded(encoding))(scope, receive, send)
-        elif scope["path"].endswith(UPLOAD_SUFFIX):
-            await self._app(scope, receive, send)
-        elif length > self._max_bytes:
-            await error_answer(self._too_large())(scope, receive, send)
+        is_upload = scope["path"].endswith(UPLOAD_SUFFIX)
+        try:
+            length = _check_headers(scope)
+            if length > self._max_bytes and not is_upload:
+                raise self._too_large()
+        except InputError as error:
+            await error_answer(error)(scope, receive, send)
+            return
+        if is_upload:
+            await self._app(scope, _Body(receive, _unlimited), send)
         else:
             await self._read(scope, receive, send)
 
@@ -120,17 +133,36 @@ class _Body:
             ) from None
 
 
-def _encoded(encoding: bytes) -> SpecError:
-    return SpecError(
-        f"the body came with Content-Encoding {encoding.decode('latin-1')!r}; send it as it is"
-    )
+def _unlimited(size: int, grown: int) -> None:
+    """The claim of an upload: its lines have limits of their own."""
 
 
-def _declared(scope: Scope) -> tuple[int, bytes]:
-    length, encoding = 0, b""
+def _check_headers(scope: Scope) -> int:
+    """The declared length of a body, or 0; refuses one that is encoded, or of a wrong type.
+
+    Raises:
+        SpecError: It is encoded.
+        UnsupportedMediaTypeError: It says that it is of a type which the route does not take.
+    """
+    length = 0
     for name, value in scope["headers"]:
         if name == b"content-length" and value.isdigit():
             length = int(value)
-        elif name == b"content-encoding":
-            encoding = value.strip().lower()
-    return length, encoding
+        elif name == b"content-encoding" and value.strip().lower() not in (b"", b"identity"):
+            raise SpecError(
+                f"the body came with Content-Encoding {value.decode('latin-1')!r}; send it as it is"
+            )
+        elif name == b"content-type":
+            _check_type(value.decode("latin-1"), rule_of(scope["method"], scope["path"]).body)
+    return length
+
+
+def _check_type(sent: str, taken: tuple[str, ...]) -> None:
+    kind = sent.partition(";")[0].strip().lower()
+    if taken and kind and kind not in taken and not (taken == JSON and kind.endswith("+json")):
+        raise UnsupportedMediaTypeError(
+            f"the body came as {kind!r}, and this route takes {' or '.join(taken)}; send the "
+            f"header `Content-Type: {taken[0]}`",
+            content_type=kind,
+            accepted=list(taken),
+        )

@@ -29,7 +29,7 @@ from service.parsers.records import (
     read_records,
 )
 from service.parsers.registry import BACKENDS, checksum, load_parser
-from syntax.errors import ConflictError, DownloadError, ParsebankError
+from syntax.errors import ConflictError, DownloadError, ParsebankError, without_passwords
 from syntax.fingerprint import file_sha256
 
 STAGING: Final = ".pull"
@@ -167,7 +167,7 @@ def _filled_in(offer: Offer, fetched: list[Fetched]) -> ModelRecord:
     return replace(
         offer.record,
         files=files,
-        source=_common([came.source for came in fetched]),
+        source=_common([without_passwords(came.source) for came in fetched]),
         size=sum(came.size for came in fetched),
         date=datetime.now(UTC).date().isoformat(),
     )

@@ -152,6 +152,7 @@ class ModelFile:
         sha256: Checksum that is recorded (`service.parsers.registry.checksum`), if any.
         card: What is recorded about it: language, treebank, licence, ...; may be empty.
         parts: The files of a model that is more than one file.
+        problem: Why what is recorded about it cannot be read; such a model is listed, not loaded.
     """
 
     backend: str
@@ -161,6 +162,7 @@ class ModelFile:
     sha256: str | None = None
     card: dict[str, Any] = field(default_factory=dict, hash=False)
     parts: tuple[Path, ...] = ()
+    problem: str | None = None
 
     @property
     def files(self) -> tuple[Path, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final
 
+from service.parsers.files import read_file
 from syntax.errors import ModelLoadError
 from syntax.strict_json import parse_json
 
@@ -15,12 +16,12 @@ def model_card(path: Path) -> dict[str, Any]:
     """The content of a card; empty if there is none.
 
     Raises:
-        ModelLoadError: It is no JSON object, or what it says of the model is no text.
+        ModelLoadError: It cannot be read, is no JSON object, or what it says of the model is no
+            text.
     """
-    if not path.exists():
-        return {}
     try:
-        card = parse_json(path.read_text(encoding="utf-8"))
+        text = read_file(path)
+        card = {} if text is None else parse_json(text)
     except ValueError as error:
         raise ModelLoadError(
             f"the model card {path} is not JSON: {error}", path=str(path)

@@ -6,6 +6,7 @@ A folder of models is searched together with its direct sub-folders, so that ``m
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import time
@@ -16,10 +17,13 @@ from typing import Final
 
 from service.parsers.base import Backend, ModelFile
 from service.parsers.records import ModelRecord, read_records
+from syntax.errors import ModelLoadError
 
 _SETTLED_SECONDS: Final = 0.1
 """Two changes within a tick of the file system's clock leave one time stamp: what changed just now
 is looked at again."""
+
+_log = logging.getLogger(__name__)
 
 _VERSION: Final = re.compile(r"-ud-(\d+(?:[.-]\d+)*)$")
 
@@ -42,8 +46,8 @@ def models_in(folder: Path, backends: Mapping[str, Backend]) -> tuple[ModelFile,
     Of two with one name the first place counts: the folder itself, then its sub-folders by name.
     Listed by backend, then by name, the newest version of a model first.
 
-    Raises:
-        ModelLoadError: A card or the registry file cannot be read.
+    What cannot be read costs only what it is about: see `ModelFile.problem`. A folder or a list
+    of packages that cannot be read is named in the log.
     """
     known = _snapshots.get(folder)
     if known is not None and known.stamps == _stamps(known.watched):
@@ -61,8 +65,12 @@ def models_in(folder: Path, backends: Mapping[str, Backend]) -> tuple[ModelFile,
 def places(folder: Path) -> Iterator[Path]:
     """The folder and its direct sub-folders; not hidden ones, nor a training's ``*.work``."""
     try:
-        names = sorted(entry.name for entry in os.scandir(folder) if entry.is_dir())
-    except OSError:
+        # An entry's own `is_dir` raises where a link leads to itself, or out of reach.
+        names = sorted(e.name for e in os.scandir(folder) if os.path.isdir(e.path))  # noqa: PTH112
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except OSError as error:
+        _log.warning("the models in %s cannot be read: %s", folder, error.strerror)
         return
     yield folder
     for name in names:
@@ -83,12 +91,17 @@ def split_version(name: str) -> tuple[str, tuple[int, ...]]:
 
 
 def _read(folder: Path, backends: Mapping[str, Backend]) -> list[ModelFile]:
-    records = read_records(folder)
+    records: Mapping[str, ModelRecord] = {}
+    problem = None
+    try:
+        records = read_records(folder)
+    except ModelLoadError as error:
+        problem = error.message
     found: dict[str, ModelFile] = {}
     for place in places(folder):
-        for backend in backends.values():
-            for model in backend.find(place):
-                found.setdefault(model.name, _described(model, folder, records))
+        for model in _found(place, backends):
+            known = replace(model, problem=problem) if problem else model
+            found.setdefault(model.name, _described(known, folder, records))
     order = list(backends)
     newest_first = sorted(
         found.values(), key=lambda model: split_version(model.name)[1], reverse=True
@@ -96,6 +109,17 @@ def _read(folder: Path, backends: Mapping[str, Backend]) -> list[ModelFile]:
     return sorted(
         newest_first, key=lambda model: (order.index(model.backend), split_version(model.name)[0])
     )
+
+
+def _found(place: Path, backends: Mapping[str, Backend]) -> Iterator[ModelFile]:
+    """The models directly in a folder."""
+    if not os.access(place, os.R_OK | os.X_OK):
+        _log.warning("the models in %s cannot be read: Permission denied", place)
+    for backend in backends.values():
+        try:
+            yield from backend.find(place)
+        except ModelLoadError as error:
+            _log.warning("%s", error.message)
 
 
 def _described(model: ModelFile, folder: Path, records: Mapping[str, ModelRecord]) -> ModelFile:
@@ -124,6 +148,8 @@ def _stamps(watched: tuple[str, ...]) -> tuple[int, ...]:
 
 def _stamp(path: str) -> int:
     try:
-        return os.stat(path).st_mtime_ns  # noqa: PTH116 - half the time of Path.stat
+        status = os.stat(path)  # noqa: PTH116 - half the time of Path.stat
     except OSError:
         return 0
+    # Permissions that change leave the time of the last change of content as it was.
+    return max(status.st_mtime_ns, status.st_ctime_ns)

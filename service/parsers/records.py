@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
+from service.parsers.files import read_file
 from syntax.errors import ModelLoadError
 from syntax.strict_json import parse_json
 
@@ -98,12 +99,10 @@ def read_records(folder: Path) -> dict[str, ModelRecord]:
     """
     path = folder / FILE_NAME
     try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return {}
-    except (OSError, UnicodeDecodeError) as error:
+        text = read_file(path)
+    except (ModelLoadError, UnicodeDecodeError) as error:
         raise _unreadable(str(path), str(error)) from None
-    return parse_records(text, str(path))
+    return {} if text is None else parse_records(text, str(path))
 
 
 def parse_records(text: str, where: str) -> dict[str, ModelRecord]:

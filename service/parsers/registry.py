@@ -14,6 +14,7 @@ from typing import Final
 
 from service.parsers.base import Backend, ModelFile, Parser, ParserIdentity
 from service.parsers.discovery import models_in
+from service.parsers.files import regular_file, unreadable
 from service.parsers.languages import language_code
 from service.parsers.stanza.backend import STANZA
 from service.parsers.udpipe.backend import UDPIPE
@@ -42,8 +43,7 @@ def bundled_models_dir() -> Path:
 def list_models(settings: Settings) -> list[ModelFile]:
     """Every model, the operator's own first; of two with one name the first counts.
 
-    Raises:
-        ModelLoadError: A card or the registry file is not readable JSON.
+    A model whose card, or the registry file of its folder, cannot be read has a ``problem``.
     """
     return list(_index(settings).models)
 
@@ -88,8 +88,11 @@ def identify(model: ModelFile) -> ParserIdentity:
     """The identity of a model, from its file's checksum; nothing is loaded.
 
     Raises:
-        ModelLoadError: The file is missing or differs from the checksum in its card.
+        ModelLoadError: The file is missing, cannot be read, or differs from the checksum in its
+            card; or what is recorded about it cannot be read.
     """
+    if model.problem is not None:
+        raise ModelLoadError(model.problem, path=str(model.path))
     found = checksum(model)
     if model.sha256 not in (None, found):
         raise ModelLoadError(
@@ -116,7 +119,7 @@ def checksum(model: ModelFile) -> str:
     """SHA-256 of a model's file; of several files, that of their names and checksums.
 
     Raises:
-        ModelLoadError: A file is missing.
+        ModelLoadError: A file is missing or cannot be read.
     """
     if not model.parts:
         return _checksum(model.path)
@@ -217,11 +220,11 @@ def _for_language(index: _Index, lang: str, preferred: Mapping[str, str]) -> Mod
 
 
 def _checksum(path: Path) -> str:
+    status = regular_file(path)
     try:
-        stat = path.stat()
-    except FileNotFoundError:
-        raise ModelLoadError(f"the model file {path} is missing", path=str(path)) from None
-    return _checksum_of(path, stat.st_mtime_ns, stat.st_size)
+        return _checksum_of(path, status.st_mtime_ns, status.st_size)
+    except OSError as error:
+        raise unreadable(path, error) from None
 
 
 @lru_cache(maxsize=4096)

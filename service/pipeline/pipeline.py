@@ -204,8 +204,16 @@ class FeaturePipeline:
             return self._planner.plan_at_hand(request, tokenizer, deadline)
 
     async def _parse(self, plan: Plan) -> Fresh:
-        async with aclosing(self._fresh(plan)) as outcomes:
-            return {key: outcome async for key, outcome in outcomes}
+        fresh: dict[str, Outcome] = {}
+        try:
+            async with aclosing(self._fresh(plan)) as outcomes:
+                async for key, outcome in outcomes:
+                    fresh[key] = outcome  # noqa: PERF403 - what came so far is kept, see below
+        except asyncio.CancelledError:
+            # The caller has left; if it asks again, it need not wait for these.
+            self._offer(plan, fresh)
+            raise
+        return fresh
 
     async def _fresh(self, plan: Plan) -> AsyncGenerator[tuple[str, Outcome]]:
         """What becomes of the texts that are missing, by key, as it is known."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import structlog
 
-from service.errors import error_body, unexpected_body
+from service.errors import error_body, named_error, unexpected_body
 from service.pipeline.pipeline import FeaturePipeline, Numbered
 from service.pipeline.plan import Plan
 from service.pipeline.records import FeatureAnswer
@@ -69,8 +69,9 @@ def done_line(items: int, failed: int) -> bytes:
 
 def _error_line(error: Exception) -> bytes:
     """The end of an answer that is not; names in it that are no valid text come out escaped."""
-    if isinstance(error, ParsebankError):
-        body = error_body(error)
+    named = named_error(error)
+    if named is not None:
+        body = error_body(named)
     else:
         _log.error("a stream failed", exc_info=error)
         body = unexpected_body(error)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Annotated, Any, Final, cast
 
-from fastapi import APIRouter, Header, Path, Query
+from fastapi import APIRouter, Header, Path, Query, Request
 from fastapi.responses import Response
 
 from service.pipeline.assembled import AssemblyAnswer
@@ -18,6 +18,7 @@ from service.render.representation import CACHE_CONTROL
 from service.routes.answers import error_answers
 from service.routes.feature_schemas import FeatureFormat as Format
 from service.routes.feature_schemas import FeatureQuery, FeaturesAnswer, FeaturesRequest
+from service.routes.leaving import while_connected
 from service.schemas import ErrorBody
 from service.services import Services, UsesServices
 from service.tokenizers import LoadedTokenizer
@@ -59,6 +60,7 @@ Accept = Annotated[str, Header(include_in_schema=False)]
 
 @router.post("/features", response_model=None, responses=_POSTED)
 async def features(
+    request: Request,
     body: FeaturesRequest,
     services: UsesServices,
     accept: Accept = "",
@@ -70,8 +72,9 @@ async def features(
     kept, and each example is appended to the dataset `adhoc`. Each example fails alone.
     """
     shape = _shape(accept, format)
-    answer = await services.assembler.run(body.to_assembly(services.settings.max_items))
-    return await asyncio.to_thread(_render, answer, shape)
+    async with while_connected(request):
+        answer = await services.assembler.run(body.to_assembly(services.settings.max_items))
+        return await asyncio.to_thread(_render, answer, shape)
 
 
 @router.get("/features/{key}", response_model=None, responses=_GOT)

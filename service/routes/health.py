@@ -7,8 +7,10 @@ from typing import Final
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from service.readiness import Readiness
+from service.readiness import Readiness, without_reasons
 from service.schemas import ErrorBody, HealthAnswer
+from service.security.middleware import Gatekeeper
+from syntax.errors import NotReadyError
 
 router = APIRouter(prefix="/health", tags=["health"])
 
@@ -27,7 +29,15 @@ async def ready(request: Request) -> HealthAnswer:
 
     The store can be read, the disk written to, the job tables answer, and the default parser has
     just parsed a word; the first call loads it. A verdict stands for a second. 503 names what is
-    out of order.
+    out of order. What was found in each check is only told to callers with a key; without keys,
+    to those on this machine.
     """
     readiness: Readiness = request.app.state.readiness
-    return HealthAnswer(checks=await readiness.check())
+    gatekeeper: Gatekeeper = request.app.state.gatekeeper
+    if gatekeeper.trusts(request.scope):
+        return HealthAnswer(checks=await readiness.check())
+    try:
+        await readiness.check()
+    except NotReadyError as error:
+        raise without_reasons(error) from None
+    return HealthAnswer()

@@ -14,9 +14,10 @@ from fastapi.responses import Response
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
-from service.errors import error_headers, status_of
+from service.errors import error_headers, named_error, status_of
 from service.lindat import LindatAnswer, lindat_models, process, read_fields, read_request
 from service.lindat.request import INPUTS, OUTPUTS
+from service.routes.leaving import while_connected
 from service.services import Services, UsesServices
 from syntax.errors import ParsebankError
 
@@ -30,10 +31,13 @@ class _PlainErrors(APIRoute):
         async def plainly(request: Request) -> Response:
             try:
                 return await handle(request)
-            except ParsebankError as error:
-                return _named(error)
             except HTTPException as error:
                 return _refusal(error.status_code, error.detail, dict(error.headers or {}))
+            except Exception as error:
+                named = named_error(error)
+                if named is None:
+                    raise
+                return _named(named)
 
         return plainly
 
@@ -144,8 +148,9 @@ async def _process(request: Request, services: Services) -> Response:
     query: bytes = request.scope["query_string"]
     fields = await asyncio.to_thread(read_fields, query, content_type, body)
     asked = await asyncio.to_thread(read_request, fields)
-    answer = await process(services.pipeline, services.settings, asked)
-    return await asyncio.to_thread(_response, answer)
+    async with while_connected(request):
+        answer = await process(services.pipeline, services.settings, asked)
+        return await asyncio.to_thread(_response, answer)
 
 
 def _response(answer: LindatAnswer) -> Response:

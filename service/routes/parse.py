@@ -15,6 +15,7 @@ from service.render.ndjson import stream_ndjson
 from service.render.negotiate import FORMATS, MEDIA_TYPES, choose_encoding, named_format, negotiate
 from service.render.streaming import ClosingStream
 from service.routes.answers import error_answers
+from service.routes.leaving import while_connected
 from service.schemas import ErrorBody, ParseAnswer, ParseRequest
 from service.services import Services, services_of
 
@@ -96,13 +97,14 @@ async def parse(request: Request, body: ParseRequest) -> Response:
     held = _header(request, "if-none-match")
     wanted = body.to_features(services.settings.max_items)
     generation = services.ready.generation
-    outcome: Rendered | Plan = await services.pipeline.answer(
-        replace(wanted, packed=True) if shape.format == "arrow" else wanted,
-        shape.render,
-        lambda plan: shape.unchanged(plan, held) or _left_to_stream(plan, shape),
-    )
-    if isinstance(outcome, Plan):
-        return await _streamed(services, outcome, shape)
+    async with while_connected(request):
+        outcome: Rendered | Plan = await services.pipeline.answer(
+            replace(wanted, packed=True) if shape.format == "arrow" else wanted,
+            shape.render,
+            lambda plan: shape.unchanged(plan, held) or _left_to_stream(plan, shape),
+        )
+        if isinstance(outcome, Plan):
+            return await _streamed(services, outcome, shape)
     if outcome.is_stored and outcome.status == 200:
         _keep_ready(services, await request.body(), shape, outcome, generation)
     return Response(outcome.content, outcome.status, outcome.headers)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -26,6 +26,12 @@ def add(
     rate_limit: Annotated[
         str | None, typer.Option(help="Of its own, as 600/minute; else the service's.")
     ] = None,
+    role: Annotated[
+        Literal["read", "parse", "admin"],
+        typer.Option(
+            help="What it may do: read what is stored; also send texts to be parsed; or everything."
+        ),
+    ] = "admin",
     expires: Annotated[
         datetime | None,
         typer.Option(formats=["%Y-%m-%d"], help="Last day on which it is valid, in UTC."),
@@ -40,7 +46,7 @@ def add(
     last_day = None if expires is None else expires.date()
     if last_day is not None and last_day < datetime.now(UTC).date():
         raise typer.BadParameter(f"{last_day} is over; the key would never be valid")
-    secret, key = _file(keys_file).add(name, rate_limit=rate_limit, expires=last_day)
+    secret, key = _file(keys_file).add(name, rate_limit=rate_limit, expires=last_day, role=role)
     typer.echo(f"key {key.id} of {key.name}; it is not shown again:", err=True)
     typer.echo(secret)
 
@@ -52,6 +58,7 @@ def list_keys(keys_file: FileOption = None, as_json: AsJson = False) -> None:
         {
             "id": key.id,
             "name": key.name,
+            "role": key.role,
             "created": str(key.created),
             "expires": str(key.expires or "never"),
             "rate limit": key.rate_limit or "the service's",

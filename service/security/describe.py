@@ -7,6 +7,7 @@ from typing import Any, Final
 from fastapi import FastAPI
 
 from service.security.middleware import OPEN_PATHS
+from service.security.rules import Rule, rule_of
 
 _SCHEMES: Final[dict[str, Any]] = {
     "bearer": {"type": "http", "scheme": "bearer", "description": "`Authorization: Bearer KEY`"},
@@ -14,6 +15,8 @@ _SCHEMES: Final[dict[str, Any]] = {
 }
 _REFUSALS: Final = {
     "401": "No API key came, or one that is not valid.",
+    "403": "The key has not the role `{role}`, which this takes; or the host is none of the "
+    "service's names, or a page of another origin may not write.",
     "429": "Too many requests, or too much waiting; see `Retry-After`.",
 }
 _ERROR: Final = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorBody"}}}
@@ -44,14 +47,18 @@ def _secured(schema: dict[str, Any], *, required: bool) -> dict[str, Any]:
     either: list[dict[str, Any]] = [{name: []} for name in _SCHEMES]
     schema["security"] = either if required else [*either, {}]
     for path, methods in schema["paths"].items():
-        for operation in methods.values():
+        for method, operation in methods.items():
             if path in OPEN_PATHS:
                 operation["security"] = []
             else:
-                _add_refusals(operation["responses"])
+                _add_refusals(operation["responses"], rule_of(method.upper(), path))
     return schema
 
 
-def _add_refusals(responses: dict[str, Any]) -> None:
+def _add_refusals(responses: dict[str, Any], rule: Rule) -> None:
     for status, meaning in _REFUSALS.items():
-        responses.setdefault(status, {"description": meaning, "content": _ERROR})
+        described = {"description": meaning.format(role=rule.role), "content": _ERROR}
+        responses.setdefault(status, described)
+    if rule.body:
+        meaning = f"The body is of another type than {' or '.join(rule.body)}."
+        responses["415"] = {"description": meaning, "content": _ERROR}

@@ -22,7 +22,8 @@ import structlog
 from limits import RateLimitItem
 
 from service.security.rates import parse_rate
-from syntax.errors import SpecError, UnauthorizedError
+from service.security.rules import ROLES, Role, may
+from syntax.errors import ForbiddenError, SpecError, UnauthorizedError
 from syntax.strict_json import parse_json
 
 PREFIX: Final = "pb_"
@@ -45,6 +46,7 @@ class ApiKey:
         expires: Last day on which it is valid, in UTC; ``None`` for ever.
         rate_limit: Of its own, such as ``600/minute``; ``None``: the service's.
         disabled: Refused, but not forgotten.
+        role: What it may do; a key of a file that does not say may do everything.
         rate, ends: ``rate_limit`` and ``expires``, ready to be used.
 
     Raises:
@@ -57,6 +59,7 @@ class ApiKey:
     expires: date | None = None
     rate_limit: str | None = None
     disabled: bool = False
+    role: Role = "admin"
     rate: RateLimitItem | None = field(init=False, repr=False, compare=False)
     ends: float = field(init=False, repr=False, compare=False)
 
@@ -65,6 +68,10 @@ class ApiKey:
             raise SpecError(f"{self.name!r} is no name for a key; use letters and digits")
         if len(self.sha256) != 64 or set(self.sha256) - set("0123456789abcdef"):
             raise SpecError(f"the sha256 of key {self.name!r} is not 64 hexadecimal digits")
+        if self.role not in ROLES:
+            raise SpecError(
+                f"the role of key {self.name!r} is {self.role!r}; known are {', '.join(ROLES)}"
+            )
         # Worked out once: each request looks at them.
         rate = None if self.rate_limit is None else parse_rate(self.rate_limit)
         object.__setattr__(self, "rate", rate)
@@ -86,6 +93,21 @@ class ApiKey:
         if time.time() >= self.ends:
             raise UnauthorizedError(f"key {self.id} of {self.name!r} has expired; use a new one")
 
+    def check_role(self, needed: Role) -> None:
+        """Refuse what the key may not do.
+
+        Raises:
+            ForbiddenError: It takes another role.
+        """
+        if not may(self.role, needed):
+            raise ForbiddenError(
+                f"key {self.id} of {self.name!r} has the role {self.role!r}, and this takes "
+                f"{needed!r}; use a key of that role, or ask the operator for one (`parsebank "
+                f"keys add NAME --role {needed}`)",
+                role=self.role,
+                needed=needed,
+            )
+
     def to_json(self) -> dict[str, Any]:
         """The entry of the file."""
         entry: dict[str, Any] = {
@@ -97,6 +119,8 @@ class ApiKey:
             entry["expires"] = self.expires.isoformat()
         if self.rate_limit is not None:
             entry["rate_limit"] = self.rate_limit
+        if self.role != "admin":
+            entry["role"] = self.role
         return entry | ({"disabled": True} if self.disabled else {})
 
     @classmethod
@@ -158,12 +182,17 @@ class KeyFile:
             draft.unlink(missing_ok=True)
 
     def add(
-        self, name: str, *, rate_limit: str | None = None, expires: date | None = None
+        self,
+        name: str,
+        *,
+        rate_limit: str | None = None,
+        expires: date | None = None,
+        role: Role = "admin",
     ) -> tuple[str, ApiKey]:
         """Make a key; the first half of what is returned is shown once and kept nowhere."""
         secret = PREFIX + secrets.token_urlsafe(32)
         today = datetime.now(UTC).date()
-        key = ApiKey(name, digest(secret), today, expires, rate_limit)
+        key = ApiKey(name, digest(secret), today, expires, rate_limit, role=role)
         kept = self.read() if self.path.exists() else []
         self.write([*kept, key])
         return secret, key

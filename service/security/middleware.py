@@ -11,14 +11,18 @@ from service.errors import error_answer
 from service.logs import note
 from service.security.keys import ApiKey, KeyRing
 from service.security.rates import RateLimits, Standing, parse_rate
-from service.settings import Settings
+from service.security.rules import rule_of
+from service.settings import Settings, is_loopback
 from syntax.errors import AccessError, UnauthorizedError
 
 OPEN_PATHS: Final = frozenset(
     {"/health/live", "/health/ready", "/docs", "/docs/oauth2-redirect", "/redoc", "/openapi.json"}
 )
-"""What needs no key and is not counted: supervisors and browsers cannot send one, and nothing here
-tells more than that the service is up and which release it is."""
+"""What needs no key and is not counted: supervisors and browsers cannot send one, and without one
+nothing here tells more than which release runs, and which part of it is out of order."""
+
+
+_FORWARDED: Final = frozenset({b"forwarded", b"x-forwarded-for", b"x-real-ip"})
 
 
 class Gatekeeper:
@@ -42,21 +46,39 @@ class Gatekeeper:
         Raises:
             UnauthorizedError: It needs a key and has none that is valid.
             RateLimitError: It is one too many.
+            ForbiddenError: Its key has not the role that the route takes.
         """
         key = self._keys.find(_secret(scope)) if self._keys is not None else None
         if key is not None:
             note(key=key.name)
         rate = self._rate_of(key)
-        if rate is None:
-            return None
-        return self._limits.hit(rate, _address(scope) if key is None else key.name)
+        who = _address(scope) if key is None else key.name
+        standing = None if rate is None else self._limits.hit(rate, who)
+        if key is not None:
+            key.check_role(rule_of(scope["method"], scope["path"]).role)
+        return standing
+
+    def trusts(self, scope: Scope) -> bool:
+        """Whether a request to an open path may see how the service is set up.
+
+        It may with a key; without keys, from this machine and not through a proxy.
+        """
+        if self._keys is not None:
+            try:
+                self._keys.find(_secret(scope))
+            except UnauthorizedError:
+                return False
+            return True
+        forwarded = any(name in _FORWARDED for name, _ in scope["headers"])
+        client = scope.get("client")
+        return not forwarded and (client is None or is_loopback(client[0]))
 
     def _rate_of(self, key: ApiKey | None) -> RateLimitItem | None:
         return self._rate if key is None or key.rate is None else key.rate
 
 
 class Gate:
-    """ASGI middleware that admits requests, or answers 401 or 429.
+    """ASGI middleware that admits requests, or answers 401, 403 or 429.
 
     Args:
         app: The app behind it.

@@ -27,7 +27,7 @@ from service.parsers import BACKENDS, ParseInput, load_parser
 from service.parsers.base import Outcome, one_by_one
 from service.processes import die_with, give_way
 from service.workers.wire import receive, send
-from syntax.errors import ParsebankError
+from syntax.errors import ModelLoadError, ParsebankError
 
 COMMAND: Final = struct.Struct("!cI")
 """``F`` forks a worker that serves the socket sent along; ``K`` kills the worker with that pid."""
@@ -62,6 +62,10 @@ def _serve(control: socket.socket) -> None:
         parser = load_parser(model, device)
     except ParsebankError as error:
         send(control, error)
+        return
+    except OSError as error:
+        what = f"{model.path} cannot be loaded: {error.strerror or type(error).__name__}"
+        send(control, ModelLoadError(what, path=str(model.path)))
         return
     send(control, parser.identity.fingerprint)
     parse = parser.parse_many if BACKENDS[model.backend].bulk else partial(one_by_one, parser)

@@ -59,12 +59,15 @@ class Nursery:
         try:
             async with asyncio.timeout(timeout):
                 answer = await started._introduce(model, limits, device)
-        except (TimeoutError, EOFError):
+        except (TimeoutError, EOFError) as error:
+            if isinstance(error, EOFError):
+                what = f"ended its process ({await started._ended()})"
+                advice = "check the file and the machine's memory"
+            else:
+                what, advice = f"took over {timeout:g} s", "raise model_load_seconds"
             await started.stop()
             raise ModelLoadError(
-                f"loading {model.path} took over {timeout:g} s or ended its process; check the "
-                "file and the machine's memory, or raise model_load_seconds",
-                path=str(model.path),
+                f"loading {model.path} {what}; {advice}", path=str(model.path)
             ) from None
         except asyncio.CancelledError:
             await started.stop()
@@ -111,6 +114,14 @@ class Nursery:
         if self._process.returncode is None:
             os.killpg(self._process.pid, signal.SIGKILL)
             await asyncio.to_thread(self._process.wait)
+
+    async def _ended(self) -> str:
+        """How the process ended, which has closed its socket."""
+        try:
+            status = await asyncio.to_thread(self._process.wait, _GRACE_SECONDS)
+        except subprocess.TimeoutExpired:
+            return "it does not answer"
+        return signal.Signals(-status).name if status < 0 else f"status {status}"
 
     def _order(self) -> socket.socket:
         """Ask for a worker; gives our end of its socket."""

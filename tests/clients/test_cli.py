@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -141,6 +142,15 @@ def test_file_errors_name_the_file(tmp_path):
     with pytest.raises(OSError) as caught:
         (tmp_path / "missing").read_text()
     assert readable(caught.value) == f"{tmp_path}/missing: No such file or directory"
+
+
+def test_a_full_disk_and_a_file_of_too_many_levels_need_no_trace():
+    full = os.strerror(errno.ENOSPC)
+    assert readable(OSError(errno.ENOSPC, full)) == full
+    assert readable(ConnectionRefusedError(errno.ECONNREFUSED, "refused")) is None
+    with pytest.raises(RecursionError) as caught:
+        json.loads("[" * 100_000)
+    assert readable(caught.value) == "what was read is nested too deeply"
 
 
 def test_bugs_keep_their_trace(invoke):

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from clients import staging
 from clients.staging import Upload, backfill_spec
 from syntax.errors import ExampleError
 from syntax.examples import DatasetSpec, Example, LabelSpec, Rejection, Segment, SpanLabel
@@ -70,6 +71,13 @@ def test_spans_are_objects_and_tags_are_lists():
         ],
         "none": [],
     }
+
+
+def test_lines_that_come_slowly_are_sent_before_the_chunk_is_full(monkeypatch):
+    items = [Rejection(str(n), "example", "why") for n in range(3)]
+    assert len([*Upload({}, items)]) == 1
+    monkeypatch.setattr(staging, "_CHUNK_SECONDS", 0.0)
+    assert [chunk.count(b"\n") for chunk in Upload({}, items)] == [1, 1, 1, 1]
 
 
 def test_a_label_says_its_field_where_it_has_one():

@@ -19,7 +19,7 @@ class Exchange:
     Args:
         app: The app.
         target: Path and query.
-        body: Sent as JSON.
+        body: Sent as JSON, unless it is bytes.
         headers: Beside length and type.
         leave_after: Pieces of body after which the caller goes away; by default it stays.
 
@@ -42,11 +42,15 @@ class Exchange:
         self.bodies: list[bytes] = []
         self._app = app
         self._target = target
-        self._content = json.dumps(body).encode()
+        self._content = body if isinstance(body, bytes) else json.dumps(body).encode()
         self._headers = headers or {}
         self._leave_after = leave_after
         self._left = asyncio.Event()
         self._is_sent = False
+
+    def leave(self) -> None:
+        """Go away now."""
+        self._left.set()
 
     async def run(self) -> None:
         """Send the request, and take the answer."""

@@ -74,8 +74,8 @@ def served(
 
 def _announced(process: subprocess.Popen[bytes], log: Path) -> str:
     for _ in range(2_400):
-        if found := re.search(r"listening url=(\S+)", log.read_text()):
-            return found[1]
+        if found := re.search(r"listening url=(\S+)|\"url\": \"(http\S+)\"", log.read_text()):
+            return found[1] or found[2]
         assert process.poll() is None, log.read_text()
         time.sleep(0.05)
     pytest.fail(log.read_text())

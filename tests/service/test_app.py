@@ -203,7 +203,7 @@ def test_a_service_killed_in_the_middle_of_a_parse_leaves_no_process(tmp_path: P
         _parse(url, "Warm.")
         body = json.dumps({"text": "word " * 1000, "mode": "sentence"})
         with socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2]))) as wire:
-            head = f"POST /parse HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n"
+            head = f"POST /parse HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n"
             wire.sendall(f"{head}Content-Type: application/json\r\n\r\n{body}".encode())
             time.sleep(0.2)
             family = process.children(recursive=True)

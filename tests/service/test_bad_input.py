@@ -122,7 +122,7 @@ async def test_a_malformed_body_is_a_named_4xx(client: httpx.AsyncClient, conten
 
 async def test_a_body_that_is_no_json_type_says_which_to_send(client: httpx.AsyncClient) -> None:
     response = await client.post("/parse", data={"text": "a"})
-    assert response.status_code == 422
+    assert response.status_code == 415
     assert "application/json" in response.json()["message"]
 
 

@@ -275,12 +275,15 @@ def by_setting(file: KeyFile, monkeypatch: pytest.MonkeyPatch) -> KeyFile:
 
 
 def test_a_key_made_by_the_command_opens_the_service(by_setting: KeyFile) -> None:
-    made = run("add", "ada", "--rate-limit", "5/second", "--expires", "2099-12-31")
+    limits = ("--rate-limit", "5/second", "--expires", "2099-12-31")
+    made = run("add", "ada", "--role", "parse", *limits)
     assert made.exit_code == 0
     secret = made.stdout.strip()
     key = KeyRing(by_setting.path).find(secret)
     assert (key.name, key.rate_limit, key.expires) == ("ada", "5/second", date(2099, 12, 31))
+    assert key.role == "parse"
     listed = run("list").output
+    assert "parse" in listed
     assert key.id in listed
     assert secret not in listed
     assert json.loads(run("list", "--json").stdout)[0]["rate limit"] == "5/second"

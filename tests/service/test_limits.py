@@ -18,7 +18,9 @@ Serve = Callable[..., Any]
 asyncio_module = pytest.mark.asyncio(loop_scope="module")
 
 
-async def call(app: FastAPI, messages: list[dict[str, Any]], **headers: str) -> tuple[int, Any]:
+async def call(
+    app: FastAPI, messages: list[dict[str, Any]], path: str = "/parse", **headers: str
+) -> tuple[int, Any]:
     """Send a body message by message; after the last, nothing comes any more."""
     answer: list[dict[str, Any]] = []
     waiting = list(messages)
@@ -31,12 +33,12 @@ async def call(app: FastAPI, messages: list[dict[str, Any]], **headers: str) -> 
     async def send(message: Any) -> None:
         answer.append(message)
 
-    given = {"content-type": "application/json", **headers}
+    given = {"content_type": "application/json", **headers}
     scope = {
         "type": "http",
         "method": "POST",
-        "path": "/parse",
-        "query_string": b"",
+        "path": path.partition("?")[0],
+        "query_string": path.partition("?")[2].encode(),
         "headers": [(k.replace("_", "-").encode(), v.encode()) for k, v in given.items()],
         "client": ("192.0.2.1", 1),
         "server": ("x", 80),
@@ -53,6 +55,10 @@ def piece(content: bytes, *, more: bool = True) -> dict[str, Any]:
     return {"type": "http.request", "body": content, "more_body": more}
 
 
+SPEC = b'{"spec": {"split": "dev", "lang": "en", "fields": ["text"]}}\n'
+EXAMPLE = b'{"example": {"example_id": "1", "segments": [{"text": "It rained."}]}}\n'
+
+
 async def test_a_body_that_pauses_is_given_up(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -61,6 +67,32 @@ async def test_a_body_that_pauses_is_given_up(
         status, answer = await call(client.app, [piece(b'{"text": ')])
         assert status == 408
         assert answer["error_type"] == "request_timeout"
+
+
+@pytest.mark.parametrize("sent", [[], [SPEC], [SPEC, EXAMPLE]])
+async def test_an_upload_that_pauses_is_given_up_and_leaves_nothing(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, sent: list[bytes]
+) -> None:
+    monkeypatch.setattr(limits, "PAUSE_SECONDS", 0.5)
+    async with serve(job_workers=0) as client:
+        pieces = [piece(line) for line in sent]
+        headers = {"content_type": "application/x-ndjson"}
+        for path in ("/datasets/d/backfill", "/datasets/d/backfill?dry_run=true"):
+            status, answer = await call(client.app, list(pieces), path=path, **headers)
+            assert (status, answer["error_type"]) == (408, "request_timeout")
+        assert (await client.get("/jobs")).json() == []
+        state = client.app.state.services.settings.state_dir
+        assert [found for found in state.rglob("*") if found.suffix == ".ndjson"] == []
+        whole = [*pieces, piece(b"".join([SPEC, EXAMPLE][len(sent) :]), more=False)]
+        assert (await call(client.app, whole, path="/datasets/d/backfill", **headers))[0] == 202
+
+
+async def test_an_upload_may_be_larger_than_other_bodies(serve: Serve) -> None:
+    async with serve(max_body_bytes=1024, job_workers=0) as client:
+        pieces = [piece(SPEC), *(piece(EXAMPLE.replace(b'"1"', b'"%d"' % n)) for n in range(40))]
+        headers = {"content_type": "application/x-ndjson"}
+        whole = [*pieces, piece(b"", more=False)]
+        assert (await call(client.app, whole, path="/datasets/d/backfill", **headers))[0] == 202
 
 
 async def test_all_bodies_together_have_a_limit_which_is_given_back(serve: Serve) -> None:

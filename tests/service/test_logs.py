@@ -257,6 +257,71 @@ def test_a_crash_in_a_process_of_ours_shows_no_text() -> None:
     assert SECRET.upper() not in done.stderr
 
 
+@pytest.mark.parametrize("form", ["console", "json"])
+def test_no_line_shows_the_password_of_a_url(form: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    own_process("info", form)
+    url = "http://ada:s3cret@store:9000/bucket"
+    logging.getLogger("some.library").warning("cannot reach %s", url)
+    structlog.get_logger().error(f"no {url}", url=url, exc_info=StoreBusyError(f"no {url}"))
+    logged = capsys.readouterr().err
+    assert "s3cret" not in logged
+    assert logged.count("ada:***@store:9000/bucket") == 4
+
+
+def test_an_address_that_cannot_be_used_is_shown_without_its_password() -> None:
+    given = {
+        "AWS_ENDPOINT_URL": "http://ada:s3cret@127.0.0.1:1",
+        "AWS_ACCESS_KEY_ID": "x",
+        "AWS_SECRET_ACCESS_KEY": "y",
+    }
+    start = "from clients.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", start, "serve", "--port", "0", "--store", "s3://bucket/x"],
+        env={**python_environment(), **given},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "s3cret" not in done.stdout + done.stderr
+    assert "http://ada:***@127.0.0.1:1" in done.stderr
+
+
+@pytest.mark.parametrize("end", ["", "os.abort()", "os._exit(3)"])
+def test_what_libraries_write_by_themselves_is_json_too(end: str) -> None:
+    script = f"""
+import os, subprocess, sys, structlog
+from service.logs import own_process
+from service.relay import relay_standard_error
+own_process("info", "json")
+relay_standard_error()
+os.write(2, b"\\nthread 'tokio' panicked at src/local.rs:1\\nnote: {{1\\n")
+structlog.get_logger().info("ours")
+child = "from service.logs import own_helper; own_helper(); import structlog, os;"
+child += "os.write(2, b'of a helper\\\\n'); structlog.get_logger().info('its own')"
+subprocess.run([sys.executable, "-c", child], check=True)
+os.write(2, b"at the very end")
+{end}
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env=python_environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    events = [json.loads(line) for line in done.stderr.splitlines()]
+    raw = [event["event"] for event in events if event.get("logger") == "stderr"]
+    assert raw == [
+        "thread 'tokio' panicked at src/local.rs:1",
+        "note: {1",
+        "of a helper",
+        "at the very end",
+    ]
+    assert {"ours", "its own"} == {event["event"] for event in events} - {*raw}
+    assert all(event["time"].endswith("Z") and event["level"] for event in events)
+
+
 def test_console_lines_are_lines(capsys: pytest.CaptureFixture[str]) -> None:
     configure_logging("info", "console")
     structlog.get_logger().info("two\nlines", name="a b", path="x\ny", n=3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -259,14 +260,22 @@ def test_a_model_trained_into_the_folder_is_recorded(bundled: Path, tmp_path: Pa
         ),
     ],
 )
-def test_an_unreadable_registry_is_a_named_error(
-    tmp_path: Path, content: str, problem: str
+def test_an_unreadable_registry_costs_the_models_of_its_folder_only(
+    tmp_path: Path, bundled: Path, content: str, problem: str
 ) -> None:
+    put(tmp_path, bundled, "own")
     (tmp_path / "registry.json").write_text(content)
     with pytest.raises(ModelLoadError) as caught:
-        list_models(settings_for(tmp_path))
+        read_records(tmp_path)
     assert problem in caught.value.message
     assert caught.value.detail["path"] == str(tmp_path / "registry.json")
+    models = list_models(settings_for(tmp_path))
+    assert {model.name: model.problem for model in models} == {
+        "udpipe/own": caught.value.message,
+        ENGLISH: None,
+    }
+    with pytest.raises(ModelLoadError, match=re.escape(problem)):
+        identify(models[0])
 
 
 def test_a_card_that_says_something_else_than_texts_is_a_named_error(
@@ -274,8 +283,9 @@ def test_a_card_that_says_something_else_than_texts_is_a_named_error(
 ) -> None:
     put(tmp_path, bundled, "own")
     (tmp_path / "own.json").write_text('{"language": ["en", "de"]}')
+    model, _ = list_models(settings_for(tmp_path))
     with pytest.raises(ModelLoadError, match=r"gives \['en', 'de'\] as language; a text is"):
-        list_models(settings_for(tmp_path))
+        identify(model)
 
 
 def test_what_fails_half_way_leaves_the_registry_as_it_was(tmp_path: Path) -> None:

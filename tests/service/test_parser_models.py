@@ -104,11 +104,11 @@ def test_the_fingerprint_follows_the_files_content_and_name(settings: Settings) 
 
 def test_a_broken_card_is_a_named_error(settings: Settings, models_dir: Path) -> None:
     (models_dir / "mystery.json").write_text("{")
-    with pytest.raises(ModelLoadError, match="not JSON"):
-        list_models(settings)
-    (models_dir / "mystery.json").write_text("[]")
-    with pytest.raises(ModelLoadError, match="JSON object"):
-        list_models(settings)
+    for content, problem in (("{", "not JSON"), ("[" * 100_000, "not JSON"), ("[]", "JSON object")):
+        (models_dir / "mystery.json").write_text(content)
+        with pytest.raises(ModelLoadError, match=problem):
+            identify(find_parser(settings, "mystery"))
+    assert identify(find_parser(settings, "german"))
 
 
 def test_every_backend_says_its_version() -> None:

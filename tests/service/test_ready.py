@@ -150,7 +150,7 @@ async def test_other_bytes_or_another_type_go_the_long_way(ways: Ways) -> None:
     plain = await ways.client.post(
         "/parse", content=content, headers={"content-type": "text/plain"}
     )
-    assert (plain.status_code, plain.json()["error_type"]) == (422, "spec")
+    assert (plain.status_code, plain.json()["error_type"]) == (415, "unsupported_media_type")
     other = await ways.client.post(
         "/parse",
         content=content,

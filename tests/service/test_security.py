@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +11,11 @@ import httpx
 import pytest
 
 from clients import Client
+from service.app import create_app
 from service.security.keys import KeyFile
 from service.security.middleware import OPEN_PATHS
+from service.security.rules import ROLES, RULES, Role, Rule, may, rule_of
+from service.settings import Settings
 
 Serve = Callable[..., Any]
 
@@ -113,6 +116,103 @@ async def test_two_keys_of_one_name_share_its_limit(guarded: Serve, file: KeyFil
             await client.get("/info", headers=bearer(secret)) for secret in (first, second, first)
         ]
         assert [answer.status_code for answer in answers] == [200, 200, 429]
+
+
+def routes(router: Any) -> Iterator[tuple[str, str]]:
+    """Every method and path of an app."""
+    for route in router.routes:
+        inner = getattr(route, "original_router", None)
+        if inner is not None:
+            yield from routes(inner)
+        else:
+            yield from ((method, route.path) for method in route.methods - {"HEAD"})
+
+
+def shown(path: str) -> str:
+    """A path as the document has it."""
+    return path.replace(":path", "")
+
+
+def test_every_route_has_a_role_and_the_types_of_its_body() -> None:
+    app = create_app(Settings(store="unused"))
+    found = {route for route in routes(app) if route[1] not in OPEN_PATHS}
+    document = app.openapi()["paths"]
+    assert {*document} <= OPEN_PATHS | {shown(path) for _, path in found}
+    assert [route for route in sorted(found) if route not in RULES] == []
+    for method, path in found:
+        operation = document[shown(path)][method.lower()]
+        bodies = [*operation.get("requestBody", {}).get("content", {})]
+        if path != "/api/process":
+            assert bodies == [*RULES[method, path].body[:1]], path
+        assert f"`{RULES[method, path].role}`" in operation["responses"]["403"]["description"]
+        assert rule_of(method, path) == RULES[method, path]
+
+
+def test_what_no_line_names_takes_the_role_that_may_do_everything() -> None:
+    assert rule_of("POST", "/something/new") == Rule("admin")
+    assert rule_of("DELETE", "/parse") == Rule("admin")
+    assert rule_of("GET", "/something/new") == Rule("read")
+
+
+PARSED = {"text": "It rained."}
+BY_ROLE: dict[Role, list[tuple[str, str, Any]]] = {
+    "read": [
+        ("GET", "/info", None),
+        ("GET", "/models/en", None),
+        ("GET", "/datasets", None),
+        ("GET", "/jobs/none", None),
+        ("GET", "/jobs/none/events", None),
+        ("GET", "/features/" + "0" * 32, None),
+        ("GET", "/metrics", None),
+        ("GET", "/api/models", None),
+    ],
+    "parse": [
+        ("POST", "/parse", PARSED),
+        ("POST", "/features", {"examples": [{"segments": [PARSED]}]}),
+        ("GET", "/api/process?data=It+rained.&tokenizer=", None),
+        ("POST", "/api/process?data=It+rained.&tokenizer=", None),
+        ("POST", "/datasets/d/backfill", None),
+        ("POST", "/datasets/d/backfill?dry_run=true", None),
+    ],
+    "admin": [
+        ("POST", "/models/udpipe/english-ewt/load", None),
+        ("POST", "/models/udpipe/english-ewt/unload", None),
+        ("POST", "/jobs/none/retry", None),
+        ("DELETE", "/jobs/none", None),
+        ("PUT", "/parse", None),
+    ],
+}
+
+
+@pytest.mark.parametrize("role", ROLES)
+async def test_a_key_may_do_what_its_role_includes(
+    guarded: Serve, file: KeyFile, role: Role
+) -> None:
+    secret, _ = file.add("ada", role=role)
+    async with guarded(job_workers=0) as client:
+        for needed, requests in BY_ROLE.items():
+            for method, path, body in requests:
+                answer = await client.request(method, path, json=body, headers=bearer(secret))
+                if may(role, needed):
+                    assert answer.status_code not in (401, 403), (method, path)
+                    continue
+                assert answer.status_code == 403, (method, path)
+                refusal = answer.json()
+                assert refusal["error_type"] == "forbidden"
+                assert refusal["detail"] == {"role": role, "needed": needed}
+                assert f"--role {needed}" in refusal["message"]
+                assert secret not in answer.text
+
+
+async def test_a_key_of_a_file_without_roles_may_do_everything(
+    guarded: Serve, file: KeyFile
+) -> None:
+    secret, _ = file.add("ada")
+    assert "role" not in file.path.read_text()
+    async with guarded(job_workers=0) as client:
+        for method, path, body in (request for each in BY_ROLE.values() for request in each):
+            answer = await client.request(method, path, json=body, headers=bearer(secret))
+            assert answer.status_code not in (401, 403), (method, path)
 
 
 async def test_without_keys_limits_go_by_address(serve: Serve) -> None:

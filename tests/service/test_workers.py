@@ -7,15 +7,23 @@ import os
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from service.parsers import ParseInput, find_parser, identify
+from service.parsers import Limits, ParseInput, find_parser, identify
 from service.settings import Settings
 from service.workers.pool import WorkerPool
+from service.workers.process import Nursery
 from syntax import Parse
-from syntax.errors import DeadlineError, OverloadedError, SpecError, WorkerDiedError
+from syntax.errors import (
+    DeadlineError,
+    ModelLoadError,
+    OverloadedError,
+    SpecError,
+    WorkerDiedError,
+)
 
 from .parser_processes import children, nursery, until, workers
 
@@ -36,6 +44,15 @@ async def pool(**fields: Any) -> AsyncIterator[WorkerPool]:
         yield started
     finally:
         await started.stop()
+
+
+async def test_what_ended_the_loading_of_a_model_is_said() -> None:
+    model = find_parser(Settings(store="unused"), lang="en")
+    crashing = replace(model, parts=("no path",))
+    with pytest.raises(ModelLoadError, match=r"ended its process \(status 1\); check the file"):
+        await Nursery.start(crashing, Limits(), "cpu", 300)
+    with pytest.raises(ModelLoadError, match=r"took over 0\.001 s; raise model_load_seconds"):
+        await Nursery.start(model, Limits(), "cpu", 0.001)
 
 
 def later(seconds: float) -> float:

@@ -59,6 +59,23 @@ def test_every_error_survives_pickling(error: type[ParsebankError]) -> None:
     assert received.detail == {"limit": 5, "known": ["a"]}
 
 
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("http://ada:s3cret@store:9000/b", "http://ada:***@store:9000/b"),
+        ("postgresql+psycopg://:s3cret@host/db", "postgresql+psycopg://:***@host/db"),
+        ("https://ada:s3c@ret@host", "https://ada:***@host"),
+        ("http://[::1]:9000/a@b:c", "http://[::1]:9000/a@b:c"),
+        ("http://store:9000/b?at=x@y", "http://store:9000/b?at=x@y"),
+    ],
+)
+def test_no_error_shows_the_password_of_a_url(url: str, shown: str) -> None:
+    error = ParsebankError(f"no answer from {url} and '{url}'", url=url, tries=3)
+    assert str(error) == error.message == f"no answer from {shown} and '{shown}'"
+    assert error.detail == {"url": shown, "tries": 3}
+    assert repr(url) not in repr(error) or url == shown
+
+
 @pytest.mark.parametrize("error", ERRORS)
 def test_every_error_is_drawn_in_the_hierarchy(error: type[ParsebankError]) -> None:
     assert errors.__doc__ is not None

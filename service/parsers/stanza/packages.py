@@ -6,6 +6,7 @@ The folder is as ``stanza.download`` leaves it: ``resources.json`` and
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from service.parsers.base import ModelFile
+from service.parsers.files import read_file
 from syntax.errors import ModelLoadError
 from syntax.extras import missing_extra
 from syntax.strict_json import parse_json
@@ -61,10 +63,15 @@ def find_stanza(folder: Path) -> Iterator[ModelFile]:
     """The models in a folder: each package whose files are there.
 
     Raises:
-        ModelLoadError: ``resources.json`` is not readable JSON.
+        ModelLoadError: ``resources.json`` is not readable JSON, or not as Stanza writes it.
     """
     resources = _languages(folder)
-    for package in _packages(folder, resources):
+    try:
+        packages = list(_packages(folder, resources))
+    except (AttributeError, KeyError, TypeError):
+        path = folder / RESOURCES
+        raise ModelLoadError(f"{path} is no list of Stanza's packages", path=str(path)) from None
+    for package in packages:
         card = {"language": package.lang, "treebank": package.treebank}
         langs = _codes(package.lang, resources)
         yield ModelFile(BACKEND, package.model_name, folder, langs, None, card, package.files)
@@ -105,10 +112,9 @@ def read_list(folder: Path) -> dict[str, Any]:
     """
     path = folder / RESOURCES
     try:
-        resources = parse_json(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError):
-        return {}
-    except (OSError, ValueError) as error:
+        text = read_file(path)
+        resources = {} if text is None else parse_json(text)
+    except (ModelLoadError, ValueError) as error:
         raise ModelLoadError(f"{path} cannot be read: {error}", path=str(path)) from None
     if not isinstance(resources, dict):
         raise ModelLoadError(f"{path} is not a JSON object", path=str(path))
@@ -127,7 +133,7 @@ def _packages(folder: Path, resources: Mapping[str, Any]) -> Iterator[Package]:
         for name in sorted(named, key=lambda name: (name != _DEFAULT, name)):
             processors = _processors(named[name])
             files = tuple(_files(folder / lang, entry, processors)) if processors else ()
-            if files and files not in seen and all(file.is_file() for file in files):
+            if files and files not in seen and all(map(os.path.isfile, files)):
                 seen.add(files)
                 yield Package(folder, lang, name, processors, files)
 

@@ -136,11 +136,17 @@ class UdpipeParser:
 def find_udpipe(folder: Path) -> Iterator[ModelFile]:
     """The models in a folder: every ``*.udpipe``, each with an optional card ``<name>.json``."""
     for path in sorted(folder.glob("*.udpipe")):
-        card = model_card(path.with_suffix(".json"))
+        card: dict[str, Any] = {}
+        problem = None
+        try:
+            card = model_card(path.with_suffix(".json"))
+        except ModelLoadError as error:
+            problem = error.message
         lang = card.get("language") or language_of(path.stem)
         langs = (lang,) if lang else ()
         name = f"udpipe/{path.stem}"
-        yield ModelFile("udpipe.v1", name, path, langs, card.get("sha256"), card)
+        sha256 = card.get("sha256")
+        yield ModelFile("udpipe.v1", name, path, langs, sha256, card, problem=problem)
 
 
 def load_udpipe(model_file: ModelFile, identity: ParserIdentity, device: str) -> UdpipeParser:  # noqa: ARG001 - it runs on the processor whatever is asked for

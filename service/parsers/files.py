@@ -1,0 +1,64 @@
+"""Files of a models folder, whatever somebody has put there: only regular ones are opened.
+
+A pipe would keep its reader waiting for ever, and a device may have no end.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from syntax.errors import ModelLoadError
+
+
+def regular_file(path: Path) -> os.stat_result:
+    """The status of a file that has an end.
+
+    Raises:
+        ModelLoadError: It is missing, out of reach, or is a folder, a pipe or a device.
+    """
+    try:
+        status = path.stat()
+    except OSError as error:
+        raise unreadable(path, error) from None
+    if not stat.S_ISREG(status.st_mode):
+        raise ModelLoadError(
+            f"{path} is no regular file, but a {_kind(status.st_mode)}; remove it from the models "
+            "folder",
+            path=str(path),
+        )
+    return status
+
+
+def read_file(path: Path) -> str | None:
+    """The text of a regular file; ``None`` if there is nothing under its name.
+
+    Raises:
+        ModelLoadError: As `regular_file`, or it may not be read.
+        UnicodeDecodeError: It is not UTF-8.
+    """
+    if not os.path.lexists(path):
+        return None
+    regular_file(path)
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise unreadable(path, error) from None
+
+
+def unreadable(path: Path, error: OSError) -> ModelLoadError:
+    """What to say of a file that the system does not give."""
+    if isinstance(error, FileNotFoundError):
+        what = "points to nothing" if path.is_symlink() else "is missing"
+        return ModelLoadError(f"the model file {path} {what}; fetch it again", path=str(path))
+    return ModelLoadError(
+        f"the model file {path} cannot be read ({error.strerror}); see to it that the service's "
+        "user may, or remove it",
+        path=str(path),
+    )
+
+
+def _kind(mode: int) -> str:
+    kinds = {stat.S_ISDIR: "folder", stat.S_ISFIFO: "pipe", stat.S_ISSOCK: "socket"}
+    return next((kind for is_one, kind in kinds.items() if is_one(mode)), "device")

@@ -1,0 +1,72 @@
+"""Lines that libraries write to standard error by themselves, such as a panic of Rust's, as JSON.
+
+A process of its own wraps them: what a library says before it aborts this one is not lost. What our
+logger writes does not pass through it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from datetime import UTC, datetime
+from typing import BinaryIO
+
+from service.processes import python_command, python_environment
+from syntax.strict_json import parse_json
+
+
+def relay_standard_error() -> None:
+    """Wrap what this process, and those that it starts, write to standard error from now on.
+
+    ``sys.stderr``, where our logger writes, stays what it was.
+    """
+    relay = subprocess.Popen(
+        python_command(__name__),
+        stdin=subprocess.PIPE,
+        stdout=sys.stderr.fileno(),
+        env=python_environment(),
+        process_group=0,
+    )
+    sys.stderr = os.fdopen(os.dup(sys.stderr.fileno()), "w", buffering=1, errors="backslashreplace")
+    if relay.stdin is not None:
+        os.dup2(relay.stdin.fileno(), 2)
+        relay.stdin.close()
+
+
+def main() -> None:
+    """Pass lines on until nobody is left to write any."""
+    for asked in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(asked, signal.SIG_IGN)
+    _relay(sys.stdin.buffer, sys.stdout.buffer)
+
+
+def _relay(lines: BinaryIO, out: BinaryIO) -> None:
+    for line in lines:
+        if line.strip():
+            out.write(line if _is_event(line) else _event(line))
+            out.flush()
+
+
+def _is_event(line: bytes) -> bool:
+    """Whether a helper process of ours has logged this."""
+    try:
+        return isinstance(parse_json(line), dict)
+    except ValueError:
+        return False
+
+
+def _event(line: bytes) -> bytes:
+    event = {
+        "event": line.decode("utf-8", "backslashreplace").rstrip(),
+        "logger": "stderr",
+        "level": "warning",
+        "time": datetime.now(UTC).isoformat().replace("+00:00", "Z"),
+    }
+    return json.dumps(event).encode() + b"\n"
+
+
+if __name__ == "__main__":
+    main()

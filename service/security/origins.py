@@ -1,0 +1,137 @@
+"""Keeps pages of other sites from using the service through the browser of somebody who may.
+
+A page can have its visitor's browser send requests to whatever that reaches, loopback included. It
+may not read the answers, but a request that stores texts or unloads a model has done its work by
+then. So routes that write refuse requests of other origins.
+
+A page can also let its own name point to the service's address once it is loaded (DNS rebinding);
+it then has the same origin and may read everything. The ``Host`` header still has that name, so
+names that nobody has given the service are refused. Addresses cannot be rebound.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Final
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from service.errors import error_answer
+from service.security.rules import rule_of
+from service.settings import Settings
+from syntax.errors import ForbiddenError
+
+_OWN_SITE: Final = frozenset({"same-origin", "none"})
+"""``none``: the user typed the address, or followed a bookmark."""
+
+
+class OriginCheck:
+    """ASGI middleware that answers 403 to names it does not go by, and to writing by other pages.
+
+    Programs that are not browsers send no origin, and are not held up.
+
+    Args:
+        app: The app behind it.
+        settings: Names of the service, and origins that may use it.
+    """
+
+    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+        self._app = app
+        self._is_ours = lru_cache(maxsize=1024)(_Names(settings).include)
+        self._origins = frozenset(settings.cors_origins)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or refuse it."""
+        if scope["type"] == "http":
+            try:
+                self._check(scope)
+            except ForbiddenError as error:
+                await error_answer(error)(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+    def _check(self, scope: Scope) -> None:
+        sent = {name: value for name, value in scope["headers"] if name in _HEADERS}
+        host = sent.get(b"host", b"").decode("latin-1")
+        if host and not self._is_ours(host) and _name(host) != _bound(scope):
+            raise ForbiddenError(
+                f"the request is for the host {host!r}, by which this service is not known; use "
+                "its address, or add the name to allowed_hosts (PARSEBANK_ALLOWED_HOSTS="
+                "'[\"...\"]')",
+                host=host,
+            )
+        if rule_of(scope["method"], scope["path"]).writes:
+            self._check_origin(
+                host,
+                sent.get(b"origin", b"").decode("latin-1"),
+                sent.get(b"sec-fetch-site", b"").decode("latin-1"),
+            )
+
+    def _check_origin(self, host: str, origin: str, site: str) -> None:
+        """Refuse a page of another origin.
+
+        Browsers say by ``Sec-Fetch-Site`` whether it is one, also where a proxy has changed
+        ``Host``; older ones, and those that reach the service without TLS, say by ``Origin``.
+        """
+        if origin in self._origins or "*" in self._origins:
+            return
+        if site:
+            is_own = site in _OWN_SITE
+        else:
+            is_own = not origin or origin.lower().endswith(f"://{host.lower()}")
+        if not is_own:
+            raise ForbiddenError(
+                f"a page of another origin ({origin or 'it does not say which'}) may not do this; "
+                "if it should, add its origin to cors_origins (PARSEBANK_CORS_ORIGINS="
+                "'[\"https://...\"]')",
+                origin=origin,
+            )
+
+
+_HEADERS: Final = frozenset({b"host", b"origin", b"sec-fetch-site"})
+
+
+class _Names:
+    """The hosts by which a service may be called.
+
+    With keys it is known by any name unless some are listed: a page has no key to send.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        listed = settings.allowed_hosts or (["*"] if settings.keys_file is not None else [])
+        self._names = frozenset(map(_name, ["localhost", settings.host, *listed]))
+        self._ends = tuple(name[1:] for name in self._names if name.startswith("*."))
+        self._any = "*" in self._names
+
+    def include(self, host: str) -> bool:
+        """Whether a ``Host`` header, with a port or without one, has one of them."""
+        name = _name(host)
+        return self._any or name in self._names or name.endswith(self._ends) or _is_address(name)
+
+
+def _name(host: str) -> str:
+    """A host without its port.
+
+    >>> [_name(host) for host in ("Localhost:8000", "[::1]:8000", "[::1]", "::1", "a.example.")]
+    ['localhost', '::1', '::1', '::1', 'a.example']
+    """
+    if host.startswith("["):
+        return host[1:].partition("]")[0].lower()
+    name = host if host.count(":") > 1 else host.partition(":")[0]
+    return name.lower().rstrip(".")
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _bound(scope: Scope) -> str | None:
+    """What the connection came to: an address, or what an app in this process is called by."""
+    server: Iterable[str] | None = scope.get("server")
+    return None if server is None else _name(next(iter(server)) or "")

@@ -1,0 +1,99 @@
+"""What each route asks for: a role of the caller's key, and a type of body.
+
+A route without a line is for reading if its method is; all else takes the role that may do
+everything, so that a route which somebody forgets here is closed rather than open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final, Literal, get_args
+
+from starlette.routing import compile_path
+
+Role = Literal["read", "parse", "admin"]
+"""``read``: look at what is stored, and at the service. ``parse``: also send texts, which are
+parsed and stored. ``admin``: also load and unload models, cancel and retry jobs, and delete."""
+
+ROLES: Final[tuple[Role, ...]] = get_args(Role)
+"""Each may do what those before it may."""
+
+JSON: Final = ("application/json",)
+NDJSON: Final = ("application/x-ndjson", "application/ndjson", "application/jsonl")
+
+_READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What a route asks for.
+
+    Attributes:
+        role: The least role that may use it.
+        body: Media types of its body, the documented one first; empty where it takes none, or
+            looks at the type itself.
+    """
+
+    role: Role
+    body: tuple[str, ...] = ()
+
+    @property
+    def writes(self) -> bool:
+        """Whether the route does more than read."""
+        return self.role != "read"
+
+
+RULES: Final[Mapping[tuple[str, str], Rule]] = {
+    ("GET", "/info"): Rule("read"),
+    ("GET", "/models"): Rule("read"),
+    ("GET", "/models/{name:path}"): Rule("read"),
+    ("POST", "/models/{name:path}/load"): Rule("admin"),
+    ("POST", "/models/{name:path}/unload"): Rule("admin"),
+    ("POST", "/parse"): Rule("parse", JSON),
+    ("GET", "/parses/{key}"): Rule("read"),
+    ("DELETE", "/parses/{key}"): Rule("admin"),
+    ("POST", "/features"): Rule("parse", JSON),
+    ("GET", "/features/{key}"): Rule("read"),
+    ("GET", "/api/models"): Rule("read"),
+    # Both parse, and keep what they parsed. The route reads forms itself, as LINDAT's does.
+    ("GET", "/api/process"): Rule("parse"),
+    ("POST", "/api/process"): Rule("parse"),
+    ("GET", "/datasets"): Rule("read"),
+    ("POST", "/datasets/{name}/backfill"): Rule("parse", NDJSON),
+    ("GET", "/jobs"): Rule("read"),
+    ("GET", "/jobs/{job_id}"): Rule("read"),
+    ("DELETE", "/jobs/{job_id}"): Rule("admin"),
+    ("POST", "/jobs/{job_id}/retry"): Rule("admin"),
+    ("GET", "/jobs/{job_id}/events"): Rule("read"),
+    ("GET", "/metrics"): Rule("read"),
+}
+
+_PATTERNS: Final = [
+    (method, compile_path(route)[0], rule) for (method, route), rule in RULES.items()
+]
+
+
+@lru_cache(maxsize=1024)
+def rule_of(method: str, path: str) -> Rule:
+    """The rule of the route that a request goes to.
+
+    >>> rule_of("POST", "/models/udpipe/english-ewt/unload").role
+    'admin'
+    >>> rule_of("PUT", "/no/such/route").role
+    'admin'
+    """
+    for known, pattern, rule in _PATTERNS:
+        if known == method and pattern.match(path):
+            return rule
+    return Rule("read" if method in _READING else "admin")
+
+
+def may(role: Role, needed: Role) -> bool:
+    """Whether a role includes another.
+
+    >>> may("parse", "read"), may("parse", "admin")
+    (True, False)
+    """
+    return ROLES.index(role) >= ROLES.index(needed)

@@ -63,7 +63,7 @@ async def running_services(settings: Settings) -> AsyncIterator[Services]:
         pipeline = FeaturePipeline(settings, store, pools, adhoc, stages)
         ready = ReadyAnswers(settings, pipeline.parsers, pipeline.tokenizers)
         assembler = FeatureAssembler(settings, store, pipeline, adhoc)
-        jobs = JobManager(settings, store)
+        jobs = JobManager(settings, store, pipeline.tokenizers.cache)
         await jobs.start()
         try:
             yield Services(settings, store, pools, pipeline, assembler, adhoc, ready, jobs, stages)

@@ -18,6 +18,7 @@
     |   |-- RequestEntityTooLargeError     a request body over the limit
     |-- UnknownNameError (LookupError)     a name that no registry, folder or table holds
     |   |-- UnknownParserError, UnknownLanguageError, UnknownTokenizerError
+    |   |   |-- TokenizerOffsetsError
     |   |-- UnknownDatasetError, UnknownJobError, UnknownKeyError, UnknownModelError
     |-- WorkError (RuntimeError)           the work could not be done this time
     |   |-- DeadlineError, WorkerDiedError, OverloadedError, ModelLoadError, DownloadError
@@ -177,6 +178,10 @@ class UnknownLanguageError(UnknownNameError):
 
 class UnknownTokenizerError(UnknownNameError):
     """No such tokenizer, or not a fast one."""
+
+
+class TokenizerOffsetsError(UnknownTokenizerError):
+    """A tokenizer whose character offsets cannot be aligned with words."""
 
 
 class UnknownDatasetError(UnknownNameError):

@@ -21,6 +21,11 @@ from service.tokenizers import (
 ANYWHERE: Final = Path("/")
 """As `tokenizers_dir`: every folder of this machine may be named."""
 
+_WAYS: Final = (
+    "Give the path of a folder below tokenizers_dir (a setting: PARSEBANK_TOKENIZERS_DIR), or a "
+    "name that is in the Hugging Face cache or reachable on the hub."
+)
+
 Stamps = tuple[tuple[str, int, int], ...]
 """Name, time of the last change and size of each file of a folder."""
 
@@ -89,7 +94,7 @@ class TokenizerCache:
             return folder
         if not is_hub_name(name):
             raise unknown_tokenizer(
-                name, "it is neither a name nor a folder below the service's tokenizers_dir"
+                name, "it is neither a name nor a folder below the service's tokenizers_dir", _WAYS
             )
         return None
 

@@ -58,8 +58,10 @@ def _roberta(backend: Any, config: Mapping[str, Any]) -> bool:
     backend.normalizer = None
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=space)
     backend.decoder = decoders.ByteLevel()
-    ends = [(token, backend.token_to_id(token)) for token in ("</s>", "<s>")]
-    backend.post_processor = processors.RobertaProcessing(*ends, trim, space)
+    end, begin = (("</s>", backend.token_to_id("</s>")), ("<s>", backend.token_to_id("<s>")))
+    backend.post_processor = processors.RobertaProcessing(
+        end, begin, trim_offsets=trim, add_prefix_space=space
+    )
     return True
 
 
@@ -83,7 +85,7 @@ def _xlm_roberta(backend: Any, config: Mapping[str, Any]) -> bool:
 
 def _charsmap(normalizer: Any) -> Any:
     """The map of characters of a sentencepiece model; ``None`` if there is none."""
-    steps = normalizer if isinstance(normalizer, normalizers.Sequence) else [normalizer]
+    steps: Any = normalizer if isinstance(normalizer, normalizers.Sequence) else [normalizer]
     return next((step for step in steps if isinstance(step, normalizers.Precompiled)), None)
 
 
@@ -125,7 +127,7 @@ def make_class(backend: Any, folder: Path, config: Mapping[str, Any]) -> Mapping
         The names of its special tokens by role; ``None`` where that is left to transformers.
     """
     model_type = _read(folder / "config.json").get("model_type")
-    name = config.get("tokenizer_class") or _OF_MODELS.get(model_type, "")
+    name = config.get("tokenizer_class") or _OF_MODELS.get(str(model_type), "")
     kind = _CLASSES.get(name.removesuffix("Fast"))
     if kind is None or model_type not in (None, *_OF_MODELS) or config.get("auto_map"):
         return None

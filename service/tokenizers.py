@@ -37,6 +37,10 @@ Pieces = tuple[Int32, Int32]
 _HUB_NAME: Final = re.compile(r"[\w.-]+(/[\w.-]+)?")
 _PLAIN_CLASSES: Final = ("PreTrainedTokenizerFast", "TokenizersBackend")
 _PROBE: Final = ("a", "b")
+_WAYS: Final = (
+    "Give a folder that holds tokenizer.json or vocab.txt, or a name that is in the Hugging Face "
+    "cache or reachable on the hub."
+)
 
 
 @dataclass(frozen=True)
@@ -287,13 +291,16 @@ def _look_up(name: str, file: str) -> Any:
         return None
 
 
-def unknown_tokenizer(name: str, reason: str) -> UnknownTokenizerError:
-    """The error for a name that leads to no tokenizer."""
+def unknown_tokenizer(name: str, reason: str, ways: str = _WAYS) -> UnknownTokenizerError:
+    """The error for a name that leads to no tokenizer.
+
+    Args:
+        name: The name.
+        reason: Why not.
+        ways: What to name instead.
+    """
     error = unknown_name("tokenizer", name, bundled_tokenizers(), UnknownTokenizerError)
-    message = (
-        f"{error.message} For {name!r}: {reason}. Give a folder that holds tokenizer.json or "
-        "vocab.txt, or a name that is in the Hugging Face cache or reachable on the hub."
-    )
+    message = f"{error.message} For {name!r}: {reason}. {ways}"
     return UnknownTokenizerError(message, **error.detail)
 
 

@@ -61,7 +61,7 @@ class WorkerProcess:
     def is_stopped(self) -> bool:
         """Whether it lives and was stopped by a signal, so that it can do nothing."""
         try:
-            return psutil.Process(self.pid).status() == psutil.STATUS_STOPPED
+            return bool(psutil.Process(self.pid).status() == psutil.STATUS_STOPPED)
         except psutil.Error:
             return False
 

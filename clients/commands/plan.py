@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from httpx import ConnectError
+
+from clients.retries import PATIENCE_SECONDS, Outage
 from syntax.errors import InputError, ParsebankError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -108,12 +112,31 @@ class Plan:
         """The answers; a task that fails costs the others nothing, unless it is the only one."""
         tasks = [Task(*part, tokenizer) for part in self.parts for tokenizer in self.tokenizers]
         for number, task in enumerate(tasks, 1):
+            place = _of(number, len(tasks))
             try:
-                yield self._sent(call, task, watcher, _of(number, len(tasks)))
+                yield self._insist(call, task, watcher, place, is_first=number == 1)
             except (InputError, UnknownNameError, OSError) as error:
                 if len(tasks) == 1:
                     raise
                 outcome.failures.append(_failure(task, error))
+
+    def _insist(
+        self, call: Any, task: Task, watcher: Watcher, place: str, *, is_first: bool
+    ) -> Any:
+        """Send, and again from the start when the service went away: what it has is skipped.
+
+        A service that was never there is not waited for.
+        """
+        outage = Outage(PATIENCE_SECONDS, watcher.show_outage)
+        while True:
+            try:
+                return self._sent(call, task, watcher, place)
+            except ParsebankError as failure:
+                if is_first and isinstance(failure.__cause__, ConnectError):
+                    raise
+                pause = outage.pause(failure)
+            is_first = False
+            time.sleep(pause)
 
     def _sent(self, call: Any, task: Task, watcher: Watcher, place: str) -> Any:
         spec = self.reader.spec(

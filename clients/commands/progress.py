@@ -19,6 +19,7 @@ from rich.progress import (
 from clients.benchmarks import Item
 from clients.client import Client
 from clients.jobs import Job, JobCounts
+from syntax.errors import ParsebankError
 
 _STOPPED: Final = (
     "Stopped. What is stored stays: give the same command again to go on. A running service "
@@ -40,6 +41,7 @@ class Watcher:
             console=Console(stderr=True, markup=False, emoji=False),
         )
         self._task = self._bar.add_task("", total=None, rate="", detail="")
+        self._away = False
         self._started = self._began = time.perf_counter()
 
     @property
@@ -59,10 +61,24 @@ class Watcher:
     def watch(self, client: Client, job: Job, title: str) -> Job:
         """Follow a job to its end."""
         self._begin(title)
-        return client.wait(job.id, self.show)
+        return client.wait(job.id, self.show, self.show_outage)
+
+    def show_outage(self, failure: ParsebankError, seconds: float) -> None:
+        """Say once that the service is away, and how long it is waited for."""
+        if not self._away:
+            self._bar.console.print(
+                f"{failure.message}. Waiting up to {seconds:.0f} s for it to come back: the job "
+                "goes on then.",
+                markup=False,
+                highlight=False,
+                soft_wrap=True,
+            )
+        self._away = True
+        self._bar.update(self._task, rate="", detail=f"no service; {seconds:.0f} s left")
 
     def show(self, job: Job) -> None:
         """Redraw for the state that a job is in now."""
+        self._away = False
         counts = job.counts
         self._bar.update(
             self._task,

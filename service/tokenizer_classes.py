@@ -131,10 +131,11 @@ def make_class(backend: Any, folder: Path, config: Mapping[str, Any]) -> Mapping
     kind = _CLASSES.get(name.removesuffix("Fast"))
     if kind is None or model_type not in (None, *_OF_MODELS) or config.get("auto_map"):
         return None
-    usual = type(backend.model).__name__ == kind.model and _has_usual_tokens(
-        backend, kind.names, {**_read(folder / "special_tokens_map.json"), **config}
-    )
-    if not usual or (folder / "added_tokens.json").exists():
+    configs = (config, _read(folder / "special_tokens_map.json"))
+    usual = all(_has_usual_tokens(backend, kind.names, told) for told in configs)
+    if not usual or type(backend.model).__name__ != kind.model:
+        return None
+    if (folder / "added_tokens.json").exists() or config.get("split_special_tokens"):
         return None
     return kind.names if kind.make(backend, config) else None
 
@@ -142,17 +143,15 @@ def make_class(backend: Any, folder: Path, config: Mapping[str, Any]) -> Mapping
 def _has_usual_tokens(backend: Any, names: Mapping[str, str], config: Mapping[str, Any]) -> bool:
     """Whether the special tokens are the class's own, and the file has all that are added."""
     given = {role: _content(value) for role, value in config.items() if role.endswith("_token")}
-    added = {str(token.content): token for token in backend.get_added_tokens_decoder().values()}
     listed = config.get("added_tokens_decoder") or {}
     told = {int(at): _flags(token) for at, token in listed.items()}
     held = {at: _flags(token) for at, token in backend.get_added_tokens_decoder().items()}
     extra = config.get("additional_special_tokens") or config.get("extra_special_tokens") or []
+    added = {content for content, *_ in held.values()}
     return (
         all(names.get(role) == content for role, content in given.items())
-        and set(names.values()) <= added.keys()
-        and (not told or told == held)
-        and {_content(token) for token in extra} <= added.keys()
-        and not config.get("split_special_tokens")
+        and {*names.values(), *map(_content, extra)} <= added
+        and told in ({}, held)
     )
 
 

@@ -90,6 +90,9 @@ class Leases:
             except JobDatabaseError as error:
                 _LOG.warning("job database away", reason=error.message)
                 continue
+            except Exception:  # logged, and tried again: leases must not end in silence
+                _LOG.exception("cannot renew leases")
+                continue
             for lease in leases:
                 lease.is_lost = lease.shard.id not in kept
                 lease.until = end

@@ -14,7 +14,7 @@ from clients.calls import Call, ParseOptions
 from clients.features import ExampleLike, FeatureOptions, FeaturesResult, StoredOptions
 from clients.jobs import Forecast, Job, JobState
 from clients.results import Deletion, ParseResult
-from clients.retries import Retries
+from clients.retries import PATIENCE_SECONDS, OnOutage, Outage, Retries
 from clients.session import (
     EMBEDDED_URL,
     POLL_SECONDS,
@@ -27,7 +27,7 @@ from clients.session import (
 )
 from clients.staging import BackfillOptions
 from clients.streams import AnswerReader, NumberedItem
-from syntax.errors import OverloadedError, RateLimitError
+from syntax.errors import OverloadedError, ParsebankError, RateLimitError
 from syntax.examples import DatasetSpec, Example, Rejection
 
 T = TypeVar("T")
@@ -168,24 +168,36 @@ class AsyncClient:
         """Run the failed shards of a failed job again."""
         return await self._do(calls.retry(job_id))
 
-    async def wait(self, job_id: str, on_progress: Callable[[Job], Any] | None = None) -> Job:
+    async def wait(
+        self,
+        job_id: str,
+        on_progress: Callable[[Job], Any] | None = None,
+        on_outage: OnOutage | None = None,
+    ) -> Job:
         """Wait until a job is over."""
-        job = await self.job(job_id)
-        async for job in self.events(job_id):
+        job: Job | None = None
+        async for job in self.events(job_id, on_outage):
             if on_progress is not None:
                 on_progress(job)
+        assert job is not None  # there is one event at least
         return job
 
-    async def events(self, job_id: str) -> AsyncIterator[Job]:
+    async def events(self, job_id: str, on_outage: OnOutage | None = None) -> AsyncIterator[Job]:
         """The job each time it has changed, until it is over."""
         job: Job | None = None
+        outage = Outage(PATIENCE_SECONDS, on_outage)
         if self._streams:
             async for latest in self._streamed(job_id):
                 if latest != job:
                     yield latest
                 job = latest
         while job is None or not job.is_over:
-            latest = await self.job(job_id)
+            try:
+                latest = await self.job(job_id)
+            except ParsebankError as failure:
+                await asyncio.sleep(outage.pause(failure))
+                continue
+            outage.end()
             if latest != job:
                 yield latest
             job = latest

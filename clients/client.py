@@ -14,7 +14,7 @@ from clients.calls import Call, ParseOptions
 from clients.features import ExampleLike, FeatureOptions, FeaturesResult, StoredOptions
 from clients.jobs import Forecast, Job, JobState
 from clients.results import Deletion, ParseResult
-from clients.retries import Retries
+from clients.retries import PATIENCE_SECONDS, OnOutage, Outage, Retries
 from clients.session import (
     EMBEDDED_URL,
     POLL_SECONDS,
@@ -27,7 +27,7 @@ from clients.session import (
 )
 from clients.staging import BackfillOptions
 from clients.streams import AnswerReader, NumberedItem
-from syntax.errors import OverloadedError, RateLimitError
+from syntax.errors import OverloadedError, ParsebankError, RateLimitError
 from syntax.examples import DatasetSpec, Example, Rejection
 
 T = TypeVar("T")
@@ -248,28 +248,55 @@ class Client:
         """
         return self._do(calls.retry(job_id))
 
-    def wait(self, job_id: str, on_progress: Callable[[Job], Any] | None = None) -> Job:
+    def wait(
+        self,
+        job_id: str,
+        on_progress: Callable[[Job], Any] | None = None,
+        on_outage: OnOutage | None = None,
+    ) -> Job:
         """Wait until a job is over, calling ``on_progress`` each time it has changed.
+
+        Args:
+            job_id: Of the job.
+            on_progress: Called with the job.
+            on_outage: As `events`.
 
         Returns:
             The job in its last state; `done`, `failed` and `cancelled` are told by ``.state``.
         """
-        job = self.job(job_id)
-        for job in self.events(job_id):
+        job: Job | None = None
+        for job in self.events(job_id, on_outage):
             if on_progress is not None:
                 on_progress(job)
+        assert job is not None  # there is one event at least
         return job
 
-    def events(self, job_id: str) -> Iterator[Job]:
-        """The job each time it has changed, until it is over."""
+    def events(self, job_id: str, on_outage: OnOutage | None = None) -> Iterator[Job]:
+        """The job each time it has changed, until it is over.
+
+        A service that goes away, as when it is restarted, is waited for, for five minutes.
+
+        Args:
+            job_id: Of the job.
+            on_outage: Called again and again meanwhile, with the error and the seconds left.
+
+        Raises:
+            ServiceUnreachableError: It did not come back.
+        """
         job: Job | None = None
+        outage = Outage(PATIENCE_SECONDS, on_outage)
         if self._streams:
             for latest in self._streamed(job_id):
                 if latest != job:
                     yield latest
                 job = latest
         while job is None or not job.is_over:
-            latest = self.job(job_id)
+            try:
+                latest = self.job(job_id)
+            except ParsebankError as failure:
+                time.sleep(outage.pause(failure))
+                continue
+            outage.end()
             if latest != job:
                 yield latest
             job = latest

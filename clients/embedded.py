@@ -33,7 +33,8 @@ def load_app(**settings: Any) -> Any:
         )
     create = found[0].load()
     # Only this process reaches it, whatever the environment says about a service for others.
-    fields = {"keys_file": None, "rate_limit": None, **_given(settings)}
+    own = {"keys_file": None, "rate_limit": None, "tokenizers_dir": "/"}
+    fields = {**own, **_given(settings)}
     try:
         return create(**fields)
     except ValueError as error:

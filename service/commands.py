@@ -23,6 +23,9 @@ def serve(
     port: Annotated[int | None, typer.Option(help="Port to bind; 0 takes a free one.")] = None,
     store: Annotated[str | None, typer.Option(help="Folder or s3://bucket/prefix.")] = None,
     models_dir: ModelsDir = None,
+    tokenizers_dir: Annotated[
+        Path | None, typer.Option(help="Folder below which requests may name tokenizers.")
+    ] = None,
     workers: Annotated[int | None, typer.Option(help="Parser processes per model.")] = None,
     jobs_url: Annotated[
         str | None, typer.Option(help="Database of the jobs, as postgresql://...")

@@ -67,7 +67,7 @@ async def running_services(settings: Settings) -> AsyncIterator[Services]:
         pipeline = FeaturePipeline(settings, store, pools, adhoc, stages)
         ready = ReadyAnswers(settings, pipeline.parsers, pipeline.tokenizers)
         assembler = FeatureAssembler(settings, store, pipeline, adhoc)
-        jobs = JobManager(settings, store)
+        jobs = JobManager(settings, store, pipeline.tokenizers.cache)
         await jobs.start()
         seconds = max(FOLLOW_SECONDS, settings.refresh_seconds)
         following = asyncio.create_task(_follow_deletions(store, ready, adhoc, seconds))

@@ -66,8 +66,8 @@ class Settings(BaseSettings):
     )
     offline: bool = Field(
         default=False,
-        description="Never fetch a model from the network; `parsebank models pull` then only "
-        "takes folders.",
+        description="Never fetch a model or a tokenizer from the network; `parsebank models pull` "
+        "then only takes folders, and of the Hugging Face hub only its cache is used.",
     )
     device: Literal["auto", "cpu", "cuda"] = Field(
         default="auto",
@@ -84,6 +84,12 @@ class Settings(BaseSettings):
     tokenizer: str = Field(
         default="parsebank-wordpiece-en",
         description="Tokenizer that /info announces and clients use unless told otherwise.",
+    )
+    tokenizers_dir: Path | None = Field(
+        default=None,
+        description="Folder of further tokenizers, each in a folder of its own: requests name one "
+        "by its path, from there or in full. Other folders cannot be named, but for that of "
+        "`tokenizer`; with `/` all can. A client with the service in its own process may name all.",
     )
 
     host: str = Field(
@@ -156,8 +162,15 @@ class Settings(BaseSettings):
     job_lease_seconds: float = Field(
         default=60.0,
         gt=0,
-        description="A job worker that gives no sign of life for so long is ended, and its shard "
-        "is run again. Longer than the slowest text and the slowest commit.",
+        description="A shard whose worker gives no sign of life for so long is run again. A "
+        "worker gives one every two seconds as long as its process runs, whatever it is doing.",
+    )
+    job_text_seconds: float = Field(
+        default=300.0,
+        gt=0,
+        description="A job worker that takes longer for one step is ended, and its shard is run "
+        "again: for one text or group of texts (of up to 8,000 characters, else in proportion), "
+        "for loading a parser, for a commit. Longer than the slowest text takes on a busy machine.",
     )
     job_max_tries: int = Field(
         default=8,
@@ -290,7 +303,7 @@ class Settings(BaseSettings):
         default=5.0,
         gt=0,
         description="How long to wait for the Hugging Face hub before a tokenizer name counts as "
-        "unknown. With HF_HUB_OFFLINE=1 the hub is never asked.",
+        "unknown. With `offline`, or HF_HUB_OFFLINE=1, the hub is never asked.",
     )
 
     @property

@@ -1,16 +1,16 @@
 """Fast Hugging Face tokenizers, by name or path, identified by their content.
 
 ``transformers`` takes seconds to import, so it is imported only for tokenizers that need one of
-its classes; a plain ``tokenizer.json`` is read by ``tokenizers`` alone, to the same result.
+its rarer classes; others are read by ``tokenizers`` alone, to the same result.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache
 from importlib.resources import files
 from itertools import chain
 from pathlib import Path
@@ -20,10 +20,12 @@ import numpy as np
 import tokenizers
 from numpy.typing import NDArray
 
+from service.tokenizer_classes import make_class
+from service.tokenizer_offsets import offsets_fault
 from service.wordpiece import SPECIAL_NAMES, is_plain_bert, read_bert
 from syntax import Fingerprint, fingerprint
 from syntax.assembly import SpecialTokens
-from syntax.errors import UnknownTokenizerError
+from syntax.errors import TokenizerOffsetsError, UnknownTokenizerError
 from syntax.registry import unknown_name
 from syntax.strict_json import parse_json
 from syntax.tokenizers import special_tokens_of, tokenizer_content
@@ -35,9 +37,10 @@ Pieces = tuple[Int32, Int32]
 
 _HUB_NAME: Final = re.compile(r"[\w.-]+(/[\w.-]+)?")
 _PLAIN_CLASSES: Final = ("PreTrainedTokenizerFast", "TokenizersBackend")
-
-KEPT_TOKENIZERS: Final = 3
-"""Large vocabularies take half a second to read, and some 50 MB each."""
+_WAYS: Final = (
+    "Give a folder that holds tokenizer.json or vocab.txt, or a name that is in the Hugging Face "
+    "cache or reachable on the hub."
+)
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,7 @@ class LoadedTokenizer:
         fingerprint: Of ``content``; equal tokenizers share it, whatever they are called.
         content: SHA-256 of the canonical ``tokenizer.json`` and the special tokens.
         special_tokens: Where special tokens go around one text and between two.
+        folder: Where it was read, unless it is bundled or from the hub.
     """
 
     name: str
@@ -56,6 +60,12 @@ class LoadedTokenizer:
     content: dict[str, Any] = field(hash=False)
     special_tokens: SpecialTokens
     _backend: Any = field(repr=False, compare=False)
+    folder: Path | None = field(default=None, compare=False)
+
+    @property
+    def lasting_name(self) -> str:
+        """Its folder as a path that means the same to another process; else its name."""
+        return self.name if self.folder is None else str(self.folder.resolve())
 
     def encode(self, text: str) -> Pieces:
         """Pieces of one text."""
@@ -92,83 +102,101 @@ def load_tokenizer(name_or_path: str, hub_timeout_seconds: float = 5.0) -> Loade
         hub_timeout_seconds: How long to wait for the hub's first answer.
 
     Raises:
-        UnknownTokenizerError: There is no such tokenizer, it cannot be read, it is not a fast
-            one, or the hub does not answer.
+        UnknownTokenizerError, TokenizerOffsetsError: As `read_tokenizer`.
     """
-    backend, special_names = _load_backend(name_or_path, hub_timeout_seconds)
+    folder = bundled_tokenizers().get(name_or_path) or find_folder(name_or_path)
+    return read_tokenizer(name_or_path, folder, hub_timeout_seconds)
+
+
+def read_tokenizer(
+    name: str, folder: Path | None, hub_timeout_seconds: float, *, offline: bool = False
+) -> LoadedTokenizer:
+    """Read a tokenizer from its folder, or from the hub or its cache.
+
+    Args:
+        name: What it is called.
+        folder: Where it is; ``None`` if the name is one on the hub.
+        hub_timeout_seconds: How long to wait for the hub's first answer.
+        offline: Take nothing but what is in the hub's cache.
+
+    Raises:
+        UnknownTokenizerError: It is not there, cannot be read or is not a fast one, or the hub
+            does not answer.
+        TokenizerOffsetsError: Its offsets cannot be aligned with words.
+    """
+    if folder is None:
+        backend, special_names = _from_hub(name, hub_timeout_seconds, offline=offline)
+    else:
+        backend, special_names = _read_folder(name, folder)
     backend.no_truncation()
     backend.no_padding()
+    fault = offsets_fault(backend)
+    if fault is not None:
+        raise TokenizerOffsetsError(
+            f"the offsets of the tokenizer {name!r} cannot be aligned with words: {fault}. "
+            "Switch off add_prefix_space or trim_offsets in its tokenizer.json, give its model an "
+            "unk_token, or use another tokenizer"
+        )
     special = special_tokens_of(backend, special_names)
     if special is None:
         reason = "its special tokens are not of the form prefix A separator B suffix"
-        raise _unknown(name_or_path, reason)
+        raise unknown_tokenizer(name, reason)
     content = tokenizer_content(backend, special)
-    return LoadedTokenizer(name_or_path, fingerprint(content), content, special, backend)
+    own = None if name in bundled_tokenizers() else folder
+    return LoadedTokenizer(name, fingerprint(content), content, special, backend, own)
 
 
-def kept_tokenizer(name_or_path: str, hub_timeout_seconds: float = 5.0) -> LoadedTokenizer:
-    """As `load_tokenizer`, but one whose files are as they were is not read again.
-
-    Raises:
-        UnknownTokenizerError: As `load_tokenizer`.
-    """
-    return _kept(name_or_path, hub_timeout_seconds, _state(name_or_path))
-
-
-@lru_cache(maxsize=KEPT_TOKENIZERS)
-def _kept(name: str, timeout: float, _state: tuple[object, ...]) -> LoadedTokenizer:
-    return load_tokenizer(name, timeout)
-
-
-def _state(name: str) -> tuple[object, ...]:
-    """What changes with the files of a folder."""
-    folder = bundled_tokenizers().get(name) or _local_folder(name)
-    if folder is None:
-        return ()
-    files = ((path.name, path.stat()) for path in sorted(folder.iterdir()))
-    return tuple((name, stat.st_mtime_ns, stat.st_size) for name, stat in files)
-
-
+@cache
 def bundled_tokenizers() -> dict[str, Path]:
     """The tokenizers that ship with Parsebank."""
     folder = Path(str(files("service") / "resources" / "tokenizers"))
     return {path.parent.name: path.parent for path in sorted(folder.glob("*/tokenizer.json"))}
 
 
-def lasting_name(name_or_path: str) -> str:
-    """A tokenizer's folder as a path that means the same to another process; else the name."""
-    try:
-        path = Path(name_or_path).expanduser()
-        return str(path.resolve()) if path.is_dir() else name_or_path
-    except (ValueError, RuntimeError, OSError):
-        return name_or_path
+def is_hub_name(name: str) -> bool:
+    """Whether a name could be one on the hub."""
+    return _HUB_NAME.fullmatch(name) is not None
 
 
-def _load_backend(name: str, timeout: float) -> tuple[Any, dict[str, str]]:
+def _read_folder(name: str, folder: Path) -> tuple[Any, Mapping[str, str]]:
     """The Rust tokenizer and the names of its special tokens by role (``pad_token``...)."""
-    folder = bundled_tokenizers().get(name) or _local_folder(name)
-    if folder is None:
-        _require_on_hub(name, timeout)
-        return _through_transformers(name, name)
     config = _read_config(name, folder)
-    if config.get("tokenizer_class") in _PLAIN_CLASSES and (folder / "tokenizer.json").exists():
-        return _read_tokenizer_json(name, folder), _special_names(config)
-    if is_plain_bert(folder, config):
+    if (folder / "tokenizer.json").exists():
+        if config.get("tokenizer_class") in _PLAIN_CLASSES:
+            return _read_tokenizer_json(name, folder), _special_names(config)
+        backend = _read_tokenizer_json(name, folder)
+        special_names = make_class(backend, folder, config)
+        if special_names is not None:
+            return backend, special_names
+    elif is_plain_bert(folder, config):
         return _read_vocabulary(name, folder, config), SPECIAL_NAMES
-    return _through_transformers(name, str(folder))
+    return _through_transformers(name, str(folder), offline=True)
 
 
-def _local_folder(name: str) -> Path | None:
-    """The folder of this name; ``None`` if it can only be a name on the hub."""
+def _from_hub(name: str, timeout: float, *, offline: bool) -> tuple[Any, Mapping[str, str]]:
+    """As `_read_folder`; what the cache has in full is read there, and the hub is not asked."""
+    folder = _cached_folder(name)
+    if folder is not None:
+        return _read_folder(name, folder)
+    _require_on_hub(name, timeout, offline=offline)
+    return _through_transformers(name, name, offline=offline)
+
+
+def find_folder(name: str) -> Path | None:
+    """The folder of this name, for one who may name any; ``None`` if it can only be on the hub.
+
+    Raises:
+        UnknownTokenizerError: It is neither.
+    """
     try:
         path = Path(name).expanduser()
         is_folder = bool(name) and path.is_dir()
     except (ValueError, RuntimeError, OSError):
-        raise _unknown(name, "it is neither a name nor a path") from None
+        raise unknown_tokenizer(name, "it is neither a name nor a path") from None
     if is_folder:
         return path
-    if _HUB_NAME.fullmatch(name) is None:
-        raise _unknown(name, "there is no such folder")
+    if not is_hub_name(name):
+        raise unknown_tokenizer(name, "there is no such folder")
     return None
 
 
@@ -179,7 +207,7 @@ def _read_config(name: str, folder: Path) -> dict[str, Any]:
     try:
         config = parse_json(path.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise _unknown(name, f"{path} is not JSON ({error})") from None
+        raise unknown_tokenizer(name, f"{path} is not JSON ({error})") from None
     return config if isinstance(config, dict) else {}
 
 
@@ -188,14 +216,16 @@ def _read_tokenizer_json(name: str, folder: Path) -> Any:
     try:
         return tokenizers.Tokenizer.from_file(str(path))
     except Exception as error:  # the library raises bare Exception for an unreadable file
-        raise _unknown(name, f"{path} cannot be read ({error})") from None
+        raise unknown_tokenizer(name, f"{path} cannot be read ({error})") from None
 
 
 def _read_vocabulary(name: str, folder: Path, config: dict[str, Any]) -> Any:
     try:
         return read_bert(folder, config)
     except Exception as error:  # the library raises bare Exception for an unreadable file
-        raise _unknown(name, f"its vocab.txt cannot be read ({_first_line(error)})") from None
+        raise unknown_tokenizer(
+            name, f"its vocab.txt cannot be read ({_first_line(error)})"
+        ) from None
 
 
 def _special_names(config: dict[str, Any]) -> dict[str, str]:
@@ -208,48 +238,72 @@ def _special_names(config: dict[str, Any]) -> dict[str, str]:
     return {role: value for role, value in contents.items() if isinstance(value, str)}
 
 
-def _through_transformers(name: str, source: str) -> tuple[Any, dict[str, str]]:
+def _through_transformers(name: str, source: str, *, offline: bool) -> tuple[Any, dict[str, str]]:
     from transformers import AutoTokenizer
 
     try:
-        tokenizer = AutoTokenizer.from_pretrained(source, use_fast=True)
+        tokenizer = AutoTokenizer.from_pretrained(source, use_fast=True, local_files_only=offline)
     except (OSError, ValueError, KeyError, ImportError, RecursionError) as error:
-        raise _unknown(name, f"it cannot be loaded ({_first_line(error)})") from None
+        raise unknown_tokenizer(name, f"it cannot be loaded ({_first_line(error)})") from None
     if not tokenizer.is_fast:
-        raise _unknown(name, "it has no fast version, and only those give character offsets")
+        raise unknown_tokenizer(
+            name, "it has no fast version, and only those give character offsets"
+        )
     return tokenizer.backend_tokenizer, dict(tokenizer.special_tokens_map)
 
 
-def _require_on_hub(name: str, timeout: float) -> None:
+def _require_on_hub(name: str, timeout: float, *, offline: bool) -> None:
     """Ask the hub once, briefly, unless its cache already has the tokenizer.
 
     Loading would retry for minutes on a machine without a network.
     """
     if _is_cached(name):
         return
-    if os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE"):
-        raise _unknown(name, "it is not in the cache, and HF_HUB_OFFLINE forbids the hub")
+    if offline or os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE"):
+        how = "PARSEBANK_OFFLINE" if offline else "HF_HUB_OFFLINE"
+        raise unknown_tokenizer(name, f"it is not in the cache, and {how} forbids the hub")
     from huggingface_hub import HfApi
 
     try:
         HfApi().model_info(name, timeout=timeout)
     except Exception as error:  # every network, proxy and HTTP failure has its own class
-        raise _unknown(name, f"it is not cached, and the hub said: {_first_line(error)}") from None
+        raise unknown_tokenizer(
+            name, f"it is not cached, and the hub said: {_first_line(error)}"
+        ) from None
 
 
 def _is_cached(name: str) -> bool:
+    names = ("tokenizer_config.json", "tokenizer.json", "vocab.txt")
+    return any(isinstance(_look_up(name, file), str) for file in names)
+
+
+def _cached_folder(name: str) -> Path | None:
+    """The hub's cache of a tokenizer, if it is known to have all that tells its class."""
+    path = _look_up(name, "tokenizer.json")
+    known = all(_look_up(name, file) for file in ("tokenizer_config.json", "config.json"))
+    return Path(path).parent if isinstance(path, str) and known else None
+
+
+def _look_up(name: str, file: str) -> Any:
+    """Path of a file in the hub's cache; ``None`` if nothing is known of it."""
     from huggingface_hub import try_to_load_from_cache
 
-    names = ("tokenizer_config.json", "tokenizer.json", "vocab.txt")
-    return any(isinstance(try_to_load_from_cache(name, file), str) for file in names)
+    try:
+        return try_to_load_from_cache(name, file)
+    except ValueError:  # the name cannot be one on the hub
+        return None
 
 
-def _unknown(name: str, reason: str) -> UnknownTokenizerError:
+def unknown_tokenizer(name: str, reason: str, ways: str = _WAYS) -> UnknownTokenizerError:
+    """The error for a name that leads to no tokenizer.
+
+    Args:
+        name: The name.
+        reason: Why not.
+        ways: What to name instead.
+    """
     error = unknown_name("tokenizer", name, bundled_tokenizers(), UnknownTokenizerError)
-    message = (
-        f"{error.message} For {name!r}: {reason}. Give a folder that holds tokenizer.json or "
-        "vocab.txt, or a name that is in the Hugging Face cache or reachable on the hub."
-    )
+    message = f"{error.message} For {name!r}: {reason}. {ways}"
     return UnknownTokenizerError(message, **error.detail)
 
 

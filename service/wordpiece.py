@@ -46,13 +46,22 @@ def read_bert(folder: Path, config: Mapping[str, Any]) -> Any:
         strip_accents=config.get("strip_accents"),
         handle_chinese_chars=config.get("tokenize_chinese_chars", True),
     )
-    ids = [(token, tokenizer.token_to_id(token)) for token in ("[CLS]", "[SEP]")]
-    if None in (number for _, number in ids):
-        raise ValueError(f"{folder / 'vocab.txt'} has no [CLS] or no [SEP]")
     backend = tokenizer._tokenizer
+    frame_as_bert(backend)
+    return backend
+
+
+def frame_as_bert(backend: Any) -> None:
+    """Have [CLS] and [SEP] put around texts.
+
+    Raises:
+        ValueError: The vocabulary lacks one of them.
+    """
+    ids = [(token, backend.token_to_id(token)) for token in ("[CLS]", "[SEP]")]
+    if None in (number for _, number in ids):
+        raise ValueError("the vocabulary has no [CLS] or no [SEP]")
     backend.post_processor = TemplateProcessing(
         single="[CLS]:0 $A:0 [SEP]:0",
         pair="[CLS]:0 $A:0 [SEP]:0 $B:1 [SEP]:1",
         special_tokens=ids,
     )
-    return backend

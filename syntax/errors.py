@@ -19,6 +19,7 @@
     |   |-- UnsupportedMediaTypeError      a request body of another type
     |-- UnknownNameError (LookupError)     a name that no registry, folder or table holds
     |   |-- UnknownParserError, UnknownLanguageError, UnknownTokenizerError
+    |   |   |-- TokenizerOffsetsError
     |   |-- UnknownDatasetError, UnknownJobError, UnknownKeyError, UnknownModelError
     |-- WorkError (RuntimeError)           the work could not be done this time
     |   |-- DeadlineError, WorkerDiedError, OverloadedError, ModelLoadError, DownloadError
@@ -197,6 +198,10 @@ class UnknownLanguageError(UnknownNameError):
 
 class UnknownTokenizerError(UnknownNameError):
     """No such tokenizer, or not a fast one."""
+
+
+class TokenizerOffsetsError(UnknownTokenizerError):
+    """A tokenizer whose character offsets cannot be aligned with words."""
 
 
 class UnknownDatasetError(UnknownNameError):

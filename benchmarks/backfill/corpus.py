@@ -60,10 +60,10 @@ def _read(
 
 
 def settings(lang: str, **values: object) -> Settings:
-    """Settings under which the model that is meant for a language is found."""
+    """Settings under which the language's model, and tokenizers in every folder, are found."""
     if lang != "en":
         values["models_dir"] = Path(DATA or "") / "models" / "udpipe"
-    return Settings(**values)
+    return Settings(**{"tokenizers_dir": "/"} | values)
 
 
 def upload(pairs: list[Pair], lang: str, **options: str) -> Iterator[bytes]:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast, get_args
 
 import typer
@@ -116,9 +119,28 @@ def watch(
     raise typer.Exit(Outcome(jobs=[last]).exit_code())
 
 
-def _client(url: str | None, store: str | None, *, working: bool = False) -> Client:
-    """The running service, unless a store is named: jobs outlive the command that made them."""
-    from clients.session import URL
+@contextmanager
+def _client(url: str | None, store: str | None, *, working: bool = False) -> Iterator[Client]:
+    """The running service, unless a store is named: jobs outlive the command that made them.
 
+    Raises:
+        SpecError: There is no such store.
+        ServiceUnreachableError: No service answers.
+    """
+    from clients.failures import ServiceUnreachableError
+    from clients.session import URL
+    from syntax.errors import SpecError
+
+    if store and "://" not in store and not Path(store).expanduser().is_dir():
+        raise SpecError(f"there is no store {store}; name the one that the backfill wrote to")
     address = url or (None if store else os.environ.get("PARSEBANK_URL", URL))
-    return connect(address, store, **({} if working else {"job_workers": 0}))
+    try:
+        with connect(address, store, **({} if working else {"job_workers": 0})) as client:
+            yield client
+    except ServiceUnreachableError as error:
+        if url:
+            raise
+        raise ServiceUnreachableError(
+            f"{error.message}. A `parsebank backfill` without --url keeps its jobs in its store: "
+            "look there with --store (./parsebank-data, unless you named another)"
+        ) from error

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from httpx import ConnectError
+
 from clients.expand import expanded, expanded_spec
+from clients.retries import PATIENCE_SECONDS, Outage
 from syntax.errors import InputError, ParsebankError, SpecError, UnknownNameError
 from syntax.examples import Example
 from syntax.lists import ParserChoice
@@ -144,8 +149,10 @@ class Plan:
         """The answers; a task that fails costs the others nothing, unless it is the only one."""
         tasks = [Task(*part, tokenizer) for part in self.parts for tokenizer in self.tokenizers]
         for number, task in enumerate(tasks, 1):
+            place = _of(number, len(tasks))
+            send = partial(self._sent, client, call, task, watcher, place, outcome)
             try:
-                yield self._sent(client, call, task, watcher, _of(number, len(tasks)), outcome)
+                yield _insisted(send, watcher, is_first=number == 1)
             except (InputError, UnknownNameError, OSError) as error:
                 if len(tasks) == 1:
                     raise
@@ -178,6 +185,23 @@ class Plan:
         long_sentences = options.get("long_sentences")
         words = expanded(client, spec, sent, parser=parser, long_sentences=long_sentences)
         return call(expanded_spec(spec), words, **options)
+
+
+def _insisted(send: Callable[[], Any], watcher: Watcher, *, is_first: bool) -> Any:
+    """Send, and again from the start when the service went away: what it has is skipped.
+
+    A service that was never there is not waited for.
+    """
+    outage = Outage(PATIENCE_SECONDS, watcher.show_outage)
+    while True:
+        try:
+            return send()
+        except ParsebankError as failure:
+            if is_first and isinstance(failure.__cause__, ConnectError):
+                raise
+            pause = outage.pause(failure)
+        is_first = False
+        time.sleep(pause)
 
 
 def _noting(items: Iterable[Item], outcome: Outcome, part: str) -> Iterator[Item]:

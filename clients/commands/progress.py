@@ -20,6 +20,7 @@ from clients.benchmarks import Item
 from clients.client import Client
 from clients.jobs import Job, JobCounts
 from clients.spelling import spelled
+from syntax.errors import ParsebankError
 
 _STOPPED: Final = (
     "Stopped. What is stored stays: give the same command again to go on. A running service "
@@ -42,6 +43,7 @@ class Watcher:
         )
         self._task = self._bar.add_task("", total=None, rate="", detail="")
         self._warnings: set[str] = set()
+        self._away = False
         self._started = self._began = time.perf_counter()
 
     @property
@@ -61,10 +63,24 @@ class Watcher:
     def watch(self, client: Client, job: Job, title: str) -> Job:
         """Follow a job to its end."""
         self._begin(title)
-        return client.wait(job.id, self.show)
+        return client.wait(job.id, self.show, self.show_outage)
+
+    def show_outage(self, failure: ParsebankError, seconds: float) -> None:
+        """Say once that the service is away, and how long it is waited for."""
+        if not self._away:
+            self._bar.console.print(
+                f"{failure.message}. Waiting up to {seconds:.0f} s for it to come back: the job "
+                "goes on then.",
+                markup=False,
+                highlight=False,
+                soft_wrap=True,
+            )
+        self._away = True
+        self._bar.update(self._task, rate="", detail=f"no service; {seconds:.0f} s left")
 
     def show(self, job: Job) -> None:
         """Redraw for the state that a job is in now."""
+        self._away = False
         counts = job.counts
         self._bar.update(
             self._task,

@@ -58,13 +58,12 @@ class Desk:
         self._queue.renew(shard, self._owner)
 
     def renew_all(self, claimed: Iterable[Shard]) -> set[int]:
-        """Extend leases; ids of the shards that are to go on, all while the database is away."""
-        wanted = list(claimed)
-        try:
-            return self._queue.renew_all(wanted, self._owner)
-        except JobDatabaseError as error:
-            _LOG.warning("job database away", reason=error.message)
-            return {shard.id for shard in wanted}
+        """Extend leases; ids of the shards that are still ours, and whose job was not cancelled.
+
+        Raises:
+            JobDatabaseError: The database is away.
+        """
+        return self._queue.renew_all(claimed, self._owner)
 
     def save_plan(self, shard: Shard, plan: Counts, lease_end: float | None = None) -> None:
         """See `JobQueue.save_plan`.

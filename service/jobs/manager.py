@@ -23,6 +23,7 @@ from service.jobs.reports import ReportWriter
 from service.jobs.uploads import Receiver, StagedJob
 from service.jobs.wiring import database_url, job_ledger, job_queue, staging_area
 from service.settings import Settings
+from service.tokenizer_cache import TokenizerCache
 from syntax.errors import StoreError, UploadGoneError
 
 BUSY_SECONDS: Final = 1.0
@@ -56,15 +57,19 @@ class JobManager:
     Args:
         settings: Where jobs are kept, how many workers, how long a lease.
         store: The service's store. Workers open it for themselves.
+        tokenizers: The service's tokenizers; of its own when left out.
 
     Raises:
         SpecError, MissingExtraError: The engine lacks a setting or a package.
     """
 
-    def __init__(self, settings: Settings, store: FeatureStore) -> None:
+    def __init__(
+        self, settings: Settings, store: FeatureStore, tokenizers: TokenizerCache | None = None
+    ) -> None:
         engine = engine_of(settings)
         self._settings = settings
         self._store = store
+        self._tokenizers = tokenizers or TokenizerCache(settings)
         self._engine: Engine = open_database(database_url(settings))
         self._ledger = job_ledger(self._engine, settings)
         self._reports = ReportWriter(store, self._ledger)
@@ -124,7 +129,7 @@ class JobManager:
 
     @property
     def _receiver(self) -> Receiver:
-        return Receiver(self._settings, self._store, self._staging, self._accept)
+        return Receiver(self._settings, self._tokenizers, self._store, self._staging, self._accept)
 
     def census(self) -> Census:
         """How many jobs and shards there are; asks the database, and waits for it."""
@@ -249,11 +254,14 @@ class JobManager:
                     await self._wake.wait()
 
     def _look_after(self) -> int:
-        """End the stuck, bury the dead, clean up; how many shards are free then."""
+        """End the stopped, bury the dead, clean up; how many shards are free then.
+
+        A worker that is stuck ends by itself (`service.jobs.steps`), unless it was stopped.
+        """
         overdue = self._queue.overdue_owners()
         for worker in self._workers:
-            if worker.owner in overdue and worker.is_alive:
-                _LOG.warning("worker stuck", pid=worker.pid)
+            if worker.owner in overdue and worker.is_stopped:
+                _LOG.warning("worker stopped", pid=worker.pid)
                 worker.kill()
         ended = [worker for worker in self._workers if not worker.is_alive]
         for worker in ended:
@@ -271,10 +279,12 @@ class JobManager:
             self._reports.write()
 
     def _bury(self, worker: WorkerProcess) -> None:
+        if worker.failed:
+            self._queue.end_leases(worker.owner, worker.cause)
         self._workers.remove(worker)
         worker.ask_to_stop()
         if worker.failed:
-            _LOG.warning("worker died", pid=worker.pid)
+            _LOG.warning("worker died", pid=worker.pid, cause=worker.cause)
             quick = time.monotonic() - worker.started < CRASH_SECONDS
             self._not_before = time.monotonic() + (CRASH_SECONDS if quick else 0.0)
 

@@ -137,7 +137,7 @@ class _Nobody:
     def beat(self) -> None:
         """See `Signals.beat`."""
 
-    def watch(self, *keys: str) -> None:
+    def watch(self, *keys: str, characters: int = 0) -> None:
         """See `Signals.watch`."""
 
     def announce(self, plan: Counts) -> None:

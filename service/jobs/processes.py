@@ -10,6 +10,8 @@ import subprocess
 import time
 from pathlib import Path
 
+import psutil
+
 from service.jobs.orders import GRACE_SECONDS, Orders
 from service.processes import python_command, python_environment
 from service.settings import Settings
@@ -29,6 +31,7 @@ class WorkerProcess:
 
     def __init__(self, settings: Settings, module: str = "service.jobs.worker") -> None:
         self.started = time.monotonic()
+        self._step_seconds = settings.job_text_seconds
         self._process = subprocess.Popen(
             python_command(module),
             stdin=subprocess.PIPE,
@@ -53,6 +56,28 @@ class WorkerProcess:
     def failed(self) -> bool:
         """Whether it ended with an error or by a signal."""
         return self._process.poll() not in (None, 0)
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether it lives and was stopped by a signal, so that it can do nothing."""
+        try:
+            return bool(psutil.Process(self.pid).status() == psutil.STATUS_STOPPED)
+        except psutil.Error:
+            return False
+
+    @property
+    def cause(self) -> str:
+        """How a process that failed ended."""
+        code = self._process.poll() or 0
+        if code == -signal.SIGALRM:
+            reason = f"took longer than job_text_seconds ({self._step_seconds:g} s) for one step"
+        elif code == -signal.SIGKILL:
+            reason = "was killed, perhaps because the machine's memory was short"
+        elif code < 0:
+            reason = f"was ended by {signal.Signals(-code).name}"
+        else:
+            reason = f"ended with exit code {code}; the service's log has its error"
+        return f"worker {self.pid} {reason}"
 
     def ask_to_stop(self) -> None:
         """Let it give its shard back and end."""

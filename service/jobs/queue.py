@@ -191,8 +191,10 @@ class JobQueue:
             now = self._clock(connection)
             rows = connection.execute(self._lost(now)).all()
             for row in rows:
+                last = f"; last: {row.error['message']}" if row.error else ""
                 error = WorkerDiedError(
-                    f"{row.tries} workers in turn died or stopped answering on shard {row.number}"
+                    f"{row.tries} workers in turn died or stopped answering on shard "
+                    f"{row.number}{last}"
                 )
                 content = error_json(error, shard=row.number)
                 connection.execute(
@@ -202,7 +204,7 @@ class JobQueue:
         return len(rows)
 
     def overdue_owners(self) -> set[str]:
-        """Owners of shards whose lease ran out: dead, or stuck and to be ended."""
+        """Owners of shards whose lease ran out: dead, stopped, or cut off from the database."""
         with transaction(self._engine) as connection:
             now = self._clock(connection)
             return _owners(connection, shards.c.lease_until <= now)
@@ -212,16 +214,23 @@ class JobQueue:
         with transaction(self._engine) as connection:
             return _owners(connection)
 
-    def end_leases(self, owner: str) -> None:
-        """Let others claim at once what a worker that is known to be dead had in hand."""
+    def end_leases(self, owner: str, cause: str | None = None) -> None:
+        """Let others claim at once what a worker that is known to be dead had in hand.
+
+        Args:
+            owner: The worker.
+            cause: How it ended, to be told if its try was the last.
+        """
         end = update(shards).where(_IN_HAND, shards.c.owner == owner).values(lease_until=0.0)
+        if cause is not None:
+            end = end.values(error=error_json(WorkerDiedError(cause)))
         with transaction(self._engine) as connection:
             connection.execute(end)
 
     def _lost(self, now: float) -> Select[Any]:
         # By job, so that two replicas at it wait for each other's jobs in one order.
         return (
-            select(shards.c.id, shards.c.job, shards.c.number, shards.c.tries)
+            select(shards.c.id, shards.c.job, shards.c.number, shards.c.tries, shards.c.error)
             .where(_IN_HAND, shards.c.lease_until <= now, shards.c.tries >= self._max_tries)
             .order_by(shards.c.job, shards.c.number)
             .with_for_update(skip_locked=True)

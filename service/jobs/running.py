@@ -1,19 +1,15 @@
-"""A shard in the hands of a worker: its lease is renewed, and it is settled, whatever happens."""
+"""A shard in the hands of a worker: what it tells on its way, and how it is settled."""
 
 from __future__ import annotations
 
 import threading
-import time
 from dataclasses import dataclass
-from typing import Final
 
 from service.jobs.crumbs import Crumbs
-from service.jobs.database import JobDatabaseError
 from service.jobs.desk import Desk
+from service.jobs.leases import Leases
 from service.jobs.records import Counts, Shard
-
-BEAT_SECONDS: Final = 2.0
-"""How often a busy worker renews its lease, and so learns that its job was cancelled."""
+from service.jobs.steps import StepTimer
 
 
 class InterruptedByStopError(Exception):
@@ -26,12 +22,10 @@ class RunningShard:
 
     shard: Shard
     desk: Desk
+    leases: Leases
     crumbs: Crumbs
+    timer: StepTimer
     stop: threading.Event
-
-    def __post_init__(self) -> None:
-        self._pause = min(BEAT_SECONDS, self.desk.lease_seconds / 4)
-        self._next_renewal, self._lease_end = self._terms()
 
     @property
     def suspects(self) -> frozenset[str]:
@@ -53,16 +47,18 @@ class RunningShard:
         """
         if self.stop.is_set():
             raise InterruptedByStopError
-        if time.monotonic() >= self._next_renewal:
-            self._renew()
+        self.leases.check(self.shard)
+        self.timer.restart()
 
-    def watch(self, *keys: str) -> None:
+    def watch(self, *keys: str, characters: int = 0) -> None:
         """See `Signals.watch`."""
         self.crumbs.watch(*keys)
+        self.timer.restart(characters)
 
     def announce(self, plan: Counts) -> None:
         """See `Signals.announce`."""
-        self.desk.save_plan(self.shard, plan, self._lease_end)
+        self.desk.save_plan(self.shard, plan, self.leases.until(self.shard))
+        self.timer.restart()
 
     def complete(self, counts: Counts) -> None:
         """Settle the shard.
@@ -71,19 +67,5 @@ class RunningShard:
             LeaseLostError: Another worker has the shard, or it is settled already.
             JobDatabaseError: The database was away for as long as the lease lasted.
         """
-        self.desk.complete(self.shard, counts, self._lease_end)
-
-    def _renew(self) -> None:
-        try:
-            self.desk.renew(self.shard)
-        except JobDatabaseError:
-            if time.monotonic() > self._lease_end:
-                raise
-            self._next_renewal = time.monotonic() + self._pause
-        else:
-            self._next_renewal, self._lease_end = self._terms()
-
-    def _terms(self) -> tuple[float, float]:
-        """When to renew a lease that begins now, and when it ends."""
-        now = time.monotonic()
-        return now + self._pause, now + self.desk.lease_seconds
+        self.timer.restart()
+        self.desk.complete(self.shard, counts, self.leases.until(self.shard))

@@ -26,6 +26,7 @@ from service.jobs.labels import given_tokens, label_error
 from service.jobs.lines import read_item
 from service.jobs.records import Counts, Shard
 from service.jobs.staging import StagedLine
+from service.jobs.steps import STEP_CHARACTERS
 from service.parsers.base import Outcome
 from service.tokenizers import LoadedTokenizer
 from syntax.alignment import batch_features
@@ -38,9 +39,8 @@ from syntax.reasons import drop_reason
 KEPT_KEYS: Final = 1_024
 """Segments whose key is remembered within a shard."""
 
-BULK_CHARACTERS: Final = 8_000
-"""Text that a bulk analyser is given at once, some 1,500 words: enough to fill its batches, and
-little enough to be done long before a lease ends."""
+BULK_CHARACTERS: Final = STEP_CHARACTERS
+"""Text that a bulk analyser is given at once, some 1,500 words: enough to fill its batches."""
 
 ALIGNED_TEXTS: Final = 256
 """Texts that are tokenized and aligned in one go."""
@@ -63,8 +63,8 @@ class Signals(Protocol):
         """Show a sign of life; raises to end the run. Called before each text and commit."""
         ...
 
-    def watch(self, *keys: str) -> None:
-        """Note that the texts of these keys are in hand, or that none is."""
+    def watch(self, *keys: str, characters: int = 0) -> None:
+        """Note that the texts of these keys are in hand, and how long they are; or that none is."""
         ...
 
     def announce(self, plan: Counts) -> None:
@@ -203,7 +203,7 @@ def _analyse(works: Sequence[Work], shard: Shard, tools: Tools, signals: Signals
     for key in signals.suspects & missing.keys():
         del missing[key]
         analyses.errors[key] = WorkerDiedError(
-            "the workers that parsed this text died or stopped answering"
+            "two workers died on this text, or took longer for it than job_text_seconds allows"
         )
     if missing:  # else the parser need not be loaded
         for key, outcome in _outcomes(missing, tools.analyser, signals):
@@ -223,13 +223,13 @@ def _outcomes(
         outcomes = analyser.analyse(list(segments.values()))
         for key in segments:
             signals.beat()
-            signals.watch(key)
+            signals.watch(key, characters=segments[key].characters)
             yield key, next(outcomes)
         return
     for keys in _chunks(segments, signals.doubtful):
         signals.beat()
         outcomes = analyser.analyse([segments[key] for key in keys])
-        signals.watch(*keys)
+        signals.watch(*keys, characters=sum(segments[key].characters for key in keys))
         yield from zip(keys, list(outcomes), strict=True)
 
 

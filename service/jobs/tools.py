@@ -29,7 +29,8 @@ from service.parsers import (
     load_parser,
 )
 from service.settings import Settings
-from service.tokenizers import LoadedTokenizer, kept_tokenizer
+from service.tokenizer_cache import TokenizerCache
+from service.tokenizers import LoadedTokenizer
 from syntax.alignment import batch_features
 from syntax.errors import SpecError
 from syntax.examples import Segment
@@ -51,6 +52,7 @@ class Toolbox:
     def __init__(self, settings: Settings, store: FeatureStore) -> None:
         self._settings = settings
         self._store = store
+        self._tokenizers = TokenizerCache(settings, anywhere=True)
         self._parser = lru_cache(maxsize=KEPT)(self._load_parser)
         self._described: set[Fingerprint] = set()
 
@@ -63,7 +65,7 @@ class Toolbox:
             ModelLoadError: The model's file is missing or damaged.
         """
         identity = self._identity(request)
-        tokenizer = self._tokenizer(request.tokenizer)
+        tokenizer = self._tokenizers.get(request.tokenizer)
         _same_tokenizer(request.tokenizer_fingerprint, tokenizer)
         self._describe(identity, tokenizer)
         return Tools(
@@ -104,9 +106,6 @@ class Toolbox:
 
     def _load_parser(self, name: str) -> Parser:
         return load_parser(find_parser(self._settings, name), self._settings.device)
-
-    def _tokenizer(self, name: str) -> LoadedTokenizer:
-        return kept_tokenizer(name, self._settings.hub_timeout_seconds)
 
     def _describe(self, identity: ParserIdentity, tokenizer: LoadedTokenizer) -> None:
         contents = {

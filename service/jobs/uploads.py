@@ -26,7 +26,7 @@ from service.jobs.staging import StagingArea, Upload
 from service.jobs.tools import dataset_handle, parser_identity
 from service.parsers import find_parser, identify
 from service.settings import Settings
-from service.tokenizers import kept_tokenizer, lasting_name
+from service.tokenizer_cache import TokenizerCache
 from syntax.errors import ExampleError, ModelLoadError, SpecError, UnknownNameError
 from syntax.examples import Example
 from syntax.lists import ParserChoice
@@ -73,13 +73,15 @@ class Receiver:
     """Stages uploads and hands them over.
 
     Attributes:
-        settings: Limits, models and tokenizers.
+        settings: Limits and models.
+        tokenizers: Those that may be named.
         store: Its datasets must agree with what an upload says of theirs.
         staging: Where shards are staged.
         accept: Makes a job known; its staged files are durable when it is called.
     """
 
     settings: Settings
+    tokenizers: TokenizerCache
     store: FeatureStore
     staging: StagingArea
     accept: Callable[[StagedJob], Awaitable[None]]
@@ -121,16 +123,13 @@ class Receiver:
             SpecError: A parser was named for gold trees, or the dataset has other fields or
                 labels.
         """
-        tokenizer = kept_tokenizer(
-            lasting_name(spec.tokenizer or self.settings.tokenizer),
-            self.settings.hub_timeout_seconds,
-        )
+        tokenizer = self.tokenizers.get(spec.tokenizer or self.settings.tokenizer)
         parser = _parser_name(spec, self.settings)
         request = JobRequest(
             dataset=spec.dataset(name),
             parser=parser,
             parser_fingerprint=parser_identity(self.settings, spec.mode, parser).fingerprint,
-            tokenizer=tokenizer.name,
+            tokenizer=tokenizer.lasting_name,
             tokenizer_fingerprint=tokenizer.fingerprint,
             matrices=spec.matrices,
             long_sentences=spec.long_sentences,

@@ -14,16 +14,19 @@ from featurestore import FeatureStore
 from service.jobs.crumbs import Crumbs
 from service.jobs.database import JobDatabaseError, open_database
 from service.jobs.desk import DATABASE_SECONDS, Desk
+from service.jobs.leases import Leases
 from service.jobs.orders import Orders, take_orders
 from service.jobs.queue import LeaseLostError
 from service.jobs.records import Shard
 from service.jobs.running import InterruptedByStopError, RunningShard
 from service.jobs.shard import run_shard
 from service.jobs.staging import StagedShardError, StagingArea, read_shard
+from service.jobs.steps import StepTimer
 from service.jobs.tools import Toolbox, load_kernels, shard_store
 from service.jobs.wiring import database_url, job_queue, staging_area
 from service.logs import headline
 from service.processes import give_way
+from service.settings import Settings
 from service.workers.memory import Growth
 from syntax.errors import (
     InputError,
@@ -72,7 +75,8 @@ class Worker:
         staging: Where the shards' lines are.
         toolbox: What it works with.
         stop: Set when it shall end.
-        max_growth_bytes: It ends, to be replaced, once it has grown by more after its first shard.
+        settings: How long a step may take, when it is idle for too long, and by how much it may
+            grow after its first shard; then it ends, to be replaced.
     """
 
     def __init__(
@@ -81,34 +85,38 @@ class Worker:
         staging: StagingArea,
         toolbox: Toolbox,
         stop: threading.Event,
-        max_growth_bytes: int,
+        settings: Settings,
     ) -> None:
         self._desk = desk
         self._staging = staging
         self._toolbox = toolbox
         self._stop = stop
+        self._leases = Leases(desk)
         self._growth = Growth(os.getpid())
-        self._max_growth_bytes = max_growth_bytes
+        self._settings = settings
 
-    def work(self, idle_seconds: float) -> None:
-        """Run shards until told to stop, grown too large, or idle for ``idle_seconds``."""
+    def work(self) -> None:
+        """Run shards until told to stop, grown too large, or idle for too long."""
         idle_since = time.monotonic()
-        while not self._stop.is_set() and time.monotonic() - idle_since < idle_seconds:
-            shard = self._desk.claim(pause=DATABASE_SECONDS)
-            if shard is None:
-                self._stop.wait(POLL_SECONDS)
-            else:
-                self.run(shard)
+        idle_seconds = self._settings.job_idle_seconds
+        with self._leases:
+            while not self._stop.is_set() and time.monotonic() - idle_since < idle_seconds:
+                shard = self._desk.claim(pause=DATABASE_SECONDS)
+                if shard is None:
+                    self._stop.wait(POLL_SECONDS)
+                    continue
+                self._run(shard)
                 gc.collect()
-                if self._growth.bytes() > self._max_growth_bytes:
+                if self._growth.bytes() > self._settings.worker_max_growth_mb * 2**20:
                     _LOG.info("worker has grown", pid=os.getpid())
                     return
                 idle_since = time.monotonic()
 
-    def run(self, shard: Shard) -> None:
+    def _run(self, shard: Shard) -> None:
         """Run a claimed shard and settle it, whatever comes of it."""
         log = _LOG.bind(job=shard.job, shard=shard.number, tries=shard.tries)
         started = time.monotonic()
+        self._leases.keep(shard)
         try:
             self._do(shard)
         except (InterruptedByStopError, JobDatabaseError):
@@ -125,15 +133,19 @@ class Worker:
             self._desk.release(shard, error, delay)
         else:
             log.debug("shard done", seconds=round(time.monotonic() - started, 2))
+        finally:
+            self._leases.drop(shard)
 
     def _do(self, shard: Shard) -> None:
         folder = self._staging.folder(shard.job)
         lines = read_shard(folder, shard.number).lines()
-        with Crumbs(folder, shard.number, shard.tries) as crumbs:
-            running = RunningShard(shard, self._desk, crumbs, self._stop)
+        with (
+            Crumbs(folder, shard.number, shard.tries) as crumbs,
+            StepTimer(self._settings.job_text_seconds) as timer,
+        ):
+            running = RunningShard(shard, self._desk, self._leases, crumbs, timer, self._stop)
             tools = self._toolbox.tools(shard.request)
             _let_collect(self._toolbox.makes_cycles(shard.request))
-            running.beat()  # a worker's first tokenizer takes long on a busy machine
             running.complete(run_shard(shard, lines, tools, running))
 
 
@@ -144,7 +156,7 @@ def main() -> None:
     load_kernels()
     _rest_collector()
     with shard_store(orders.settings.store) as store:
-        _worker(orders, store, stop).work(orders.settings.job_idle_seconds)
+        _worker(orders, store, stop).work()
 
 
 def _rest_collector() -> None:
@@ -173,7 +185,7 @@ def _worker(orders: Orders, store: FeatureStore, stop: threading.Event) -> Worke
         staging_area(settings),
         Toolbox(settings, store),
         stop,
-        settings.worker_max_growth_mb * 2**20,
+        settings,
     )
 
 

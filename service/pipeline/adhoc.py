@@ -19,7 +19,7 @@ import structlog
 from featurestore import DatasetHandle, ExampleRow, FeatureStore
 from featurestore.buffer import WriteBuffer
 from service.pipeline.records import FeatureAnswer, ItemFeatures
-from service.tokenizers import LoadedTokenizer, lasting_name
+from service.tokenizers import LoadedTokenizer
 from syntax import fingerprint
 from syntax.assembly import SegmentFeatures
 from syntax.errors import InputError, StoreError
@@ -216,7 +216,7 @@ class AdhocDataset:
         card = self._store.features.card_of(name, tokenizer.fingerprint)
         return DatasetHandle(
             _spec(name, lang, count),
-            tokenizer=lasting_name(tokenizer.name) if card is None else card.tokenizer,
+            tokenizer=tokenizer.lasting_name if card is None else card.tokenizer,
             tokenizer_fingerprint=tokenizer.fingerprint,
             special_tokens=tokenizer.special_tokens,
             matrices=matrices,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections import OrderedDict
 
 from service.parsers import ModelFile, ParserIdentity, find_parser, identify
 from service.parsers.languages import language_code
 from service.settings import Settings
-from service.tokenizers import LoadedTokenizer, load_tokenizer
+from service.tokenizer_cache import TokenizerCache
+from service.tokenizers import LoadedTokenizer
 from syntax.errors import ParsebankError
 
 Choice = tuple[ModelFile, ParserIdentity, str]
@@ -73,40 +73,40 @@ def _stamps(model: ModelFile) -> Stamps | None:
 
 
 class TokenizerDesk:
-    """Keeps the tokenizers that were used last; belongs to one event loop."""
+    """The tokenizers for requests; belongs to one event loop.
+
+    Attributes:
+        cache: Those that were used last.
+    """
 
     def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self._loading: OrderedDict[str, asyncio.Task[LoadedTokenizer]] = OrderedDict()
+        self.cache = TokenizerCache(settings)
+        self._loading: dict[str, asyncio.Task[LoadedTokenizer]] = {}
 
     async def get(self, name: str) -> LoadedTokenizer:
         """The tokenizer, loaded once however many requests wait for it.
 
         Raises:
-            UnknownTokenizerError: As `load_tokenizer`; the next request tries again.
+            UnknownTokenizerError: As `TokenizerCache.get`; the next request tries again.
         """
+        found = self.cache.cached(name)
+        if found is not None:
+            return found
         if name not in self._loading:
-            self._loading[name] = asyncio.create_task(self._load(name))
-        loading = self._loading[name]
-        self._loading.move_to_end(name)
-        try:
-            # A request that goes away must not take the others' tokenizer with it.
-            return await asyncio.shield(loading)
-        except BaseException:
-            if loading.done() and self._loading.get(name) is loading:
-                del self._loading[name]
-            raise
-        finally:
-            while len(self._loading) > self._settings.max_loaded_tokenizers:
-                self._loading.popitem(last=False)
+            loading = asyncio.create_task(asyncio.to_thread(self.cache.get, name), name=name)
+            self._loading[name] = loading
+            loading.add_done_callback(self._loaded)
+        # A request that goes away must not take the others' tokenizer with it.
+        return await asyncio.shield(self._loading[name])
+
+    def _loaded(self, loading: asyncio.Task[LoadedTokenizer]) -> None:
+        del self._loading[loading.get_name()]
+        if not loading.cancelled():
+            loading.exception()  # told to those who wait, who may all have gone away
 
     def at_hand(self, name: str) -> LoadedTokenizer | None:
-        """The tokenizer if it is loaded, without waiting; counts as a use of it."""
-        loading = self._loading.get(name)
-        if loading is None or not loading.done() or loading.exception() is not None:
+        """The tokenizer if it is loaded and was not replaced, without waiting."""
+        try:
+            return self.cache.cached(name)
+        except ParsebankError:
             return None
-        self._loading.move_to_end(name)
-        return loading.result()
-
-    async def _load(self, name: str) -> LoadedTokenizer:
-        return await asyncio.to_thread(load_tokenizer, name, self._settings.hub_timeout_seconds)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 
+import httpx
 import pytest
 import structlog
 from typer.testing import CliRunner
 
 from clients.benchmarks import SAMPLE
 from clients.cli import build_app
+from clients.processes import free_port, running, wait_until
+from clients.processes import parsebank as command
+from featurestore import open_store
 from service.parsers import find_parser
 from service.settings import Settings
 from service.tokenizers import bundled_tokenizers
@@ -197,3 +202,41 @@ def test_all_needs_files_that_say_what_they_are(parsebank, tmp_path):
     result = parsebank("backfill", "text", "--path", path, "--split", "all", "--lang", "en")
     assert result.exit_code == 1
     assert "do not say which split" in result.stderr
+
+
+@pytest.mark.slow
+def test_a_backfill_goes_on_when_its_service_was_started_anew(tmp_path, monkeypatch):
+    monkeypatch.setenv("PARSEBANK_JOB_WORKERS", "1")
+    monkeypatch.setenv("PARSEBANK_JOB_SHARD_SEGMENTS", "20")
+    port, log = free_port(), tmp_path / "log"
+    url = f"http://127.0.0.1:{port}"
+    serve = command("serve", "--store", str(tmp_path / "store"), "--port", str(port))
+
+    def answers() -> bool:
+        with contextlib.suppress(httpx.TransportError):
+            return httpx.get(f"{url}/health/live").status_code == 200
+        return False
+
+    def has_a_job() -> bool:
+        return bool(httpx.get(f"{url}/jobs").json())
+
+    parts = ("--split", "train,dev", "--lang", "en")
+    backfill = command("backfill", "sample", *parts, "--name", "restarted", "--url", url)
+    with contextlib.ExitStack() as stack:
+        with running(serve, log) as service:
+            wait_until(answers, service, log, 120)
+            client = stack.enter_context(running(backfill, tmp_path / "backfill.log"))
+            wait_until(has_a_job, client, tmp_path / "backfill.log", 120)
+            service.kill()
+        said = tmp_path / "backfill.log"
+        wait_until(lambda: "to come back" in said.read_text(), client, said, 120)
+        with running(serve, log) as service:
+            wait_until(answers, service, log, 120)
+            assert client.wait(120) == 0, said.read_text()
+    with open_store(str(tmp_path / "store")) as store:
+        query = "select split, count(*), count(distinct example_id) from examples group by 1"
+        splits = sorted(store.sql(query).fetchall())
+    assert [(split, rows == distinct) for split, rows, distinct in splits] == [
+        ("dev", True),
+        ("train", True),
+    ]

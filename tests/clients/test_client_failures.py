@@ -13,7 +13,7 @@ import pytest
 from clients import AsyncClient, Client
 from clients.failures import ServiceUnreachableError
 from clients.processes import free_port
-from clients.retries import Retries
+from clients.retries import Outage, Retries
 from syntax.errors import (
     DeadlineError,
     ExampleError,
@@ -164,7 +164,7 @@ def test_a_server_without_events_is_polled(run, script, answer, job_json):
 def test_wait_reports_progress_and_returns_the_last_state(run, script, answer, job_json):
     done = job_json | {"state": "done"}
     stream = event("progress", job_json) + event("end", done)
-    script.play(answer(200, job_json), answer(200, stream, STREAM))
+    script.play(answer(200, stream, STREAM))
     seen: list[str] = []
     last = run(script.url, "wait", "j1", lambda job: seen.append(job.state))
     assert last.state == "done"
@@ -190,3 +190,31 @@ def test_parse_needs_exactly_one_form(run, script):
         run(script.url, "parse", "a", tokens=[["a"]])
     with pytest.raises(TypeError, match="no keyword langauge"):
         run(script.url, "parse", "a", langauge="en")
+
+
+def test_a_job_is_followed_through_a_restart(run, script, answer, job_json):
+    running, done = job_json | {"state": "running"}, job_json | {"state": "done"}
+    away = [answer(0)] * QUICK.attempts
+    not_ready = answer(503, {"error": {"error_type": "not_ready", "message": "starting"}})
+    gateway = answer(502, b"bad gateway")
+    polled = answer(404, {})  # no events: it is asked again and again
+    script.play(polled, answer(200, running), *away, not_ready, gateway, answer(200, done))
+    told = []
+    job = run(script.url, "wait", "j", None, lambda error, left: told.append((error, left)))
+    assert job.state == "done"
+    assert [type(error).__name__ for error, _ in told] == [
+        "ServiceUnreachableError",
+        "NotReadyError",
+        "ParsebankError",
+    ]
+    assert all(0 < left < 301 for _, left in told)
+
+
+def test_patience_with_an_outage_ends():
+    failure = ServiceUnreachableError("gone")
+    with pytest.raises(ServiceUnreachableError):
+        Outage(0.0, None).pause(failure)
+    outage = Outage(60.0, None)
+    assert 0 < outage.pause(failure) <= 1
+    with pytest.raises(UnknownJobError):
+        outage.pause(UnknownJobError("no such job"))

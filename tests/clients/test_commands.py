@@ -16,6 +16,7 @@ from clients.commands.demo import queries
 from clients.commands.plan import Outcome
 from clients.commands.reports import account_facts, failures
 from clients.jobs import decode_job
+from clients.processes import free_port
 from syntax.conllu import parse_conllu
 
 TOKENIZER = "parsebank-wordpiece-en"
@@ -258,3 +259,17 @@ def test_an_account_names_each_failed_shard(job_json):
     assert failures(job) == ["shard 3, tried 5 times: worker_died: 5 workers died"]
     assert failures(replace(job, failed_shards=())) == ["worker_died: 5 workers died"]
     assert failures(replace(job, failed_shards=(), error=None)) == []
+
+
+def test_jobs_without_a_service_names_the_store(monkeypatch, tmp_path):
+    monkeypatch.setenv("PARSEBANK_URL", f"http://127.0.0.1:{free_port()}")
+    runner, app = CliRunner(), build_app()
+    away = runner.invoke(app, ["jobs", "list"])
+    assert away.exit_code == 1
+    assert "--store (./parsebank-data" in away.stderr
+    missing = tmp_path / "no-store"
+    for command in (["list"], ["show", "j"], ["watch", "j"], ["cancel", "j"], ["retry", "j"]):
+        nothing = runner.invoke(app, ["jobs", *command, "--store", str(missing)])
+        assert nothing.exit_code == 1
+        assert f"there is no store {missing}" in nothing.stderr
+    assert not missing.exists()

@@ -205,7 +205,7 @@ async def test_unknown_names_fail_the_request_before_any_work(tmp_path: Path) ->
 async def test_many_requests_load_a_tokenizer_once_and_failures_are_forgotten(
     tmp_path: Path,
 ) -> None:
-    async with pipeline(tmp_path) as (run, _):
+    async with pipeline(tmp_path, tokenizers_dir=tmp_path) as (run, _):
         wanted = request(TEXT, tokenizer=TOKENIZER)
         answers = await asyncio.gather(*(run.run(wanted) for _ in range(4)))
         assert len({id(answer.tokenizer) for answer in answers}) == 1

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
 from service.tokenizers import LoadedTokenizer, bundled_tokenizers, load_tokenizer
 from syntax.assembly import SpecialTokens
@@ -130,6 +135,115 @@ def test_real_tokenizers_agree_with_transformers(data_dir: Path, name: str) -> N
         ids, offsets = ours.encode(text)
         assert ids.tolist() == expected["input_ids"]
         assert [tuple(span) for span in offsets.tolist()] == expected["offset_mapping"]
+
+
+def named(folder: Path, **config: str) -> Path:
+    """A folder with its tokenizer.json, and what says of which class it is."""
+    path = folder / "tokenizer_config.json"
+    path.write_text(json.dumps(config))
+    return folder
+
+
+def byte_level_bpe(folder: Path) -> Path:
+    """A byte-level BPE with RoBERTa's special tokens, as an older release would have written it."""
+    tokenizer = Tokenizer(models.BPE(unk_token="<unk>"))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
+    trainer = trainers.BpeTrainer(
+        vocab_size=400,
+        special_tokens=["<s>", "<pad>", "</s>", "<unk>", "<mask>"],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(TEXTS, trainer)
+    tokenizer.save(str(folder / "tokenizer.json"))
+    return folder
+
+
+def unigram(folder: Path) -> Path:
+    """A unigram model with XLM-R's special tokens, and steps that its class does not have."""
+    special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+    tokenizer = Tokenizer(models.Unigram())
+    tokenizer.normalizer = normalizers.Replace("  ", " ")
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    trainer = trainers.UnigramTrainer(
+        vocab_size=200, special_tokens=special, unk_token="<unk>", show_progress=False
+    )
+    tokenizer.train_from_iterator(TEXTS * 5, trainer)
+    tokenizer.save(str(folder / "tokenizer.json"))
+    return folder
+
+
+def word_piece(folder: Path) -> Path:
+    """The bundled WordPiece with another normalizer in its file."""
+    content = json.loads((bundled_tokenizers()[DEFAULT] / "tokenizer.json").read_text())
+    content["normalizer"] = None
+    (folder / "tokenizer.json").write_text(json.dumps(content))
+    return folder
+
+
+CLASSES: dict[str, tuple[Callable[[Path], Path], dict[str, str]]] = {
+    "roberta": (byte_level_bpe, {"tokenizer_class": "RobertaTokenizer"}),
+    "roberta, fast": (byte_level_bpe, {"tokenizer_class": "RobertaTokenizerFast"}),
+    "xlm-roberta": (unigram, {"tokenizer_class": "XLMRobertaTokenizer", "sep_token": "</s>"}),
+    "bert": (word_piece, {"tokenizer_class": "BertTokenizer"}),
+    "another mask": (word_piece, {"tokenizer_class": "BertTokenizer", "mask_token": "[BLANK]"}),
+}
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_a_class_makes_of_a_file_what_it_makes_in_transformers(tmp_path: Path, name: str) -> None:
+    from transformers import AutoTokenizer
+
+    make, config = CLASSES[name]
+    folder = named(make(tmp_path), **config)
+    ours, theirs = load_tokenizer(str(folder)), AutoTokenizer.from_pretrained(folder)
+    theirs.save_pretrained(tmp_path / "saved")
+    plain = named(tmp_path / "saved", tokenizer_class="PreTrainedTokenizerFast")
+    assert ours.content["tokenizer"] == load_tokenizer(str(plain)).content["tokenizer"]
+    assert ours.special_tokens.pad_id == theirs.pad_token_id
+    assert ours.special_tokens.mask_id == theirs.mask_token_id
+    assert ours.special_tokens.unk_id == theirs.unk_token_id
+    for text in TEXTS:
+        assert ours.encode(text)[0].tolist() == theirs(text, add_special_tokens=False)["input_ids"]
+
+
+LIGHTLY = """
+import sys
+from service.tokenizers import load_tokenizer
+print(load_tokenizer(sys.argv[1]).fingerprint)
+assert not {"transformers", "torch"} & sys.modules.keys(), "imported"
+"""
+
+FINGERPRINTS = {
+    "bert-base-uncased": "ca82f236242af5ac9107df257f38474b",
+    "bert-base-multilingual-cased": "ca6052cca96d34547c38b8bd0f3ede47",
+    SLOW_TO_READ: "b9745fad2ca931164e99568a1a784436",
+}
+
+
+@pytest.mark.parametrize("name", FINGERPRINTS)
+def test_real_tokenizers_are_read_without_transformers_and_keep_their_identity(
+    data_dir: Path, name: str
+) -> None:
+    folder = data_dir / "tokenizers" / name
+    command = [sys.executable, "-c", LIGHTLY, str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == FINGERPRINTS[name]
+
+
+def test_a_cached_name_of_the_hub_is_read_from_the_cache_alone(tmp_path: Path) -> None:
+    snapshot = tmp_path / "models--somebody--roberta" / "snapshots" / "abc"
+    snapshot.mkdir(parents=True)
+    (snapshot.parents[1] / "refs").mkdir()
+    (snapshot.parents[1] / "refs" / "main").write_text("abc")
+    named(byte_level_bpe(snapshot))
+    (snapshot / "config.json").write_text(json.dumps({"model_type": "roberta"}))
+    command = [sys.executable, "-c", LIGHTLY, "somebody/roberta"]
+    offline = {**os.environ, "HF_HUB_CACHE": str(tmp_path), "HF_ENDPOINT": "http://127.0.0.1:9"}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=offline)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == load_tokenizer(str(snapshot)).fingerprint
 
 
 @pytest.mark.parametrize(

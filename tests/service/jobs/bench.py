@@ -41,7 +41,7 @@ class Recorder:
     def beat(self) -> None:
         self.beats += 1
 
-    def watch(self, *keys: str) -> None:
+    def watch(self, *keys: str, characters: int = 0) -> None:
         self.watched.append(keys)
 
     def announce(self, plan: Counts) -> None:

@@ -139,6 +139,7 @@ def settings_in(folder: Path, **changes: Any) -> Settings:
         "workers": 1,
         "job_workers": 2,
         "job_shard_segments": 40,
+        "tokenizers_dir": "/",
     }
     return Settings(**values | changes)
 

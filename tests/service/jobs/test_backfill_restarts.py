@@ -7,17 +7,20 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import psutil
 import pytest
+from sqlalchemy import select
 
 from featurestore import open_store
 from service.jobs.database import open_database
 from service.jobs.processes import owner_name
+from service.jobs.tables import shards
 from service.jobs.wiring import database_url, job_queue
 from service.settings import Settings
 
-from .conftest import Running, Service, ndjson, pairs
+from .conftest import Running, Service, ndjson, pair, pairs
 from .servers import is_running, serving, wait_for
 
 
@@ -118,3 +121,68 @@ async def test_a_worker_that_has_grown_is_replaced_between_two_shards(running: R
         assert (job["state"], job["counts"]["stored"]) == ("done", 300)
         assert len(workers) > 1
         assert [row[0] for row in service.rows()] == list(range(300))
+
+
+async def test_a_worker_that_works_for_longer_than_its_lease_is_left_alone(
+    running: Running,
+) -> None:
+    async with running(job_workers=1, job_lease_seconds=0.5, job_shard_segments=400) as service:
+        job = await service.submit(ndjson(pairs(150)))
+        workers: set[int] = set()
+        while job["state"] in ("queued", "running"):
+            workers.update(service.jobs.worker_pids)
+            await asyncio.sleep(0.02)
+            job = await service.job(job)
+        assert (job["state"], job["counts"]["stored"]) == ("done", 150), job
+        assert len(workers) == 1
+        assert set(tries_of(service)) == {1}
+
+
+def tries_of(service: Service) -> list[int]:
+    """How often each shard was claimed."""
+    with open_database(database_url(service.settings)).connect() as connection:
+        return list(connection.execute(select(shards.c.tries)).scalars())
+
+
+async def test_a_job_whose_workers_take_too_long_says_so(running: Running) -> None:
+    async with running(job_workers=1, job_text_seconds=0.01, job_max_tries=2) as service:
+        job = await service.backfill(ndjson(pairs(4)))
+        assert job["state"] == "failed"
+        assert job["error"]["error_type"] == "worker_died"
+        assert "took longer than job_text_seconds (0.01 s)" in job["error"]["message"]
+
+
+HANGING = """
+import ctypes, time
+from service.parsers.udpipe.backend import UdpipeParser
+
+def hanging(self, items, limits, parse_many=UdpipeParser.parse_many):
+    if any("HANGING" in (item.text or "") for item in items):
+        {hang}
+    yield from parse_many(self, items, limits)
+
+UdpipeParser.parse_many = hanging
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "hang",
+    [
+        pytest.param("time.sleep(1_000)", id="others-run"),
+        pytest.param("ctypes.PyDLL(None).sleep(1_000)", id="holds-the-interpreter"),
+    ],
+)
+async def test_a_text_that_hangs_is_dropped_by_its_own_time_limit(
+    running: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hang: str
+) -> None:
+    folder = tmp_path / "site"
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(HANGING.format(hang=hang))
+    monkeypatch.syspath_prepend(str(folder))
+    items = [*pairs(30), pair(30, second="A HANGING text.")]
+    async with running(job_workers=1, job_text_seconds=5) as service:
+        job = await service.ended(await service.submit(ndjson(items)), 400)
+        assert (job["state"], job["counts"]["stored"]) == ("done", 30), job
+        assert job["counts"]["dropped"] == {"worker_died": 1}
+        assert len(service.rows()) == 30

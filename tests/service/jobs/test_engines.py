@@ -99,6 +99,7 @@ def ticket(settings: Settings, **changes: Any) -> Ticket:
         "settings": settings_json(settings),
         "store_id": light_beacon(settings.store),
         "lease_seconds": 60.0,
+        "text_seconds": 300.0,
         "version": own_version(),
     }
     return Ticket(**values | changes)

@@ -210,3 +210,35 @@ async def test_jobs_wait_for_a_scheduler_that_comes_later(
         with cluster:
             job = await service.ended(job, 180)
     assert job["counts"]["stored"] == 10
+
+
+SLOW = """
+import time
+from service.parsers.udpipe.backend import UdpipeParser
+
+def slow(self, items, limits, parse_many=UdpipeParser.parse_many):
+    if any("SLOW" in (item.text or "") for item in items):
+        time.sleep(10)
+    if any("HANGING" in (item.text or "") for item in items):
+        time.sleep(1_000)
+    yield from parse_many(self, items, limits)
+
+if UdpipeParser.parse_many.__name__ != "slow":  # dask may load this more than once
+    UdpipeParser.parse_many = slow
+"""
+
+
+async def test_a_text_may_take_longer_than_a_lease_and_no_longer_than_its_own_limit(
+    tmp_path: Path,
+) -> None:
+    preload = tmp_path / "slow.py"
+    preload.write_text(SLOW)
+    items = [*pairs(30), pair(30, second="A SLOW text."), pair(31, second="A HANGING text.")]
+    with Cluster(tmp_path / "cluster", arguments=("--preload", str(preload))) as cluster:
+        cluster.wait_for_workers()
+        changes = {"job_lease_seconds": 4, "job_text_seconds": 20, "job_shard_segments": 3_000}
+        async with on(cluster, tmp_path, **changes) as service:
+            job = await service.ended(await service.submit(ndjson(items)), 500)
+            assert (job["state"], job["counts"]["stored"]) == ("done", 31), job
+            assert job["counts"]["dropped"] == {"worker_died": 1}
+            assert len(service.rows()) == 31

@@ -128,13 +128,16 @@ def test_a_shard_that_kills_every_worker_fails_by_name(board: Board) -> None:
     for _ in range(3):
         assert board.queue.claim("w") is not None
         assert board.queue.fail_exhausted() == 0
-        board.queue.end_leases("w")
+        board.queue.end_leases("w", "worker 7 was killed")
     assert board.queue.claim("w") is None
     assert board.queue.fail_exhausted() == 1
     job = board.ledger.get("a")
     assert job.state == "failed"
     assert job.error is not None
     assert job.error["error_type"] == "worker_died"
+    assert job.error["message"] == (
+        "3 workers in turn died or stopped answering on shard 0; last: worker 7 was killed"
+    )
 
 
 def test_what_a_cancelled_jobs_worker_had_committed_is_counted(board: Board) -> None:

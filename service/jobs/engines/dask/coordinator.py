@@ -25,7 +25,9 @@ from service.jobs.engines.dask.beacon import light_beacon
 from service.jobs.engines.dask.cluster import Cluster, ClusterLostError, News
 from service.jobs.engines.dask.messages import Ticket, own_version, settings_json
 from service.jobs.engines.dask.session import Session
+from service.jobs.leases import Leases
 from service.jobs.orders import take_orders
+from service.jobs.steps import StepTimer
 from service.jobs.wiring import database_url, job_queue, staging_area
 from service.settings import Settings
 
@@ -66,14 +68,19 @@ class Coordinator:
 
     def _run(self) -> None:
         news: SimpleQueue[News] = SimpleQueue()
-        with Cluster(self._address, news) as cluster:
+        with (
+            Cluster(self._address, news) as cluster,
+            Leases(self._desk) as leases,
+            StepTimer(self._settings.job_text_seconds) as timer,
+        ):
 
             def new_ticket(run: str) -> Ticket:
                 return self._ticket(run, cluster.topic)
 
-            session = Session(self._desk, self._staging, cluster, news, new_ticket)
+            session = Session(self._desk, leases, self._staging, cluster, news, new_ticket)
             try:
                 while not self._is_over():
+                    timer.restart()
                     session.step()
                     if not session.is_idle:
                         self._idle_since = time.monotonic()
@@ -91,6 +98,7 @@ class Coordinator:
             settings=settings_json(self._settings),
             store_id=self._store_id,
             lease_seconds=self._desk.lease_seconds,
+            text_seconds=self._settings.job_text_seconds,
             version=own_version(),
         )
 

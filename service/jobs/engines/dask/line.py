@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 
@@ -36,13 +39,11 @@ class Line:
         self._key = worker.get_current_task()
         self._box = box
         self._pause = ticket.lease_seconds / _SIGNS_PER_LEASE
-        self._next_sign = 0.0
 
     def say(self, what: What, **facts: Any) -> None:
         """Tell something; nothing comes back."""
         message = Message(self._ticket.run, what, self._worker.address, facts)
         self._worker.log_event(self._ticket.topic, message.to_json())
-        self._next_sign = time.monotonic() + self._pause
 
     def ask(self, what: What, **facts: Any) -> Answer:
         """Tell something, and wait for the answer.
@@ -59,8 +60,24 @@ class Line:
                 self._check_wanted()
         raise UnwantedError
 
-    def sign(self) -> None:
-        """Give a sign of life when it is time.
+    @contextmanager
+    def signs(self) -> Iterator[None]:
+        """Give signs of life while this lasts, from a thread of its own: steps may take long."""
+        over = threading.Event()
+
+        def give() -> None:
+            self.say("sign")
+            while not over.wait(self._pause):
+                self.say("sign")
+
+        threading.Thread(target=give, name="signs of life", daemon=True).start()
+        try:
+            yield
+        finally:
+            over.set()
+
+    def check(self) -> None:
+        """Make sure that the run is still wanted.
 
         Raises:
             UnwantedError: The run shall end.
@@ -68,8 +85,6 @@ class Line:
         self._check_wanted()
         if not self._box.empty():
             _unless_stop(self._box.get())
-        if time.monotonic() >= self._next_sign:
-            self.say("sign")
 
     def _check_wanted(self) -> None:
         # A task whose client went away, or cancelled it, is told so by its worker's records only.

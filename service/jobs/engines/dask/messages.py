@@ -19,7 +19,14 @@ from service.settings import Settings
 What = Literal["begin", "sign", "watch", "announce", "done", "failed", "stopped"]
 """Asks for its shard; lives; has texts in hand; is about to commit; has committed; has not."""
 
-GIVEN = ("store", "models_dir", "device", "max_chars_per_text", "max_words_per_sentence")
+GIVEN = (
+    "store",
+    "models_dir",
+    "device",
+    "offline",
+    "max_chars_per_text",
+    "max_words_per_sentence",
+)
 """Settings of the service that a task goes by."""
 
 
@@ -33,6 +40,7 @@ class Ticket:
         settings: Those of `GIVEN`, as JSON.
         store_id: What the store's beacon says.
         lease_seconds: Without a sign of life for so long, it counts as dead.
+        text_seconds: A step that takes longer ends the worker process.
         version: Of the service's Parsebank.
     """
 
@@ -41,6 +49,7 @@ class Ticket:
     settings: str
     store_id: str
     lease_seconds: float
+    text_seconds: float
     version: str
 
 

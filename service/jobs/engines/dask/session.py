@@ -13,9 +13,9 @@ from service.jobs.desk import Desk
 from service.jobs.engines.dask.cluster import Cluster, ClusterLostError, Ended, News
 from service.jobs.engines.dask.flight import Flight
 from service.jobs.engines.dask.messages import Message, Order, Ticket, What
+from service.jobs.leases import RENEWAL_SECONDS, Leases
 from service.jobs.queue import Failure, LeaseLostError
 from service.jobs.records import Counts, error_json
-from service.jobs.running import BEAT_SECONDS
 from service.jobs.staging import StagingArea, read_shard
 from service.jobs.worker import is_permanent, retry_delay
 from syntax.errors import StoreError, WorkerDiedError
@@ -39,6 +39,7 @@ class Session:
 
     Args:
         desk: Where shards are claimed and settled.
+        leases: Keeps those of the shards that are out.
         staging: Where their lines are.
         cluster: Where they are run.
         news: Of their tasks.
@@ -48,12 +49,14 @@ class Session:
     def __init__(
         self,
         desk: Desk,
+        leases: Leases,
         staging: StagingArea,
         cluster: Cluster,
         news: SimpleQueue[News],
         new_ticket: Callable[[str], Ticket],
     ) -> None:
         self._desk = desk
+        self._leases = leases
         self._staging = staging
         self._cluster = cluster
         self._news = news
@@ -85,7 +88,7 @@ class Session:
         self._cluster.check()
         if time.monotonic() >= self._next_look:
             self._look_after()
-            self._next_look = time.monotonic() + min(BEAT_SECONDS, self._desk.lease_seconds / 4)
+            self._next_look = time.monotonic() + min(RENEWAL_SECONDS, self._desk.lease_seconds / 4)
         if time.monotonic() >= self._next_claim:
             self._send()
         self._hear()
@@ -101,6 +104,7 @@ class Session:
             if shard is None:
                 self._next_claim = time.monotonic() + TICK_SECONDS
                 return
+            self._leases.keep(shard)
             flight = Flight(shard)
             self._flights[flight.run] = flight
             flight.future = self._cluster.submit(self._new_ticket(flight.run))
@@ -194,7 +198,8 @@ class Session:
     def _died(self, flight: Flight) -> None:
         shard, place = flight.shard, flight.worker or "a worker"
         _LOG.warning("worker died", worker=place, job=shard.job, shard=shard.number)
-        self._settle(flight, WorkerDiedError(f"{place} died or was lost on shard {shard.number}"))
+        reason = f"{place} died, took too long for a step, or was lost on shard {shard.number}"
+        self._settle(flight, WorkerDiedError(reason))
 
     def _settle_failed(self, flight: Flight, error: Mapping[str, Any], *, permanent: bool) -> None:
         shard = flight.shard
@@ -211,19 +216,18 @@ class Session:
         self._forget(flight)
 
     def _forget(self, flight: Flight) -> None:
+        self._leases.drop(flight.shard)
         del self._flights[flight.run]
         flight.close()
         self._next_claim = 0.0
 
     def _look_after(self) -> None:
-        """Give up the silent, keep the leases of the others, end those whose job was cancelled."""
+        """Give up the silent, and end those whose job was cancelled."""
         for flight in list(self._flights.values()):
             if flight.is_overdue(self._desk.lease_seconds):
                 self._give_up(flight)
-        going = [flight for flight in self._flights.values() if not flight.is_ending]
-        kept = self._desk.renew_all(flight.shard for flight in going)
-        for flight in going:
-            if flight.shard.id not in kept:
+        for flight in list(self._flights.values()):
+            if not flight.is_ending and self._leases.is_lost(flight.shard):
                 self._end(flight)
         self._room = max(AT_LEAST, PER_WORKER * self._cluster.workers())
 
@@ -240,6 +244,7 @@ class Session:
             self._settle(flight)  # if it ever asks for its lines, it is told to stop
         else:
             flight.end()
+            self._leases.drop(flight.shard)
             self._cluster.answer(flight.worker, flight.run, "stop")
 
 

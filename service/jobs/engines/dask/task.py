@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import threading
 from typing import Final
 
@@ -11,6 +10,7 @@ from service.jobs.engines.dask.line import Line, UnwantedError
 from service.jobs.engines.dask.messages import Order, Ticket
 from service.jobs.records import Counts, error_json
 from service.jobs.shard import run_shard
+from service.jobs.steps import StepTimer
 from service.jobs.worker import is_permanent
 
 _ONE_AT_A_TIME: Final = threading.Lock()
@@ -34,38 +34,14 @@ def run_task(ticket: Ticket) -> None:
 def _run(ticket: Ticket, line: Line) -> Counts:
     from service.jobs.engines.dask.home import toolbox_for
 
-    line.say("sign")
-    toolbox = toolbox_for(ticket)
-    order = line.ask("begin")
-    assert isinstance(order, Order)
-    lines, tools = order.staged.lines(), toolbox.tools(order.shard.request)
-    with Watchman(ticket.lease_seconds) as watchman:
-        return run_shard(order.shard, lines, tools, TaskSignals(order, line, watchman))
-
-
-class Watchman:
-    """Ends the process when a run gives no sign for the time of its lease; a context manager.
-
-    It is the kernel's timer, whose signal ends a process even while a parser's library holds the
-    interpreter. The nanny starts the worker again, and the shard is run elsewhere.
-
-    Args:
-        seconds: How long a run may be silent.
-    """
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-
-    def __enter__(self) -> Watchman:
-        self.wind()
-        return self
-
-    def wind(self) -> None:
-        """Begin to wait anew."""
-        signal.setitimer(signal.ITIMER_REAL, self._seconds)
-
-    def __exit__(self, *_: object) -> None:
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
+    with line.signs(), StepTimer(ticket.text_seconds) as timer:
+        toolbox = toolbox_for(ticket)
+        timer.restart()
+        order = line.ask("begin")
+        assert isinstance(order, Order)
+        timer.restart()
+        lines, tools = order.staged.lines(), toolbox.tools(order.shard.request)
+        return run_shard(order.shard, lines, tools, TaskSignals(order, line, timer))
 
 
 class TaskSignals:
@@ -74,13 +50,13 @@ class TaskSignals:
     Args:
         order: Which shard it is.
         line: To the coordinator.
-        watchman: Who ends the process if the run hangs.
+        timer: Ends the process if a step hangs; its nanny starts it again.
     """
 
-    def __init__(self, order: Order, line: Line, watchman: Watchman) -> None:
+    def __init__(self, order: Order, line: Line, timer: StepTimer) -> None:
         self._order = order
         self._line = line
-        self._watchman = watchman
+        self._timer = timer
 
     @property
     def suspects(self) -> frozenset[str]:
@@ -98,10 +74,10 @@ class TaskSignals:
         Raises:
             UnwantedError: The run shall end.
         """
-        self._watchman.wind()
-        self._line.sign()
+        self._timer.restart()
+        self._line.check()
 
-    def watch(self, *keys: str) -> None:
+    def watch(self, *keys: str, characters: int = 0) -> None:
         """See `Signals.watch`.
 
         Once a worker has died on the shard, the coordinator has noted the texts before they are
@@ -111,6 +87,7 @@ class TaskSignals:
             self._line.ask("watch", keys=keys, wait=True)
         else:
             self._line.say("watch", keys=keys, wait=False)
+        self._timer.restart(characters)
 
     def announce(self, plan: Counts) -> None:
         """See `Signals.announce`.
@@ -119,4 +96,4 @@ class TaskSignals:
             UnwantedError: The shard is not this run's any more.
         """
         self._line.ask("announce", plan=plan.to_json())
-        self._watchman.wind()
+        self._timer.restart()

@@ -1,0 +1,127 @@
+"""The tokenizers of this process: which ones may be named, and those that were used last."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import OrderedDict
+from pathlib import Path
+from typing import Final
+
+from service.settings import Settings
+from service.tokenizers import (
+    LoadedTokenizer,
+    bundled_tokenizers,
+    find_folder,
+    is_hub_name,
+    read_tokenizer,
+    unknown_tokenizer,
+)
+
+ANYWHERE: Final = Path("/")
+"""As `tokenizers_dir`: every folder of this machine may be named."""
+
+_WAYS: Final = (
+    "Give the path of a folder below tokenizers_dir (a setting: PARSEBANK_TOKENIZERS_DIR), or a "
+    "name that is in the Hugging Face cache or reachable on the hub."
+)
+
+Stamps = tuple[tuple[str, int, int], ...]
+"""Name, time of the last change and size of each file of a folder."""
+
+
+class TokenizerCache:
+    """Loads tokenizers by name, and keeps those that were used last. Safe for threads.
+
+    A folder's files are looked at each time (50 µs), so that a tokenizer may be replaced.
+
+    Args:
+        settings: How many to keep, which folders may be named, whether to ask the hub.
+        anywhere: Whether all folders may be named, whatever the settings say: for tokenizers of
+            jobs, which were accepted under their names.
+    """
+
+    def __init__(self, settings: Settings, *, anywhere: bool = False) -> None:
+        self._settings = settings
+        self._root = ANYWHERE if anywhere else settings.tokenizers_dir
+        self._kept: OrderedDict[str, tuple[Stamps, LoadedTokenizer]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, name: str) -> LoadedTokenizer:
+        """The tokenizer of a name.
+
+        Raises:
+            UnknownTokenizerError: There is none, or its folder may not be named.
+            TokenizerOffsetsError: Its offsets cannot be aligned with words.
+        """
+        folder = self.folder(name)
+        stamps = _stamps(folder)
+        found = self._find(name, stamps)
+        if found is not None:
+            return found
+        # Stamps first: a file that changes while it is read is then read again.
+        settings = self._settings
+        loaded = read_tokenizer(
+            name, folder, settings.hub_timeout_seconds, offline=settings.offline
+        )
+        with self._lock:
+            self._kept[name] = stamps, loaded
+            while len(self._kept) > settings.max_loaded_tokenizers:
+                self._kept.popitem(last=False)
+        return loaded
+
+    def cached(self, name: str) -> LoadedTokenizer | None:
+        """The tokenizer if it is kept and its files are as they were; counts as a use of it."""
+        with self._lock:
+            if name not in self._kept:
+                return None
+        return self._find(name, _stamps(self.folder(name)))
+
+    def folder(self, name: str) -> Path | None:
+        """The folder that a name leads to; ``None`` for a name on the hub.
+
+        Nothing is told of folders that may not be named, nor looked up there.
+
+        Raises:
+            UnknownTokenizerError: It is no name, and no folder that may be named.
+        """
+        if name in bundled_tokenizers():
+            return bundled_tokenizers()[name]
+        if self._root == ANYWHERE or name == self._settings.tokenizer:
+            return find_folder(name)
+        folder = _below(self._root, name)
+        if folder is not None and folder.is_dir():
+            return folder
+        if not is_hub_name(name):
+            raise unknown_tokenizer(
+                name, "it is neither a name nor a folder below the service's tokenizers_dir", _WAYS
+            )
+        return None
+
+    def _find(self, name: str, stamps: Stamps) -> LoadedTokenizer | None:
+        with self._lock:
+            kept = self._kept.get(name)
+            if kept is None or kept[0] != stamps:
+                return None
+            self._kept.move_to_end(name)
+            return kept[1]
+
+
+def _below(root: Path | None, name: str) -> Path | None:
+    """A path, relative to a folder or absolute, if it lies below that folder."""
+    if root is None or "\0" in name:
+        return None
+    top = os.path.abspath(root)  # noqa: PTH100 - links stay as they are, `..` goes
+    path = os.path.abspath(os.path.join(top, name))  # noqa: PTH100, PTH118
+    return Path(path) if path.startswith(os.path.join(top, "")) else None  # noqa: PTH118
+
+
+def _stamps(folder: Path | None) -> Stamps:
+    if folder is None:
+        return ()
+    try:
+        with os.scandir(folder) as entries:
+            stats = [(entry.name, entry.stat()) for entry in entries if entry.is_file()]
+    except OSError:
+        return ()
+    return tuple(sorted((name, stat.st_mtime_ns, stat.st_size) for name, stat in stats))

@@ -38,7 +38,7 @@ class AsyncClient:
 
     >>> async def words() -> list[str]:
     ...     async with AsyncClient("http://127.0.0.1:8000") as client:
-    ...         result = await client.parse("Time flies.", lang="en")
+    ...         result = await client.parse("Birds sing.", lang="en")
     ...     return result.parsed()[0].parse.form
     """
 

@@ -48,7 +48,7 @@ class Client:
         transport: How requests travel; left out, over a socket.
 
     >>> with Client("http://127.0.0.1:8000") as client:  # doctest: +SKIP
-    ...     result = client.parse("Time flies.", lang="en")
+    ...     result = client.parse("Birds sing.", lang="en")
     ...     print(result.parsed()[0].sentences[0].tree.heads)
     (2, 0, 2)
     """

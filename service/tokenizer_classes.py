@@ -11,7 +11,6 @@ not here) is left to transformers.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ from typing import Any, Final
 from tokenizers import decoders, normalizers, pre_tokenizers, processors
 
 from service.wordpiece import SPECIAL_NAMES, frame_as_bert
+from syntax.strict_json import parse_json
 
 _SENTENCEPIECE_NAMES: Final = {
     "bos_token": "<s>",
@@ -170,7 +170,7 @@ def _flags(token: Any) -> tuple[Any, ...]:
 def _read(path: Path) -> dict[str, Any]:
     """A JSON object; an empty one if it is not there, or none."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = parse_json(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
     return content if isinstance(content, dict) else {}

@@ -42,7 +42,7 @@ class StreamDataset(IterableDataset[dict[str, Any]]):
         if stream.options.buffers != "fresh":
             raise SpecError(
                 f"the buffers of the stream are {stream.options.buffers!r}, and a loader keeps "
-                'batches while it reads the next ones; make the stream with buffers="fresh"'
+                "batches while it reads the next ones; make the stream with `buffers=fresh`"
             )
         self.stream = stream
 

@@ -26,7 +26,7 @@ _COMMA: Final = re.compile(r",(?![^()]*\))")
 _EXAMPLES: Final[list[JsonValue]] = [
     {
         "examples": [
-            {"segments": [{"text": "Who flies?"}, {"text": "Time flies like an arrow."}]},
+            {"segments": [{"text": "Do birds sing?"}, {"text": "Birds sing in the trees."}]},
             {"segments": [{"tokens": ["Fruit", "flies", "like", "a", "banana", "."]}]},
         ],
         "max_length": 32,

@@ -183,7 +183,7 @@ def test_a_part_of_which_nothing_can_be_used_is_named(parsebank, tmp_path, dry_r
     options = ("--split", "dev", "--lang", "en", *(["--dry-run"] if dry_run else []))
     result = parsebank("backfill", "text", "--path", path, *options)
     assert result.exit_code == 1
-    assert "text dev en: no example can be used, all are dropped" in result.stdout
+    assert "text dev en: no example can be used, all are dropped" in result.stderr
 
 
 def test_examples_without_label_are_counted(parsebank, tmp_path):
@@ -192,7 +192,7 @@ def test_examples_without_label_are_counted(parsebank, tmp_path):
     place = ("--path", path, "--split", "test", "--lang", "en", "--name", "blind")
     result = parsebank("backfill", "xnli", *place, "--dry-run", "--report", report)
     assert result.exit_code == 0, result.output
-    assert "blind test en: 2 examples without label" in result.stdout
+    assert "blind test en: 2 examples without label" in result.stderr
     assert json.loads(report.read_text("utf-8"))["unlabelled"] == {"blind test en": 2}
 
 

@@ -245,7 +245,7 @@ def test_benchmarks_check_names_an_empty_file_and_reads_the_others(invoke, tmp_p
     result = invoke("benchmarks", "check", "xnli", "--path", tmp_path)
     assert result.exit_code == 1
     assert "dev-de.tsv holds nothing of dev in 'de'; name the files that do" in result.stderr
-    assert "label neutral: 1" in result.stdout
+    assert "xnli\tdev\ten\tlabel neutral\t1\n" in result.stdout
 
 
 def test_benchmarks_check_counts_and_fails_on_rejections(invoke, benchmark_files):

@@ -57,7 +57,6 @@ def test_the_python_examples_run_in_sequence(written, make_handle, make_record, 
     }
     for block in own:
         exec(compile(block, str(GUIDE), "exec"), names)
-    assert len(names["data"]) == len(rows)
-    assert len(names["missing"]) == len(rows)
+    assert len(names["missing"]) == len(names["stated"])
     assert not names["stated"].without_states()
     names["store"].close()

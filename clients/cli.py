@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 from importlib.metadata import entry_points, requires, version
+from traceback import format_exception
 from typing import Annotated, Any
 
 import typer
@@ -108,7 +109,18 @@ def build_app() -> typer.Typer:
 
 def main() -> None:
     """Entry point of the console script."""
-    build_app()(prog_name=_DISTRIBUTION)
+    try:
+        build_app()(prog_name=_DISTRIBUTION)
+    except Exception as error:
+        typer.echo(trace(error), err=True)
+        raise SystemExit(1) from None
+
+
+def trace(error: Exception) -> str:
+    """The trace of an error, for bug reports: libraries quote URLs, passwords and all."""
+    from syntax.errors import without_passwords
+
+    return without_passwords("".join(format_exception(error)).rstrip("\n"))
 
 
 def _register(entry: Any, app: typer.Typer) -> str | None:

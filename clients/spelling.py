@@ -14,6 +14,9 @@ from typing import Any, Final
 
 _ARGUMENT: Final = re.compile(r"`([a-z_]+)=([^`]*)`")
 
+_FIELD: Final = re.compile(r"\bbody\.([a-z_]+)(?:\.\d+)*")
+"""A field of a request, as the service names it."""
+
 _COMMAND: Final[ContextVar[Any]] = ContextVar("command", default=None)
 """The command that runs."""
 
@@ -35,6 +38,7 @@ def speak_for(command: Any, arguments: Sequence[str]) -> None:
 def spelled(message: str) -> str:
     """A message with the options of the command that runs, in place of Python's arguments."""
     options = getattr(_COMMAND.get(), "params", ())
+    message = _FIELD.sub(lambda found: _option(options, found[1], "") or found[0], message)
     return _ARGUMENT.sub(lambda found: _option(options, *found.groups()) or found[0], message)
 
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 import pyarrow.fs as pa_fs
 from deltalake.fs import DeltaStorageHandler
 
 from featurestore.shards import ShardCache
-from syntax.errors import StoreError
+from syntax.errors import SpecError, StoreError
 
 _UNUSABLE: Final = re.compile(r"[\[\]|^\\\x00-\x1f]")
 """Characters of a path that ``deltalake`` cannot turn into a URL."""
@@ -45,11 +47,14 @@ class Location:
 
         Raises:
             StoreError: The path has a character that the table library cannot handle.
+            SpecError: The address of the object store is no URL.
         """
         text = str(uri)
         if "://" not in text:
             text, shards = str(Path(text).expanduser().absolute()), None
             _check_path(text)
+        else:
+            _check_endpoint(options or {})
         return cls(text.rstrip("/"), dict(options or {}), shards)
 
     def __reduce__(self) -> tuple[type[Location], tuple[Any, ...]]:
@@ -128,3 +133,15 @@ def _check_path(path: str) -> None:
     bad = sorted(set(_UNUSABLE.findall(path)))
     if bad:
         raise StoreError(f"a store cannot lie in {path!r}: rename what has {' '.join(bad)} in it")
+
+
+def _check_endpoint(options: Mapping[str, str]) -> None:
+    """The library of the object store ends the process's thread at an address that is no URL."""
+    for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT"):
+        endpoint = options.get(name) or options.get(name.lower()) or os.environ.get(name, "")
+        parts = urlsplit(endpoint)
+        if endpoint and not (parts.scheme in ("http", "https") and parts.hostname):
+            raise SpecError(
+                f"{name} is {endpoint!r}, which is no address of an object store; give one such as "
+                "https://s3.example.org"
+            )

@@ -85,7 +85,8 @@ def without_reasons(error: NotReadyError) -> NotReadyError:
     checks = dict.fromkeys(error.detail["checks"], "out of order")
     return NotReadyError(
         f"the service is not ready: {', '.join(checks)} out of order; its log has the reasons, and "
-        "so has the answer to a request with a key, or from the service's own machine",
+        "so has the answer to a request with a key or, where no keys are asked for, from the "
+        "service's own machine",
         checks=checks,
     )
 

@@ -27,10 +27,12 @@ def read_tokens(path: Path) -> dict[str, Any]:
         ``tokens``, and ``token_labels`` where there are labels.
 
     Raises:
-        SpecError: Some tokens have a label and others none.
+        SpecError: The file is empty, or some tokens have a label and others none.
     """
     blocks = _decoded(_content(path), path.name).replace("\r\n", "\n").split("\n\n")
     sentences = [[*map(_token, block.strip("\n").split("\n"))] for block in blocks if block.strip()]
+    if not sentences:
+        raise SpecError(f"{path} holds no tokens; write one a line")
     labelled = {label is not None for sentence in sentences for _, label in sentence}
     if len(labelled) > 1:
         raise SpecError(f"{path}: some lines have a label behind a tab, others none; give all one")

@@ -208,7 +208,12 @@ def pins(store: Where = DEFAULT_STORE, as_json: AsJson = False) -> None:
 def vacuum(
     store: Where = DEFAULT_STORE,
     older_than_hours: Annotated[
-        float, typer.Option("--older-than", min=1.0, help="Hours; longer than your longest run.")
+        float,
+        typer.Option(
+            "--older-than",
+            min=1.0,
+            help="Hours for which files stay that went out of use; longer than your longest run.",
+        ),
     ] = 168.0,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
     as_json: AsJson = False,
@@ -261,7 +266,10 @@ def delete(
     if report.same_text:
         typer.echo(f"other parses of the same text, which stay: {' '.join(report.same_text)}")
     if not dry_run:
-        typer.echo("older versions hold the text until `store vacuum` deletes their files")
+        typer.echo(
+            "older versions hold the text until `parsebank store vacuum --older-than 1` deletes "
+            "their files, in an hour at the earliest"
+        )
 
 
 def evict(

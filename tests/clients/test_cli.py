@@ -16,7 +16,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from clients.benchmarks import BENCHMARKS
-from clients.cli import build_app, missing_extra, readable
+from clients.cli import build_app, missing_extra, readable, trace
 from clients.commands import register
 from syntax.errors import UnknownNameError
 from syntax.extras import install_command
@@ -127,6 +127,15 @@ def test_named_errors_exit_with_1_and_one_message(invoke):
 def test_debug_shows_the_trace(invoke):
     result = invoke("--debug", "benchmarks", "describe", "xnly")
     assert isinstance(result.exception, UnknownNameError)
+
+
+def test_a_trace_shows_no_password():
+    try:
+        raise OSError("HEAD http://ada:secret@store:9000/bucket")
+    except OSError as error:
+        shown = trace(error)
+    assert shown.endswith("OSError: HEAD http://ada:***@store:9000/bucket")
+    assert "secret" not in shown
 
 
 def test_a_missing_module_of_an_extra_is_answered_with_the_pip_line():

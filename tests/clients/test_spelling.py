@@ -29,6 +29,7 @@ ROOT = Path(__file__).parents[2]
         ("train xnli", "choose with `tokenizer=`", "choose with --set tokenizer=..."),
         ("train xnli", "give `joint_root=False`", "give --set joint_root=false"),
         ("backfill xnli", "ask for `long_sentences=split`", "ask for --split-long"),
+        ("parse x", "body.matrices.0: Input should be", "--matrices: Input should be"),
         ("store sql", "give `split=dev`", "give `split=dev`"),  # it has no such option
     ],
 )

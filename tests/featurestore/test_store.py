@@ -15,7 +15,7 @@ from featurestore import Drop, Transaction, open_store
 from featurestore.cache import RecordCache
 from featurestore.root import FORMAT
 from syntax import fingerprint
-from syntax.errors import StoreError, StoreFormatError, UnknownKeyError
+from syntax.errors import SpecError, StoreError, StoreFormatError, UnknownKeyError
 
 
 def test_opening_writes_nothing(tmp_path) -> None:
@@ -182,3 +182,13 @@ def test_options_of_an_object_store_are_passed_on() -> None:
     assert location.child("parses").options == {"AWS_REGION": "eu-north-1"}
     assert not location.is_local
     assert Location.of(Path("x")).is_local
+
+
+@pytest.mark.parametrize("endpoint", ["htp://joe:secret@x", "s3.example.org", "https://"])
+def test_an_endpoint_that_is_no_address_is_refused_by_name(endpoint, monkeypatch) -> None:
+    with pytest.raises(SpecError, match=r"AWS_ENDPOINT_URL is .* no address") as raised:
+        open_store("s3://bucket/prefix", storage_options={"AWS_ENDPOINT_URL": endpoint})
+    assert "secret" not in str(raised.value)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
+    with pytest.raises(SpecError, match="AWS_ENDPOINT_URL is"):
+        open_store("s3://bucket/prefix")

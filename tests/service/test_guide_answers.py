@@ -51,6 +51,14 @@ async def test_the_service_answers_as_printed(serve, command: str, answer: str) 
         assert any(is_printed(printed, part) for part in parts), whole
 
 
+@pytest.mark.parametrize("page", sorted(path.name for path in DOCS.glob("*.md")))
+def test_uploads_of_the_guides_say_what_they_are(page: str) -> None:
+    blocks = re.findall(r"```bash\n(.*?)```", (DOCS / page).read_text("utf-8"), re.DOTALL)
+    commands = [part for block in blocks for part in block.replace("\\\n", " ").split("\n")]
+    bodies = [line for line in commands if "--data-binary" in line and "/api/" not in line]
+    assert [line for line in bodies if "Content-Type" not in line] == []
+
+
 def place(line: dict[str, Any]) -> tuple[bool, int]:
     return "done" in line, line.get("index", -1)
 

@@ -175,4 +175,6 @@ def _described(kind: Any) -> str:
         return " or ".join(_described(one) for one in _alternatives(kind))
     if kind is type(None):
         return "null"
+    if get_origin(kind) is tuple:
+        return f"list of {_described(get_args(kind)[0])}"
     return kind.__name__ if isinstance(kind, type) and not get_args(kind) else str(kind)

@@ -55,6 +55,7 @@ class AsyncClient:
         self._retries = retries or Retries()
         # An app in this process answers only when an answer is complete: there we poll.
         self._streams = transport is None
+        self._is_answered = False
         self._http = httpx.AsyncClient(
             base_url=base_url, headers=key_headers(api_key), timeout=timeout, transport=transport
         )
@@ -195,6 +196,8 @@ class AsyncClient:
             try:
                 latest = await self.job(job_id)
             except ParsebankError as failure:
+                if job is None and not self._is_answered:
+                    raise
                 await asyncio.sleep(outage.pause(failure))
                 continue
             outage.end()
@@ -222,7 +225,9 @@ class AsyncClient:
             response = await self._http.request(**sent)
         finally:
             call.raise_upload_failure()
-        return call.answer(response.status_code, response.headers, response.content)
+        answer = call.answer(response.status_code, response.headers, response.content)
+        self._is_answered = True
+        return answer
 
     async def _streamed(self, job_id: str) -> AsyncIterator[Job]:
         decoder = JobEvents()

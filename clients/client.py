@@ -66,6 +66,7 @@ class Client:
         self._retries = retries or Retries()
         # An app in this process answers only when an answer is complete: there we poll.
         self._streams = transport is None
+        self._is_answered = False
         self._http = httpx.Client(
             base_url=base_url, headers=key_headers(api_key), timeout=timeout, transport=transport
         )
@@ -274,14 +275,15 @@ class Client:
     def events(self, job_id: str, on_outage: OnOutage | None = None) -> Iterator[Job]:
         """The job each time it has changed, until it is over.
 
-        A service that goes away, as when it is restarted, is waited for, for five minutes.
+        A service that goes away, as when it is restarted, is waited for, for five minutes. One
+        that has never answered this client is not.
 
         Args:
             job_id: Of the job.
             on_outage: Called again and again meanwhile, with the error and the seconds left.
 
         Raises:
-            ServiceUnreachableError: It did not come back.
+            ServiceUnreachableError: It did not come back, or was never there.
         """
         job: Job | None = None
         outage = Outage(PATIENCE_SECONDS, on_outage)
@@ -294,6 +296,8 @@ class Client:
             try:
                 latest = self.job(job_id)
             except ParsebankError as failure:
+                if job is None and not self._is_answered:
+                    raise
                 time.sleep(outage.pause(failure))
                 continue
             outage.end()
@@ -328,7 +332,9 @@ class Client:
             response = self._http.request(**call.request())
         finally:
             call.raise_upload_failure()
-        return call.answer(response.status_code, response.headers, response.content)
+        answer = call.answer(response.status_code, response.headers, response.content)
+        self._is_answered = True
+        return answer
 
     def _streamed(self, job_id: str) -> Iterator[Job]:
         decoder = JobEvents()

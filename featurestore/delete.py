@@ -89,10 +89,7 @@ def delete_parses(store: FeatureStore, keys: Sequence[str], dry_run: bool = Fals
     store.parses.refresh()
     records = store.parses.get_many(report.keys)
     if missing := [key for key in report.keys if key not in records]:
-        raise UnknownKeyError(
-            f"the store has no parse under {', '.join(missing)}; it may have been deleted before",
-            keys=missing,
-        )
+        raise unknown_parses(missing)
     texts = {record.parse.text for record in records.values()}
     report.same_text = [key for key in store.parses.keys_of_texts(texts) if key not in records]
     examples = _Examples(store, report.keys)
@@ -101,6 +98,15 @@ def delete_parses(store: FeatureStore, keys: Sequence[str], dry_run: bool = Fals
     report.datasets = [DeletedExamples(*place, count) for place, count in sorted(counts.items())]
     report.examples = sum(counts.values())
     return report
+
+
+def unknown_parses(keys: Sequence[str]) -> UnknownKeyError:
+    """The error for keys under which a store has no parse."""
+    return UnknownKeyError(
+        f"the store has no parse under {', '.join(keys)}; keys are in the answers of /parse, and a "
+        "parse may have been deleted since",
+        keys=list(keys),
+    )
 
 
 def keys_of_text(store: FeatureStore, text: str) -> list[str]:

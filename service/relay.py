@@ -1,7 +1,8 @@
 """Lines that libraries write to standard error by themselves, such as a panic of Rust's, as JSON.
 
-A process of its own wraps them: what a library says before it aborts this one is not lost. What our
-logger writes does not pass through it.
+A process of its own wraps them: what a library says before it aborts this one is not lost. A
+container is the exception where the service is its first process, with whose end all others end:
+there an init must be the first. What our logger writes does not pass through the relay.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from datetime import UTC, datetime
 from typing import BinaryIO
 
 from service.processes import python_command, python_environment
+from syntax.errors import without_passwords
 from syntax.strict_json import parse_json
 
 
@@ -60,7 +62,7 @@ def _is_event(line: bytes) -> bool:
 
 def _event(line: bytes) -> bytes:
     event = {
-        "event": line.decode("utf-8", "backslashreplace").rstrip(),
+        "event": without_passwords(line.decode("utf-8", "backslashreplace").rstrip()),
         "logger": "stderr",
         "level": "warning",
         "time": datetime.now(UTC).isoformat().replace("+00:00", "Z"),

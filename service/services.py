@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Annotated, Final
 
+import structlog
 from fastapi import Depends, Request
 
 from featurestore import FeatureStore, open_store
@@ -21,6 +22,8 @@ from syntax.errors import StoreError
 
 FOLLOW_SECONDS: Final = 2.0
 """Between two looks for what other processes deleted, or `refresh_seconds` if that is longer."""
+
+_log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True)
@@ -89,8 +92,12 @@ async def _follow_deletions(
     seen = store.parses.generation
     while True:
         await asyncio.sleep(seconds)
-        with suppress(StoreError):  # readiness tells
+        try:
             await asyncio.to_thread(store.parses.refresh)
+        except StoreError:
+            pass  # readiness tells
+        except Exception:  # logged, and tried again: deleted texts must not stay in silence
+            _log.exception("cannot look for what was deleted")
         if store.parses.generation != seen:
             seen = store.parses.generation
             ready.forget()

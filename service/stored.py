@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from featurestore import FeatureStore, ParseRecord
-from featurestore.delete import Deleted, delete_parses
+from featurestore.delete import Deleted, delete_parses, unknown_parses
 from service.jobs import JobManager
 from service.pipeline.adhoc import AdhocDataset
 from service.pipeline.records import FeatureAnswer, ItemFeatures, MadeBy
@@ -38,25 +38,35 @@ class StoredParses:
         item = ItemFeatures(key, cached=True, parse=record.parse)
         return FeatureAnswer(self._made_by(record.parser), record.lang, None, [item])
 
-    def delete(self, key: str, dry_run: bool) -> tuple[Deleted, list[str]]:
-        """Delete a parse and the examples that use it; the jobs whose uploads hold its text.
+    def jobs_holding(self, key: str) -> list[str]:
+        """The jobs whose uploads hold the text of a parse.
+
+        Raises:
+            SpecError, UnknownKeyError, StoreError: As `get`.
+            JobDatabaseError: The jobs cannot be read.
+        """
+        return self.jobs.holding({self._record(key).parse.text})
+
+    def delete(self, key: str, dry_run: bool) -> Deleted:
+        """Delete a parse and the examples that use it.
 
         Raises:
             SpecError, UnknownKeyError, StoreError: As `featurestore.delete.delete_parses`.
-            JobDatabaseError: Nothing was deleted.
         """
-        # What can fail comes first: a deletion that is done must be answered.
-        jobs = self.jobs.holding({self._record(key).parse.text})
+        if dry_run:
+            self.adhoc.flush()  # what waits would go too
+            return delete_parses(self.store, [key], dry_run)
         with self.adhoc.at_rest():
-            return delete_parses(self.store, [key], dry_run), jobs
+            return delete_parses(self.store, [key])
 
     def _record(self, key: str) -> ParseRecord:
-        self.store.parses.refresh()
-        record = self.store.parses.get_many([key]).get(key)
+        parses = self.store.parses
+        record = parses.get_many([key]).get(key)
         if record is None:
-            raise UnknownKeyError(
-                f"the store has no parse under {key}; keys are in the answers of /parse", keys=[key]
-            )
+            parses.refresh()
+            record = parses.get_many([key]).get(key)
+        if record is None:
+            raise unknown_parses([key])
         return record
 
     def _made_by(self, fingerprint: str) -> MadeBy:

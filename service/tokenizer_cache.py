@@ -90,8 +90,12 @@ class TokenizerCache:
         if self._root == ANYWHERE or name == self._settings.tokenizer:
             return find_folder(name)
         folder = _below(self._root, name)
-        if folder is not None and folder.is_dir():
-            return folder
+        try:
+            if folder is not None and folder.is_dir():
+                return folder
+        except OSError as error:  # such as a name that is too long
+            reason = f"it is no folder that can be used ({error.strerror})"
+            raise unknown_tokenizer(name, reason, _WAYS) from None
         if not is_hub_name(name):
             raise unknown_tokenizer(
                 name, "it is neither a name nor a folder below the service's tokenizers_dir", _WAYS

@@ -18,8 +18,8 @@ from typing import Any, Final
 
 from tokenizers import decoders, normalizers, pre_tokenizers, processors
 
+from service.tokenizer_files import read_object
 from service.wordpiece import SPECIAL_NAMES, frame_as_bert
-from syntax.strict_json import parse_json
 
 _SENTENCEPIECE_NAMES: Final = {
     "bos_token": "<s>",
@@ -125,13 +125,16 @@ def make_class(backend: Any, folder: Path, config: Mapping[str, Any]) -> Mapping
 
     Returns:
         The names of its special tokens by role; ``None`` where that is left to transformers.
+
+    Raises:
+        OSError, ValueError: Another of its files cannot be read.
     """
-    model_type = _read(folder / "config.json").get("model_type")
+    model_type = read_object(folder / "config.json").get("model_type")
     name = config.get("tokenizer_class") or _OF_MODELS.get(str(model_type), "")
     kind = _CLASSES.get(name.removesuffix("Fast"))
     if kind is None or model_type not in (None, *_OF_MODELS) or config.get("auto_map"):
         return None
-    configs = (config, _read(folder / "special_tokens_map.json"))
+    configs = (config, read_object(folder / "special_tokens_map.json"))
     usual = all(_has_usual_tokens(backend, kind.names, told) for told in configs)
     if not usual or type(backend.model).__name__ != kind.model:
         return None
@@ -165,12 +168,3 @@ def _flags(token: Any) -> tuple[Any, ...]:
     if isinstance(token, Mapping):
         return tuple(token.get(name) for name in names)
     return tuple(getattr(token, name) for name in names)
-
-
-def _read(path: Path) -> dict[str, Any]:
-    """A JSON object; an empty one if it is not there, or none."""
-    try:
-        content = parse_json(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return content if isinstance(content, dict) else {}

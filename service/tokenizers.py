@@ -21,13 +21,13 @@ import tokenizers
 from numpy.typing import NDArray
 
 from service.tokenizer_classes import make_class
+from service.tokenizer_files import check_files, read_object
 from service.tokenizer_offsets import offsets_fault
 from service.wordpiece import SPECIAL_NAMES, is_plain_bert, read_bert
 from syntax import Fingerprint, fingerprint
 from syntax.assembly import SpecialTokens
-from syntax.errors import TokenizerOffsetsError, UnknownTokenizerError
+from syntax.errors import ModelLoadError, TokenizerOffsetsError, UnknownTokenizerError
 from syntax.registry import unknown_name
-from syntax.strict_json import parse_json
 from syntax.tokenizers import special_tokens_of, tokenizer_content
 
 Int32 = NDArray[np.int32]
@@ -160,7 +160,15 @@ def is_hub_name(name: str) -> bool:
 
 def _read_folder(name: str, folder: Path) -> tuple[Any, Mapping[str, str]]:
     """The Rust tokenizer and the names of its special tokens by role (``pad_token``...)."""
-    config = _read_config(name, folder)
+    try:
+        check_files(folder)
+        return _read_files(name, folder)
+    except (OSError, ValueError, ModelLoadError) as error:
+        raise unknown_tokenizer(name, _first_line(error)) from None
+
+
+def _read_files(name: str, folder: Path) -> tuple[Any, Mapping[str, str]]:
+    config = read_object(folder / "tokenizer_config.json")
     if (folder / "tokenizer.json").exists():
         if config.get("tokenizer_class") in _PLAIN_CLASSES:
             return _read_tokenizer_json(name, folder), _special_names(config)
@@ -198,17 +206,6 @@ def find_folder(name: str) -> Path | None:
     if not is_hub_name(name):
         raise unknown_tokenizer(name, "there is no such folder")
     return None
-
-
-def _read_config(name: str, folder: Path) -> dict[str, Any]:
-    path = folder / "tokenizer_config.json"
-    if not path.exists():
-        return {}
-    try:
-        config = parse_json(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise unknown_tokenizer(name, f"{path} is not JSON ({error})") from None
-    return config if isinstance(config, dict) else {}
 
 
 def _read_tokenizer_json(name: str, folder: Path) -> Any:

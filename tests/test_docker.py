@@ -45,3 +45,8 @@ def test_every_copied_path_reaches_the_build(dockerfile: Path) -> None:
     admitted = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
     assert copied <= {line[1:] for line in admitted if line.startswith("!")}
     assert all((ROOT / path).exists() for path in copied)
+
+
+def test_the_service_is_not_the_first_process_of_its_container() -> None:
+    compose = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
+    assert compose["services"]["service"]["init"] is True

@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.errors import error_answer
-from service.security.rules import JSON, rule_of
+from service.security.rules import JSON, path_of, rule_of
 from syntax.errors import (
     InputError,
     OverloadedError,
@@ -54,7 +54,7 @@ class BodyLimit:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        is_upload = scope["path"].endswith(UPLOAD_SUFFIX)
+        is_upload = path_of(scope).endswith(UPLOAD_SUFFIX)
         try:
             length = _check_headers(scope)
             if length > self._max_bytes and not is_upload:
@@ -153,7 +153,7 @@ def _check_headers(scope: Scope) -> int:
                 f"the body came with Content-Encoding {value.decode('latin-1')!r}; send it as it is"
             )
         elif name == b"content-type":
-            _check_type(value.decode("latin-1"), rule_of(scope["method"], scope["path"]).body)
+            _check_type(value.decode("latin-1"), rule_of(scope["method"], path_of(scope)).body)
     return length
 
 

@@ -8,6 +8,8 @@ from typing import Final
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from service.security.rules import path_of
+
 AT_ONCE: Final = 4
 """Requests that begin in one turn of the loop. An answer at hand takes a quarter of a millisecond
 at worst, so a turn takes one."""
@@ -36,7 +38,7 @@ class Turnstile:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on when it is its turn."""
-        if scope["type"] == "http" and scope["path"] not in _FIRST:
+        if scope["type"] == "http" and path_of(scope) not in _FIRST:
             await self._pass()
         await self._app(scope, receive, send)
 

@@ -24,8 +24,7 @@ def regular_file(path: Path) -> os.stat_result:
         raise unreadable(path, error) from None
     if not stat.S_ISREG(status.st_mode):
         raise ModelLoadError(
-            f"{path} is no regular file, but a {_kind(status.st_mode)}; remove it from the models "
-            "folder",
+            f"{path} is no regular file, but a {_kind(status.st_mode)}; remove it from its folder",
             path=str(path),
         )
     return status

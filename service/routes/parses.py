@@ -104,10 +104,14 @@ async def delete_parse(
     From then on no answer has it. Older versions of the tables keep it on disk until
     `parsebank store vacuum` deletes their files, and pinned ones for as long as they are pinned.
     """
+    stored = _stored(services)
+    # What can fail comes first: a deletion that is done must be answered.
+    jobs = await asyncio.to_thread(stored.jobs_holding, key)
     try:
-        deleted, jobs = await asyncio.to_thread(_stored(services).delete, key, dry_run)
+        deleted = await asyncio.to_thread(stored.delete, key, dry_run)
     finally:
-        services.ready.forget()
+        if not dry_run:
+            services.ready.forget()
     return DeletionAnswer.model_validate({**deleted.to_json(), "jobs": jobs})
 
 

@@ -11,7 +11,7 @@ from service.errors import error_answer
 from service.logs import note
 from service.security.keys import ApiKey, KeyRing
 from service.security.rates import RateLimits, Standing, parse_rate
-from service.security.rules import rule_of
+from service.security.rules import path_of, rule_of
 from service.settings import Settings, is_loopback
 from syntax.errors import AccessError, UnauthorizedError
 
@@ -55,7 +55,7 @@ class Gatekeeper:
         who = _address(scope) if key is None else key.name
         standing = None if rate is None else self._limits.hit(rate, who)
         if key is not None:
-            key.check_role(rule_of(scope["method"], scope["path"]).role)
+            key.check_role(rule_of(scope["method"], path_of(scope)).role)
         return standing
 
     def trusts(self, scope: Scope) -> bool:
@@ -91,7 +91,7 @@ class Gate:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
-        if scope["type"] != "http" or scope["path"] in OPEN_PATHS:
+        if scope["type"] != "http" or path_of(scope) in OPEN_PATHS:
             await self._app(scope, receive, send)
             return
         try:

@@ -19,7 +19,7 @@ from typing import Final
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from service.errors import error_answer
-from service.security.rules import rule_of
+from service.security.rules import path_of, rule_of
 from service.settings import Settings
 from syntax.errors import ForbiddenError
 
@@ -62,7 +62,7 @@ class OriginCheck:
                 "'[\"...\"]')",
                 host=host,
             )
-        if rule_of(scope["method"], scope["path"]).writes:
+        if rule_of(scope["method"], path_of(scope)).writes:
             self._check_origin(
                 host,
                 sent.get(b"origin", b"").decode("latin-1"),

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Literal, get_args
 
+from starlette._utils import get_route_path
 from starlette.routing import compile_path
+from starlette.types import Scope
 
 Role = Literal["read", "parse", "admin"]
 """``read``: look at what is stored, and at the service. ``parse``: also send texts, which are
@@ -88,6 +90,17 @@ def rule_of(method: str, path: str) -> Rule:
         if known == method and pattern.match(path):
             return rule
     return Rule("read" if method in _READING else "admin")
+
+
+def path_of(scope: Scope) -> str:
+    """The path of a request as routes have it: below the app's mount, and without a last slash.
+
+    The router takes the mount away by the same function, so that the two cannot disagree.
+
+    >>> path_of({"path": "/nlp/parse/", "root_path": "/nlp"})
+    '/parse'
+    """
+    return get_route_path(scope).rstrip("/") or "/"
 
 
 def may(role: Role, needed: Role) -> bool:

@@ -218,3 +218,18 @@ def test_patience_with_an_outage_ends():
     assert 0 < outage.pause(failure) <= 1
     with pytest.raises(UnknownJobError):
         outage.pause(UnknownJobError("no such job"))
+
+
+@pytest.mark.parametrize("method", ["wait", "events"])
+def test_a_service_that_was_never_there_is_not_waited_for(run, method):
+    with pytest.raises(ServiceUnreachableError):
+        run(f"http://127.0.0.1:{free_port()}", method, "j")
+
+
+def test_a_service_that_took_a_backfill_is_waited_for(script, answer, job_json):
+    done = job_json | {"state": "done"}
+    polled = answer(404, {})
+    script.play(answer(202, job_json), polled, *[answer(0)] * QUICK.attempts, answer(200, done))
+    with Client(script.url, retries=QUICK) as client:
+        job = client.backfill(SPEC, EXAMPLES)
+        assert client.wait(job.id).state == "done"

@@ -296,6 +296,7 @@ from service.relay import relay_standard_error
 own_process("info", "json")
 relay_standard_error()
 os.write(2, b"\\nthread 'tokio' panicked at src/local.rs:1\\nnote: {{1\\n")
+os.write(2, b"cannot reach http://ada:s3cret@store:9000\\n")
 structlog.get_logger().info("ours")
 child = "from service.logs import own_helper; own_helper(); import structlog, os;"
 child += "os.write(2, b'of a helper\\\\n'); structlog.get_logger().info('its own')"
@@ -315,6 +316,7 @@ os.write(2, b"at the very end")
     assert raw == [
         "thread 'tokio' panicked at src/local.rs:1",
         "note: {1",
+        "cannot reach http://ada:***@store:9000",
         "of a helper",
         "at the very end",
     ]

@@ -9,6 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
+from fastapi import FastAPI
 
 from clients import Client
 from service.security.keys import KeyFile
@@ -77,6 +78,17 @@ async def test_a_page_of_another_origin_may_not_write(
     for headers in OWN:
         answer = await client.request(method, path, content=body, headers=given | headers)
         assert answer.status_code != 403, headers
+
+
+@asyncio_module
+async def test_writing_is_refused_below_another_app_too(app: FastAPI) -> None:
+    transport = httpx.ASGITransport(app, root_path="/nlp")
+    async with httpx.AsyncClient(transport=transport, base_url="http://parsebank/nlp") as below:
+        path = "/api/process?data=It+rained.&tokenizer="
+        assert (await below.get(path, headers=FOREIGN[0])).status_code == 403
+        assert (await below.get(path)).status_code == 200
+        plain = {"Content-Type": "text/plain"}
+        assert (await below.post("/parse", content=b"{}", headers=plain)).status_code == 415
 
 
 @asyncio_module

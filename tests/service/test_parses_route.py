@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -95,6 +96,33 @@ async def test_what_another_process_deletes_is_forgotten(serve) -> None:
             while (await parsed(client, text, store=False))["cached"]:
                 await asyncio.sleep(0.05)
         assert (await client.get(f"/parses/{key}")).status_code == 404
+
+
+async def test_ready_answers_outlive_whatever_deletes_nothing(serve) -> None:
+    async with serve(**QUICK, commit_seconds=0.05) as client:
+        for _ in range(3):
+            key = (await parsed(client, "Asked for again.", tokenizer=TOKENIZER))["key"]
+        ready = client.app.state.services.ready
+        assert len(ready) == 1
+        planned = (await client.delete(f"/parses/{key}?dry_run=true")).json()
+        assert (planned["keys"], planned["examples"]) == ([key], 1)
+        assert (await client.delete("/parses/" + "0" * 32)).status_code == 404
+        assert len(ready) == 1
+        assert (await client.delete(f"/parses/{key}")).status_code == 200
+        assert len(ready) == 0
+
+
+async def test_a_parse_that_is_known_is_shown_without_a_look_into_the_log(serve) -> None:
+    async with serve(**QUICK) as client:
+        key = (await parsed(client, "Shown from memory."))["key"]
+        store = client.app.state.services.store
+        await asyncio.to_thread(store.flush)
+        log = Path(store.uri) / "parses" / "_delta_log"
+        away = log.rename(log.with_name("away"))
+        try:
+            assert (await client.get(f"/parses/{key}")).status_code == 200
+        finally:
+            away.rename(log)
 
 
 async def test_a_pin_and_a_waiting_job_that_hold_the_text_are_named(serve) -> None:

@@ -287,3 +287,30 @@ def test_an_embedded_service_needs_no_key(
     monkeypatch.setenv("PARSEBANK_RATE_LIMIT", "1/hour")
     with Client.embedded(str(tmp_path / "store")) as client:
         assert [client.info()["name"] for _ in range(2)] == ["parsebank"] * 2
+
+
+async def test_roles_and_open_paths_hold_for_an_app_below_another(
+    guarded: Serve, file: KeyFile
+) -> None:
+    reader, _ = file.add("reader", role="read")
+    parser, _ = file.add("parser", role="parse")
+    async with guarded(job_workers=0) as client:
+        below = httpx.ASGITransport(client.app, root_path="/nlp")
+        async with httpx.AsyncClient(transport=below, base_url="http://parsebank/nlp") as mounted:
+            assert (await mounted.get("/health/live")).status_code == 200
+            assert (await mounted.get("/info")).status_code == 401
+            body = {"text": "It rained."}
+            refused = await mounted.post("/parse", json=body, headers=bearer(reader))
+            assert (refused.status_code, refused.json()["error_type"]) == (403, "forbidden")
+            assert (
+                await mounted.post("/parse", json=body, headers=bearer(parser))
+            ).status_code == 200
+            asked = await mounted.get("/api/process?data=It+rained.", headers=bearer(reader))
+            assert asked.status_code == 403
+
+
+async def test_a_slash_at_the_end_asks_for_the_same_role(guarded: Serve, file: KeyFile) -> None:
+    parser, _ = file.add("parser", role="parse")
+    async with guarded(job_workers=0) as client:
+        answer = await client.post("/parse/", json={"text": "It rained."}, headers=bearer(parser))
+        assert answer.status_code == 307

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -130,4 +131,40 @@ def test_a_replaced_tokenizer_is_read_again_and_another_not(folder: Path, tmp_pa
     assert cache.cached("mine") is second
     shutil.rmtree(folder)
     with pytest.raises(UnknownTokenizerError):
+        cache.get("mine")
+
+
+@pytest.mark.parametrize("file", ["tokenizer.json", "tokenizer_config.json", "vocab.txt"])
+async def test_a_pipe_in_a_folder_is_refused_before_anything_is_opened(
+    serve: Callable[..., Any], folder: Path, file: str
+) -> None:
+    (folder / file).unlink(missing_ok=True)
+    os.mkfifo(folder / file)
+    async with serve(tokenizers_dir=folder.parent) as client:
+        answer = await client.post("/parse", json={"text": "It works.", "tokenizer": "mine"})
+    assert (answer.status_code, answer.json()["error_type"]) == (422, "unknown_tokenizer")
+    assert f"{file} is no regular file, but a pipe" in answer.json()["message"]
+
+
+async def test_names_and_files_that_the_system_refuses_are_the_callers(
+    serve: Callable[..., Any], folder: Path
+) -> None:
+    (folder / "tokenizer_config.json").unlink(missing_ok=True)
+    (folder / "tokenizer_config.json").mkdir()
+    async with serve(tokenizers_dir=folder.parent) as client:
+        for name in ("mine", "a" * 300, "a/" * 2_500):
+            answer = await client.post("/parse", json={"text": "It works.", "tokenizer": name})
+            assert (answer.status_code, answer.json()["error_type"]) == (422, "unknown_tokenizer")
+
+
+@pytest.mark.parametrize("content", ["{", "[]", b"\xff"])
+@pytest.mark.parametrize("file", ["config.json", "special_tokens_map.json"])
+def test_a_file_that_tells_of_a_tokenizer_must_be_readable(
+    folder: Path, tmp_path: Path, file: str, content: str | bytes
+) -> None:
+    config = {"tokenizer_class": "BertTokenizer"}
+    (folder / "tokenizer_config.json").write_text(json.dumps(config))
+    (folder / file).write_bytes(content if isinstance(content, bytes) else content.encode())
+    cache = TokenizerCache(Settings(store=str(tmp_path), tokenizers_dir=folder.parent))
+    with pytest.raises(UnknownTokenizerError, match=file):
         cache.get("mine")

@@ -7,7 +7,9 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -359,3 +361,57 @@ def test_the_tokenizer_of_a_cached_hub_name_is_compared(pretrained, tmp_path, to
         command, env=variables, cwd=root, check=True, capture_output=True, text=True
     )
     assert done.stdout.split() == [tokenizer.fingerprint, "None"]
+
+
+@pytest.mark.slow
+def test_offline_asks_no_hub_for_an_encoder(tmp_path) -> None:
+    """In a process of its own, whose hub is a server here that notes who asks."""
+    asked = []
+
+    class Hub(BaseHTTPRequestHandler):
+        def do_HEAD(self) -> None:
+            asked.append(self.path)
+            self.send_error(404)
+
+        do_GET = do_HEAD  # noqa: N815
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    code = (
+        "from torch import float32\n"
+        "from transformers import BertConfig\n"
+        "from syntax.errors import ModelLoadError\n"
+        "from trainer.models.stock import load_encoder, load_encoder_config, load_pooler\n"
+        "from trainer.options import SyntaxBertOptions\n"
+        "config = BertConfig()\n"
+        "for load in (\n"
+        "    lambda: load_encoder('someone/encoder', config),\n"
+        "    lambda: load_pooler('someone/encoder', config),\n"
+        "    lambda: load_encoder_config(SyntaxBertOptions(encoder='someone/encoder'), None),\n"
+        "):\n"
+        "    try:\n"
+        "        load()\n"
+        "    except ModelLoadError as error:\n"
+        "        print(error.error_type)\n"
+    )
+    with ThreadingHTTPServer(("127.0.0.1", 0), Hub) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        variables = {
+            **{name: value for name, value in os.environ.items() if name != "HF_HUB_OFFLINE"},
+            "HF_ENDPOINT": f"http://127.0.0.1:{server.server_port}",
+            "HF_HUB_CACHE": str(tmp_path / "cache"),
+            "PARSEBANK_OFFLINE": "Yes",
+        }
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            env=variables,
+            cwd=Path(__file__).parents[2],
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        server.shutdown()
+    assert done.stdout.split() == ["model_load"] * 3
+    # The hub's library asks about itself.
+    assert [path for path in asked if "someone" in path] == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from inspect import signature
 from pathlib import Path
@@ -32,6 +33,9 @@ BUNDLED: Final = {"parsebank-tiny": Path(__file__).parents[1] / "resources" / "t
 
 ATTENTION: Final = {"sdpa": SDPA, "eager": EAGER}
 """Our implementations, by transformers' name of what they extend."""
+
+_YES: Final = frozenset({"1", "true", "t", "yes", "y", "on"})
+"""What the service too takes for yes in a variable, in any case."""
 
 
 def new_encoder(config: SyntaxConfig) -> PreTrainedModel:
@@ -67,7 +71,7 @@ def load_encoder(
     """
     try:
         encoder: PreTrainedModel = AutoModel.from_pretrained(
-            name, dtype=dtype, **_how(config, attention)
+            name, dtype=dtype, local_files_only=is_offline(), **_how(config, attention)
         )
     except (OSError, ValueError) as error:
         raise _cannot_load(name, error) from error
@@ -83,7 +87,7 @@ def load_pooler(name: str, config: PretrainedConfig) -> nn.Linear:
     """
     try:
         encoder, info = AutoModel.from_pretrained(
-            name, dtype=torch.float32, output_loading_info=True
+            name, dtype=torch.float32, output_loading_info=True, local_files_only=is_offline()
         )
     except (OSError, ValueError) as error:
         raise _cannot_load(name, error) from error
@@ -119,7 +123,9 @@ def load_encoder_config(options: ModelOptions, special: SpecialTokens) -> Pretra
     if name in BUNDLED and options.weights == "pretrained":
         raise SpecError(f"{name} has no weights; set model.weights=random")
     try:
-        config: PretrainedConfig = AutoConfig.from_pretrained(BUNDLED.get(name, name))
+        config: PretrainedConfig = AutoConfig.from_pretrained(
+            BUNDLED.get(name, name), local_files_only=is_offline()
+        )
     except (OSError, ValueError) as error:
         raise _cannot_load(name, error) from error
     if type(config) not in MODEL_MAPPING or config.is_encoder_decoder:
@@ -132,6 +138,11 @@ def load_encoder_config(options: ModelOptions, special: SpecialTokens) -> Pretra
     if options.weights == "random":
         config.vocab_size, config.pad_token_id = special.vocab_size, special.pad_id
     return config
+
+
+def is_offline() -> bool:
+    """Whether ``PARSEBANK_OFFLINE`` forbids the model hub: then only its cache is read."""
+    return os.environ.get("PARSEBANK_OFFLINE", "").lower() in _YES
 
 
 def run_encoder(encoder: PreTrainedModel, batch: SyntaxBatch, **options: Any) -> Any:

@@ -57,8 +57,8 @@ class Desk:
         """
         self._queue.renew(shard, self._owner)
 
-    def renew_all(self, claimed: Iterable[Shard]) -> set[int]:
-        """Extend leases; ids of the shards that are still ours, and whose job was not cancelled.
+    def renew_all(self, claimed: Iterable[Shard]) -> set[tuple[int, int]]:
+        """Extend leases; the claims that are still ours, and whose job was not cancelled.
 
         Raises:
             JobDatabaseError: The database is away.

@@ -262,7 +262,7 @@ class JobManager:
         for worker in self._workers:
             if worker.owner in overdue and worker.is_stopped:
                 _LOG.warning("worker stopped", pid=worker.pid)
-                worker.kill()
+                worker.kill("was stopped and did not answer")
         ended = [worker for worker in self._workers if not worker.is_alive]
         for worker in ended:
             self._bury(worker)

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from threading import Event
+import signal
+import sqlite3
+from pathlib import Path
+from threading import Event, Timer
 
 import pytest
 from sqlalchemy import select
 
+from service.jobs.crumbs import Crumbs
+from service.jobs.database import open_database, sqlite_url
 from service.jobs.desk import Desk
 from service.jobs.leases import Leases
+from service.jobs.ledger import JobLedger
 from service.jobs.queue import JobQueue, LeaseLostError
 from service.jobs.records import Counts
+from service.jobs.running import RunningShard
+from service.jobs.steps import StepTimer
 from service.jobs.tables import shards
 
-from .board import Board
+from .board import REQUEST, Board
 from .servers import wait_for
 
 
@@ -70,3 +78,29 @@ def test_a_shard_that_its_owner_claims_again_is_another_claim(board: Board) -> N
         assert not leases.is_lost(new)
         desk.complete(new, Counts(examples=10))
     assert board.ledger.get("a").counts == Counts(examples=10)
+
+
+def test_a_step_that_waits_for_the_database_may_take_longer(tmp_path: Path) -> None:
+    url = sqlite_url(tmp_path / "jobs.sqlite")
+    engine = open_database(f"{url}?timeout=0.1")
+    JobLedger(engine, retry_seconds=1).add("a", REQUEST, examples=1, shard_count=1)
+    desk = Desk("w", JobQueue(engine, lease_seconds=60, max_tries=3), Event())
+    shard = desk.claim()
+    assert shard is not None
+    leases = Leases(desk)
+    leases.keep(shard)
+    alarms: list[int] = []
+    before = signal.signal(signal.SIGALRM, lambda number, _: alarms.append(number))
+    other = sqlite3.connect(tmp_path / "jobs.sqlite", check_same_thread=False)
+    try:
+        with Crumbs(tmp_path, 0, 1) as crumbs, StepTimer(1) as timer:
+            running = RunningShard(shard, desk, leases, crumbs, timer, Event())
+            for tell in (running.announce, running.complete):
+                other.execute("BEGIN EXCLUSIVE")
+                Timer(2, other.rollback).start()
+                tell(Counts())
+    finally:
+        signal.signal(signal.SIGALRM, before)
+        other.close()
+        engine.dispose()
+    assert not alarms

@@ -46,7 +46,8 @@ class StoredParses:
             JobDatabaseError: Nothing was deleted.
         """
         # What can fail comes first: a deletion that is done must be answered.
-        jobs = self.jobs.holding({self._record(key).parse.text})
+        record = self._record(key)
+        jobs = self.jobs.holding(record.parse.text, record.lang)
         with self.adhoc.at_rest():
             return delete_parses(self.store, [key], dry_run), jobs
 

@@ -36,6 +36,17 @@ def python_environment(**settings: str) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": path, **_ONE_OF_MANY, **settings}
 
 
+def how_ended(status: int) -> str:
+    """How a child process ended.
+
+    Args:
+        status: Its exit code, or minus the signal that ended it, as `subprocess` gives it.
+    """
+    if status < 0:
+        return f"was ended by {signal.Signals(-status).name}"
+    return f"ended with exit code {status}"
+
+
 def give_way(steps: int) -> None:
     """Let processes that somebody waits for have the processor first.
 

@@ -45,7 +45,8 @@ class StoredParses:
             SpecError, UnknownKeyError, StoreError: As `get`.
             JobDatabaseError: The jobs cannot be read.
         """
-        return self.jobs.holding({self._record(key).parse.text})
+        record = self._record(key)
+        return self.jobs.holding(record.parse.text, record.lang)
 
     def delete(self, key: str, dry_run: bool) -> Deleted:
         """Delete a parse and the examples that use it.

@@ -10,7 +10,7 @@ from typing import Final
 
 import structlog
 
-from service.jobs.database import JobDatabaseError
+from service.jobs.database import BUSY_SECONDS, JobDatabaseError
 from service.jobs.queue import Failure, JobQueue
 from service.jobs.records import Counts, Shard
 
@@ -27,10 +27,15 @@ class Desk:
         owner: Name under which it claims.
         queue: Where it claims.
         stop: Set when this process shall end.
+
+    Attributes:
+        lease_seconds: How long a lease lasts.
+        patience: The most seconds for which `save_plan` and `complete` wait for the database.
     """
 
     def __init__(self, owner: str, queue: JobQueue, stop: Event) -> None:
         self.lease_seconds = queue.lease_seconds
+        self.patience = queue.lease_seconds + DATABASE_SECONDS + BUSY_SECONDS
         self._owner = owner
         self._queue = queue
         self._stop = stop
@@ -57,8 +62,8 @@ class Desk:
         """
         self._queue.renew(shard, self._owner)
 
-    def renew_all(self, claimed: Iterable[Shard]) -> set[int]:
-        """Extend leases; ids of the shards that are still ours, and whose job was not cancelled.
+    def renew_all(self, claimed: Iterable[Shard]) -> set[tuple[int, int]]:
+        """Extend leases; the claims that are still ours, and whose job was not cancelled.
 
         Raises:
             JobDatabaseError: The database is away.

@@ -38,7 +38,7 @@ class Leases:
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
-        self._held: dict[int, _Lease] = {}
+        self._held: dict[tuple[int, int], _Lease] = {}
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._renew, name="leases", daemon=True)
 
@@ -51,19 +51,19 @@ class Leases:
 
     def keep(self, shard: Shard) -> None:
         """Renew the lease of a shard that was claimed just now, until `drop`."""
-        self._held[shard.id] = _Lease(shard, self._end())
+        self._held[shard.claim] = _Lease(shard, self._end())
 
     def drop(self, shard: Shard) -> None:
         """Renew it no longer."""
-        self._held.pop(shard.id, None)
+        self._held.pop(shard.claim, None)
 
     def until(self, shard: Shard) -> float:
         """When a lease that is kept ends, on the monotonic clock."""
-        return self._held[shard.id].until
+        return self._held[shard.claim].until
 
     def is_lost(self, shard: Shard) -> bool:
-        """Whether the job was cancelled, or another worker has the shard."""
-        return self._held[shard.id].is_lost
+        """Whether the job was cancelled, or the shard was claimed again."""
+        return self._held[shard.claim].is_lost
 
     def check(self, shard: Shard) -> None:
         """Make sure that a shard is still ours.
@@ -72,7 +72,7 @@ class Leases:
             LeaseLostError: The job was cancelled, or another worker has the shard.
             JobDatabaseError: The database was away for as long as the lease lasted.
         """
-        lease = self._held[shard.id]
+        lease = self._held[shard.claim]
         if lease.is_lost or time.monotonic() > lease.until:
             self._desk.renew(shard)
 
@@ -94,5 +94,5 @@ class Leases:
                 _LOG.exception("cannot renew leases")
                 continue
             for lease in leases:
-                lease.is_lost = lease.shard.id not in kept
+                lease.is_lost = lease.shard.claim not in kept
                 lease.until = end

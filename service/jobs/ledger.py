@@ -156,16 +156,19 @@ class JobLedger:
             )
             return _one(connection, job_id)
 
-    def needing_input(self) -> set[str]:
-        """Jobs whose staged shards may still be read."""
+    def needing_input(self, lang: str | None = None) -> set[str]:
+        """Jobs whose staged shards may still be read, of any language or of one."""
         with transaction(self._engine) as connection:
             now = self._clock(connection)
             running = select(shards.c.job).where(
                 shards.c.state == "open", shards.c.owner.is_not(None), shards.c.lease_until > now
             )
             kept = and_(jobs.c.state == "failed", jobs.c.finished > now - self._retry_seconds)
-            needed = select(jobs.c.id).where(or_(jobs.c.state.in_(ACTIVE), kept))
-            return set(connection.execute(needed.union(running)).scalars())
+            needed = select(jobs.c.id).where(or_(jobs.c.state.in_(ACTIVE), kept)).union(running)
+            found = select(jobs.c.id).where(jobs.c.id.in_(needed))
+            if lang is not None:
+                found = found.where(jobs.c.request["dataset"]["lang"].as_string() == lang)
+            return set(connection.execute(found).scalars())
 
 
 def check_failed(job: Job) -> None:

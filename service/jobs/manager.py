@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterable, AsyncIterator, Collection
+from collections.abc import AsyncIterable, AsyncIterator
 from typing import Final
 
 import structlog
@@ -156,14 +156,14 @@ class JobManager:
         await asyncio.to_thread(self._sweep)
         return job
 
-    def holding(self, texts: Collection[str]) -> list[str]:
-        """Jobs whose uploads are still kept and may hold one of these texts; reads the uploads.
+    def holding(self, text: str, lang: str) -> list[str]:
+        """Jobs of a language whose uploads are still kept and may hold a text; reads the uploads.
 
         Raises:
             JobDatabaseError: The database does not answer.
         """
-        jobs = self._ledger.needing_input()
-        return sorted(job for job in jobs if self._staging.may_hold(job, texts))
+        jobs = self._ledger.needing_input(lang)
+        return sorted(job for job in jobs if self._staging.may_hold(job, text))
 
     async def retry(self, job_id: str) -> Job:
         """Run the failed shards of a failed job again.
@@ -262,7 +262,7 @@ class JobManager:
         for worker in self._workers:
             if worker.owner in overdue and worker.is_stopped:
                 _LOG.warning("worker stopped", pid=worker.pid)
-                worker.kill()
+                worker.kill("was stopped and did not answer")
         ended = [worker for worker in self._workers if not worker.is_alive]
         for worker in ended:
             self._bury(worker)

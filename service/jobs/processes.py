@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 
 from service.jobs.orders import GRACE_SECONDS, Orders
-from service.processes import python_command, python_environment
+from service.processes import how_ended, python_command, python_environment
 from service.settings import Settings
 
 
@@ -32,6 +32,7 @@ class WorkerProcess:
     def __init__(self, settings: Settings, module: str = "service.jobs.worker") -> None:
         self.started = time.monotonic()
         self._step_seconds = settings.job_text_seconds
+        self._killed_because = ""
         self._process = subprocess.Popen(
             python_command(module),
             stdin=subprocess.PIPE,
@@ -69,14 +70,16 @@ class WorkerProcess:
     def cause(self) -> str:
         """How a process that failed ended."""
         code = self._process.poll() or 0
-        if code == -signal.SIGALRM:
+        if self._killed_because:
+            reason = self._killed_because
+        elif code == -signal.SIGALRM:
             reason = f"took longer than job_text_seconds ({self._step_seconds:g} s) for one step"
         elif code == -signal.SIGKILL:
-            reason = "was killed, perhaps because the machine's memory was short"
+            reason = f"{how_ended(code)}, perhaps because the machine's memory was short"
         elif code < 0:
-            reason = f"was ended by {signal.Signals(-code).name}"
+            reason = how_ended(code)
         else:
-            reason = f"ended with exit code {code}; the service's log has its error"
+            reason = f"{how_ended(code)}; the service's log has its error"
         return f"worker {self.pid} {reason}"
 
     def ask_to_stop(self) -> None:
@@ -91,9 +94,14 @@ class WorkerProcess:
             self._process.wait(seconds)
         self.kill()
 
-    def kill(self) -> None:
-        """End it at once, with everything that it may have started."""
+    def kill(self, because: str = "") -> None:
+        """End it at once, with everything that it may have started.
+
+        Args:
+            because: What it did, for `cause`.
+        """
         if self._process.poll() is None:
+            self._killed_because = because
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()

@@ -121,20 +121,20 @@ class JobQueue:
             lease = {"lease_until": self._clock(connection) + self.lease_seconds}
             _change(connection, _owned(shard, owner).where(active).values(lease), shard)
 
-    def renew_all(self, claimed: Iterable[Shard], owner: str) -> set[int]:
+    def renew_all(self, claimed: Iterable[Shard], owner: str) -> set[tuple[int, int]]:
         """Extend the leases of many shards, as `renew` does.
 
         Returns:
-            Ids of those that are still this owner's, and whose job was not cancelled.
+            `Shard.claim` of those that are still this owner's, and whose job was not cancelled.
         """
         ids = [shard.id for shard in claimed]
-        kept: set[int] = set()
+        kept: set[tuple[int, int]] = set()
         with transaction(self._engine) as connection:
             lease = self._clock(connection) + self.lease_seconds
             for start in range(0, len(ids), _AT_ONCE):
                 some = _held(owner, ids[start : start + _AT_ONCE])
-                renewed = some.values(lease_until=lease).returning(shards.c.id)
-                kept.update(connection.execute(renewed).scalars())
+                renewed = some.values(lease_until=lease).returning(shards.c.id, shards.c.tries)
+                kept.update((row.id, row.tries) for row in connection.execute(renewed))
         return kept
 
     def save_plan(self, shard: Shard, owner: str, plan: Counts) -> None:
@@ -296,7 +296,10 @@ def _held(owner: str, ids: Sequence[int]) -> Update:
 
 def _owned(shard: Shard, owner: str) -> Update:
     return update(shards).where(
-        shards.c.id == shard.id, shards.c.owner == owner, shards.c.state == "open"
+        shards.c.id == shard.id,
+        shards.c.tries == shard.tries,
+        shards.c.owner == owner,
+        shards.c.state == "open",
     )
 
 

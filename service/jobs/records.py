@@ -141,6 +141,11 @@ class Shard:
     request: JobRequest
     plan: Counts | None = None
 
+    @property
+    def claim(self) -> tuple[int, int]:
+        """Row and try: an owner whose lease ran out may claim the same shard once more."""
+        return self.id, self.tries
+
 
 @dataclass(frozen=True, slots=True)
 class JobFilter:

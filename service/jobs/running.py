@@ -57,6 +57,7 @@ class RunningShard:
 
     def announce(self, plan: Counts) -> None:
         """See `Signals.announce`."""
+        self.timer.restart(waiting=self.desk.patience)
         self.desk.save_plan(self.shard, plan, self.leases.until(self.shard))
         self.timer.restart()
 
@@ -67,5 +68,5 @@ class RunningShard:
             LeaseLostError: Another worker has the shard, or it is settled already.
             JobDatabaseError: The database was away for as long as the lease lasted.
         """
-        self.timer.restart()
+        self.timer.restart(waiting=self.desk.patience)
         self.desk.complete(self.shard, counts, self.leases.until(self.shard))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
-from collections.abc import Callable, Collection, Iterator, Set
+from collections.abc import Callable, Iterator, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -23,8 +23,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from service.jobs.finding import TextFinder
 from syntax.errors import StoreError
-from syntax.strict_json import parse_json
 
 SHARD_BYTES: Final = 32 * 2**20
 """A shard is also full at this size, so that long texts do not fill the memory."""
@@ -101,13 +101,14 @@ class StagingArea:
         """Whether a job's upload is still there."""
         return (self.folder(job) / _REPEATS).exists()
 
-    def may_hold(self, job: str, texts: Collection[str]) -> bool:
-        """Whether an example of a job's upload has one of these texts, or the upload is damaged."""
+    def may_hold(self, job: str, text: str) -> bool:
+        """Whether an example of a job's upload has a text, or the upload is damaged."""
+        finder = TextFinder(text)
         try:
             for path in sorted(self.folder(job).glob("shard-*.parquet")):
                 with _damage_named(path.name):
                     for batch in pq.ParquetFile(path).iter_batches(columns=["body"]):
-                        if any(_has_text(body, texts) for body in batch["body"].to_pylist()):
+                        if any(map(finder.is_in, batch["body"].to_pylist())):
                             return True
         except FileNotFoundError:  # the job has ended meanwhile
             return False
@@ -323,17 +324,6 @@ def _damage_named(name: str) -> Iterator[None]:
             "examples that are stored already are skipped",
             file=name,
         ) from error
-
-
-def _has_text(body: str, texts: Collection[str]) -> bool:
-    """Whether a checked line has one of the texts in a segment."""
-    for segment in parse_json(body).get("example", {}).get("segments", ()):
-        text = segment.get("text")
-        if (text if text is not None else " ".join(segment.get("tokens") or ())) in texts:
-            return True
-        if any(text in (segment.get("conllu") or "") for text in texts):
-            return True
-    return False
 
 
 def _within(repeats: NDArray[np.int64], content: bytes) -> NDArray[np.int64]:

@@ -31,11 +31,12 @@ class StepTimer:
     def __exit__(self, *_: object) -> None:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
 
-    def restart(self, characters: int = 0) -> None:
+    def restart(self, characters: int = 0, waiting: float = 0.0) -> None:
         """Begin a step.
 
         Args:
             characters: Length of the texts that are parsed in it.
+            waiting: Seconds for which it may wait besides, as for a database that is away.
         """
         longer = max(1.0, characters / STEP_CHARACTERS)
-        signal.setitimer(signal.ITIMER_REAL, self._seconds * longer)
+        signal.setitimer(signal.ITIMER_REAL, self._seconds * longer + waiting)

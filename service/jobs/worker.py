@@ -138,15 +138,13 @@ class Worker:
 
     def _do(self, shard: Shard) -> None:
         folder = self._staging.folder(shard.job)
-        lines = read_shard(folder, shard.number).lines()
-        with (
-            Crumbs(folder, shard.number, shard.tries) as crumbs,
-            StepTimer(self._settings.job_text_seconds) as timer,
-        ):
-            running = RunningShard(shard, self._desk, self._leases, crumbs, timer, self._stop)
-            tools = self._toolbox.tools(shard.request)
-            _let_collect(self._toolbox.makes_cycles(shard.request))
-            running.complete(run_shard(shard, lines, tools, running))
+        with StepTimer(self._settings.job_text_seconds) as timer:
+            lines = read_shard(folder, shard.number).lines()
+            with Crumbs(folder, shard.number, shard.tries) as crumbs:
+                running = RunningShard(shard, self._desk, self._leases, crumbs, timer, self._stop)
+                tools = self._toolbox.tools(shard.request)
+                _let_collect(self._toolbox.makes_cycles(shard.request))
+                running.complete(run_shard(shard, lines, tools, running))
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from service.parsers import Limits, ModelFile, ParseInput
-from service.processes import python_command, python_environment
+from service.processes import how_ended, python_command, python_environment
 from service.workers import nursery
 from service.workers.memory import Growth
 from service.workers.nursery import COMMAND, FORK, KILL
@@ -61,7 +61,7 @@ class Nursery:
                 answer = await started._introduce(model, limits, device)
         except (TimeoutError, EOFError) as error:
             if isinstance(error, EOFError):
-                what = f"ended its process ({await started._ended()})"
+                what = f"failed: its process {await started._ended()}"
                 advice = "check the file and the machine's memory"
             else:
                 what, advice = f"took over {timeout:g} s", "raise model_load_seconds"
@@ -120,8 +120,8 @@ class Nursery:
         try:
             status = await asyncio.to_thread(self._process.wait, _GRACE_SECONDS)
         except subprocess.TimeoutExpired:
-            return "it does not answer"
-        return signal.Signals(-status).name if status < 0 else f"status {status}"
+            return "does not answer"
+        return how_ended(status)
 
     def _order(self) -> socket.socket:
         """Ask for a worker; gives our end of its socket."""

@@ -49,7 +49,7 @@ async def pool(**fields: Any) -> AsyncIterator[WorkerPool]:
 async def test_what_ended_the_loading_of_a_model_is_said() -> None:
     model = find_parser(Settings(store="unused"), lang="en")
     crashing = replace(model, parts=("no path",))
-    with pytest.raises(ModelLoadError, match=r"ended its process \(status 1\); check the file"):
+    with pytest.raises(ModelLoadError, match="its process ended with exit code 1; check the file"):
         await Nursery.start(crashing, Limits(), "cpu", 300)
     with pytest.raises(ModelLoadError, match=r"took over 0\.001 s; raise model_load_seconds"):
         await Nursery.start(model, Limits(), "cpu", 0.001)

@@ -15,7 +15,8 @@ from sqlalchemy import select
 
 from featurestore import open_store
 from service.jobs.database import open_database
-from service.jobs.processes import owner_name
+from service.jobs.processes import WorkerProcess, owner_name
+from service.jobs.staging import shard_path
 from service.jobs.tables import shards
 from service.jobs.wiring import database_url, job_queue
 from service.settings import Settings
@@ -65,6 +66,17 @@ async def test_a_worker_that_hangs_is_ended_and_its_shard_run_again(running: Run
         assert (job["state"], job["counts"]["stored"]) == ("done", 150)
         assert not any(psutil.pid_exists(pid) for pid in hung)
         assert len(service.rows()) == 150
+
+
+def test_a_worker_that_is_killed_for_a_reason_says_so(
+    make_settings: Callable[..., Settings],
+) -> None:
+    worker = WorkerProcess(make_settings())
+    os.kill(worker.pid, signal.SIGSTOP)
+    wait_for(lambda: worker.is_stopped)
+    worker.kill("was stopped and did not answer")
+    assert worker.failed
+    assert worker.cause == f"worker {worker.pid} was stopped and did not answer"
 
 
 @pytest.mark.slow
@@ -150,6 +162,17 @@ async def test_a_job_whose_workers_take_too_long_says_so(running: Running) -> No
         assert job["state"] == "failed"
         assert job["error"]["error_type"] == "worker_died"
         assert "took longer than job_text_seconds (0.01 s)" in job["error"]["message"]
+
+
+async def test_reading_a_shard_is_a_step_too(running: Running) -> None:
+    async with running(job_workers=0) as service:
+        job = await service.submit(ndjson(pairs(4)))
+    path = shard_path(service.settings.state_dir / "staging" / job["id"], 0)
+    path.unlink()
+    os.mkfifo(path)  # reading it hangs, as on a network disk that went away
+    async with running(job_workers=1, job_text_seconds=0.1, job_max_tries=1) as service:
+        job = await service.ended(job)
+        assert "took longer than job_text_seconds (0.1 s)" in job["error"]["message"]
 
 
 HANGING = """

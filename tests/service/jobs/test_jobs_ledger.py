@@ -24,6 +24,8 @@ def test_a_cancelled_job_gives_no_shard_and_tells_its_worker(board: Board) -> No
     assert board.ledger.cancel("a").state == "cancelled"
     assert board.queue.claim("w2") is None
     assert board.ledger.needing_input() == {"a"}  # its worker may still read
+    assert board.ledger.needing_input("en") == {"a"}
+    assert board.ledger.needing_input("de") == set()
     board.clock.now += 61
     assert board.ledger.needing_input() == set()
     with pytest.raises(LeaseLostError):

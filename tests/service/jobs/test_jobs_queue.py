@@ -258,12 +258,12 @@ def test_many_leases_are_renewed_at_once_and_lost_ones_are_named(board: Board) -
     board.ledger.cancel("b")
     board.clock.now += 50
     kept = board.queue.renew_all(claimed, "w")
-    assert kept == {claimed[1].id, claimed[2].id}
+    assert kept == {claimed[1].claim, claimed[2].claim}
     assert board.queue.renew_all(claimed, "somebody else") == set()
     assert board.queue.renew_all([], "w") == set()
     board.clock.now += 50
     assert board.queue.claim("v") is None
-    assert board.queue.renew_all(claimed[:2], "w") == {claimed[1].id}
+    assert board.queue.renew_all(claimed[:2], "w") == {claimed[1].claim}
 
 
 def test_a_failure_that_was_told_from_elsewhere_is_kept_as_it_was_told(board: Board) -> None:

@@ -80,7 +80,7 @@ class Coordinator:
             session = Session(self._desk, leases, self._staging, cluster, news, new_ticket)
             try:
                 while not self._is_over():
-                    timer.restart()
+                    timer.restart(waiting=self._desk.patience)
                     session.step()
                     if not session.is_idle:
                         self._idle_since = time.monotonic()

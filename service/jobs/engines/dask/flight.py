@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from service.jobs.crumbs import Crumbs
 from service.jobs.records import Shard
@@ -13,9 +13,6 @@ from service.jobs.staging import StagingArea
 
 if TYPE_CHECKING:
     from distributed import Future
-
-START_SECONDS: Final = 300.0
-"""How long a worker may load what it needs, from a slow shared disk, before it takes a shard."""
 
 
 @dataclass
@@ -70,12 +67,8 @@ class Flight:
         Once it was told to end its lease is not renewed, and it must be given up before that ends.
         """
         silence = time.monotonic() - self.last_sign
-        return self.worker is not None and silence > self._patience(lease_seconds)
-
-    def _patience(self, lease_seconds: float) -> float:
-        if self.is_ending:
-            return lease_seconds / 2
-        return lease_seconds if self.has_begun else max(lease_seconds, START_SECONDS)
+        patience = lease_seconds / 2 if self.is_ending else lease_seconds
+        return self.worker is not None and silence > patience
 
     def close(self) -> None:
         """Withdraw the task, and end the trail."""

@@ -31,6 +31,9 @@ class Line:
         ticket: Of the task.
         worker: That it runs on.
         box: Where answers arrive.
+
+    Attributes:
+        patience: The most seconds for which `ask` waits.
     """
 
     def __init__(self, ticket: Ticket, worker: Worker, box: SimpleQueue[Answer]) -> None:
@@ -38,6 +41,7 @@ class Line:
         self._worker = worker
         self._key = worker.get_current_task()
         self._box = box
+        self.patience = ticket.lease_seconds
         self._pause = ticket.lease_seconds / _SIGNS_PER_LEASE
 
     def say(self, what: What, **facts: Any) -> None:
@@ -52,7 +56,7 @@ class Line:
             UnwantedError: The answer is to stop, or none will come.
         """
         self.say(what, **facts)
-        deadline = time.monotonic() + self._ticket.lease_seconds
+        deadline = time.monotonic() + self.patience
         while time.monotonic() < deadline:
             try:
                 return _unless_stop(self._box.get(timeout=_LOOK_SECONDS))

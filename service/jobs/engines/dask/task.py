@@ -36,7 +36,7 @@ def _run(ticket: Ticket, line: Line) -> Counts:
 
     with line.signs(), StepTimer(ticket.text_seconds) as timer:
         toolbox = toolbox_for(ticket)
-        timer.restart()
+        timer.restart(waiting=line.patience)
         order = line.ask("begin")
         assert isinstance(order, Order)
         timer.restart()
@@ -84,6 +84,7 @@ class TaskSignals:
         touched; before that, the note is sent and not waited for.
         """
         if self._order.shard.tries > 1 and keys:
+            self._timer.restart(waiting=self._line.patience)
             self._line.ask("watch", keys=keys, wait=True)
         else:
             self._line.say("watch", keys=keys, wait=False)
@@ -95,5 +96,6 @@ class TaskSignals:
         Raises:
             UnwantedError: The shard is not this run's any more.
         """
+        self._timer.restart(waiting=self._line.patience)
         self._line.ask("announce", plan=plan.to_json())
         self._timer.restart()

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from featurestore.files import FileReader
 from featurestore.rows import RowIndex
+from featurestore.tables.snapshot import in_partition
 from syntax.errors import SpecError, UnknownLanguageError, UnknownParserError
 from syntax.lists import ParserChoice
 from syntax.registry import unknown_name
@@ -184,9 +186,6 @@ def dataset_parsers(store: FeatureStore, dataset: str, lang: str) -> list[str]:
     Raises:
         StoreError: The dataset cannot be read.
     """
-    from featurestore.files import FileReader
-    from featurestore.tables.snapshot import in_partition
-
     found: set[str] = set()
     for _, table in store.features.tables(dataset):
         reader = FileReader(table.location, schema=table.layout.schema)

@@ -101,7 +101,8 @@ class FeatureDataset(StreamedDataset):
         """Fields and labels, and the origin and terms of the partitions that are read.
 
         Several languages give ``lang="*"``, several splits ``split="*"``; sources and licences
-        are joined by ``"; "``.
+        are joined by ``"; "``. Of several modes it is that of the first part, and where writers
+        gave one part several, always the same of these.
         """
         origins = [origin for part in self.parts for origin in self._origins(part)]
         return DatasetSpec(

@@ -114,7 +114,8 @@ class FeatureStore:
 
         Raises:
             UnknownDatasetError, UnknownTokenizerError: There is none, or none in a language.
-            UnknownParserError: There is none, or it parsed nothing in a language asked for.
+            UnknownParserError: There is none, or it parsed nothing in a language asked for, or in
+                one of its splits.
             UnknownNameError: A parser is chosen for a language that is not read.
             SpecError: A choice is missing.
         """

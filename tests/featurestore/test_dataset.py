@@ -93,6 +93,13 @@ def test_splits_must_be_chosen_and_languages_may(store, make_handle, rows) -> No
         store.dataset("pairs", split="dev", lang="de")
 
 
+@pytest.mark.parametrize("lang", [[], ()])
+def test_no_language_at_all_is_refused(filled, lang) -> None:
+    with pytest.raises(SpecError, match=r"names no language; None reads all of them"):
+        filled.dataset("pairs", lang=lang)
+    assert len(filled.dataset("pairs", lang=None)) == len(filled.dataset("pairs", lang="*")) == 100
+
+
 def test_two_parsers_in_one_language_need_a_choice(filled, handle, rows, make_row, records) -> None:
     others = [make_row(n, (records[n], records[n + 1]), parser=OTHER) for n in range(7)]
     filled.features.append(handle, others)

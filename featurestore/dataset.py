@@ -101,7 +101,8 @@ class FeatureDataset(StreamedDataset):
         """Fields and labels, and the origin and terms of the partitions that are read.
 
         Several languages give ``lang="*"``, several splits ``split="*"``; sources and licences
-        are joined by ``"; "``.
+        are joined by ``"; "``. Of several modes it is that of the first part, and where writers
+        gave one part several, always the same of these.
         """
         origins = [origin for part in self.parts for origin in self._origins(part)]
         return DatasetSpec(
@@ -273,6 +274,8 @@ def open_dataset(
 ) -> FeatureDataset:
     """A dataset at a version; see `FeatureStore.dataset`."""
     choice, langs = ParserChoice.read(parser), listed(lang)
+    if lang is not None and not langs:
+        raise SpecError(f"lang={lang!r} names no language; None reads all of them")
     card, table = store.features.find(name, tokenizer)
     snapshot = table.snapshot(version_number(store, card, version))
     files = _chosen_files(name, snapshot.files, split, None)

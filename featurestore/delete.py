@@ -19,7 +19,7 @@ from featurestore.tables.card import DatasetCard
 from featurestore.tables.delta import Table
 from featurestore.tables.snapshot import DataFile
 from featurestore.tables.states import states_tables
-from syntax.errors import SpecError, UnknownKeyError
+from syntax.errors import SpecError, StoreError, UnknownDatasetError, UnknownKeyError
 
 Place = tuple[str, str, str, str]
 """Dataset, tokenizer, split and language."""
@@ -45,8 +45,8 @@ class Deleted:
         keys: Keys of the parses that went.
         examples: Examples that went with them, in all datasets together.
         datasets: The same by dataset, split and language.
-        pins: Pins whose version still holds such an example. Until they are forgotten, a vacuum
-            keeps it on disk.
+        pins: Pins whose version still holds such an example, or may hold one because it cannot be
+            read. Until they are forgotten, a vacuum keeps it on disk.
         same_text: Keys of other parses of the same texts (by another parser, or in another mode
             or language); they stay.
     """
@@ -208,20 +208,23 @@ class _Examples:
                 yield card, found
 
     def pins(self) -> list[str]:
-        """The pins whose version holds such an example."""
+        """The pins whose version holds such an example, or cannot be read."""
         tables = {card.path: table for card, table in self._store.features.tables()}
         return [
             pin.name
             for pin in self._store.pins.all().values()
-            if pin.table in tables and self._is_in_version(tables[pin.table], pin.version)
+            if pin.table in tables and self._may_be_in(tables[pin.table], pin.version)
         ]
 
-    def _is_in_version(self, table: Table, version: int) -> bool:
+    def _may_be_in(self, table: Table, version: int) -> bool:
         reader = FileReader(table.location)
-        for file in table.snapshot(version).files:
-            with suppress(FileGoneError):  # what is gone holds nothing
-                if self._in(reader, file):
-                    return True
+        try:
+            for file in table.snapshot(version).files:
+                with suppress(FileGoneError):  # what is gone holds nothing
+                    if self._in(reader, file):
+                        return True
+        except (StoreError, UnknownDatasetError):  # a broken pin must not keep a text in the store
+            return True
         return False
 
     def _in(self, reader: FileReader, file: DataFile) -> list[str]:

@@ -130,6 +130,7 @@ class _Copy:
         new = [r for r, here in zip(after.values(), known, strict=True) if not here]
         self.store.parses.append(new)
         self.store.features.append_encoded(self.handle, self._encoded(rows, keys, after))
+        self.store.parses.keep(list(after.values()))
         return _changes(before, list(after.values()))
 
     def _records(self, rows: pa.Table) -> list[ParseRecord]:

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from featurestore.files import FileReader
 from featurestore.rows import RowIndex
+from featurestore.tables.snapshot import in_partition
 from syntax.errors import SpecError, UnknownLanguageError, UnknownParserError
 from syntax.lists import ParserChoice
 from syntax.registry import unknown_name
@@ -22,22 +24,21 @@ def parsers_named(
     described: Mapping[str, Mapping[str, Any]],
     where: str = "the store",
 ) -> list[str]:
-    """The fingerprints that a name stands for, the one described last at the end.
+    """The fingerprints that a name stands for, sorted.
 
     Args:
         name: Name of a parser, or the first digits of its fingerprint, six at least.
         used: Fingerprints to choose from.
-        described: What parsers are, by fingerprint, in the order of description.
+        described: What parsers are, by fingerprint.
         where: Where they were used, for the message.
 
     Raises:
         UnknownParserError: None of them is called so.
     """
     names = {parser: described.get(parser, {}).get("name", parser) for parser in used}
-    age = {parser: at for at, parser in enumerate(described)}
     chosen = [
         parser
-        for parser in sorted(used, key=lambda parser: age.get(parser, -1))
+        for parser in sorted(used)
         if names[parser] == name or (len(name) >= 6 and parser.startswith(name))
     ]
     if not chosen:
@@ -108,6 +109,25 @@ def _not_of(
     )
 
 
+def _not_in(
+    part: tuple[str, str],
+    choice: ParserChoice,
+    used: Collection[str],
+    described: Mapping[str, Mapping[str, Any]],
+    where: str,
+) -> UnknownParserError:
+    """The error for a split that a parser has not parsed, of a language that it has."""
+    split, lang = part
+    return UnknownParserError(
+        f"{split}/{lang} of {where} was parsed by {called(used, described)}, not by "
+        f"{choice.of(lang)!r}; read each split by itself, as `split={split}`, with its own parser",
+        name=choice.of(lang),
+        split=split,
+        lang=lang,
+        known=sorted(used),
+    )
+
+
 def _spelled(choice: ParserChoice, langs: Collection[str]) -> str:
     """A choice as one writes it; of a single language, the parser alone."""
     return str(choice) if len(langs) > 1 else next(iter(choice.each.values()))
@@ -135,19 +155,24 @@ def of_parsers(
         choice: Which parsers are wanted.
         described: What parsers are, by fingerprint.
         where: What the examples are, for messages.
-        langs: Languages that must not be lost.
+        langs: Languages that must not be lost, in any split.
 
     Raises:
         SpecError: Those of several are left in one split and language.
-        UnknownParserError, UnknownNameError: As `parsers_by_language`.
+        UnknownParserError: As `parsers_by_language`, and for one split of a language.
+        UnknownNameError: As `parsers_by_language`.
     """
+    before = _by_part(rows)
     used: dict[str, set[str]] = {}
-    for (_, lang), parsers in _by_part(rows).items():
+    for (_, lang), parsers in before.items():
         used.setdefault(lang, set()).update(parsers)
     wanted = parsers_by_language(choice, used, described, where, langs)
     kept = [[parser in wanted.get(lang, ()) for parser in rows.parsers] for _, lang in rows.parts]
     rows = rows.select(np.array(kept, bool)[rows.part, rows.parser]) if len(rows) else rows
     parts = _by_part(rows)
+    for part in before:
+        if part not in parts and (part[1] in langs or part[1] in choice.each):
+            raise _not_in(part, choice, before[part], described, where)
     several = {part: parsers for part, parsers in parts.items() if len(parsers) > 1}
     if not several:
         return rows
@@ -184,9 +209,6 @@ def dataset_parsers(store: FeatureStore, dataset: str, lang: str) -> list[str]:
     Raises:
         StoreError: The dataset cannot be read.
     """
-    from featurestore.files import FileReader
-    from featurestore.tables.snapshot import in_partition
-
     found: set[str] = set()
     for _, table in store.features.tables(dataset):
         reader = FileReader(table.location, schema=table.layout.schema)
@@ -225,11 +247,20 @@ def store_parsers(
 
 
 def store_parser(store: FeatureStore, name: str) -> str:
-    """Fingerprint of the parser of a name, of several the one described last.
+    """Fingerprint of the one parser that a name stands for.
 
     Raises:
         UnknownParserError: The store has no parse by such a parser.
+        SpecError: It has those of several.
         StoreError: The store cannot be read.
     """
     used = {one for parsers in store_parsers(store, ParserChoice()).values() for one in parsers}
-    return parsers_named(name, sorted(used), store.fingerprints.all("parser"))[-1]
+    described = store.fingerprints.all("parser")
+    parsers = parsers_named(name, sorted(used), described)
+    if len(parsers) > 1:
+        raise SpecError(
+            f"{name!r} stands for several parsers of the store: {called(parsers, described)}; name "
+            f"one by its fingerprint, such as {parsers[0][:12]}",
+            parsers=parsers,
+        )
+    return parsers[0]

@@ -105,8 +105,9 @@ class FeatureStore:
                 fingerprint (a prefix of six digits will do); needed when there are several.
             split: Split; needed when there are several. ``"*"`` reads all of them, one after the
                 other, which a report or an export may want.
-            lang: Only this language, or these: ``"en,fr"`` or ``["en", "fr"]``. All of them by
-                default; ``"*"`` asks for every one, so that ``parser`` may leave none out.
+            lang: Only this language, or these: ``"en,fr"`` or ``["en", "fr"]``, at least one.
+                All of them by default; ``"*"`` asks for every one, so that ``parser`` may leave
+                none out.
             version: Version of the table, or the name of a pin; the newest by default.
             parser: Name or fingerprint (prefix) of the parser; needed when one language was
                 parsed by several. For each language its own: ``"en:NAME,fr:NAME"``, or a mapping.
@@ -114,9 +115,10 @@ class FeatureStore:
 
         Raises:
             UnknownDatasetError, UnknownTokenizerError: There is none, or none in a language.
-            UnknownParserError: There is none, or it parsed nothing in a language asked for.
+            UnknownParserError: There is none, or it parsed nothing in a language asked for, or in
+                one of its splits.
             UnknownNameError: A parser is chosen for a language that is not read.
-            SpecError: A choice is missing.
+            SpecError: A choice is missing, or ``lang`` is empty.
         """
         from featurestore.dataset import open_dataset
 

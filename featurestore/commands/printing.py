@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 Where = Annotated[
     str, typer.Option("--store", envvar="PARSEBANK_STORE", help="Folder or URL of the store.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 Langs = Annotated[
     list[str] | None, typer.Option("--lang", help="Only this language, or these, as en,fr.")

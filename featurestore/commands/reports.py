@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import astuple, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -31,23 +31,21 @@ def stats(
     if as_json:
         print_json([group.to_json() for group in found])
         return
-    rows: list[dict[str, object]] = [
-        {
-            "lang": group.lang,
-            "parser": group.parser,
-            "sentences": group.sentences,
-            "words": group.words,
-            "length": round(group.length.mean, 1),
-            "longest": group.length.largest,
-            "depth": round(group.depth.mean, 1),
-            "deepest": group.depth.largest,
-            "arity": round(group.arity.mean, 1),
-            "widest": group.arity.largest,
-            "projective": f"{group.projective:.1%}",
-        }
+    columns = (
+        *("lang", "parser", "sentences", "words", "length", "longest"),
+        *("depth", "deepest", "arity", "widest", "projective"),
+    )
+    rows = [
+        (
+            *(group.lang, group.parser, group.sentences, group.words),
+            *(round(group.length.mean, 1), group.length.largest),
+            *(round(group.depth.mean, 1), group.depth.largest),
+            *(round(group.arity.mean, 1), group.arity.largest),
+            f"{group.projective:.1%}",
+        )
         for group in found
     ]
-    print_rows(rows)
+    print_table(columns, rows)
 
 
 def diff(
@@ -60,7 +58,7 @@ def diff(
     as_json: AsJson = False,
 ) -> None:
     """Compare two parsers on the texts that both have parsed."""
-    from featurestore.reports.diff import parser_agreement
+    from featurestore.reports.diff import Difference, parser_agreement
 
     with open_there(store) as opened:
         found = parser_agreement(opened, first, second, dataset=dataset, lang=lang, shown=shown)
@@ -76,7 +74,8 @@ def diff(
         typer.echo()
         print_table((f"{column} of {first}", f"{column} of {second}", "words"), confusions)
     typer.echo()
-    print_rows([asdict(difference) for difference in found.differences])
+    columns = [column.name for column in fields(Difference)]
+    print_table(columns, [astuple(difference) for difference in found.differences])
 
 
 def word_order(

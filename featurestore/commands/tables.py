@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict
+from dataclasses import asdict, astuple, fields
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -45,20 +45,13 @@ def datasets(store: Where = DEFAULT_STORE, as_json: AsJson = False) -> None:
     if as_json:
         print_json([info.to_json() for info in infos])
         return
+    columns = ("dataset", "tokenizer", "version", "split", "lang", "examples", "labels")
     rows = [
-        {
-            "dataset": info.name,
-            "tokenizer": info.tokenizer,
-            "version": info.version,
-            "split": part.split,
-            "lang": part.lang,
-            "examples": part.rows,
-            "labels": info.labels,
-        }
+        (*(info.name, info.tokenizer, info.version), part.split, part.lang, part.rows, info.labels)
         for info in infos
         for part in info.parts
     ]
-    print_rows(rows)
+    print_table(columns, rows)
 
 
 def sql(
@@ -200,9 +193,11 @@ def unpin(
 
 def pins(store: Where = DEFAULT_STORE, as_json: AsJson = False) -> None:
     """List the pinned versions."""
+    from featurestore.tables.pins import Pin
+
     with open_there(store) as opened:
-        rows: list[dict[str, object]] = [asdict(found) for found in opened.pins.all().values()]
-    print_rows(rows, as_json)
+        found = [astuple(pin) for pin in opened.pins.all().values()]
+    print_table([column.name for column in fields(Pin)], found, as_json)
 
 
 def vacuum(

@@ -157,7 +157,8 @@ def parser_agreement(
     Raises:
         UnknownParserError: The store has no parse by such a parser.
         UnknownDatasetError, UnknownLanguageError: Nor such a dataset, nor one in this language.
-        SpecError: The two have no text in common, or are one; or ``shown`` is negative.
+        SpecError: The two have no text in common, or are one; a name stands for several parsers;
+            or ``shown`` is negative.
         StoreError: The store cannot be read.
     """
     if shown < 0:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TextIO
 
@@ -19,8 +19,6 @@ from featurestore.store import FeatureStore
 from featurestore.tables.schema import TOKENS, VECTORS
 from syntax.conllu import format_conllu
 from syntax.errors import SpecError
-from syntax.parse import Parse
-from syntax.sentence import Sentence
 from syntax.ud import DEPREL, UPOS
 
 _ROWS: Final = 2_000
@@ -71,7 +69,8 @@ def export_conllu(store: FeatureStore, keys: Iterable[str], file: TextIO) -> int
     Args:
         store: The store.
         keys: Keys of the parses, in the order wanted; ``# newdoc id`` names them, and ``# sent_id``
-            each sentence. Those that are not there, because they were evicted, are left out.
+            each sentence, from 1. Those that are not there, because they were evicted, are left
+            out.
         file: Where to write.
 
     Raises:
@@ -80,15 +79,9 @@ def export_conllu(store: FeatureStore, keys: Iterable[str], file: TextIO) -> int
     written = 0
     for batch in _batches(list(dict.fromkeys(keys)), _ROWS):
         for key, record in store.parses.get_many(batch).items():
-            file.write(f"# newdoc id = {key}\n{format_conllu(_named(key, record.parse))}")
+            file.write(f"# newdoc id = {key}\n{format_conllu(record.parse.document(key))}")
             written += 1
     return written
-
-
-def _named(key: str, parse: Parse) -> Iterator[Sentence]:
-    for number, sentence in enumerate(parse.sentences()):
-        name = f"# sent_id = {key}-{number}"
-        yield replace(sentence, comments=(name, *sentence.comments))
 
 
 def parse_keys(data: FeatureDataset) -> Iterator[str]:

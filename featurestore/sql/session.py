@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import re
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -19,6 +20,8 @@ from syntax.errors import SpecError, StoreError
 if TYPE_CHECKING:
     from featurestore.store import FeatureStore
 
+_EXPLAIN: Final = re.compile(r"\A\s*explain\b(\s+analyze\b)?", re.IGNORECASE)
+
 _OPEN: Final[weakref.WeakSet[duckdb.DuckDBPyConnection]] = weakref.WeakSet()
 
 
@@ -28,14 +31,30 @@ def run_query(
     """The rows of a query; see `FeatureStore.sql`."""
     connection = open_session(store)
     statements = connection.extract_statements(query)
-    if [statement.type for statement in statements] != [duckdb.StatementType.SELECT]:
+    if not _is_select(connection, statements):
         kinds = ", ".join(statement.type.name for statement in statements) or "none"
         raise SpecError(
             f"the store is read-only: a query is one SELECT (or FROM, WITH, VALUES, DESCRIBE; "
-            f"PIVOT names its values with IN), and these statements came: {kinds}. To write "
-            "files, use `parsebank store export`, or what the relation gives to Python"
+            f"PIVOT names its values with IN) or EXPLAIN and a SELECT, and these statements came: "
+            f"{kinds}. To write files, use `parsebank store export`, or what the relation gives to "
+            "Python"
         )
     return connection.sql(query, params=params)
+
+
+def _is_select(
+    connection: duckdb.DuckDBPyConnection, statements: Sequence[duckdb.Statement]
+) -> bool:
+    """Whether statements are one SELECT, or EXPLAIN and one."""
+    kinds = [statement.type for statement in statements]
+    if kinds == [duckdb.StatementType.EXPLAIN]:
+        # What EXPLAIN ANALYZE explains is run, and may be a COPY.
+        explained = _EXPLAIN.sub("", statements[0].query)
+        try:
+            kinds = [statement.type for statement in connection.extract_statements(explained)]
+        except duckdb.ParserException:  # of EXPLAIN with options
+            return False
+    return kinds == [duckdb.StatementType.SELECT]
 
 
 def open_session(store: FeatureStore) -> duckdb.DuckDBPyConnection:

@@ -126,7 +126,7 @@ class FeatureTables:
         if card is None or not example_keys:
             return set()
         lookup = self._lookup(name, card.folder, split, lang)
-        lookup.refresh()  # other processes may have deleted what this one knows
+        lookup.refresh(force=True)  # other processes may have deleted what this one knows
         found = lookup.find(example_keys).found
         return {key for key, here in zip(example_keys, found.tolist(), strict=True) if here}
 

@@ -57,21 +57,18 @@ class FingerprintTable:
         return dict(self._rows[fingerprint][1])
 
     def all(self, kind: str) -> dict[str, dict[str, Any]]:
-        """Everything of a kind, by fingerprint, the first described first.
-
-        Those of several writers are in the order of their clocks; after a compaction, in none.
+        """Everything of a kind, by fingerprint, sorted by it: in whatever order it was written.
 
         Raises:
             StoreError: A description is damaged.
         """
         self._refresh()
-        return {key: dict(content) for key, (of, content) in self._rows.items() if of == kind}
+        rows = dict(self._rows)
+        return {key: dict(rows[key][1]) for key in sorted(rows) if rows[key][0] == kind}
 
     def _refresh(self) -> None:
         with self._lock:
-            # Names of files are random; an order by them would choose among parsers by lot.
-            files = sorted(self.table.snapshot().files, key=lambda file: file.written)
-            for file in files:
+            for file in self.table.snapshot().files:
                 if file.path not in self._read:
                     self._take(self._reader.columns(file.path, FINGERPRINTS.schema.names))
                     self._read.add(file.path)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from featurestore import Drop
+from featurestore import Drop, open_store
 from syntax import fingerprint
 from syntax.errors import SpecError, UnknownDatasetError, UnknownNameError, UnknownParserError
 
@@ -61,8 +61,6 @@ def test_a_version_survives_compaction_with_its_order(filled) -> None:
 
 
 def test_the_order_does_not_depend_on_who_wrote_first(store, handle, rows, tmp_path) -> None:
-    from featurestore import open_store
-
     with open_store(tmp_path / "twin") as twin:
         for start in (75, 25, 0, 50):
             twin.features.append(handle, rows[start : start + 25])
@@ -93,6 +91,13 @@ def test_splits_must_be_chosen_and_languages_may(store, make_handle, rows) -> No
         store.dataset("pairs")
     with pytest.raises(UnknownDatasetError, match=r"dev/de.*Known: dev/en, train/de, train/en"):
         store.dataset("pairs", split="dev", lang="de")
+
+
+@pytest.mark.parametrize("lang", [[], ()])
+def test_no_language_at_all_is_refused(filled, lang) -> None:
+    with pytest.raises(SpecError, match=r"names no language; None reads all of them"):
+        filled.dataset("pairs", lang=lang)
+    assert len(filled.dataset("pairs", lang=None)) == len(filled.dataset("pairs", lang="*")) == 100
 
 
 def test_two_parsers_in_one_language_need_a_choice(filled, handle, rows, make_row, records) -> None:
@@ -137,6 +142,22 @@ def test_no_language_asked_for_is_lost_to_the_choice_of_a_parser(bilingual, lang
     assert bilingual.dataset("pairs", lang=lang, parser="en:gold").langs == {"en": 4, "fr": 1}
 
 
+@pytest.mark.parametrize(
+    "asked", [{"lang": "fr", "parser": "stanza/fr"}, {"parser": "fr:stanza/fr"}]
+)
+def test_no_split_of_a_language_asked_for_is_lost_to_the_choice_of_a_parser(
+    bilingual, make_handle, make_row, records, asked
+) -> None:
+    gold = [make_row(5, records[:2])]
+    bilingual.features.append(make_handle(lang="fr", split="test"), gold)
+    lost = r"test/fr of dataset 'pairs' was parsed by gold .*, not by 'stanza/fr'; .*`split=test`"
+    with pytest.raises(UnknownParserError, match=lost):
+        bilingual.dataset("pairs", split="*", **{"lang": "fr", **asked})
+    data = bilingual.dataset("pairs", split="*", parser="stanza/fr")
+    assert data.parts == (("train", "fr"),)  # whatever it has parsed
+    assert len(bilingual.dataset("pairs", split="test", lang="fr", parser="gold")) == 1
+
+
 def test_each_language_may_be_read_as_parsed_by_another(bilingual) -> None:
     for parser in ("en:stanza/en,fr:stanza/fr", {"en": OTHER[:8], "fr": FRENCH[:8]}):
         data = bilingual.dataset("pairs", parser=parser)
@@ -163,6 +184,17 @@ def test_of_two_parsers_with_one_name_a_fingerprint_is_named(
     (chosen,) = [text for text in caught.value.message.split("`") if text.startswith("parser=")]
     data = bilingual.dataset("pairs", parser=chosen.removeprefix("parser="))
     assert data.langs["fr"] == 1
+
+
+def test_the_mode_does_not_depend_on_who_wrote_first(store, handle, rows, tmp_path) -> None:
+    modes = [replace(handle, spec=replace(handle.spec, mode=mode)) for mode in ("raw", "gold")]
+    with open_store(tmp_path / "twin") as twin:
+        for one, order in ((store, modes), (twin, modes[::-1])):
+            for start, written in enumerate(order):
+                one.features.append(written, [rows[start]])
+        assert store.dataset("pairs").spec.mode == twin.dataset("pairs").spec.mode
+        twin.compact()
+        assert store.dataset("pairs").spec.mode == twin.dataset("pairs").spec.mode
 
 
 def test_the_report_counts_what_is_missing_by_reason(filled, rows, make_row, records) -> None:

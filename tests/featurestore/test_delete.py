@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 import time
 from pathlib import Path
 
@@ -98,6 +99,19 @@ def test_pins_that_hold_a_text_are_named(pairs, records, rows) -> None:
     assert not files_with(pairs.uri, gone.parse.text)
 
 
+def test_a_pin_of_a_version_that_is_gone_is_named_and_hinders_nothing(
+    pairs, handle, records, rows
+) -> None:
+    pairs.dataset("pairs").pin("lost")
+    shutil.rmtree(Path(pairs.uri, "datasets", pairs.dataset("pairs").card.path))
+    with open_store(pairs.uri) as fresh:
+        fresh.features.append(handle, rows)
+        gone = records[3]
+        assert delete_parses(fresh, [gone.key], dry_run=True).pins == ["lost"]
+        assert delete_parses(fresh, [gone.key]).pins == ["lost"]
+        assert len(fresh.dataset("pairs")) == len(rows) - len(uses(rows, gone))
+
+
 def test_a_dry_run_deletes_nothing_and_says_the_same(pairs, records) -> None:
     planned = delete_parses(pairs, [records[3].key], dry_run=True)
     assert pairs.parses.contains([records[3].key]).all()
@@ -184,9 +198,12 @@ def test_other_processes_forget_a_deleted_text_when_they_refresh(pairs, records)
         assert other.parses.generation > generation
 
 
-def test_what_was_deleted_can_be_stored_again(pairs, handle, records, rows) -> None:
+@pytest.mark.parametrize("refresh_seconds", [0, 3600])
+def test_what_was_deleted_can_be_stored_again(
+    pairs, handle, records, rows, refresh_seconds
+) -> None:
     gone, used = records[3], uses(rows, records[3])
-    with open_store(pairs.uri) as other:
+    with open_store(pairs.uri, refresh_seconds=refresh_seconds) as other:
         card = other.features.tables()[0][0]
         place = (card.name, card.tokenizer_fingerprint, "train", "en")
         assert len(other.features.existing(*place, used)) == len(used)

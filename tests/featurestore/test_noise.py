@@ -10,7 +10,9 @@ from typer.testing import CliRunner
 
 from featurestore import FeatureStore, ParseRecord, open_store
 from featurestore.commands import register
+from featurestore.delete import delete_parses
 from featurestore.noise import add_noise
+from featurestore.reports.export import parse_keys
 from featurestore.validate import validate_store
 from syntax.errors import SpecError
 from syntax.noise import Noise
@@ -66,6 +68,21 @@ def test_a_second_run_writes_nothing(noisy: FeatureStore) -> None:
     report = add_noise(noisy, noisy.dataset("pairs"), Noise(0.3, ("heads", "labels")), "noisy")
     assert (report.written, report.examples) == (0, len(noisy.dataset("pairs")))
     assert noisy.dataset("noisy").version == version
+
+
+def test_noisy_examples_have_their_parses_though_others_deleted_these(
+    noisy: FeatureStore,
+) -> None:
+    noise = Noise(0.3, ("heads", "labels"))
+    with open_store(noisy.uri, refresh_seconds=3600) as other:
+        data = other.dataset("noisy")
+        keys = list(dict.fromkeys(parse_keys(data)))
+        assert other.parses.contains(keys).all()
+        delete_parses(noisy, keys)
+        report = add_noise(other, other.dataset("pairs"), noise, "again")
+        assert report.written == len(data)
+    assert noisy.parses.contains(keys).all()
+    assert not validate_store(noisy, deep=True).problems
 
 
 def test_a_dataset_cannot_be_made_noisy_in_its_own_place(parsed: FeatureStore) -> None:

@@ -2,15 +2,15 @@ from __future__ import annotations
 
 import pytest
 
-from featurestore.parsers import dataset_parsers, parsers_named, store_parsers
-from syntax.errors import UnknownLanguageError, UnknownParserError
+from featurestore.parsers import dataset_parsers, parsers_named, store_parser, store_parsers
+from syntax.errors import SpecError, UnknownLanguageError, UnknownParserError
 from syntax.lists import ParserChoice
 
 OLD, NEW, OTHER = ("0" * 32, "1" * 32, "2" * 32)
 DESCRIBED = {OLD: {"name": "udpipe/en"}, NEW: {"name": "udpipe/en"}, OTHER: {"name": "stanza/en"}}
 
 
-def test_a_name_stands_for_all_its_fingerprints_the_last_described_at_the_end() -> None:
+def test_a_name_stands_for_all_its_fingerprints() -> None:
     assert parsers_named("udpipe/en", [NEW, OTHER, OLD], DESCRIBED) == [OLD, NEW]
     assert parsers_named("udpipe/en", [OLD], DESCRIBED) == [OLD]
 
@@ -37,6 +37,16 @@ def test_only_parsers_with_parses_count(store, records) -> None:
         store_parsers(store, ParserChoice.read("stanza/en"))
     with pytest.raises(UnknownLanguageError, match="'fr'"):
         store_parsers(store, ParserChoice(), ["fr"])
+
+
+def test_several_parsers_of_one_name_are_told_apart_by_fingerprint(store, make_record, parses):
+    for number, parser in enumerate((OLD, NEW)):
+        store.parses.append([make_record(parses[number], number, parser)])
+        store.describe(parser, "parser", {"name": "udpipe/en"})
+    with pytest.raises(SpecError, match=rf"\({OLD[:12]}\).*\({NEW[:12]}\); name one") as caught:
+        store_parser(store, "udpipe/en")
+    assert caught.value.detail["parsers"] == [OLD, NEW]
+    assert store_parser(store, NEW[:6]) == NEW
 
 
 def test_the_parsers_of_a_language_are_those_of_all_its_splits(

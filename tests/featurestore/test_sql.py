@@ -199,6 +199,11 @@ def test_other_files_than_the_tables_cannot_be_read(parsed, query) -> None:
         ("install httpfs", "LOAD"),
         ("select 1; select 2", "SELECT, SELECT"),
         ("-- nothing", "none"),
+        ("explain analyze copy parses to 'mine.parquet'", "EXPLAIN"),
+        ("explain (analyze) copy parses to 'mine.parquet'", "EXPLAIN"),
+        ("explain/**/analyze copy parses to 'mine.parquet'", "EXPLAIN"),
+        ("explain analyze create table mine as select 1", "EXPLAIN"),
+        ("explain select 1; select 2", "EXPLAIN, SELECT"),
     ],
 )
 def test_a_query_is_one_select(parsed, tmp_path, monkeypatch, query, kinds) -> None:
@@ -218,6 +223,10 @@ def test_a_query_is_one_select(parsed, tmp_path, monkeypatch, query, kinds) -> N
         "describe parses",
         "summarize words",
         "pivot words on upos in ('NOUN', 'VERB') using count(*) group by lang",
+        "explain from words",
+        "explain(from words)",
+        "explain select ' explain analyze copy' from words;",
+        "EXPLAIN\nANALYZE with few as (from words limit 3) from few",
     ],
 )
 def test_what_asks_for_rows_is_a_query(parsed, query) -> None:

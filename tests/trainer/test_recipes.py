@@ -329,3 +329,11 @@ def test_a_dropout_that_is_no_share_is_refused(recipe, setting) -> None:
 def test_options_are_finite_numbers(value) -> None:
     with pytest.raises(SpecError, match="learning_rate cannot be"):
         with_settings(RECIPES["xnli"](), [f"learning_rate={value}"])
+
+
+def test_an_empty_text_is_an_empty_list() -> None:
+    sgnet = RECIPES["sgnet-squad2"]()
+    assert sgnet.data.segment_limits
+    assert with_settings(sgnet, ["data.segment_limits="]).data.segment_limits == ()
+    with pytest.raises(SpecError, match="'1,,2' has an empty item"):
+        with_settings(sgnet, ["data.segment_limits=1,,2"])

@@ -155,7 +155,7 @@ def _fit(key: str, kind: Any, value: Any) -> Any:
 def _items(value: Any) -> list[Any]:
     """The items of a list: of JSON's, or as people write one, ``1,2`` or a single item."""
     if isinstance(value, str):
-        return [_parsed(item) for item in listed(value)]
+        return [_parsed(item) for item in listed(value or None)]
     return list(value) if isinstance(value, list | tuple) else [value]
 
 

@@ -96,6 +96,6 @@ def test_conllu_has_a_document_per_text(filled, records, rows) -> None:
         name, _, content = document.partition("\n")
         assert name == key
         found, whole = list(parse_conllu(content)), parses[key].sentences()
-        assert [sentence.sent_id for sentence in found] == [f"{key}-{n}" for n in range(len(whole))]
+        assert [one.sent_id for one in found] == [f"{key}-{n + 1}" for n in range(len(whole))]
         plain = [replace(sentence, comments=sentence.comments[1:]) for sentence in found]
         assert plain == whole

@@ -96,6 +96,16 @@ def test_a_folder_that_is_no_store_is_named(tmp_path: Path, command) -> None:
     assert f"there is no store at {tmp_path}" in str(done.exception)
 
 
+@pytest.mark.parametrize("command", ["stats", "pins", "datasets"])
+def test_columns_are_named_where_there_is_nothing(store, command) -> None:
+    store.describe("b" * 32, "parser", {"name": "two"})
+    app = typer.Typer()
+    register(app)
+    done = CliRunner().invoke(app, ["store", command, "--store", store.uri])
+    (header,) = done.stdout.splitlines()
+    assert len(header.split("\t")) > 3
+
+
 def test_languages_and_their_parsers_are_listed_with_commas(
     run, filled, make_handle, make_row, records, tmp_path
 ) -> None:

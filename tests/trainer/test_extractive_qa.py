@@ -349,7 +349,7 @@ def test_a_parser_may_be_named_for_the_language_that_the_threshold_is_tuned_on(
     folders = (tmp_path / "sgnet-squad2", tmp_path / "sgnet-squad2-verifier")
     parser = f"en:{english.identity.name}"
     assert verify_run(*folders, bilingual, "dev", ["de"], parser=parser).keys() == {"de"}
-    with pytest.raises(UnknownNameError, match="for 'fr', which is not read here; .* de, en"):
+    with pytest.raises(UnknownNameError, match=r"for 'fr', which is not read here; .* de, en"):
         verify_run(*folders, bilingual, "dev", ["de"], parser="fr:any")
 
 

@@ -70,22 +70,22 @@ def predict_stored(
 
 
 def submission(
-    found: Sequence[Prediction | FailedExample], form: Submission, *, splits: bool = False
+    found: Sequence[Prediction | FailedExample], form: Submission, *, spreads: bool = False
 ) -> Iterator[str]:
     """The lines of a leaderboard's file.
 
     Args:
         found: As `predict_stored` gives it.
         form: What the leaderboard takes.
-        splits: Whether the run may spread an example over several sequences
-            (`trainer.options.DataOptions.splits`); for the message about several predictions.
+        spreads: Whether the run may spread an example over several sequences
+            (`trainer.options.DataOptions.spreads`); for the message about several predictions.
 
     Raises:
         SpecError: An example has no prediction, for it was dropped, or several; or predictions are
             of another kind than the form takes.
     """
     predictions = [one for one in found if isinstance(one, Prediction)]
-    _check_whole(found, predictions, splits)
+    _check_whole(found, predictions, spreads)
     if form == "squad":
         _check_kind(predictions, (str,), form)
         yield json.dumps({x.example_id: x.predicted for x in predictions}, ensure_ascii=False)
@@ -100,7 +100,7 @@ def submission(
 
 
 def _check_whole(
-    found: Sequence[Prediction | FailedExample], predictions: Sequence[Prediction], splits: bool
+    found: Sequence[Prediction | FailedExample], predictions: Sequence[Prediction], spreads: bool
 ) -> None:
     failed = [one for one in found if isinstance(one, FailedExample)]
     if failed:
@@ -114,7 +114,7 @@ def _check_whole(
     if twice:
         raise SpecError(
             f"{len(twice)} ids have several predictions, such as {_listed(twice)}: "
-            + (_OF_SEQUENCES if splits else _OF_EXAMPLES)
+            + (_OF_SEQUENCES if spreads else _OF_EXAMPLES)
         )
 
 

@@ -101,8 +101,8 @@ def predict(
     else:
         found = _of_split(trained, split, chosen, store, dataset, parser, any_parser)
     if submission is not None:
-        splits = trained.recipe.data.splits
-        lines = list(submission_lines(found, submission, splits=splits))
+        spreads = trained.recipe.data.spreads
+        lines = list(submission_lines(found, submission, spreads=spreads))
         typer.echo("\n".join(lines))
         return
     show = _show_json if as_json else _show

@@ -65,6 +65,6 @@ class DataOptions:
     truncation_tie: Literal["fast", "slow"] = "slow"
 
     @property
-    def splits(self) -> bool:
+    def spreads(self) -> bool:
         """Whether an example may be spread over several sequences."""
         return self.stride is not None or self.level == "sentence"

@@ -156,8 +156,8 @@ def evaluate_crossed(
             f"the examples of {first.dataset.name} have the one field "
             f"{first.dataset.card.fields[0]!r}; languages can be crossed between two or more"
         )
-    for lang, source in sources.items():
-        check_labelled(source, run.recipe, split, lang)
+    for source in sources.values():
+        check_labelled(source, run.recipe, split)
     return CrossedTable(
         dataset=run.recipe.data.dataset,
         split=split,

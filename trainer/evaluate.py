@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import torch
 from torch import nn
 
+from syntax.errors import SpecError
 from trainer.batch import SyntaxBatch
 from trainer.data import Source, unlabelled_error
 from trainer.options import Recipe
@@ -24,19 +25,44 @@ def evaluate(model: nn.Module, batches: Iterable[SyntaxBatch], scorer: Scorer) -
     return scorer.scores()
 
 
-def check_labelled(source: Source, recipe: Recipe, split: str, lang: str) -> None:
-    """Refuse data without labels, whose scores would be those of a model that is always wrong.
+def check_labelled(source: Source, recipe: Recipe, split: str) -> None:
+    """Refuse a language without labels, whose scores would be those of a model always wrong.
 
     Args:
         source: The data.
         recipe: Its task reads the labels.
         split: Their split, for the message.
-        lang: Their language.
 
     Raises:
-        SpecError: No example has labels.
+        SpecError: No example of a language has labels.
     """
-    task = recipe.task
+    task, dataset = recipe.task, source.dataset
     names = list(task.found())
-    if names and not task.has_labels(source.dataset.columns(names).to_pydict()):
-        raise unlabelled_error(source.dataset, task, split, lang, "to be scored by")
+    if not names:
+        return
+    columns = {lang: dataset.where(langs=[lang]).columns(names) for lang in dataset.langs}
+    blind = [lang for lang, of in columns.items() if not task.has_labels(of.to_pydict())]
+    if blind:
+        raise unlabelled_error(dataset, task, split, ",".join(blind), "to be scored by")
+
+
+def check_languages(train: Source, dev: Source, recipe: Recipe) -> None:
+    """Refuse a dev split in other languages than those that are trained on.
+
+    Args:
+        train: What is trained on.
+        dev: What models are selected on.
+        recipe: Names the splits, for the message.
+
+    Raises:
+        SpecError: A language has examples in one of them only.
+    """
+    ours, theirs = train.dataset.langs, dev.dataset.langs
+    if ours.keys() == theirs.keys():
+        return
+    common = ",".join(lang for lang in ours if lang in theirs)
+    raise SpecError(
+        f"{train.dataset.name} has {', '.join(ours)} in {recipe.data.train_split}, and "
+        f"{', '.join(theirs)} in {recipe.data.dev_split}; backfill what is missing, or name "
+        f"languages that both have, as `lang={common or 'en'}`"
+    )

@@ -36,7 +36,7 @@ from trainer.data import (
     profile_data,
     warn_of_multiword_tokens,
 )
-from trainer.evaluate import check_labelled, evaluate
+from trainer.evaluate import check_labelled, check_languages, evaluate
 from trainer.models.build import build_model
 from trainer.options import Recipe
 from trainer.progress import Evaluation, Losses, Observer, Progress, Report
@@ -139,7 +139,9 @@ class Run:
         self.recipe = replace(recipe, data=pinned_data(self.data, recipe))
         pinned = self.recipe.data
         self.dev = open_source(store, self.recipe, pinned.dev_split, pinned.lang)
-        check_labelled(self.dev, self.recipe, pinned.dev_split, pinned.lang)
+        check_languages(self.data, self.dev, self.recipe)
+        check_labelled(self.dev, self.recipe, pinned.dev_split)
+        self.task.scorer(self.dev.dataset)  # what cannot be scored is refused before it is learned
         self.model, self.optimizer = self._prepared()
         self.progress, self._losses, self._examples = Progress(), Losses(), 0
         self._stream = self._training_stream(0)

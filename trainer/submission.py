@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from syntax.errors import SpecError
 from trainer.predict import FailedExample
 from trainer.predictions import Prediction, Submission
-from trainer.trained import TrainedRun, ask, open_language
+from trainer.trained import TrainedRun, ask, open_languages
 
 if TYPE_CHECKING:
     from featurestore import FeatureStore
 
 _SHOWN: Final = 5
 """Examples that a message names."""
+
+_OF_EXAMPLES: Final = (
+    "the dataset holds them with other texts or labels, too; backfill the file under another --name"
+)
+_OF_SEQUENCES: Final = (
+    "with data.stride, or data.level=sentence, an example may become several sequences, which the "
+    "task does not join; take --json, or a run without the two"
+)
 
 
 def predict_stored(
@@ -26,6 +34,7 @@ def predict_stored(
     lang: str,
     *,
     dataset: str | None = None,
+    parser: str | Iterable[str] | None = None,
     any_parser: bool = False,
 ) -> list[Prediction | FailedExample]:
     """What a model says of a stored split, with labels or without.
@@ -36,6 +45,7 @@ def predict_stored(
         split: Which split.
         lang: Which language.
         dataset: Another dataset of the same fields and classes.
+        parser: Whose parses are read, as `TrainedRun.on` takes it.
         any_parser: Accept another parser for a language that the model was trained on.
 
     Returns:
@@ -44,9 +54,10 @@ def predict_stored(
 
     Raises:
         SpecError, UnknownDatasetError: As `trainer.trained.open_language`.
+        UnknownNameError: A parser is named for another language.
     """
-    here = run.on(store, dataset)
-    source = open_language(store, here, split, lang, any_parser=any_parser)
+    here = run.on(store, dataset, parser)
+    (source,) = open_languages(store, here, split, [lang], any_parser=any_parser).values()
     found: dict[str, list[Prediction]] = defaultdict(list)
     for one in ask(here, source).predictions:
         found[one.example_id].append(one)
@@ -58,15 +69,23 @@ def predict_stored(
     ]
 
 
-def submission(found: Sequence[Prediction | FailedExample], form: Submission) -> Iterator[str]:
+def submission(
+    found: Sequence[Prediction | FailedExample], form: Submission, *, spreads: bool = False
+) -> Iterator[str]:
     """The lines of a leaderboard's file.
+
+    Args:
+        found: As `predict_stored` gives it.
+        form: What the leaderboard takes.
+        spreads: Whether the run may spread an example over several sequences
+            (`trainer.options.DataOptions.spreads`); for the message about several predictions.
 
     Raises:
         SpecError: An example has no prediction, for it was dropped, or several; or predictions are
             of another kind than the form takes.
     """
     predictions = [one for one in found if isinstance(one, Prediction)]
-    _check_whole(found, predictions)
+    _check_whole(found, predictions, spreads)
     if form == "squad":
         _check_kind(predictions, (str,), form)
         yield json.dumps({x.example_id: x.predicted for x in predictions}, ensure_ascii=False)
@@ -81,7 +100,7 @@ def submission(found: Sequence[Prediction | FailedExample], form: Submission) ->
 
 
 def _check_whole(
-    found: Sequence[Prediction | FailedExample], predictions: Sequence[Prediction]
+    found: Sequence[Prediction | FailedExample], predictions: Sequence[Prediction], spreads: bool
 ) -> None:
     failed = [one for one in found if isinstance(one, FailedExample)]
     if failed:
@@ -94,8 +113,8 @@ def _check_whole(
     twice = [name for name, n in Counter(one.example_id for one in predictions).items() if n > 1]
     if twice:
         raise SpecError(
-            f"{len(twice)} ids have several predictions, such as {_listed(twice)}: the dataset "
-            "holds them with other texts or labels, too; backfill the file under another --name"
+            f"{len(twice)} ids have several predictions, such as {_listed(twice)}: "
+            + (_OF_SEQUENCES if spreads else _OF_EXAMPLES)
         )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -142,7 +141,11 @@ def load_model(folder: Path, attention: str | None = None) -> SyntaxModel:
 
 
 def chosen_languages(
-    store: FeatureStore, run: TrainedRun, split: str, langs: Sequence[str] = ()
+    store: FeatureStore,
+    run: TrainedRun,
+    split: str,
+    langs: Sequence[str] = (),
+    further: Sequence[str] = (),
 ) -> list[str]:
     """Languages of a split, each once.
 
@@ -152,18 +155,26 @@ def chosen_languages(
         split: Which split.
         langs: Which languages, as ``["en", "fr"]`` or ``"en,fr"``; by default every one that the
             split of the run's dataset has.
+        further: Languages that are read beside them, for which a parser may be named, too.
 
     Raises:
         UnknownDatasetError: There is no such split.
         UnknownNameError: The run's data name a parser for another language.
     """
-    chosen = list(dict.fromkeys(listed(langs) or _languages(store, run, split)))
-    ParserChoice.read(run.recipe.data.parser).check(chosen)
+    chosen = list(dict.fromkeys(listed(langs) or languages_of(store, run, split)))
+    ParserChoice.read(run.recipe.data.parser).check({*chosen, *further})
     return chosen
 
 
-def _languages(store: FeatureStore, run: TrainedRun, split: str) -> list[str]:
-    data = run.recipe.data
+def languages_of(store: FeatureStore, run: TrainedRun, split: str, lang: str = "*") -> list[str]:
+    """The languages that ``data.lang`` names, each once; of ``*`` every one that the split has.
+
+    Raises:
+        UnknownDatasetError: The store has no such split.
+    """
+    data, named = run.recipe.data, listed(lang)
+    if "*" not in named:
+        return list(dict.fromkeys(named))
     parts = {
         (part.split, part.lang)
         for info in store.datasets()
@@ -259,16 +270,19 @@ def _tokenizer(store: FeatureStore, dataset: str, requirements: Requirements) ->
 
 
 def _of_known_parser(store: FeatureStore, run: TrainedRun, split: str, lang: str) -> Source:
-    """The examples of the parser that was chosen, else of the model's own if there are any."""
-    choice, langs = ParserChoice.read(run.recipe.data.parser), listed(lang)
-    if given := {one: parser for one in langs if (parser := choice.of(one)) is not None}:
-        return _of_parsers(store, run, split, lang, given)
-    for own in product(*(run.requirements.parsers.get(one, ()) for one in langs)):
+    """The examples of each language's chosen parser, else of the model's own if there are any."""
+    choice, langs = ParserChoice.read(run.recipe.data.parser), languages_of(store, run, split, lang)
+    given = {one: parser for one in langs if (parser := choice.of(one)) is not None}
+    own = {one: run.requirements.parsers.get(one, ()) for one in langs if one not in given}
+    while True:
+        parsers = {**given, **{one: of[0] for one, of in own.items() if of}}
         try:
-            return _of_parsers(store, run, split, lang, dict(zip(langs, own, strict=True)))
-        except UnknownParserError:
-            continue
-    return _of_parsers(store, run, split, lang, {})
+            return _of_parsers(store, run, split, ",".join(langs), parsers)
+        except UnknownParserError as error:
+            unparsed = error.detail.get("lang")
+            if unparsed not in own:
+                raise
+            own[unparsed] = own[unparsed][1:]
 
 
 def _of_parsers(

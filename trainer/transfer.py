@@ -138,8 +138,8 @@ def evaluate_run(
     """
     run = load_run(folder).on(store, dataset, parser).scored_by(rules)
     sources = open_languages(store, run, split, langs, any_parser=any_parser)
-    for lang, source in sources.items():
-        check_labelled(source, run.recipe, split, lang)
+    for source in sources.values():
+        check_labelled(source, run.recipe, split)
     answers = {lang: ask(run, source) for lang, source in sources.items()}
     return TransferTable(
         dataset=run.recipe.data.dataset,

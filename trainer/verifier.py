@@ -19,7 +19,13 @@ from trainer.data import Source, device_batches
 from trainer.evaluate import evaluate
 from trainer.options import ExtractiveQaOptions, SequenceClassificationOptions
 from trainer.tasks.extractive_qa import ExtractiveQa, QaScorer, QaScores
-from trainer.trained import TrainedRun, chosen_languages, load_run, open_language
+from trainer.trained import (
+    TrainedRun,
+    chosen_languages,
+    languages_of,
+    load_run,
+    open_language,
+)
 
 if TYPE_CHECKING:
     from featurestore import FeatureStore
@@ -55,7 +61,8 @@ def verify_run(
             by default.
         tune_on: The split that the threshold is tuned on, in the language trained on.
         weights: Of the two models; equal by default.
-        parser: Whose parses are read, as `TrainedRun.on` takes it.
+        parser: Whose parses are read, as `TrainedRun.on` takes it; of the language trained on,
+            too.
 
     Returns:
         Scores by language.
@@ -68,8 +75,9 @@ def verify_run(
     reader, judge = (load_run(run).on(store, parser=parser) for run in (folder, verifier))
     _check(reader, judge)
     pair = Pair(reader, judge, store, weights or Weights())
-    chosen = chosen_languages(store, reader, split, langs)
-    tuned = pair.scores(tune_on, reader.recipe.data.lang, threshold=None)
+    tuning = languages_of(store, reader, tune_on, reader.recipe.data.lang)
+    chosen = chosen_languages(store, reader, split, langs, tuning)
+    tuned = pair.scores(tune_on, ",".join(tuning), threshold=None)
     return {lang: pair.scores(split, lang, threshold=tuned.threshold) for lang in chosen}
 
 

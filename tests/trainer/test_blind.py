@@ -21,6 +21,7 @@ from trainer.options import ExtractiveQaOptions
 from trainer.predict import FailedExample
 from trainer.predictions import Prediction
 from trainer.report import result_of
+from trainer.results import write_result
 from trainer.submission import predict_stored, submission
 from trainer.trained import load_run
 from trainer.transfer import evaluate_run
@@ -69,6 +70,20 @@ def test_training_leaves_out_and_counts_examples_without_label(store, small_reci
     part = result_of(run)["dataset"]["train"]
     assert part["examples"] == part["unlabelled"] == 48
     assert "unlabelled" not in result_of(run)["dataset"]["dev"]
+
+
+@pytest.mark.parametrize("langs", ["en,de", "*"])
+def test_a_blind_language_of_dev_is_refused_and_not_left_out_of_the_scores(
+    uri, small_recipe, sample_rows, append_rows, tmp_path, langs
+) -> None:
+    with open_store(uri) as opened:
+        for lang in ("en", "de"):
+            append_rows(opened, sample_rows["train"][:8], "train", lang)
+        append_rows(opened, sample_rows["dev"][:8], "dev", "en")
+        append_rows(opened, unlabelled(sample_rows["dev"][:8]), "dev", "de")
+        recipe = small_recipe(f"data.lang={langs}")
+        with pytest.raises(SpecError, match="no example of sample dev de has the label label to b"):
+            train(recipe, opened, tmp_path / "run")
 
 
 def test_training_on_no_label_at_all_is_refused_by_name(store, small_recipe, tmp_path):
@@ -123,6 +138,22 @@ def test_an_id_with_two_predictions_spoils_a_submission() -> None:
     found = [Prediction("a", None, "yes"), Prediction("b", None, "no"), Prediction("a", None, "no")]
     with pytest.raises(SpecError, match="1 ids have several predictions, such as a:"):
         list(submission(found, "lines"))
+
+
+def test_an_example_in_several_sequences_needs_another_run_and_not_another_name(
+    store_uri, small_recipe, tmp_path
+) -> None:
+    windows = ("stride=2", "max_length=16", "segment_limits=null,6", "truncation=only_first")
+    with open_store(store_uri) as opened:
+        run = train(small_recipe(*windows, "max_steps=1"), opened, tmp_path)
+    write_result(result_of(run), tmp_path)
+    shown = parsebank(
+        *("predict", tmp_path, "--store", store_uri, "--split", "dev", "--submission", "lines")
+    )
+    assert shown.exit_code == 1
+    assert "ids have several predictions" in shown.stderr
+    assert "data.stride" in shown.stderr
+    assert "--name" not in shown.stderr
 
 
 def test_forms_of_a_submission_take_their_kind_of_prediction() -> None:

@@ -42,6 +42,13 @@ def test_a_recipe_is_described_by_option_value_and_kind() -> None:
     assert [one["option"] for one in described] == [row[0] for row in rows[1:]]
 
 
+def test_json_of_a_training_is_refused_and_not_ignored(store_uri, tmp_path) -> None:
+    refused = short(store_uri, tmp_path / "run", "--json")
+    assert refused.exit_code == 2
+    assert "--json goes with --list or --describe" in " ".join(refused.stderr.split())
+    assert not (tmp_path / "run").exists()
+
+
 def test_listing_and_describing_need_no_torch() -> None:
     """Neither does the help: torch takes seconds to import."""
     code = (

@@ -18,7 +18,7 @@ from torchmetrics.functional.text import squad
 from featurestore import DatasetHandle, ExampleRow, FeatureStore, open_store
 from service.parsers import Limits, ParseInput
 from syntax.alignment import segment_features
-from syntax.errors import SpecError
+from syntax.errors import SpecError, UnknownNameError
 from syntax.examples import DatasetSpec, LabelSpec, SpanLabel
 from syntax.fingerprint import fingerprint
 from tests.trainer.tagged import sentences
@@ -193,37 +193,36 @@ def qa_uri(tmp_path_factory, english, tokenizer) -> str:
     Of the test, nobody said whether these have one.
     """
     uri = str(tmp_path_factory.mktemp("qa") / "store")
-    identity, rows = english.identity.fingerprint, []
-    lines = sentences()
+    rows, lines = [], sentences()
     for seq in range(PASSAGES):
         passage = " ".join(lines[seq : seq + 3])
         start = passage.rindex(" ") + 1
         texts = ("Which word comes last?" if seq % 4 else "What is not said?", passage)
         spans = (SpanLabel(start, len(passage) - 1),) if seq % 4 else ()
-        parses = [english.parse(ParseInput("raw", text), Limits()) for text in texts]
-        features = tuple(segment_features(one, *tokenizer.encode(one.text)) for one in parses)
-        keys = tuple(fingerprint([identity, text]) for text in texts)
-        rows.append(
-            ExampleRow(
-                seq,
-                f"qa-{seq}",
-                fingerprint([seq, "qa"]),
-                identity,
-                texts,
-                keys,
-                features,
-                {"answers": spans, "answerable": "yes" if spans else "no"},
-            )
-        )
+        rows.append(row_of(english, tokenizer, seq, f"qa-{seq}", texts, spans))
     with open_store(uri) as store:
-        store.describe(identity, "parser", {"name": english.identity.name})
+        store.describe(english.identity.fingerprint, "parser", {"name": english.identity.name})
         blind = [row if row.labels["answers"] else replace(row, labels={}) for row in rows]
         for split in ("train", "dev", "test"):
-            spec = DatasetSpec("squad", split, "en", ("question", "passage"), (ANSWERS, ANSWERABLE))
-            tokens = (tokenizer.name, tokenizer.fingerprint, tokenizer.special_tokens)
-            handle = DatasetHandle(spec, *tokens, matrices=False)
-            store.features.append(handle, blind if split == "test" else rows)
+            append(store, tokenizer, "squad", split, "en", blind if split == "test" else rows)
     return uri
+
+
+def row_of(parser, tokenizer, seq, name, texts, spans) -> ExampleRow:
+    """A question and its passage, and where its answers are."""
+    identity = parser.identity.fingerprint
+    parses = [parser.parse(ParseInput("raw", text), Limits()) for text in texts]
+    features = tuple(segment_features(one, *tokenizer.encode(one.text)) for one in parses)
+    keys = tuple(fingerprint([identity, text]) for text in texts)
+    labels = {"answers": spans, "answerable": "yes" if spans else "no"}
+    key = fingerprint([seq, "qa"])
+    return ExampleRow(seq, name, key, identity, texts, keys, features, labels)
+
+
+def append(store, tokenizer, name, split, lang, rows) -> None:
+    spec = DatasetSpec(name, split, lang, ("question", "passage"), (ANSWERS, ANSWERABLE))
+    tokens = (tokenizer.name, tokenizer.fingerprint, tokenizer.special_tokens)
+    store.features.append(DatasetHandle(spec, *tokens, matrices=False), rows)
 
 
 @pytest.fixture
@@ -297,6 +296,61 @@ def test_questions_without_label_are_not_scored_as_without_answer(qa) -> None:
     scores = scorer.scores()
     assert (scores.examples, scores.f1, scores.unanswerable) == (PASSAGES * 3 // 4, 1.0, 0.0)
     assert [one.gold for one in scorer.predictions()].count(None) == PASSAGES // 4
+
+
+@pytest.fixture
+def bilingual(tmp_path, english, tokenizer) -> Iterator[FeatureStore]:
+    """One question in two languages, of the test under one id."""
+    texts = ("What does the dog see?", "The dog sees the cat.")
+    with open_store(tmp_path / "bilingual") as store:
+        store.describe(english.identity.fingerprint, "parser", {"name": english.identity.name})
+        for split, lang in product(("train", "dev", "test"), ("de", "en")):
+            name = "q" if split == "test" else f"q-{lang}"
+            row = row_of(english, tokenizer, 0, name, texts, (SpanLabel(13, 20),))
+            append(store, tokenizer, "mlqa", split, lang, [row])
+        yield store
+
+
+def test_answers_are_compared_by_the_rules_of_the_language_of_each_question(bilingual) -> None:
+    """Without its article an English answer is the same; in German `the` is none."""
+    task = ExtractiveQa(ExtractiveQaOptions(), {"answers": ANSWERS})
+    data = bilingual.dataset("mlqa", split="dev", lang="de,en")
+    scorer = task.scorer(data)
+    for arrays in data.stream(batch_size=4, matrices=(), **task.stream_options):
+        output, batch = perfect(arrays, task)
+        output.logits["start"] = output.logits["start"].roll(1, 1)
+        scorer.add(output, batch)
+    assert scorer.scores().examples == 2
+    found = {one.example_id: (one.predicted, one.right) for one in scorer.predictions()}
+    assert found == {"q-de": ("cat", False), "q-en": ("cat", True)}
+
+
+def test_questions_of_several_languages_under_one_id_are_refused_before_training(
+    bilingual, tmp_path
+) -> None:
+    task = ExtractiveQa(ExtractiveQaOptions(), {"answers": ANSWERS})
+    message = "1 questions of mlqa test have one id in de and en, such as 'q'; .* `lang=en`"
+    with pytest.raises(SpecError, match=message):
+        task.scorer(bilingual.dataset("mlqa", split="test", lang="*"))
+    assert task.scorer(bilingual.dataset("mlqa", split="test", lang="de"))
+    settings = [*TINY, "dataset=mlqa", "lang=de,en", "dev_split=test", "max_steps=1"]
+    with pytest.raises(SpecError, match=message):
+        train(with_settings(RECIPES["squad"](), settings), bilingual, tmp_path / "run")
+
+
+def test_a_parser_may_be_named_for_the_language_that_the_threshold_is_tuned_on(
+    bilingual, english, tmp_path
+) -> None:
+    for name in ("sgnet-squad2", "sgnet-squad2-verifier"):
+        stride = ["stride=20"] if RECIPES[name]().data.stride else []
+        settings = [*TINY, *stride, "dataset=mlqa", "max_steps=1"]
+        run = train(with_settings(RECIPES[name](), settings), bilingual, tmp_path / name)
+        write_result(result_of(run), tmp_path / name)
+    folders = (tmp_path / "sgnet-squad2", tmp_path / "sgnet-squad2-verifier")
+    parser = f"en:{english.identity.name}"
+    assert verify_run(*folders, bilingual, "dev", ["de"], parser=parser).keys() == {"de"}
+    with pytest.raises(UnknownNameError, match=r"for 'fr', which is not read here; .* de, en"):
+        verify_run(*folders, bilingual, "dev", ["de"], parser="fr:any")
 
 
 def perfect(arrays, task):

@@ -12,7 +12,9 @@ from typer.testing import CliRunner, Result
 from clients.cli import build_app
 from featurestore import open_store
 from syntax.errors import SpecError, UnknownDatasetError, UnknownNameError
+from syntax.fingerprint import fingerprint
 from trainer.data import open_source
+from trainer.loop import train as train_recipe
 from trainer.results import markdown, read_result
 from trainer.trained import load_run, open_language
 from trainer.transfer import evaluate_run
@@ -20,9 +22,16 @@ from trainer.transfer import evaluate_run
 SECOND, FRENCH = "ab" * 16, "cd" * 16
 
 
+def parsed_by(parser, rows):
+    return [replace(row, parser=parser, example_key=fingerprint([parser, row.seq])) for row in rows]
+
+
 @pytest.fixture(scope="module")
-def bilingual(tmp_path_factory, sample_rows, append_rows) -> str:
-    """English by two parsers, French by a third; the second English one is smaller."""
+def bilingual(tmp_path_factory, sample_rows, append_rows, english) -> str:
+    """English by two parsers, French by a third; the second English one is smaller.
+
+    The test has German, and English, by two parsers each.
+    """
     uri = str(tmp_path_factory.mktemp("bilingual"))
     with open_store(uri) as store:
         for split in ("train", "dev"):
@@ -33,6 +42,10 @@ def bilingual(tmp_path_factory, sample_rows, append_rows) -> str:
             append_rows(store, rows, split, "en")
             append_rows(store, again, split, "en")
             append_rows(store, [replace(row, parser=FRENCH) for row in rows], split, "fr")
+        for parser, count in ((SECOND, 4), (FRENCH, 8)):
+            append_rows(store, parsed_by(parser, sample_rows["dev"][:count]), "test", "de")
+        for parser, count in ((english.identity.fingerprint, 8), (SECOND, 4)):
+            append_rows(store, parsed_by(parser, sample_rows["dev"][:count]), "test", "en")
         store.describe(FRENCH, "parser", {"name": "french/parser"})
     return uri
 
@@ -89,6 +102,21 @@ def test_a_language_that_only_one_split_has_is_refused(
             open_source(store, recipe, "dev", "en,fr")
 
 
+@pytest.mark.parametrize(("ours", "theirs"), [("en,fr", "en"), ("en", "en,fr")])
+def test_every_language_of_train_is_one_of_dev(
+    small_recipe, tmp_path, sample_rows, append_rows, ours, theirs
+) -> None:
+    """Also where nobody names them, and models would be selected on the others alone."""
+    with open_store(tmp_path / "store") as store:
+        for split, langs in (("train", ours), ("dev", theirs)):
+            for lang in langs.split(","):
+                append_rows(store, sample_rows[split][:8], split, lang)
+        with pytest.raises(SpecError, match=r"; backfill what is missing, or .*`lang=en`"):
+            train_recipe(small_recipe("lang=*"), store, tmp_path / "all")
+        named = small_recipe("lang=en", "max_steps=1")
+        assert train_recipe(named, store, tmp_path / "named").finished
+
+
 @pytest.mark.parametrize("langs", [("--lang", "en,fr"), ("--lang", "en", "--lang", "fr")])
 def test_languages_are_scored_one_by_one_however_they_are_listed(run, bilingual, langs) -> None:
     result = parsebank("evaluate", run, "--store", bilingual, "--split", "dev", *langs)
@@ -131,6 +159,37 @@ def test_languages_read_as_one_are_each_checked(run, bilingual) -> None:
         other = load_run(run).on(store, parser="en:udpipe/english-ewt")
         with pytest.raises(SpecError, match="learned en from trees of another/parser"):
             open_language(store, other, "dev", "en,fr")
+
+
+def test_a_stored_split_is_predicted_as_parsed_by_a_parser_that_is_named(run, bilingual) -> None:
+    """Where two parsed a language that the model was not trained on, neither is its own."""
+    where = ("predict", run, "--store", bilingual, "--split", "test", "--lang", "de", "--json")
+    open_choice = parsebank(*where)
+    assert open_choice.exit_code == 1
+    assert "test/de of dataset 'sample' was parsed by" in open_choice.stderr
+    for parser, count in (("another/parser", 4), ("de:french/parser", 8)):
+        named = parsebank(*where, "--parser", parser)
+        assert named.exit_code == 0, named.output
+        assert len(named.stdout.splitlines()) == count
+    lost = parsebank(*where, "--parser", "fr:french/parser")
+    assert "chosen for 'fr', which is not read here" in lost.stderr
+
+
+@pytest.mark.parametrize("lang", ["*", "de,en"])
+def test_a_language_is_read_by_the_models_parser_whatever_the_others_are(
+    run, bilingual, lang
+) -> None:
+    """The model knows no parser of the one language, and one of two of the other."""
+    with open_store(bilingual) as store:
+        here = load_run(run).on(store, parser="de:french/parser")
+        source = open_language(store, here, "test", lang)
+        assert source.dataset.langs == {"de": 8, "en": 4}
+
+
+def test_all_languages_are_read_by_the_models_parsers(run, bilingual) -> None:
+    with open_store(bilingual) as store:
+        here = load_run(run).on(store)
+        assert open_language(store, here, "dev", "*").dataset.langs == {"en": 8, "fr": 24}
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,11 @@ def predict(
     url: UrlOption = None,
     store: StoreOption = None,
     parser: Annotated[
-        str | None, typer.Option(help="Parser; the model's own, or the service's choice.")
+        str | None,
+        typer.Option(
+            help="Parser of the texts; the model's own, or the service's choice. With --split, "
+            "whose parses to read, where several are stored and none is the model's own."
+        ),
     ] = None,
     any_parser: Annotated[
         bool, typer.Option("--any-parser", help="Accept another parser than in training.")
@@ -87,7 +91,7 @@ def predict(
     from trainer.submission import submission as submission_lines
     from trainer.trained import load_run
 
-    _check_options(texts, file, url, parser, split, dataset, submission)
+    _check_options(texts, file, url, split, dataset, submission)
     quiet_transformers()
     trained = load_run(run)
     chosen = one_language(lang) if lang else next(iter(trained.requirements.parsers))
@@ -95,9 +99,10 @@ def predict(
         examples = _examples(texts or [], file, trained)
         found = _of_texts(trained, examples, chosen, url, store, parser, any_parser)
     else:
-        found = _of_split(trained, split, chosen, store, dataset, any_parser)
+        found = _of_split(trained, split, chosen, store, dataset, parser, any_parser)
     if submission is not None:
-        lines = list(submission_lines(found, submission))
+        spreads = trained.recipe.data.spreads
+        lines = list(submission_lines(found, submission, spreads=spreads))
         typer.echo("\n".join(lines))
         return
     show = _show_json if as_json else _show
@@ -110,7 +115,6 @@ def _check_options(
     texts: list[str] | None,
     file: Path | None,
     url: str | None,
-    parser: str | None,
     split: str | None,
     dataset: str | None,
     submission: str | None,
@@ -118,8 +122,8 @@ def _check_options(
     """Refuse options of texts with a stored split, and the other way about."""
     from syntax.errors import SpecError
 
-    if split is not None and (texts or file or url or parser):
-        raise SpecError("--split reads stored examples; leave out texts, --file, --url, --parser")
+    if split is not None and (texts or file or url):
+        raise SpecError("--split reads stored examples; leave out texts, --file and --url")
     if split is None and (dataset or submission):
         raise SpecError("--dataset and --submission are about stored examples; give --split")
 
@@ -146,6 +150,7 @@ def _of_split(
     lang: str,
     store: str | None,
     dataset: str | None,
+    parser: str | None,
     any_parser: bool,
 ) -> list[Prediction | FailedExample]:
     from featurestore import DEFAULT_STORE
@@ -153,7 +158,9 @@ def _of_split(
     from trainer.submission import predict_stored
 
     with open_there(store or DEFAULT_STORE) as opened:
-        return predict_stored(run, opened, split, lang, dataset=dataset, any_parser=any_parser)
+        return predict_stored(
+            run, opened, split, lang, dataset=dataset, parser=parser, any_parser=any_parser
+        )
 
 
 def _examples(texts: list[str], file: Path | None, run: TrainedRun) -> list[RawExample]:

@@ -66,6 +66,10 @@ def train(
     """Train a recipe's model on stored features, and write result.json and result.md."""
     if show_list:
         return _list_recipes(as_json)
+    if as_json and not describe:
+        raise typer.BadParameter(
+            "--json goes with --list or --describe; a run writes its result to result.json"
+        )
     seeds = _seeds(seed)
     chosen = _chosen(recipe, settings or [], seeds[0] if seeds else None, max_steps)
     if describe:

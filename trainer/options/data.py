@@ -63,3 +63,8 @@ class DataOptions:
     bucket: bool = True
     matrices: Literal["host", "device"] = "host"
     truncation_tie: Literal["fast", "slow"] = "slow"
+
+    @property
+    def spreads(self) -> bool:
+        """Whether an example may be spread over several sequences."""
+        return self.stride is not None or self.level == "sentence"

@@ -99,7 +99,11 @@ class ExtractiveQa:
         return {START: first, END: last}
 
     def scorer(self, data: FeatureDataset) -> QaScorer:
-        """A new scorer of questions of this dataset."""
+        """A new scorer of questions of this dataset.
+
+        Raises:
+            SpecError: Its languages share the id of a question.
+        """
         return QaScorer(self._options, self._label, data)
 
 
@@ -147,6 +151,9 @@ class QaScorer:
         options: Of the task.
         label: The label column.
         data: Where the passages are read from, at the end.
+
+    Raises:
+        SpecError: Its languages share the id of a question.
     """
 
     def __init__(
@@ -154,6 +161,7 @@ class QaScorer:
     ) -> None:
         self._options, self._label, self._data = options, label, data
         self._rules = options.rules_of(data.name)
+        self._langs = _languages(data)
         self._questions: dict[str, Question] = {}
         self._loss = MeanLoss()
         self._verdicts: Mapping[str, float] = {}
@@ -258,7 +266,8 @@ class QaScorer:
         if name not in labelled:
             return Answer(text, None, 0.0, 0.0)
         golds = tuple(passage[start:end] for start, end in self._questions[name].golds)
-        exact, f1 = answer_scores(text, golds, self._data.spec.lang, self._rules)
+        lang = self._langs.get(name, self._data.spec.lang)
+        exact, f1 = answer_scores(text, golds, lang, self._rules)
         return Answer(text, golds, exact, f1)
 
     def _summary(self, answers: Mapping[str, Answer], threshold: float) -> QaScores:
@@ -308,6 +317,26 @@ def best_spans(
     total_BLL = (start_BL[:, :, None] + end_BL[:, None, :]).masked_fill(~allowed_BLL, -torch.inf)
     score_B, at_B = total_BLL.flatten(1).max(1)
     return score_B, at_B // L, at_B % L
+
+
+def _languages(data: FeatureDataset) -> dict[str, str]:
+    """The language of each question, by its id, where there are several languages.
+
+    Raises:
+        SpecError: Two of them share an id, by which questions and passages are told apart.
+    """
+    langs: dict[str, str] = {}
+    for lang in data.langs if len(data.langs) > 1 else ():
+        names = data.where(langs=[lang]).columns(["example_id"])["example_id"].to_pylist()
+        if shared := langs.keys() & set(names):
+            name = min(shared)
+            raise SpecError(
+                f"{len(shared)} questions of {data.name} {data.spec.split} have one id in "
+                f"{langs[name]} and {lang}, such as {name!r}; answers in languages that share ids "
+                f"are scored in one language at a time, as `lang={lang}`"
+            )
+        langs.update(dict.fromkeys(names, lang))
+    return langs
 
 
 def _is_scored(answer: Answer, may_be_blank: bool) -> bool:

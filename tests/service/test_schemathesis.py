@@ -134,6 +134,8 @@ EXISTING = [
     ("post", "/models/{name}/load"),
     ("post", "/models/{name}/unload"),
     ("get", "/features/{key}"),
+    ("get", "/parses/{key}"),
+    ("delete", "/parses/{key}"),
 ]
 
 

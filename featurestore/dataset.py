@@ -275,7 +275,7 @@ def open_dataset(
     """A dataset at a version; see `FeatureStore.dataset`."""
     choice, langs = ParserChoice.read(parser), listed(lang)
     if lang is not None and not langs:
-        raise SpecError(f"lang={lang!r} names no language; None reads all of them")
+        raise SpecError(f"`lang={lang!r}` names no language; None reads all of them")
     card, table = store.features.find(name, tokenizer)
     snapshot = table.snapshot(version_number(store, card, version))
     files = _chosen_files(name, snapshot.files, split, None)

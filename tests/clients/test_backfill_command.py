@@ -146,6 +146,7 @@ def other_parser(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("PARSEBANK_MODELS_DIR", str(folder))
 
 
+@pytest.mark.slow
 def test_another_parser_than_the_datasets_is_told_before_anything_is_sent(
     parsebank, tmp_path, other_parser
 ):

@@ -137,6 +137,7 @@ def parsebank(tmp_path, monkeypatch):
     return run
 
 
+@pytest.mark.slow
 def test_a_backfill_sends_words(parsebank, tmp_path) -> None:
     table = tmp_path / "train.tsv"
     table.write_text("one\ttwo\nI don't know.\tHe cannot go.\nIt's.\t\n", "utf-8")

@@ -85,6 +85,7 @@ def test_a_model_that_may_not_be_read_costs_no_other(tmp_path: Path, bundled: Pa
             assert any(str(models / name) in line for line in warned)
 
 
+@pytest.mark.slow
 def test_a_state_folder_that_may_not_be_written_to_is_a_named_error(tmp_path: Path) -> None:
     with start(tmp_path, log_format="json") as service, service.client() as client:
         assert backfill(client).status_code == 202

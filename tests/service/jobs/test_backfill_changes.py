@@ -66,6 +66,7 @@ async def test_another_parser_parses_into_rows_of_its_own_beside_the_old(
         assert again["counts"]["already_stored"] == 12
 
 
+@pytest.mark.slow
 async def test_another_parser_than_the_present_one_is_warned_of_before_anything_is_parsed(
     running: Running, other_model: Path
 ) -> None:

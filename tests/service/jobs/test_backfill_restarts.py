@@ -135,6 +135,7 @@ async def test_a_worker_that_has_grown_is_replaced_between_two_shards(running: R
         assert [row[0] for row in service.rows()] == list(range(300))
 
 
+@pytest.mark.slow
 async def test_a_worker_that_works_for_longer_than_its_lease_is_left_alone(
     running: Running,
 ) -> None:
@@ -156,6 +157,7 @@ def tries_of(service: Service) -> list[int]:
         return list(connection.execute(select(shards.c.tries)).scalars())
 
 
+@pytest.mark.slow
 async def test_a_job_whose_workers_take_too_long_says_so(running: Running) -> None:
     async with running(job_workers=1, job_text_seconds=0.01, job_max_tries=2) as service:
         job = await service.backfill(ndjson(pairs(4)))

@@ -166,7 +166,7 @@ def exchange(service: Service, *parts: bytes) -> bytes:
 
 
 def head(service: Service, *lines: str) -> bytes:
-    fixed = ["POST /parse HTTP/1.1", "Host: x", "Content-Type: application/json"]
+    fixed = ["POST /parse HTTP/1.1", "Host: localhost", "Content-Type: application/json"]
     return "\r\n".join([*fixed, f"X-API-Key: {service.key}", *lines, "", ""]).encode()
 
 

@@ -96,8 +96,8 @@ def attach(words: list[tuple[int, int, int]], owned: list[int]) -> list[int]:
     return heads
 
 
-def distances(heads: list[int], start: int) -> list[int]:
-    """Edges from one piece to every other, by breadth-first search; 255 where there is no path."""
+def distances(heads: list[int], start: int) -> list[int | None]:
+    """Edges from one piece to every other, by breadth-first search; None where there is no path."""
     neighbours: dict[int, set[int]] = {n: set() for n in range(len(heads))}
     for n, head in enumerate(heads):
         if head >= 0:
@@ -109,7 +109,7 @@ def distances(heads: list[int], start: int) -> list[int]:
         for other in neighbours[at] - reached.keys():
             reached[other] = reached[at] + 1
             queue.append(other)
-    return [reached.get(n, 255) for n in range(len(heads))]
+    return [reached.get(n) for n in range(len(heads))]
 
 
 def climb(heads: list[int], piece: int) -> int:

@@ -32,8 +32,8 @@ from pathlib import Path
 import psutil
 
 from clients.benchmarks import BENCHMARKS, Item
-from clients.client import Client
-from clients.jobs import Job
+from clients.client.client import Client
+from clients.client.jobs import Job
 from syntax.examples import DatasetSpec, Example, Segment
 
 TARGET = 0.85

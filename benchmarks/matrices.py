@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 from plain_matrices import NUMPY, Parents, networkx_distance
 
 from syntax import read_conllu
-from syntax.assembly import (
+from syntax.batches import (
     AssemblySpec,
     BatchBuffers,
     FlatExamples,

@@ -15,7 +15,7 @@ from functools import partial
 
 import numpy as np
 
-from syntax.assembly import AssemblySpec, FlatExamples, SpecialTokens, assemble_batch
+from syntax.batches import AssemblySpec, FlatExamples, SpecialTokens, assemble_batch
 from syntax.contrast import PhraseSampler, Sampler, TreeSampler
 from syntax.matrices import MATRICES
 

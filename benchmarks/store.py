@@ -30,9 +30,9 @@ import psutil
 import pyarrow as pa
 
 from featurestore import FeatureStore, ParseRecord, open_store
-from featurestore.encode.parses import encode_parses
-from featurestore.index import KeyIndex, keys_of
 from featurestore.records import key_bytes
+from featurestore.tables.encode.parses import encode_parses
+from featurestore.tables.index import KeyIndex, keys_of
 from featurestore.tables.parses import ROW_GROUP
 from syntax import Parse, parse_from_sentences, read_conllu
 

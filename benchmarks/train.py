@@ -40,7 +40,7 @@ from scipy.sparse.csgraph import shortest_path
 from transformers import BertConfig
 
 from featurestore import DatasetHandle, ExampleRow, FeatureStore, open_store
-from syntax.assembly import SegmentFeatures, SpecialTokens
+from syntax.batches import SegmentFeatures, SpecialTokens
 from syntax.examples import DatasetSpec, LabelSpec
 from trainer.batch import SyntaxBatch
 from trainer.data import device_batches, open_source

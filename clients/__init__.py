@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from clients.async_client import AsyncClient
-    from clients.client import Client
+    from clients.client.async_client import AsyncClient
+    from clients.client.client import Client
 
 __all__ = ["AsyncClient", "Client"]
 
@@ -12,11 +12,11 @@ __all__ = ["AsyncClient", "Client"]
 def __getattr__(name: str) -> Any:
     # Loaded on first use: the command line starts without an HTTP library.
     if name == "Client":
-        from clients.client import Client
+        from clients.client.client import Client
 
         return Client
     if name == "AsyncClient":
-        from clients.async_client import AsyncClient
+        from clients.client.async_client import AsyncClient
 
         return AsyncClient
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

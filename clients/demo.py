@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeVar
 
 from clients.benchmarks import SAMPLE, TEXT
-from clients.client import Client
-from clients.jobs import Job
+from clients.client.client import Client
+from clients.client.jobs import Job
+from clients.client.results import ParseResult
+from clients.client.retries import Retries
 from clients.processes import failed, finish, free_port, parsebank, running, wait_until
-from clients.results import ParseResult
-from clients.retries import Retries
 from syntax.errors import ParsebankError, WorkError
 from syntax.examples import Example
 from syntax.strict_json import parse_json

@@ -13,15 +13,15 @@ from itertools import islice
 from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING, Any, Final
 
-from clients.results import ItemError, ParsedItem
-from syntax.conllu import format_conllu, parse_conllu
+from clients.client.results import ItemError, ParsedItem
 from syntax.errors import LabelError, SpecError
 from syntax.examples import DatasetSpec, Example, LabelValue, Rejection, Segment
-from syntax.sentence import Sentence, Token
-from syntax.spacing import with_spacing
+from syntax.trees.conllu import format_conllu, parse_conllu
+from syntax.trees.sentence import Sentence, Token
+from syntax.trees.spacing import with_spacing
 
 if TYPE_CHECKING:
-    from clients.client import Client
+    from clients.client.client import Client
 
 AT_ONCE: Final = 64
 """Examples whose texts one request parses; fewer where an example has many."""

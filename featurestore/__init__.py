@@ -9,8 +9,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from featurestore.crossed import CrossedDataset
-    from featurestore.dataset import FeatureDataset
+    from featurestore.dataset.crossed import CrossedDataset
+    from featurestore.dataset.dataset import FeatureDataset
+    from featurestore.dataset.mixture import FeatureMixture
+    from featurestore.dataset.states import StatedDataset
     from featurestore.records import (
         DatasetHandle,
         DatasetInfo,
@@ -20,10 +22,8 @@ if TYPE_CHECKING:
         Part,
         Transaction,
     )
-    from featurestore.states import StatedDataset
     from featurestore.store import FeatureStore, open_store
     from featurestore.stream.iterator import FeatureStream
-    from featurestore.stream.mixture import FeatureMixture
     from featurestore.tables.states import WordStates
 
 __all__ = [
@@ -49,12 +49,12 @@ DEFAULT_STORE: Final = "./parsebank-data"
 """The folder that commands and services take when nobody says which."""
 
 _HOMES = {
-    "CrossedDataset": "featurestore.crossed",
-    "FeatureDataset": "featurestore.dataset",
-    "FeatureMixture": "featurestore.stream.mixture",
+    "CrossedDataset": "featurestore.dataset.crossed",
+    "FeatureDataset": "featurestore.dataset.dataset",
+    "FeatureMixture": "featurestore.dataset.mixture",
     "FeatureStore": "featurestore.store",
     "FeatureStream": "featurestore.stream.iterator",
-    "StatedDataset": "featurestore.states",
+    "StatedDataset": "featurestore.dataset.states",
     "WordStates": "featurestore.tables.states",
     "open_store": "featurestore.store",
 }

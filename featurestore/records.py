@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from syntax.errors import SpecError
 from syntax.examples import DatasetSpec, LabelValue
-from syntax.parse import Parse
+from syntax.trees.parse import Parse
 
 if TYPE_CHECKING:
-    from syntax.assembly import SegmentFeatures, SpecialTokens
+    from syntax.batches import SegmentFeatures, SpecialTokens
 
 _HEXADECIMAL: Final = re.compile("[0-9a-f]*")
 

@@ -8,18 +8,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from featurestore.records import DatasetInfo
-from featurestore.root import StoreRoot
-from featurestore.shards import shard_cache
 from featurestore.tables.drops import DropTable
 from featurestore.tables.features import FeatureTables
 from featurestore.tables.fingerprints import FingerprintTable
 from featurestore.tables.parses import ParseTable
 from featurestore.tables.pins import PinTable
+from featurestore.tables.root import StoreRoot
+from featurestore.tables.shards import shard_cache
 
 if TYPE_CHECKING:
     import duckdb
 
-    from featurestore.dataset import FeatureDataset
+    from featurestore.dataset.dataset import FeatureDataset
 
 
 class FeatureStore:
@@ -120,7 +120,7 @@ class FeatureStore:
             UnknownNameError: A parser is chosen for a language that is not read.
             SpecError: A choice is missing, or ``lang`` is empty.
         """
-        from featurestore.dataset import open_dataset
+        from featurestore.dataset.dataset import open_dataset
 
         return open_dataset(self, name, tokenizer, split, lang, version, parser)
 
@@ -148,7 +148,8 @@ class FeatureStore:
     def compact(self) -> None:
         """Join small files, lay examples in the order of their split, remove repeated rows.
 
-        Older versions stay readable: no file is deleted (`featurestore.vacuum` does that).
+        Older versions stay readable: no file is deleted; `featurestore.maintenance.vacuum` does
+        that.
 
         Raises:
             StoreBusyError: Somebody else is compacting.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from featurestore import FeatureStore, ParseRecord
-from featurestore.delete import Deleted, delete_parses, unknown_parses
+from featurestore.maintenance.delete import Deleted, delete_parses, unknown_parses
 from service.jobs import JobManager
 from service.pipeline.adhoc import AdhocDataset
 from service.pipeline.records import FeatureAnswer, ItemFeatures, MadeBy
@@ -52,7 +52,7 @@ class StoredParses:
         """Delete a parse and the examples that use it.
 
         Raises:
-            SpecError, UnknownKeyError, StoreError: As `featurestore.delete.delete_parses`.
+            SpecError, UnknownKeyError, StoreError: As `delete_parses`.
         """
         if dry_run:
             self.adhoc.flush()  # what waits would go too

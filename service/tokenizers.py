@@ -25,7 +25,7 @@ from service.tokenizer_files import check_files, read_object
 from service.tokenizer_offsets import offsets_fault
 from service.wordpiece import SPECIAL_NAMES, is_plain_bert, read_bert
 from syntax import Fingerprint, fingerprint
-from syntax.assembly import SpecialTokens
+from syntax.batches import SpecialTokens
 from syntax.errors import ModelLoadError, TokenizerOffsetsError, UnknownTokenizerError
 from syntax.registry import unknown_name
 from syntax.tokenizers import special_tokens_of, tokenizer_content

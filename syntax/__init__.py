@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Any, Final
 from syntax.fingerprint import Fingerprint, fingerprint
 
 if TYPE_CHECKING:
-    from syntax.conllu import (
+    from syntax.errors import ParsebankError
+    from syntax.matrices import ancestor_mask, tree_depth, tree_distance
+    from syntax.registry import Registry
+    from syntax.trees.conllu import (
         format_conllu,
         parse_conllu,
         parse_from_sentences,
         read_conllu,
         write_conllu,
     )
-    from syntax.errors import ParsebankError
-    from syntax.matrices import ancestor_mask, tree_depth, tree_distance
-    from syntax.parse import Parse
-    from syntax.registry import Registry
-    from syntax.sentence import EmptyNode, Sentence, Token, Word
-    from syntax.tree import DependencyTree
+    from syntax.trees.parse import Parse
+    from syntax.trees.sentence import EmptyNode, Sentence, Token, Word
+    from syntax.trees.tree import DependencyTree
 
 __all__ = [
     "DependencyTree",
@@ -46,14 +46,14 @@ __all__ = [
 ]
 
 _HOMES: Final = {
-    "DependencyTree": "tree",
-    "EmptyNode": "sentence",
-    "Parse": "parse",
+    "DependencyTree": "trees.tree",
+    "EmptyNode": "trees.sentence",
+    "Parse": "trees.parse",
     "ParsebankError": "errors",
     "Registry": "registry",
-    "Sentence": "sentence",
-    "Token": "sentence",
-    "Word": "sentence",
+    "Sentence": "trees.sentence",
+    "Token": "trees.sentence",
+    "Word": "trees.sentence",
     "ancestor_mask": "matrices",
     "tree_depth": "matrices",
     "tree_distance": "matrices",
@@ -63,4 +63,4 @@ _HOMES: Final = {
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"syntax.{_HOMES.get(name, 'conllu')}"), name)
+    return getattr(import_module(f"syntax.{_HOMES.get(name, 'trees.conllu')}"), name)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from syntax.assembly import SpecialTokens
+from syntax.batches import SpecialTokens
 from syntax.fingerprint import fingerprint
 from syntax.strict_json import parse_json
 

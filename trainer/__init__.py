@@ -9,5 +9,5 @@ data to the result:
 * `trainer.objectives`: auxiliary losses over the syntax states;
 * `trainer.tasks`: what a model predicts and how that is scored;
 * `trainer.recipes`: runs as functions that return a dataclass;
-* `trainer.loop`, `trainer.evaluate`, `trainer.checkpoint`: training, scoring, exact resume.
+* `trainer.loop`, `trainer.evaluation`, `trainer.checkpoint`: training, scoring, exact resume.
 """

@@ -40,13 +40,13 @@ class SyntaxBatch:
     """Padded examples with their trees; the only thing that a model takes.
 
     Small integers stay small until they are used, because every byte crosses the bus to the
-    device. The matrices are optional: a stream may leave them out (see `trainer.derive`).
+    device. The matrices are optional: a stream may leave them out (see `trainer.matrices.derive`).
 
     Attributes:
         input_ids_BL, token_type_ids_BL: int64.
         attention_mask_BL: bool, true on real positions.
         special_tokens_mask_BL: bool, true on [CLS], [SEP] and their like.
-        upos_BL, deprel_BL: uint8 ids of `syntax.ud`, 0 on specials and padding.
+        upos_BL, deprel_BL: uint8 ids of `syntax.trees.ud`, 0 on specials and padding.
         parents_BL: int32, -1 at roots, isolated pieces and padding.
         lengths_B: int32, real positions of each example.
         depth_BL: uint8 or int32, edges from the root; 0 on padding.
@@ -101,7 +101,7 @@ class SyntaxBatch:
         """Wrap what a `featurestore` stream yields; arrays are shared, not copied, where possible.
 
         Args:
-            arrays: The stream's mapping (`syntax.assembly.assemble_batch` gives its keys).
+            arrays: The stream's mapping (`syntax.batches.assemble_batch` gives its keys).
             labels: What to learn from, arrays by name; or names of arrays of the stream.
             extras: Names of further arrays of the stream to carry.
 
@@ -195,7 +195,7 @@ def _required(matrix: str, tensor: Tensor | None) -> Tensor:
     if tensor is None:
         raise SpecError(
             f"this batch carries no {matrix}; stream it, with {matrix!r} among its `matrices=`, or "
-            "derive it on the device (trainer.derive)"
+            "derive it on the device (trainer.matrices.derive)"
         )
     return tensor
 

@@ -15,20 +15,20 @@ from syntax.errors import SpecError, StoreError
 from syntax.examples import LabelSpec
 from syntax.registry import unknown_name
 from trainer.batch import SyntaxBatch
-from trainer.derive import node_arrays, with_matrices
+from trainer.matrices.derive import node_arrays, with_matrices
 from trainer.models.build import DataProfile
 from trainer.options import DataOptions, FrozenOptions, Recipe, SeparatorEdge, TaskOptions
 from trainer.requirements import Requirements
 from trainer.ring import sender
-from trainer.states import with_states
 from trainer.switches import SYNTAX_MBERT
+from trainer.systems.frozen.states import with_states
+from trainer.systems.frozen.words import STREAM_OPTIONS as OF_WORDS
+from trainer.systems.frozen.words import word_arrays
 from trainer.tasks import TASKS, Task
-from trainer.words import STREAM_OPTIONS as OF_WORDS
-from trainer.words import word_arrays
 
 if TYPE_CHECKING:
     from featurestore import FeatureDataset, FeatureStore, FeatureStream
-    from featurestore.streamed import StreamedDataset
+    from featurestore.dataset.base import StreamedDataset
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ SEPARATOR_EDGE: Final[Mapping[SeparatorEdge, str]] = {
     "as_released": "last_piece",
     "none": "none",
 }
-"""The switch ``data.separator_edge`` in the words of `syntax.assembly.AssemblySpec`."""
+"""The switch ``data.separator_edge`` in the words of `syntax.batches.AssemblySpec`."""
 
 
 MATRICES_OF_A_BATCH: Final = ("distance", "depth", "ancestor")

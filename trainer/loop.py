@@ -36,7 +36,7 @@ from trainer.data import (
     profile_data,
     warn_of_multiword_tokens,
 )
-from trainer.evaluate import check_labelled, check_languages, evaluate
+from trainer.evaluation.evaluate import check_labelled, check_languages, evaluate
 from trainer.models.build import build_model
 from trainer.options import Recipe
 from trainer.progress import Evaluation, Losses, Observer, Progress, Report

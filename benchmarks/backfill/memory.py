@@ -26,8 +26,8 @@ from pathlib import Path
 import psutil
 
 from benchmarks.backfill.corpus import read_corpora
-from clients.client import Client
-from clients.jobs import Job
+from clients.client.client import Client
+from clients.client.jobs import Job
 from clients.processes import free_port
 from syntax.errors import ParsebankError
 from syntax.examples import DatasetSpec, Example, Segment

@@ -13,8 +13,8 @@ import numpy as np
 
 from syntax import Parse, read_conllu
 from syntax.alignment import segment_features
-from syntax.assembly import FlatExamples, SegmentFeatures, SpecialTokens
-from syntax.conllu import parse_from_sentences
+from syntax.batches import FlatExamples, SegmentFeatures, SpecialTokens
+from syntax.trees.conllu import parse_from_sentences
 
 TINY = Path(__file__).parents[2] / "tests" / "fixtures" / "treebank-tiny"
 LONGEST = 512

@@ -11,7 +11,7 @@ from benchmarks.stream.corpus import LONGEST, SPECIAL
 from benchmarks.stream.work import BATCH, Contender, Epochs
 from featurestore import DatasetHandle, ExampleRow, open_store
 from syntax import fingerprint
-from syntax.assembly import SegmentFeatures
+from syntax.batches import SegmentFeatures
 from syntax.examples import DatasetSpec, LabelSpec
 
 COMMIT = 262_144

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.stream.work import Batch, Contender, Epochs, Record, chunks, collate, records
-from syntax.assembly import SegmentFeatures
+from syntax.batches import SegmentFeatures
 
 SHARD = 1000
 """Examples of a shard."""

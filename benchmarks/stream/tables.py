@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.stream.work import BATCH, Collate, Contender, Epochs, buckets, collate, records
-from syntax.assembly import BatchBuffers, SegmentFeatures
+from syntax.batches import BatchBuffers, SegmentFeatures
 
 COLUMNS = ("id", "label", "blob")
 

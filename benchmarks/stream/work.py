@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.stream.corpus import LONGEST, SPECIAL
-from syntax.assembly import (
+from syntax.batches import (
     AssemblySpec,
     BatchBuffers,
     FlatExamples,

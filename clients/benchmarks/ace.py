@@ -27,11 +27,11 @@ from clients.benchmarks.documents import UniqueIds, guarded, records_of, text_of
 from clients.benchmarks.layout import named_parts
 from clients.benchmarks.lines import check_characters
 from clients.benchmarks.tags import OUTSIDE, check_tokens
-from syntax.conllu import format_conllu
 from syntax.errors import ExampleError, InputError, LabelError
 from syntax.examples import Example, LabelSpec, LabelValue, Mode, Segment, SpanLabel
 from syntax.labels import token_offsets
-from syntax.sentence import Sentence, Token, Word
+from syntax.trees.conllu import format_conllu
+from syntax.trees.sentence import Sentence, Token, Word
 
 RELATION: Final = LabelSpec("relation", "class")
 SUBJECT: Final = LabelSpec("subject", "spans", field="text")

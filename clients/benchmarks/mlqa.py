@@ -4,7 +4,7 @@ A part whose question and passage share a language is called after it: ``dev de`
 ``dev-context-de-question-de.json``. A file that mixes two languages is a part of a split of its
 own, so that it can be read and compared: ``dev_mixed context-en-question-de``. No parser is right
 for both its fields, and none is taken by default. Its content is in the store without it:
-`featurestore.crossed` joins the questions of one language with the passages of another.
+`featurestore.dataset.crossed` joins the questions of one language with the passages of another.
 """
 
 from __future__ import annotations

@@ -11,11 +11,11 @@ from typing import Final
 from clients.benchmarks.base import Benchmark, Item, Part, attempt, register
 from clients.benchmarks.lines import blocks, decoded
 from clients.files import plain_path
-from syntax.conllu import parse_conllu, parse_from_sentences
-from syntax.conllu.readme import readme_metadata
 from syntax.errors import ConlluError
 from syntax.examples import Example, Mode, Segment
-from syntax.sentence import Sentence
+from syntax.trees.conllu import parse_conllu, parse_from_sentences
+from syntax.trees.conllu.readme import readme_metadata
+from syntax.trees.sentence import Sentence
 
 _FILE_NAME = re.compile(r"(?P<lang>[^_]+)_.+-ud-(?P<split>[^-]+)\.conllu")
 _SENT_ID = re.compile(rb"# *sent_id *= *(?P<id>.+)")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from clients.client import Client
+    from clients.client.client import Client
 
 UrlOption = Annotated[
     str | None,
@@ -76,8 +76,8 @@ def connect(url: str | None, store: str | None, **settings: Any) -> Client:
     Raises:
         BadParameter: Both were given.
     """
-    from clients.client import Client
-    from clients.session import API_KEY
+    from clients.client.client import Client
+    from clients.client.session import API_KEY
 
     address = service_address(url, store)
     if address:

@@ -17,8 +17,8 @@ from syntax.commands.tables import print_table
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from clients.client.results import ParseResult
     from clients.demo import Round
-    from clients.results import ParseResult
 
 _SHOWN = 11
 """The bundled sentence whose tree is shown."""

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated, cast, get_args
 
 import typer
 
+from clients.client.jobs import JobState
 from clients.commands.connect import StoreOption, UrlOption, connect
-from clients.jobs import JobState
 from syntax.commands.tables import AsJson, print_json, print_table
 
 if TYPE_CHECKING:
-    from clients.client import Client
+    from clients.client.client import Client
 
 jobs = typer.Typer(
     help="Look at backfill jobs, stop them, and try them again.", no_args_is_help=True
@@ -127,8 +127,8 @@ def _client(url: str | None, store: str | None, *, working: bool = False) -> Ite
         SpecError: There is no such store.
         ServiceUnreachableError: No service answers.
     """
-    from clients.failures import ServiceUnreachableError
-    from clients.session import URL
+    from clients.client.failures import ServiceUnreachableError
+    from clients.client.session import URL
     from syntax.errors import SpecError
 
     if store and "://" not in store and not Path(store).expanduser().is_dir():

@@ -13,8 +13,8 @@ from clients.commands.connect import StoreOption, UrlOption, connect
 from clients.spelling import spelled
 
 if TYPE_CHECKING:
-    from clients.client import Client
-    from clients.results import ItemError, ParsedItem, ParseResult
+    from clients.client.client import Client
+    from clients.client.results import ItemError, ParsedItem, ParseResult
 
 
 class Format(StrEnum):
@@ -112,7 +112,7 @@ def _stream(client: Client, given: dict[str, Any]) -> None:
 
 def _exit(items: Sequence[ParsedItem | ItemError]) -> None:
     """Tell of the failures, if any, and end with 1."""
-    from clients.results import ItemError
+    from clients.client.results import ItemError
 
     failures = [item for item in items if isinstance(item, ItemError)]
     for failure in failures:

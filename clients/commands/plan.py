@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 from httpx import ConnectError
 
+from clients.client.retries import PATIENCE_SECONDS, Outage
 from clients.expand import expanded, expanded_spec
-from clients.retries import PATIENCE_SECONDS, Outage
 from syntax.errors import InputError, ParsebankError, SpecError, UnknownNameError
 from syntax.examples import Example
 from syntax.lists import ParserChoice
 
 if TYPE_CHECKING:
     from clients.benchmarks import Benchmark, Item
-    from clients.client import Client
+    from clients.client.client import Client
+    from clients.client.jobs import Forecast, Job
     from clients.commands.progress import Watcher
-    from clients.jobs import Forecast, Job
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,8 @@ from rich.progress import (
 )
 
 from clients.benchmarks import Item
-from clients.client import Client
-from clients.jobs import Job, JobCounts
+from clients.client.client import Client
+from clients.client.jobs import Job, JobCounts
 from clients.spelling import spelled
 from syntax.errors import ParsebankError
 

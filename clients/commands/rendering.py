@@ -11,10 +11,10 @@ import typer
 from rich.text import Text
 from rich.tree import Tree
 
-from clients.results import ItemError, ParsedItem, ParseResult, Wordpieces
+from clients.client.results import ItemError, ParsedItem, ParseResult, Wordpieces
 from syntax.commands.tables import print_table
-from syntax.conllu import format_conllu
-from syntax.sentence import Sentence, Word
+from syntax.trees.conllu import format_conllu
+from syntax.trees.sentence import Sentence, Word
 
 _WIDEST_MATRIX = 24
 """Pieces whose distances still fit on a line of most terminals."""

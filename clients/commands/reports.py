@@ -12,8 +12,8 @@ from typing import Any
 
 import typer
 
+from clients.client.jobs import Forecast, Job
 from clients.commands.plan import Outcome
-from clients.jobs import Forecast, Job
 from clients.spelling import spelled
 from syntax.commands.tables import Size, print_json, print_record, print_rows, print_table
 from syntax.errors import SpecError

@@ -31,8 +31,8 @@ def noise(
     as_json: AsJson = False,
 ) -> None:
     """Write a dataset with a share of its heads or relations replaced at random; none is parsed."""
-    from featurestore.noise import add_noise
-    from syntax.noise import Noise
+    from featurestore.dataset.noise import add_noise
+    from syntax.trees.noise import Noise
 
     chosen = (("heads", heads), ("labels", labels))
     wanted = Noise(share, tuple(kind for kind, asked in chosen if asked), seed)  # type: ignore[misc]

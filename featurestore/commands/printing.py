@@ -38,8 +38,8 @@ def open_there(uri: str) -> FeatureStore:
     Raises:
         StoreFormatError: There is none.
     """
-    from featurestore.root import MARKER, read_format
     from featurestore.store import open_store
+    from featurestore.tables.root import MARKER, read_format
     from syntax.errors import StoreFormatError
 
     opened = open_store(uri)

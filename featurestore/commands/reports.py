@@ -13,7 +13,7 @@ from featurestore.commands.printing import Langs, Parsers, Version, Where, open_
 from syntax.commands.tables import AsJson, print_json, print_record, print_rows, print_table
 
 if TYPE_CHECKING:
-    from featurestore.dataset import FeatureDataset
+    from featurestore.dataset.dataset import FeatureDataset
     from featurestore.store import FeatureStore
 
 
@@ -118,7 +118,7 @@ def export(
     as_json: AsJson = False,
 ) -> None:
     """Write a dataset for others: Parquet with a dataset card, or its parses as CoNLL-U."""
-    from featurestore.dataset import EVERY
+    from featurestore.dataset.dataset import EVERY
     from featurestore.reports.export import export_dataset
 
     with open_there(store) as opened:

@@ -19,7 +19,7 @@ from syntax.commands.tables import (
 )
 
 if TYPE_CHECKING:
-    from featurestore.validate import Validation
+    from featurestore.maintenance.validate import Validation
 
 
 def inspect(
@@ -30,8 +30,8 @@ def inspect(
     as_json: AsJson = False,
 ) -> None:
     """Show the tables: formats, versions, files, rows and bytes."""
-    from featurestore.changed import changed_examples
-    from featurestore.inspect import inspect_store
+    from featurestore.reports.inspect import inspect_store
+    from featurestore.tables.changed import changed_examples
 
     with open_there(store) as opened:
         found = changed_examples(opened) if changed else inspect_store(opened)
@@ -85,8 +85,8 @@ def validate(
     as_json: AsJson = False,
 ) -> None:
     """Check every row: trees, sizes, and that stored matrices equal derived ones."""
-    from featurestore.inspect import inspect_store
-    from featurestore.validate import validate_store
+    from featurestore.maintenance.validate import validate_store
+    from featurestore.reports.inspect import inspect_store
 
     with open_there(store) as opened:
         checked = ("parses", "datasets/")
@@ -123,7 +123,7 @@ def _tell(report: Validation) -> None:
 
 def compact(store: Where = DEFAULT_STORE, as_json: AsJson = False) -> None:
     """Join small files and remove repeated rows; older versions stay readable."""
-    from featurestore.inspect import inspect_store
+    from featurestore.reports.inspect import inspect_store
 
     with open_there(store) as opened:
         before = sum(table.files for table in inspect_store(opened))
@@ -143,7 +143,7 @@ def migrate(
     as_json: AsJson = False,
 ) -> None:
     """Bring the store of an older release to this release's format; stop its writers first."""
-    from featurestore.migrate import migrate_store
+    from featurestore.maintenance.migrate import migrate_store
 
     with open_there(store) as opened:
         found = migrate_store(opened, dry_run=True)
@@ -163,7 +163,7 @@ def pin(
     as_json: AsJson = False,
 ) -> None:
     """Keep a version of a dataset readable, whatever is vacuumed."""
-    from featurestore.dataset import version_number
+    from featurestore.dataset.dataset import version_number
     from featurestore.tables.pins import Pin
 
     with open_there(store) as opened:
@@ -214,7 +214,7 @@ def vacuum(
     as_json: AsJson = False,
 ) -> None:
     """Delete files of older versions that nobody has pinned."""
-    from featurestore.vacuum import vacuum_store
+    from featurestore.maintenance.vacuum import vacuum_store
 
     with open_there(store) as opened:
         found = vacuum_store(opened, older_than_hours, dry_run)
@@ -233,7 +233,7 @@ def delete(
     as_json: AsJson = False,
 ) -> None:
     """Delete texts: their parses, and every example that uses one. A vacuum clears the disk."""
-    from featurestore.delete import delete_parses, keys_of_example, keys_of_text
+    from featurestore.maintenance.delete import delete_parses, keys_of_example, keys_of_text
 
     if (dataset is None) != (example is None):
         raise typer.BadParameter("give --dataset and --example together")
@@ -282,7 +282,7 @@ def evict(
     as_json: AsJson = False,
 ) -> None:
     """Delete the oldest parses that no example needs, until they are within a bound."""
-    from featurestore.evict import evict_parses
+    from featurestore.maintenance.evict import evict_parses
 
     if (max_gb is None) == (max_bytes is None):
         raise typer.BadParameter("give --max-gb or --max-bytes, one of them")

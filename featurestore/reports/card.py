@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 
-from featurestore.dataset import FeatureDataset
+from featurestore.dataset.dataset import FeatureDataset
 from featurestore.tables.schema import TOKENS, VECTORS
 from syntax.labels import field_of, is_local
 

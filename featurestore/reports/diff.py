@@ -9,13 +9,13 @@ from dataclasses import asdict, dataclass
 from itertools import accumulate, count
 from typing import Any, Final
 
-from featurestore.parsers import store_parser
+from featurestore.dataset.parsers import store_parser
 from featurestore.sql.session import named_faults
 from featurestore.store import FeatureStore
 from syntax.errors import SpecError, UnknownDatasetError, UnknownLanguageError
-from syntax.parse import Parse
 from syntax.registry import unknown_name
-from syntax.scoring import METRICS, Score, evaluate
+from syntax.trees.parse import Parse
+from syntax.trees.scoring import METRICS, Score, evaluate
 
 _BATCH: Final = 2_000
 """Texts in memory at a time."""
@@ -104,8 +104,8 @@ class Agreement:
         texts: How many there are.
         modes: The texts by the modes in which the two read them, such as ``gold, pretokenized``.
         identical: Texts whose trees, tags and labels are the same.
-        scores: By the names of `syntax.scoring.METRICS`, the first parser taken as gold; F1 does
-            not depend on which is.
+        scores: By the names of `syntax.trees.scoring.METRICS`, the first parser taken as gold; F1
+            does not depend on which is.
         confusions: For ``upos`` and ``deprel``, what the two said of words with the same
             characters: first, second, number of words; the commonest disagreements first.
         differences: The texts that differ most.

@@ -12,14 +12,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from featurestore.dataset import FeatureDataset
-from featurestore.encode.columns import binary_numbers, list_column, list_parts
+from featurestore.dataset.dataset import FeatureDataset
 from featurestore.reports.card import dataset_card
 from featurestore.store import FeatureStore
+from featurestore.tables.encode.columns import binary_numbers, list_column, list_parts
 from featurestore.tables.schema import TOKENS, VECTORS
-from syntax.conllu import format_conllu
 from syntax.errors import SpecError
-from syntax.ud import DEPREL, UPOS
+from syntax.trees.conllu import format_conllu
+from syntax.trees.ud import DEPREL, UPOS
 
 _ROWS: Final = 2_000
 """Examples in memory at a time, and in a row group."""

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from featurestore.parsers import store_parsers
+from featurestore.dataset.parsers import store_parsers
 from featurestore.sql.session import named_faults
 from featurestore.store import FeatureStore
 from syntax.lists import ParserChoice, listed

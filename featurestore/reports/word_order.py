@@ -19,7 +19,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from featurestore.parsers import store_parsers
+from featurestore.dataset.parsers import store_parsers
 from featurestore.sql.session import named_faults
 from featurestore.store import FeatureStore
 from syntax.errors import SpecError

@@ -13,7 +13,7 @@ import pyarrow as pa
 from duckdb.func import PythonUDFType
 from numpy.typing import NDArray
 
-from featurestore.encode.blobs import decode_ancestor, decode_depth, decode_distance
+from featurestore.tables.encode.blobs import decode_ancestor, decode_depth, decode_distance
 from syntax.errors import (
     HeadOutOfRangeError,
     MissingHeadError,
@@ -21,7 +21,7 @@ from syntax.errors import (
     StoreFormatError,
 )
 from syntax.matrices import ancestor_mask, tree_depth, tree_distance
-from syntax.ud import DEPREL, UPOS
+from syntax.trees.ud import DEPREL, UPOS
 
 Columns = Callable[[list[Any]], pa.Array]
 """From the results of the rows to a column."""

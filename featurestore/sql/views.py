@@ -10,10 +10,10 @@ from typing import Final
 import duckdb
 import pyarrow as pa
 
-from featurestore.encode.examples import LARGEST_MATRIX
 from featurestore.sql.remote import RemoteFiles
 from featurestore.tables.card import ADDED_COLUMNS
 from featurestore.tables.delta import Table, quoted
+from featurestore.tables.encode.examples import LARGEST_MATRIX
 from featurestore.tables.schema import EXAMPLE_COLUMNS
 from featurestore.tables.snapshot import DataFile, arrow_dataset
 

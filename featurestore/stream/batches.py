@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from featurestore.dataset.base import StreamedDataset
 from featurestore.stream.options import STORED, StreamOptions
 from featurestore.stream.order import EpochOrder
 from featurestore.stream.prefetch import windows_ahead
@@ -17,9 +18,8 @@ from featurestore.stream.reader import Window
 from featurestore.stream.samples import draw_samples, marked_examples
 from featurestore.stream.stored import stored_matrices
 from featurestore.stream.turns import Rounds, Turn
-from featurestore.streamed import StreamedDataset
-from syntax.assembly import AssemblySpec, BatchBuffers, assemble_batch
-from syntax.assembly.naming import number_in, renamed
+from syntax.batches import AssemblySpec, BatchBuffers, assemble_batch
+from syntax.batches.naming import number_in, renamed
 from syntax.errors import InputError
 
 Batch = dict[str, Any]

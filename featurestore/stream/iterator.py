@@ -9,20 +9,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from featurestore.dataset.base import StreamedDataset
 from featurestore.stream.batches import Batch, BatchSource
 from featurestore.stream.options import STORED, StreamOptions
 from featurestore.stream.order import epoch_order
 from featurestore.stream.prefetch import Prefetched
 from featurestore.stream.stored import check_stored
 from featurestore.stream.turns import Rounds
-from featurestore.streamed import StreamedDataset
 from syntax.errors import SpecError
 
 
 class FeatureStream(Iterator[Batch]):
     """Batches of one epoch; an iterator that holds a position.
 
-    Each batch has the arrays of `syntax.assembly.assemble_batch`, ``example_id`` (a list), and
+    Each batch has the arrays of `syntax.batches.assemble_batch`, ``example_id`` (a list), and
     each label column by its name, as `featurestore.stream.labels.decode_label` gives it; with
     ``token_ids`` also ``token_counts``, int32 (B, fields), the tokens of each text of the example,
     0 where running text was given or nobody recorded them. Where examples become several

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from featurestore.encode.columns import binary_numbers, list_parts, one_array
-from syntax.assembly import token_ids_of
+from featurestore.tables.encode.columns import binary_numbers, list_parts, one_array
+from syntax.batches import token_ids_of
 from syntax.examples import LabelSpec
 from syntax.matrices.offsets import offsets_of, sizes
 

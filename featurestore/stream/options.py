@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 
 from featurestore.checks import flag, items, names, one_of, optional, text, whole_number
 from featurestore.stream.order import OrderPolicy
-from syntax.assembly import (
+from syntax.batches import (
     AssemblySpec,
     Level,
     SeparatorEdge,

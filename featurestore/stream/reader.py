@@ -10,16 +10,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from featurestore.dataset import FeatureDataset
-from featurestore.encode.columns import binary_numbers, list_parts
+from featurestore.dataset.dataset import FeatureDataset
 from featurestore.stream.labels import (
     Labels,
     decode_label,
     decode_token_counts,
     decode_token_ids,
 )
+from featurestore.tables.encode.columns import binary_numbers, list_parts
 from featurestore.tables.schema import MATRIX_BLOBS, TOKENS, VECTORS
-from syntax.assembly import FlatExamples
+from syntax.batches import FlatExamples
 from syntax.examples import LabelSpec
 from syntax.matrices.offsets import offsets_of
 

@@ -8,7 +8,7 @@ from typing import Any
 from featurestore.stream.options import StreamOptions
 from featurestore.stream.reader import Window
 from featurestore.tables.card import DatasetCard
-from syntax.assembly import FlatExamples, Span, mark_spans
+from syntax.batches import FlatExamples, Span, mark_spans
 from syntax.contrast.base import Samples
 from syntax.errors import SpecError
 from syntax.registry import unknown_name

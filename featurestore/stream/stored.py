@@ -14,11 +14,11 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from featurestore.encode.blobs import decode_ancestor, decode_depth, decode_distance
 from featurestore.stream.options import StreamOptions
 from featurestore.stream.reader import Window
+from featurestore.tables.encode.blobs import decode_ancestor, decode_depth, decode_distance
 from featurestore.tables.schema import MATRIX_BLOBS
-from syntax.assembly import SpecialTokens
+from syntax.batches import SpecialTokens
 from syntax.errors import SpecError
 from syntax.matrices import ISOLATED, UNREACHABLE8, UNREACHABLE16
 

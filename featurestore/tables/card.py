@@ -14,7 +14,7 @@ from featurestore.records import DatasetHandle
 from featurestore.tables.delta import TableLayout
 from featurestore.tables.differences import difference
 from featurestore.tables.schema import EXAMPLE_COLUMNS, LABEL_TYPES, VECTORS
-from syntax.assembly import SpecialTokens
+from syntax.batches import SpecialTokens
 from syntax.errors import SpecError, StoreFormatError
 from syntax.examples import LabelSpec
 from syntax.matrices import MATRICES

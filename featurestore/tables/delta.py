@@ -20,8 +20,8 @@ from deltalake import (
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
 from featurestore import records
-from featurestore.location import Location
 from featurestore.tables.attempts import ATTEMPTS, reason, waits
+from featurestore.tables.location import Location
 from featurestore.tables.snapshot import Snapshot, snapshot_of
 from syntax.errors import StoreBusyError, StoreError, UnknownDatasetError
 

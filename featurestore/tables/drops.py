@@ -9,10 +9,10 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from featurestore.files import FileReader
 from featurestore.records import Drop, Transaction
-from featurestore.root import StoreRoot
+from featurestore.tables.files import FileReader
 from featurestore.tables.lookup import KeyLookup
+from featurestore.tables.root import StoreRoot
 from featurestore.tables.schema import DROPS
 from syntax.fingerprint import fingerprint
 

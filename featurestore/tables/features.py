@@ -10,15 +10,15 @@ from typing import Final
 
 import pyarrow as pa
 
-from featurestore.encode.examples import encode_examples
-from featurestore.files import FileReader
 from featurestore.records import DatasetHandle, DatasetInfo, ExampleRow, Part, Transaction
-from featurestore.root import StoreRoot
 from featurestore.tables.card import DatasetCard
 from featurestore.tables.delta import Table, open_table
+from featurestore.tables.encode.examples import encode_examples
+from featurestore.tables.files import FileReader
 from featurestore.tables.fingerprints import FingerprintTable
 from featurestore.tables.lookup import KeyLookup
 from featurestore.tables.repeats import remove_repeats
+from featurestore.tables.root import StoreRoot
 from featurestore.tables.snapshot import DataFile, Snapshot
 from syntax.errors import SpecError, UnknownDatasetError, UnknownTokenizerError
 from syntax.fingerprint import fingerprint

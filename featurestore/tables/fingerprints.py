@@ -9,9 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from featurestore.files import FileReader
 from featurestore.records import Transaction
-from featurestore.root import StoreRoot
+from featurestore.tables.files import FileReader
+from featurestore.tables.root import StoreRoot
 from featurestore.tables.schema import FINGERPRINTS
 from syntax.errors import StoreError, UnknownKeyError
 from syntax.strict_json import parse_json

@@ -10,11 +10,11 @@ import numpy as np
 from deltalake import DeltaTable
 from numpy.typing import NDArray
 
-from featurestore.encode.columns import one_array
-from featurestore.files import FileReader
-from featurestore.index import Addresses, KeyIndex, keys_of
 from featurestore.records import key_bytes
 from featurestore.tables.delta import Table
+from featurestore.tables.encode.columns import one_array
+from featurestore.tables.files import FileReader
+from featurestore.tables.index import Addresses, KeyIndex, keys_of
 from featurestore.tables.snapshot import DataFile, in_partition, snapshot_of
 from syntax.errors import SpecError, StoreError
 from syntax.fingerprint import fingerprint

@@ -11,19 +11,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from featurestore.buffer import WriteBuffer
-from featurestore.cache import RecordCache
-from featurestore.encode.packed import unpack_record
-from featurestore.encode.parses import (
+from featurestore.records import ParseRecord, Transaction
+from featurestore.tables.buffer import WriteBuffer
+from featurestore.tables.cache import RecordCache
+from featurestore.tables.encode.packed import unpack_record
+from featurestore.tables.encode.parses import (
     check_record,
     decode_parses,
     encode_parses,
     unpack_parses,
 )
-from featurestore.files import FileGoneError, FileReader
-from featurestore.records import ParseRecord, Transaction
-from featurestore.root import StoreRoot
+from featurestore.tables.files import FileGoneError, FileReader
 from featurestore.tables.lookup import KeyLookup, group_by_file
+from featurestore.tables.root import StoreRoot
 from featurestore.tables.schema import PARSE_COLUMNS, PARSES
 from featurestore.tables.snapshot import arrow_dataset
 from syntax.errors import StoreError
@@ -184,7 +184,8 @@ class ParseTable:
     def delete(self, keys: Sequence[str]) -> None:
         """Remove parses in one commit; older versions of the table keep them until a vacuum.
 
-        Examples that refer to them must have been deleted before (`featurestore.delete`).
+        Examples that refer to them must have been deleted before:
+        `featurestore.maintenance.delete`.
 
         Raises:
             StoreBusyError: Other writers kept winning; nothing was removed.

@@ -9,10 +9,10 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from featurestore.files import FileGoneError, FileReader
 from featurestore.records import Transaction
-from featurestore.root import StoreRoot
 from featurestore.tables.delta import open_table
+from featurestore.tables.files import FileGoneError, FileReader
+from featurestore.tables.root import StoreRoot
 from featurestore.tables.schema import PINS
 from featurestore.tables.snapshot import snapshot_of
 from syntax.errors import SpecError, UnknownDatasetError

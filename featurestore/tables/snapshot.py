@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.dataset as pa_dataset
 from deltalake import DeltaTable
 
-from featurestore.location import Location
+from featurestore.tables.location import Location
 from syntax.errors import StoreError
 
 

@@ -14,11 +14,11 @@ from service.parsers import (
 )
 from service.parsers.base import Outcome
 from service.pipeline import check_input, parse_key
-from syntax.conllu import parse_conllu, parse_from_sentences
 from syntax.errors import ParsebankError, SentenceTooLongError, SpecError
 from syntax.examples import LongSentences, ParseMode, Segment
 from syntax.fingerprint import Fingerprint, fingerprint
-from syntax.parse import Parse
+from syntax.trees.conllu import parse_conllu, parse_from_sentences
+from syntax.trees.parse import Parse
 
 GOLD: Final = ParserIdentity("gold", (), {"backend": "gold", "version": 1})
 """The "parser" of trees that people made."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from syntax.conllu import parse_conllu, parse_from_sentences
 from syntax.errors import ParsebankError
 from syntax.strict_json import parse_json
+from syntax.trees.conllu import parse_conllu, parse_from_sentences
 
 _ESCAPED_LETTER: Final = re.compile(r"\\u00[3-7]")
 """JSON may escape ASCII letters and digits too, though nobody does."""

@@ -16,8 +16,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from featurestore.index import keys_of
 from featurestore.records import key_bytes
+from featurestore.tables.index import keys_of
 from service.jobs.analysers import Analyser
 from service.jobs.records import JobRequest
 from service.jobs.sample import Sample, take_sample

@@ -10,7 +10,7 @@ import numpy as np
 from syntax.errors import LabelError
 from syntax.examples import DatasetSpec, Example, Segment
 from syntax.labels import Offsets, check_labels, is_local, token_offsets
-from syntax.parse import Parse
+from syntax.trees.parse import Parse
 
 _NONE: Final = np.empty((0, 2), np.int32)
 

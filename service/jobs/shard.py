@@ -30,11 +30,11 @@ from service.jobs.steps import STEP_CHARACTERS
 from service.parsers.base import Outcome
 from service.tokenizers import LoadedTokenizer
 from syntax.alignment import batch_features
-from syntax.assembly import SegmentFeatures
+from syntax.batches import SegmentFeatures
 from syntax.errors import InputError, ParsebankError, WorkerDiedError
 from syntax.examples import Example, Rejection, Segment
-from syntax.parse import Parse
 from syntax.reasons import drop_reason
+from syntax.trees.parse import Parse
 
 KEPT_KEYS: Final = 1_024
 """Segments whose key is remembered within a shard."""

@@ -7,8 +7,8 @@ from functools import lru_cache
 import numpy as np
 
 from featurestore import FeatureStore, open_store
-from featurestore.encode.blobs import many_matrix_blobs
 from featurestore.records import DatasetHandle
+from featurestore.tables.encode.blobs import many_matrix_blobs
 from service.jobs.analysers import (
     GOLD,
     Analyser,
@@ -35,7 +35,7 @@ from syntax.alignment import batch_features
 from syntax.errors import SpecError
 from syntax.examples import Segment
 from syntax.fingerprint import Fingerprint
-from syntax.parse import Parse
+from syntax.trees.parse import Parse
 
 KEPT = 2
 """Parsers that a worker keeps: that of the job in hand, and the one before."""

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from featurestore import FeatureStore
-from featurestore.parsers import called, dataset_parsers
+from featurestore.dataset.parsers import called, dataset_parsers
 from service.jobs.database import JobDatabaseError
 from service.jobs.lines import Item, item_key, numbered_lines, read_item, read_spec
 from service.jobs.records import Counts, JobRequest

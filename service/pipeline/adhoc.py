@@ -17,11 +17,11 @@ from typing import Final
 import structlog
 
 from featurestore import DatasetHandle, ExampleRow, FeatureStore
-from featurestore.buffer import WriteBuffer
+from featurestore.tables.buffer import WriteBuffer
 from service.pipeline.records import FeatureAnswer, ItemFeatures
 from service.tokenizers import LoadedTokenizer
 from syntax import fingerprint
-from syntax.assembly import SegmentFeatures
+from syntax.batches import SegmentFeatures
 from syntax.errors import InputError, StoreError
 from syntax.examples import DatasetSpec
 

@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from service.settings import Settings
 from service.tokenizers import LoadedTokenizer
 from syntax import Parse
-from syntax.assembly import (
+from syntax.batches import (
     AssemblySpec,
     FlatExamples,
     SegmentFeatures,
     SpecialTokens,
     assemble_batch,
 )
-from syntax.assembly.naming import renamed
+from syntax.batches.naming import renamed
 from syntax.errors import InputError, ParsebankError, TextTooLongError
 from syntax.matrices import MATRICES
 from syntax.matrices.offsets import round_up
@@ -90,7 +90,7 @@ class AssembledExample:
         example: The example.
         length: Real positions, special tokens included.
         kept: Pieces that each segment keeps.
-        arrays: The row of each array of `syntax.assembly.assemble_batch`, and ``offset_mapping``
+        arrays: The row of each array of `syntax.batches.assemble_batch`, and ``offset_mapping``
             (L, 2): characters of its segment's text that a position covers, 0 and 0 for none.
     """
 

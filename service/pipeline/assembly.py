@@ -29,7 +29,7 @@ from service.pipeline.records import FeatureAnswer, FeatureRequest, ItemFeatures
 from service.settings import Settings
 from service.tokenizers import LoadedTokenizer
 from syntax.alignment import segment_features
-from syntax.assembly import AssemblySpec
+from syntax.batches import AssemblySpec
 from syntax.errors import ParsebankError, SpecError, UnknownKeyError
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from featurestore.encode.examples import LARGEST_MATRIX
+from featurestore.tables.encode.examples import LARGEST_MATRIX
 from service.pipeline.records import FeatureRequest, ItemFeatures, MatrixName, Pieces
 from service.settings import Settings
 from service.tokenizers import LoadedTokenizer

@@ -13,7 +13,7 @@ from service.parsers import ParseInput, ParserIdentity
 from service.pipeline.inputs import check_labels
 from service.tokenizers import LoadedTokenizer
 from syntax import Parse
-from syntax.assembly import SegmentFeatures
+from syntax.batches import SegmentFeatures
 from syntax.errors import ParsebankError
 
 MatrixName = Literal["distance", "depth", "ancestor"]

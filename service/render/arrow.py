@@ -2,7 +2,7 @@
 
 Words, tokens and sentences are the ``list<>`` columns of the table ``parses``, pieces are lists
 under the names that JSON gives them, and matrices the bytes that datasets hold
-(`featurestore.encode.blobs`). docs/api.md shows how to read them.
+(`featurestore.tables.encode.blobs`). docs/api.md shows how to read them.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def _error_columns(items: Sequence[ItemFeatures | ParsebankError]) -> dict[str, 
 def _parsed_columns(items: Sequence[ItemFeatures]) -> dict[str, pa.Array]:
     import pyarrow as pa
 
-    from featurestore.encode.parses import parse_columns
+    from featurestore.tables.encode.parses import parse_columns
 
     return {
         "key": pa.array([item.key for item in items], pa.string()),
@@ -126,7 +126,7 @@ def _lists(
 ) -> pa.ListArray:
     import pyarrow as pa
 
-    from featurestore.encode.columns import list_column
+    from featurestore.tables.encode.columns import list_column
 
     parts = [pa.array([], kind) if own is None else values(own) for own in pieces]
     return list_column(
@@ -154,7 +154,7 @@ def _matrix_columns(items: Sequence[ItemFeatures]) -> dict[str, pa.Array]:
     """The matrices packed, and the dtype of those that hold numbers; null if not asked for."""
     import pyarrow as pa
 
-    from featurestore.encode.blobs import pack_bits, pack_numbers
+    from featurestore.tables.encode.blobs import pack_bits, pack_numbers
 
     columns: dict[str, pa.Array] = {}
     for name in _NUMBERS:

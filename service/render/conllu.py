@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from service.pipeline.records import FeatureAnswer, ItemFeatures
-from syntax.conllu import format_conllu
 from syntax.errors import ParsebankError
+from syntax.trees.conllu import format_conllu
 
 
 def render_conllu(answer: FeatureAnswer) -> str:

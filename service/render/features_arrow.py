@@ -1,7 +1,7 @@
 """Answers of ``/features`` as an Arrow IPC stream: a row per example, matrices packed.
 
-The bytes are those that datasets hold (`featurestore.encode.blobs`), a tenth of JSON's size or
-less. docs/features.md shows how to read them.
+The bytes are those that datasets hold (`featurestore.tables.encode.blobs`), a tenth of JSON's
+size or less. docs/features.md shows how to read them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Final
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from featurestore.encode.blobs import pack_bits, pack_numbers
+from featurestore.tables.encode.blobs import pack_bits, pack_numbers
 from service.errors import error_body
 from service.pipeline.assembled import AssembledExample, AssemblyAnswer, FailedExample
 from service.render.features import facts, made_of
@@ -90,7 +90,7 @@ def _array_columns(answer: AssemblyAnswer) -> dict[str, pa.Array]:
 
 
 def _matrix_names(answer: AssemblyAnswer) -> list[str]:
-    """As `syntax.assembly.assemble_batch` calls them: `FUSED` by their short names."""
+    """As `syntax.batches.assemble_batch` calls them: `FUSED` by their short names."""
     short = [(name, name.removesuffix(".v1")) for name in answer.spec.matrices]
     return list(dict.fromkeys(plain if plain in FUSED else name for name, plain in short))
 

@@ -11,7 +11,7 @@ from service.parsers import ParseInput
 from service.pipeline.assembly import AssemblyRequest, ExampleTexts, SegmentText
 from service.pipeline.records import FeatureRequest
 from service.schemas import AnyText, FailedItem, Named
-from syntax.assembly import AssemblySpec, SeparatorEdge, Truncation, TruncationTie
+from syntax.batches import AssemblySpec, SeparatorEdge, Truncation, TruncationTie
 from syntax.errors import SpecError
 from syntax.examples import LongSentences, ParseMode
 
@@ -96,7 +96,7 @@ class AssemblyOptions(BaseModel):
     )
 
     def spec(self, pad_to_multiple_of: int = 1) -> AssemblySpec:
-        """The options as `syntax.assembly` takes them.
+        """The options as `syntax.batches` takes them.
 
         Raises:
             UnknownNameError: The policy or a matrix is not registered.
@@ -281,8 +281,8 @@ class ExampleAnswer(BaseModel):
     segment_ids: list[int] = Field(description="-1 at special tokens and padding.")
     sentence_ids: list[int] = Field(description="0-based within the segment; -1 for none.")
     parents: list[int] = Field(description="Parent position; -1 at roots and padding.")
-    upos: list[int] = Field(description="Ids of `syntax.ud`; 0 for none.")
-    deprel: list[int] = Field(description="Ids of `syntax.ud`; 0 for none.")
+    upos: list[int] = Field(description="Ids of `syntax.trees.ud`; 0 for none.")
+    deprel: list[int] = Field(description="Ids of `syntax.trees.ud`; 0 for none.")
     offset_mapping: list[tuple[int, int]] = Field(
         description="Start and end character in the segment's text; 0, 0 at special tokens."
     )

@@ -22,7 +22,7 @@ from service.routes.leaving import while_connected
 from service.schemas import ErrorBody
 from service.services import Services, UsesServices
 from service.tokenizers import LoadedTokenizer
-from syntax.assembly import AssemblySpec
+from syntax.batches import AssemblySpec
 from syntax.errors import SpecError
 
 router = APIRouter(tags=["features"])

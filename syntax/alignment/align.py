@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from syntax.alignment import kernels
 from syntax.errors import InputError
-from syntax.parse import Parse
-from syntax.tree import DependencyTree
+from syntax.trees.parse import Parse
+from syntax.trees.tree import DependencyTree
 
 Int32 = NDArray[np.int32]
 
@@ -67,7 +67,7 @@ def align_pieces(text: str, piece_offsets: ArrayLike, parse: Parse) -> Alignment
         InputError: The texts differ, or a piece lies outside the text.
         TreeError: The heads of a sentence do not form one tree.
 
-    >>> from syntax.conllu import parse_conllu, parse_from_sentences
+    >>> from syntax.trees.conllu import parse_conllu, parse_from_sentences
     >>> columns = "1-2 du _ _ _ _ _ _ _ _|1 de _ _ _ _ 3 case _ _|2 le _ _ _ _ 3 det _ _"
     >>> columns += "|3 chat _ _ _ _ 0 root _ _"
     >>> lines = columns.replace(" ", chr(9)).replace("|", chr(10))

@@ -17,10 +17,10 @@ from syntax.alignment.align import (
     outside_text,
     reject_trees,
 )
-from syntax.assembly import SegmentFeatures
+from syntax.batches import SegmentFeatures
 from syntax.errors import InputError
-from syntax.parse import Parse
-from syntax.ud import deprel_ids, upos_ids
+from syntax.trees.parse import Parse
+from syntax.trees.ud import deprel_ids, upos_ids
 
 
 def segment_features(parse: Parse, input_ids: ArrayLike, offsets: ArrayLike) -> SegmentFeatures:

@@ -13,7 +13,7 @@ from itertools import accumulate
 from typing import Final
 
 from syntax.errors import InputError
-from syntax.parse import Parse
+from syntax.trees.parse import Parse
 
 _SPAN_LABEL: Final = re.compile(r"O|[BIESLU]-.+", re.DOTALL)
 _OPENING: Final = frozenset("BSU")
@@ -45,7 +45,7 @@ def token_words(tokens: Sequence[str], parse: Parse) -> list[list[int]]:
     Raises:
         InputError: The text of the parse is not the tokens joined by single spaces.
 
-    >>> from syntax.conllu import parse_conllu, parse_from_sentences
+    >>> from syntax.trees.conllu import parse_conllu, parse_from_sentences
     >>> columns = "1-2 du _ _ _ _ _ _ _ _|1 de _ _ _ _ 3 case _ _|2 le _ _ _ _ 3 det _ _"
     >>> columns += "|3 chat _ _ _ _ 0 root _ _"
     >>> lines = columns.replace(" ", chr(9)).replace("|", chr(10))

@@ -36,7 +36,7 @@ class Sampler(Protocol):
         own rows of the batch; neither its company nor its place matters.
 
         Args:
-            batch: As `syntax.assembly.assemble_batch` gives it.
+            batch: As `syntax.batches.assemble_batch` gives it.
             keys: Key of each example, its ``example_id``. *Shape:* (B,).
             seed: With ``epoch`` and key, chooses the draws.
             epoch: Number of the epoch.

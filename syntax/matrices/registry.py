@@ -30,7 +30,7 @@ Matrix = Callable[..., NDArray[Any]]
 """From the parents of a tree or forest (L,) to an array whose axes all have length L.
 
 Keyword-only parameters named in `COLUMNS` are further columns of the same L nodes, which batches
-(`syntax.assembly`) hand in; each has a default that stands for "nothing known". All other
+(`syntax.batches`) hand in; each has a default that stands for "nothing known". All other
 keyword-only parameters are settings, which a name may carry: ``sla_mask(threshold=4)``.
 
 Batches make `FUSED` in compiled passes, and every other matrix example by example with its
@@ -42,7 +42,7 @@ COLUMNS: Final = ("source", "column", "special", "upos", "marks")
 
 ``source``: the node whose row and column each node shows; ``column``: its place among what
 truncation keeps, -1 for none; ``special``: whether it is a special token; ``upos``: its id of
-`syntax.ud`; ``marks``: non-zero in the marked spans.
+`syntax.trees.ud`; ``marks``: non-zero in the marked spans.
 """
 
 UNREACHABLE: Final = "unreachable"

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from syntax.errors import SpecError
 from syntax.matrices.nodes import Nodes
 from syntax.matrices.tree import matrices_of_one, one_forest
-from syntax.ud import upos_id
+from syntax.trees.ud import upos_id
 from syntax.variant import Variant, is_released
 
 PUNCT: Final = upos_id("PUNCT")
@@ -83,7 +83,7 @@ def sla_mask(
         parents: As in `syntax.matrices.tree_matrices`. *Shape:* (L,).
         source: Likewise. *Shape:* (L,).
         special: Which nodes are special tokens. Default: none. *Shape:* (L,), bool.
-        upos: Ids of `syntax.ud`. *Shape:* (L,).
+        upos: Ids of `syntax.trees.ud`. *Shape:* (L,).
         threshold: The largest distance that is near.
         variant: The window, and the rows of special tokens.
         punctuation: All see what is tagged PUNCT (as SLA's release does, whose paper does not

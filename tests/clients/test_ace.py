@@ -5,8 +5,8 @@ import json
 import pytest
 
 from clients.benchmarks import BENCHMARKS
-from syntax.conllu import parse_conllu, parse_from_sentences
 from syntax.examples import Example, SpanLabel
+from syntax.trees.conllu import parse_conllu, parse_from_sentences
 
 ACE = BENCHMARKS["ace"]
 

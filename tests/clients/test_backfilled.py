@@ -12,10 +12,10 @@ import pytest
 import service
 from clients import Client
 from clients.benchmarks import BENCHMARKS
-from clients.jobs import Job
+from clients.client.jobs import Job
 from featurestore import CrossedDataset, FeatureDataset, FeatureStore, open_store
-from featurestore.validate import validate_store
-from syntax.assembly import INSIDE, locate_spans, spans_of_text
+from featurestore.maintenance.validate import validate_store
+from syntax.batches import INSIDE, locate_spans, spans_of_text
 from syntax.examples import Example
 
 PARSER = "udpipe/both"

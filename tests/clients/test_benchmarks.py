@@ -10,9 +10,9 @@ import pytest
 
 from clients.benchmarks import BENCHMARKS, Item, Part
 from clients.benchmarks.base import _listing, attempt, canonical_split
-from syntax.conllu import parse_conllu
 from syntax.errors import EmptyTextError, InputError, SpecError, UnknownNameError
 from syntax.examples import Example, LabelSpec, Rejection, Segment
+from syntax.trees.conllu import parse_conllu
 from tests.clients.packed import PACKERS, pack_folder
 
 FOLDERS = {

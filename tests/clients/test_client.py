@@ -11,9 +11,8 @@ import pytest
 
 from clients import AsyncClient, Client
 from clients.benchmarks import BENCHMARKS, SAMPLE
-from clients.results import ItemError, ParsedItem
+from clients.client.results import ItemError, ParsedItem
 from syntax import DependencyTree
-from syntax.conllu import parse_conllu
 from syntax.errors import (
     EmptyTextError,
     SpecError,
@@ -26,6 +25,7 @@ from syntax.errors import (
     UploadGoneError,
 )
 from syntax.examples import DatasetSpec, Example, LabelSpec, Rejection, Segment
+from syntax.trees.conllu import parse_conllu
 
 TOKENIZER = "parsebank-wordpiece-en"
 TEXT = "The nurse didn't thank the driver. Then she went home."

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from clients import AsyncClient, Client
-from clients.failures import ServiceUnreachableError
+from clients.client.failures import ServiceUnreachableError
+from clients.client.retries import Outage, Retries
 from clients.processes import free_port
-from clients.retries import Outage, Retries
 from syntax.errors import (
     DeadlineError,
     ExampleError,

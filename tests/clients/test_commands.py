@@ -12,12 +12,12 @@ from typer.testing import CliRunner
 
 from clients.benchmarks import SAMPLE
 from clients.cli import build_app
+from clients.client.jobs import decode_job
 from clients.commands.demo import queries
 from clients.commands.plan import Outcome
 from clients.commands.reports import account_facts, failures
-from clients.jobs import decode_job
 from clients.processes import free_port
-from syntax.conllu import parse_conllu
+from syntax.trees.conllu import parse_conllu
 
 TOKENIZER = "parsebank-wordpiece-en"
 

@@ -15,10 +15,10 @@ from pathlib import Path
 import psutil
 import pytest
 
+from clients.client.jobs import decode_job
+from clients.client.results import decode_parse_result
 from clients.demo import Round, sample_texts, serving
-from clients.jobs import decode_job
 from clients.processes import parsebank
-from clients.results import decode_parse_result
 from syntax.errors import WorkError
 
 

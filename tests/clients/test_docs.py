@@ -9,8 +9,8 @@ import pytest
 
 from clients import AsyncClient, Client
 from clients.benchmarks import BENCHMARKS
-from clients.calls import ParseOptions
-from syntax.assembly import Template
+from clients.client.calls import ParseOptions
+from syntax.batches import Template
 from syntax.errors import UnknownNameError
 
 DOCS = Path(__file__).parents[2] / "docs"

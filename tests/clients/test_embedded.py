@@ -18,8 +18,8 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from clients import AsyncClient, Client
-from clients.embedded import BlockingTransport, EmbeddedTransport
-from clients.retries import Retries
+from clients.client.embedded import BlockingTransport, EmbeddedTransport
+from clients.client.retries import Retries
 from syntax.errors import ExampleError, ParsebankError
 from syntax.examples import DatasetSpec, Example, Segment
 
@@ -171,8 +171,8 @@ import asyncio
 from contextlib import asynccontextmanager
 from starlette.applications import Starlette
 from clients import Client
-from clients.embedded import BlockingTransport
-from clients.failures import ParsebankError
+from clients.client.embedded import BlockingTransport
+from clients.client.failures import ParsebankError
 
 @asynccontextmanager
 async def lifespan(_):

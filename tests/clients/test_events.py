@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from clients.events import Event, EventDecoder
+from clients.client.events import Event, EventDecoder
 
 
 def decode(text: str) -> list[Event]:

@@ -14,9 +14,9 @@ from clients.benchmarks import UD
 from clients.cli import build_app
 from clients.expand import expanded, expanded_spec
 from featurestore import open_store
-from syntax.conllu import parse_conllu
 from syntax.errors import SpecError, UnknownNameError
 from syntax.examples import DatasetSpec, Example, LabelSpec, Rejection, Segment
+from syntax.trees.conllu import parse_conllu
 
 CONTRACTIONS = Path(__file__).parents[1] / "fixtures" / "conllu" / "french-contractions.conllu"
 PAIRS = DatasetSpec("pairs", "dev", "en", ("premise", "hypothesis"), mode="sentence")

@@ -4,7 +4,12 @@ import json
 
 import pytest
 
-from clients.failures import ServiceUnreachableError, answered_error, error_class, named_error
+from clients.client.failures import (
+    ServiceUnreachableError,
+    answered_error,
+    error_class,
+    named_error,
+)
 from syntax import errors
 from syntax.errors import OverloadedError, ParsebankError
 

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clients import AsyncClient, Client
-from clients.features import FeatureExample, FeatureOptions
-from clients.results import ItemError
+from clients.client.features import FeatureExample, FeatureOptions
+from clients.client.results import ItemError
 from featurestore import FeatureDataset, open_store
 from syntax.errors import SpecError, TextTooLongError, UnknownKeyError, UnknownNameError
 from syntax.examples import DatasetSpec, Example, Segment

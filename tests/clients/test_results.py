@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from clients.results import ItemError, ParsedItem, decode_parse_result
+from clients.client.results import ItemError, ParsedItem, decode_parse_result
 from syntax.errors import SentenceTooLongError
 
 WORD = {"lemma": None, "xpos": None, "feats": None}

@@ -3,8 +3,8 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from clients.failures import ServiceUnreachableError
-from clients.retries import Retries, as_named
+from clients.client.failures import ServiceUnreachableError
+from clients.client.retries import Retries, as_named
 from syntax.errors import DeadlineError, OverloadedError, SpecError, UnknownJobError
 
 BUSY = OverloadedError("full")

@@ -7,10 +7,10 @@ import json
 import pytest
 
 from clients import AsyncClient, Client
-from clients.failures import ServiceUnreachableError
-from clients.results import ItemError, ParsedItem
-from clients.retries import Retries
-from clients.streams import AnswerReader, LineBuffer
+from clients.client.failures import ServiceUnreachableError
+from clients.client.results import ItemError, ParsedItem
+from clients.client.retries import Retries
+from clients.client.streams import AnswerReader, LineBuffer
 from syntax.errors import OverloadedError, StoreError
 
 HEAD = {"parser": {"name": "p", "fingerprint": "f"}, "tokenizer": None}

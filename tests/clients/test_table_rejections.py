@@ -7,7 +7,7 @@ import json
 import pytest
 
 from clients.benchmarks import table_benchmark
-from clients.staging import Upload, backfill_spec
+from clients.client.staging import Upload, backfill_spec
 from service.jobs.lines import read_item, read_spec
 from syntax.examples import LabelSpec
 

@@ -6,8 +6,8 @@ import pytest
 
 from clients.benchmarks import BENCHMARKS
 from syntax import read_conllu
-from syntax.conllu import parse_conllu
 from syntax.examples import Example, Rejection
+from syntax.trees.conllu import parse_conllu
 
 UD = BENCHMARKS["ud"]
 

@@ -22,9 +22,9 @@ from featurestore import (
 )
 from syntax import Parse, fingerprint, read_conllu
 from syntax.alignment import segment_features
-from syntax.assembly import SegmentFeatures, SpecialTokens
-from syntax.conllu import parse_from_sentences
+from syntax.batches import SegmentFeatures, SpecialTokens
 from syntax.examples import DatasetSpec, LabelSpec
+from syntax.trees.conllu import parse_from_sentences
 
 from .s3 import S3, S3_PROGRAM
 from .writers import Writers

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from featurestore.shards import ShardCache
+from featurestore.tables.shards import ShardCache
 
 
 class Slow:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from featurestore.encode.blobs import (
+from featurestore.tables.encode.blobs import (
     decode_ancestor,
     decode_depth,
     decode_distance,

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from featurestore.encode.blobs import many_matrix_blobs, matrix_blobs
+from featurestore.tables.encode.blobs import many_matrix_blobs, matrix_blobs
 
 
 @st.composite

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from featurestore.buffer import WriteBuffer
+from featurestore.tables.buffer import WriteBuffer
 from syntax.errors import StoreError
 
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from featurestore.encode.columns import (
+from featurestore.tables.encode.columns import (
     binary_column,
     binary_numbers,
     list_column,

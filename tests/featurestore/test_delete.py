@@ -15,11 +15,11 @@ from typer.testing import CliRunner
 
 from featurestore import Drop, open_store
 from featurestore.commands import register
-from featurestore.delete import delete_parses, keys_of_example, keys_of_text
-from featurestore.states import StatedDataset
+from featurestore.dataset.states import StatedDataset
+from featurestore.maintenance.delete import delete_parses, keys_of_example, keys_of_text
+from featurestore.maintenance.vacuum import vacuum_store
+from featurestore.maintenance.validate import validate_store
 from featurestore.tables.states import WordStates
-from featurestore.vacuum import vacuum_store
-from featurestore.validate import validate_store
 from syntax.errors import SpecError, UnknownDatasetError, UnknownKeyError
 
 from .writer_process import HANDLE, example_of, record_of

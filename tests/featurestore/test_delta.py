@@ -9,8 +9,8 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 from deltalake import Transaction as DeltaTransaction
 
 from featurestore import Transaction
-from featurestore.location import Location
 from featurestore.tables.delta import Table, TableLayout
+from featurestore.tables.location import Location
 from syntax.errors import StoreError, UnknownDatasetError
 
 LAYOUT = TableLayout(

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from featurestore import FeatureStore, open_store
-from featurestore.vacuum import vacuum_store
-from featurestore.validate import validate_store
+from featurestore.maintenance.vacuum import vacuum_store
+from featurestore.maintenance.validate import validate_store
 from syntax.errors import StoreError
 
 from .writer_process import HANDLE, example_of, record_of

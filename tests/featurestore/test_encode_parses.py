@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from featurestore import ParseRecord
-from featurestore.encode.parses import check_record, decode_parses, encode_parses
+from featurestore.tables.encode.parses import check_record, decode_parses, encode_parses
 from syntax import Parse
 from syntax.errors import InputError, InvalidCharacterError, SpecError
 

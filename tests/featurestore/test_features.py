@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from featurestore import Part, Transaction
-from featurestore.encode.blobs import decode_ancestor, decode_depth, decode_distance
+from featurestore.tables.encode.blobs import decode_ancestor, decode_depth, decode_distance
 from syntax.errors import (
     InvalidCharacterError,
     SpecError,
@@ -119,7 +119,7 @@ def test_row_groups_hold_a_bounded_number_of_pieces(store, handle, make_row, par
 
 
 def _long_segments():
-    from syntax.assembly import SegmentFeatures
+    from syntax.batches import SegmentFeatures
 
     size = 6_250
     zeros = np.zeros(size, np.int32)

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from featurestore.files import FileGoneError, FileReader
-from featurestore.location import Location
-from featurestore.vacuum import vacuum_store
+from featurestore.maintenance.vacuum import vacuum_store
+from featurestore.tables.files import FileGoneError, FileReader
+from featurestore.tables.location import Location
 
 ROWS = 100
 ALL = {f"{file}.parquet" for file in range(4)}

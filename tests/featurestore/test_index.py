@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from featurestore.index import KeyIndex, keys_of
+from featurestore.tables.index import KeyIndex, keys_of
 
 # Few distinct halves, so that many keys share the first or the second one.
 half = st.sampled_from([0, 1, 2, 2**63, 2**64 - 1])

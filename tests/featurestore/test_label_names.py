@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from featurestore import FeatureMixture, StatedDataset, WordStates
-from featurestore.encode.examples import encode_examples
 from featurestore.tables.card import DatasetCard
+from featurestore.tables.encode.examples import encode_examples
 from syntax.contrast import PhraseSampler, TreeSampler
 from syntax.errors import SpecError
 from syntax.examples import LabelSpec

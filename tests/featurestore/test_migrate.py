@@ -18,14 +18,14 @@ from typer.testing import CliRunner
 
 from featurestore import FeatureStore, open_store
 from featurestore.commands import register
-from featurestore.encode.parses import encode_parses
-from featurestore.evict import evict_parses
-from featurestore.inspect import inspect_store
-from featurestore.migrate import migrate_store
-from featurestore.root import FORMAT
+from featurestore.maintenance.evict import evict_parses
+from featurestore.maintenance.migrate import migrate_store
+from featurestore.maintenance.vacuum import vacuum_store
+from featurestore.maintenance.validate import validate_store
+from featurestore.reports.inspect import inspect_store
+from featurestore.tables.encode.parses import encode_parses
+from featurestore.tables.root import FORMAT
 from featurestore.tables.schema import PARSE_COLUMNS
-from featurestore.vacuum import vacuum_store
-from featurestore.validate import validate_store
 from syntax.errors import StoreError, StoreFormatError
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "store-format-1"

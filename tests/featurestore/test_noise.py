@@ -10,12 +10,12 @@ from typer.testing import CliRunner
 
 from featurestore import FeatureStore, ParseRecord, open_store
 from featurestore.commands import register
-from featurestore.delete import delete_parses
-from featurestore.noise import add_noise
+from featurestore.dataset.noise import add_noise
+from featurestore.maintenance.delete import delete_parses
+from featurestore.maintenance.validate import validate_store
 from featurestore.reports.export import parse_keys
-from featurestore.validate import validate_store
 from syntax.errors import SpecError
-from syntax.noise import Noise
+from syntax.trees.noise import Noise
 
 from .conftest import PARSER, TOKENIZER
 

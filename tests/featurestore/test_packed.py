@@ -11,8 +11,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from featurestore import ParseRecord
-from featurestore.encode.packed import pack_record, unpack_record
-from featurestore.encode.parses import decode_parses, encode_parses
+from featurestore.tables.encode.packed import pack_record, unpack_record
+from featurestore.tables.encode.parses import decode_parses, encode_parses
 from syntax import Parse
 from syntax.errors import StoreFormatError
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from featurestore.parsers import dataset_parsers, parsers_named, store_parser, store_parsers
+from featurestore.dataset.parsers import dataset_parsers, parsers_named, store_parser, store_parsers
 from syntax.errors import SpecError, UnknownLanguageError, UnknownParserError
 from syntax.lists import ParserChoice
 

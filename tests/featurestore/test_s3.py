@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from featurestore import FeatureStore, open_store
-from featurestore.evict import evict_parses
-from featurestore.inspect import inspect_store
-from featurestore.location import Location
-from featurestore.migrate import migrate_store
-from featurestore.vacuum import vacuum_store
-from featurestore.validate import validate_store
+from featurestore.maintenance.evict import evict_parses
+from featurestore.maintenance.migrate import migrate_store
+from featurestore.maintenance.vacuum import vacuum_store
+from featurestore.maintenance.validate import validate_store
+from featurestore.reports.inspect import inspect_store
+from featurestore.tables.location import Location
 from syntax import fingerprint
 from syntax.errors import StoreError
 

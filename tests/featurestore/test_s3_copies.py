@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from featurestore import FeatureDataset, FeatureStore, open_store
-from featurestore.files import FileGoneError
-from featurestore.vacuum import vacuum_store
+from featurestore.maintenance.vacuum import vacuum_store
+from featurestore.tables.files import FileGoneError
 
 from .s3 import S3
 from .writers import wait_for

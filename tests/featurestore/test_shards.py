@@ -15,7 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from featurestore.shards import DEFAULT_BYTES, ShardCache, shard_cache
+from featurestore.tables.shards import DEFAULT_BYTES, ShardCache, shard_cache
 from syntax.errors import SpecError
 
 PROGRAM = Path(__file__).parent / "shards_process.py"

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from featurestore import StatedDataset, WordStates, open_store
-from featurestore.inspect import inspect_store
+from featurestore.maintenance.vacuum import vacuum_store
+from featurestore.reports.inspect import inspect_store
 from featurestore.tables import states as states_table
-from featurestore.vacuum import vacuum_store
 from syntax.errors import SpecError, UnknownKeyError, UnknownNameError
 
 WIDTH = 3
@@ -89,7 +89,7 @@ def test_a_changed_encoder_or_layer_has_another_table(store, data) -> None:
 
 
 def test_writing_takes_a_commit_at_a_time(store, data, monkeypatch) -> None:
-    monkeypatch.setattr("featurestore.states.COMMIT_BYTES", 200)
+    monkeypatch.setattr("featurestore.dataset.states.COMMIT_BYTES", 200)
     there = stated(store, data)
     taken = []
 

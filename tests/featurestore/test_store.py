@@ -12,8 +12,8 @@ import pytest
 
 import featurestore
 from featurestore import Drop, Transaction, open_store
-from featurestore.cache import RecordCache
-from featurestore.root import FORMAT
+from featurestore.tables.cache import RecordCache
+from featurestore.tables.root import FORMAT
 from syntax import fingerprint
 from syntax.errors import SpecError, StoreError, StoreFormatError, UnknownKeyError
 
@@ -175,7 +175,7 @@ def test_every_public_name_can_be_imported() -> None:
 
 
 def test_options_of_an_object_store_are_passed_on() -> None:
-    from featurestore.location import Location
+    from featurestore.tables.location import Location
 
     location = Location.of("s3://bucket/prefix/", {"AWS_REGION": "eu-north-1"})
     assert location.uri == "s3://bucket/prefix"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from featurestore.stream.prefetch import Prefetched
-from syntax.assembly import AssemblySpec, FlatExamples, SegmentFeatures, assemble_batch
+from syntax.batches import AssemblySpec, FlatExamples, SegmentFeatures, assemble_batch
 from syntax.errors import InputError, SpecError
 
 

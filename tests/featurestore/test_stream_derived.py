@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from syntax.assembly import AssemblySpec, FlatExamples, assemble_batch, mark_spans
+from syntax.batches import AssemblySpec, FlatExamples, assemble_batch, mark_spans
 from syntax.contrast import PhraseSampler, TreeSampler
 from syntax.errors import InputError, SpecError
 from syntax.matrices import sgnet_mask, subtrees

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from featurestore import CrossedDataset
-from syntax.assembly import (
+from syntax.batches import (
     INSIDE,
     AssemblySpec,
     FlatExamples,

@@ -11,12 +11,12 @@ import pytest
 from datasets import load_dataset
 
 from featurestore import DatasetHandle, ExampleRow, FeatureStore
-from featurestore.crossed import CrossedDataset
-from featurestore.encode.examples import encode_examples
+from featurestore.dataset.crossed import CrossedDataset
+from featurestore.dataset.mixture import FeatureMixture
+from featurestore.maintenance.validate import validate_store
 from featurestore.reports.export import export_dataset
-from featurestore.stream.mixture import FeatureMixture
-from featurestore.validate import validate_store
-from syntax.assembly import INSIDE, label_tokens, labels_of_tokens, locate_spans
+from featurestore.tables.encode.examples import encode_examples
+from syntax.batches import INSIDE, label_tokens, labels_of_tokens, locate_spans
 from syntax.errors import LabelError, SpecError
 from syntax.examples import LabelSpec, SpanLabel
 from syntax.fingerprint import fingerprint

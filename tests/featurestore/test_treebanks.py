@@ -9,9 +9,9 @@ from itertools import islice, pairwise
 import pytest
 
 from featurestore import ParseRecord, Transaction
-from featurestore.encode.packed import unpack_record
-from featurestore.encode.parses import decode_parses, encode_parses
-from featurestore.validate import validate_store
+from featurestore.maintenance.validate import validate_store
+from featurestore.tables.encode.packed import unpack_record
+from featurestore.tables.encode.parses import decode_parses, encode_parses
 from syntax import fingerprint, parse_from_sentences, read_conllu
 
 SENTENCES = 60

@@ -16,9 +16,9 @@ from typer.testing import CliRunner
 
 from featurestore import open_store
 from featurestore.commands import register
+from featurestore.maintenance.vacuum import vacuum_store
 from featurestore.tables.pins import Pin
 from featurestore.tables.schema import PINS
-from featurestore.vacuum import vacuum_store
 from syntax.errors import SpecError, StoreError, UnknownDatasetError
 
 
@@ -27,7 +27,7 @@ def raw_rows(store, table: str) -> int:
 
 
 def inspected(store) -> list[dict]:
-    from featurestore.inspect import inspect_store
+    from featurestore.reports.inspect import inspect_store
 
     return [table.to_json() for table in inspect_store(store)]
 

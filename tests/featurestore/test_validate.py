@@ -13,12 +13,12 @@ import typer
 from typer.testing import CliRunner
 
 from featurestore import commands, open_store
-from featurestore.encode.examples import encode_examples
-from featurestore.encode.packed import pack_record
-from featurestore.encode.parses import encode_parses
-from featurestore.inspect import inspect_store
+from featurestore.maintenance.validate import validate_store
+from featurestore.reports.inspect import inspect_store
 from featurestore.reports.stats import parse_stats
-from featurestore.validate import validate_store
+from featurestore.tables.encode.examples import encode_examples
+from featurestore.tables.encode.packed import pack_record
+from featurestore.tables.encode.parses import encode_parses
 from syntax.errors import StoreError
 
 

@@ -10,12 +10,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from featurestore import ParseRecord, open_store
-from featurestore.encode.parses import encode_parses
+from featurestore.maintenance.validate import validate_store
 from featurestore.reports.stats import parse_stats
-from featurestore.validate import validate_store
-from syntax.conllu import parse_from_sentences
+from featurestore.tables.encode.parses import encode_parses
 from syntax.errors import StoreError
 from syntax.keys import parse_key
+from syntax.trees.conllu import parse_from_sentences
 
 PARSER = "d" * 32
 

@@ -34,15 +34,15 @@ from featurestore import (
 )
 from syntax import Parse, fingerprint
 from syntax.alignment import segment_features
-from syntax.assembly import SpecialTokens
+from syntax.batches import SpecialTokens
 from syntax.errors import StoreBusyError, StoreError, UnknownKeyError
 from syntax.examples import DatasetSpec
 
 PARSER = "f" * 32
 PRELOADED = (
-    *("pyarrow", "pandas", "deltalake", "duckdb", "featurestore.store", "featurestore.vacuum"),
-    *("featurestore.encode.examples", "featurestore.sql.session", "featurestore.migrate"),
-    "featurestore.delete",
+    *("pyarrow", "pandas", "deltalake", "duckdb", "featurestore.store"),
+    *("featurestore.tables.encode.examples", "featurestore.sql.session"),
+    *(f"featurestore.maintenance.{name}" for name in ("vacuum", "migrate", "delete")),
 )
 HANDLE = DatasetHandle(
     DatasetSpec("written", "train", "en", ("text",), (), "written for the tests", "Apache-2.0"),
@@ -108,8 +108,8 @@ def write(mode: str, store: FeatureStore, name: str, number: int, records: list)
 
 def look_after(mode: str, store: FeatureStore) -> None:
     """One round of upkeep, which may lose to another's."""
-    from featurestore.migrate import migrate_store
-    from featurestore.vacuum import vacuum_store
+    from featurestore.maintenance.migrate import migrate_store
+    from featurestore.maintenance.vacuum import vacuum_store
 
     try:
         if mode == "compact":
@@ -146,7 +146,7 @@ def take_turn(mode: str, store: FeatureStore, name: str, number: int, size: int)
         keys = [key for (key,) in store.sql("select key from parses").fetchall()]
         return list(store.parses.get_many(keys))
     if mode == "delete":
-        from featurestore.delete import delete_parses
+        from featurestore.maintenance.delete import delete_parses
 
         with suppress(UnknownKeyError):
             return delete_parses(store, [record_of(name, 0, number).key]).keys

@@ -14,7 +14,7 @@ from featurestore import open_store
 from service.pipeline.adhoc import AdhocDataset, AdhocSegment
 from service.tokenizers import load_tokenizer
 from syntax import fingerprint
-from syntax.assembly import SegmentFeatures
+from syntax.batches import SegmentFeatures
 
 PARSER = fingerprint({"name": "nobody"})
 

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from syntax import parse_conllu
-from syntax.conllu import parse_from_sentences
+from syntax.trees.conllu import parse_from_sentences
 
 COLUMNS = ("form", "lemma", "upos", "xpos", "feats", "head", "deprel")
 MATRICES = ("distance", "depth", "ancestor")

@@ -15,10 +15,10 @@ import pytest
 from fastapi import FastAPI
 
 from featurestore import DatasetHandle, ExampleRow, FeatureDataset, FeatureStore, open_store
-from featurestore.delete import delete_parses
-from featurestore.encode.blobs import decode_ancestor, decode_depth, decode_distance
-from featurestore.evict import evict_parses
-from featurestore.validate import validate_store
+from featurestore.maintenance.delete import delete_parses
+from featurestore.maintenance.evict import evict_parses
+from featurestore.maintenance.validate import validate_store
+from featurestore.tables.encode.blobs import decode_ancestor, decode_depth, decode_distance
 from service.pipeline.adhoc import MOST_SEGMENTS, AdhocDataset
 from service.tokenizers import LoadedTokenizer, load_tokenizer
 from syntax.errors import StoreError

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from service.tokenizers import LoadedTokenizer, load_tokenizer
-from syntax.assembly import (
+from syntax.batches import (
     INSIDE,
     AssemblySpec,
     FlatExamples,

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from featurestore.encode.blobs import decode_ancestor, decode_depth, decode_distance
+from featurestore.tables.encode.blobs import decode_ancestor, decode_depth, decode_distance
 from service.parsers import Parser
 from service.pipeline import FeatureAnswer, ItemFeatures
 from service.render import render_arrow

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from service.app import create_app
 from service.settings import Settings
 from syntax import parse_conllu
-from syntax.spacing import attribute
+from syntax.trees.spacing import attribute
 
 from .conftest import connected, running
 from .contract import READERS, check_item, without_pieces

@@ -19,8 +19,8 @@ from service.resources.tokenizers.train_wordpiece import (
     sentence_texts,
     train_tokenizer,
 )
-from syntax.conllu import read_conllu
 from syntax.fingerprint import file_sha256
+from syntax.trees.conllu import read_conllu
 
 RESOURCES = Path(service.__file__).parent / "resources"
 MODEL = RESOURCES / "models" / "english-ewt.udpipe"

@@ -16,7 +16,7 @@ import pytest
 from fastapi import FastAPI
 
 from featurestore import open_store
-from featurestore.encode.blobs import decode_ancestor, decode_depth, decode_distance
+from featurestore.tables.encode.blobs import decode_ancestor, decode_depth, decode_distance
 from service.routes.feature_schemas import FeaturesAnswer
 from service.settings import Settings
 

@@ -21,7 +21,7 @@ from service.lindat.sentences import Placed, Shown, tokenized, write
 from service.parsers import Limits, ParseInput, Parser
 from syntax import Parse, Sentence, parse_conllu, read_conllu
 from syntax.errors import NoSentenceError
-from syntax.spacing import attribute
+from syntax.trees.spacing import attribute
 
 from . import lindat_reference as udpipe
 from .lindat_requests import CHARACTERS, FULL, ask, result, without_header

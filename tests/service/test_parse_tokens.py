@@ -10,7 +10,7 @@ import httpx
 import pyarrow as pa
 import pytest
 
-from syntax.conllu import parse_conllu
+from syntax.trees.conllu import parse_conllu
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -11,9 +11,9 @@ import httpx
 import pytest
 
 from featurestore import open_store
-from featurestore.delete import delete_parses
-from featurestore.vacuum import vacuum_store
-from featurestore.validate import validate_store
+from featurestore.maintenance.delete import delete_parses
+from featurestore.maintenance.vacuum import vacuum_store
+from featurestore.maintenance.validate import validate_store
 from service.routes.parses import DeletionAnswer
 from tests.featurestore.test_delete import files_with
 

@@ -24,7 +24,7 @@ from typer.testing import CliRunner
 
 from clients import AsyncClient, Client
 from clients.cli import build_app
-from clients.retries import Retries
+from clients.client.retries import Retries
 from featurestore import open_store
 from service.processes import python_environment
 from service.security.keys import KeyFile

@@ -21,8 +21,8 @@ from tokenizers import (
 
 from service.tokenizers import bundled_tokenizers, load_tokenizer
 from syntax.alignment import align_pieces
-from syntax.conllu import parse_conllu, parse_from_sentences
 from syntax.errors import TokenizerOffsetsError, UnknownTokenizerError
+from syntax.trees.conllu import parse_conllu, parse_from_sentences
 
 TEXTS = [
     "The 13 quick brown foxes don't jump over two lazy dogs, do they?",

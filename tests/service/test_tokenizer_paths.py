@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from clients.client import Client
+from clients.client.client import Client
 from service.settings import Settings
 from service.tokenizer_cache import TokenizerCache
 from service.tokenizers import bundled_tokenizers

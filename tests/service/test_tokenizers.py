@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
 from service.tokenizers import LoadedTokenizer, bundled_tokenizers, load_tokenizer
-from syntax.assembly import SpecialTokens
+from syntax.batches import SpecialTokens
 from syntax.errors import UnknownTokenizerError
 
 DEFAULT = "parsebank-wordpiece-en"

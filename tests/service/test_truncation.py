@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from transformers import AutoTokenizer
 
 from service.tokenizers import bundled_tokenizers, load_tokenizer
-from syntax.assembly import AssemblySpec, FlatExamples, SegmentFeatures, assemble_batch
+from syntax.batches import AssemblySpec, FlatExamples, SegmentFeatures, assemble_batch
 
 NAMES = (
     "parsebank-wordpiece-en",

@@ -25,10 +25,10 @@ from service.parsers.udpipe.recipe import DEFAULT, RECIPES, TINY, Recipe, format
 from service.parsers.udpipe.train_command import train_udpipe
 from service.parsers.udpipe.training import Progress, TrainedModel, train
 from service.parsers.udpipe.treebank import fold_of, open_treebank, raw_text, strip_columns
-from syntax.conllu import read_conllu
 from syntax.errors import ConlluError, ModelLoadError, SpecError, UnknownNameError
 from syntax.fingerprint import file_sha256
-from syntax.scoring import METRICS
+from syntax.trees.conllu import read_conllu
+from syntax.trees.scoring import METRICS
 
 pytestmark = pytest.mark.slow
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from syntax.assembly import (
+from syntax.batches import (
     AssemblySpec,
     FlatExamples,
     SegmentFeatures,

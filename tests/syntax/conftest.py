@@ -16,7 +16,7 @@ import pytest
 from hypothesis import strategies as st
 
 from syntax import read_conllu
-from syntax.assembly import SegmentFeatures
+from syntax.batches import SegmentFeatures
 
 
 @dataclass(frozen=True)

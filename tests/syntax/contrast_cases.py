@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from syntax.assembly import SpecialTokens
+from syntax.batches import SpecialTokens
 
 BERT = SpecialTokens(prefix=(101,), separator=(102,), suffix=(102,), pad_id=0, vocab_size=200)
 # Three phrases in a row hang from the verb at the end, the second with one of its own.

@@ -22,8 +22,8 @@ from syntax import (
 )
 from syntax.alignment import align_pieces, attach_heads, kernels, segment_features, word_spans
 from syntax.errors import CycleError, HeadOutOfRangeError, InputError, MultipleRootsError
-from syntax.spacing import spacing_entries
-from syntax.ud import DEPREL, UPOS
+from syntax.trees.spacing import spacing_entries
+from syntax.trees.ud import DEPREL, UPOS
 
 FILES = Path(__file__).parents[1] / "fixtures" / "conllu"
 

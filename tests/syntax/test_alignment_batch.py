@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from syntax import Parse
 from syntax.alignment import batch_features, segment_features
-from syntax.assembly import SegmentFeatures
-from syntax.conllu import parse_conllu, parse_from_sentences
+from syntax.batches import SegmentFeatures
 from syntax.errors import CycleError, InputError
+from syntax.trees.conllu import parse_conllu, parse_from_sentences
 
 SENTENCES = (
     "1-2 du _ _ _ _ _ _ _ _|1 de _ ADP _ _ 3 case _ _|2 le _ DET _ _ 3 det _ _"

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syntax.assembly import (
+from syntax.batches import (
     AssemblySpec,
     BatchBuffers,
     FlatExamples,

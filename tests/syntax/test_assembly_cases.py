@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from syntax.assembly import (
+from syntax.batches import (
     AssemblySpec,
     SegmentFeatures,
     Template,

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import ArrayLike, NDArray
 
-from syntax.assembly import (
+from syntax.batches import (
     AssemblySpec,
     BatchBuffers,
     FlatExamples,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from syntax.assembly import (
+from syntax.batches import (
     IGNORE,
     AssemblySpec,
     FlatExamples,

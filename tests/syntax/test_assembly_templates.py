@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from syntax.assembly import (
+from syntax.batches import (
     SegmentFeatures,
     SpecialTokens,
     Template,

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from syntax.alignment import project_labels
-from syntax.assembly import (
+from syntax.batches import (
     IGNORE,
     AssemblySpec,
     FlatExamples,

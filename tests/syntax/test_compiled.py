@@ -20,7 +20,7 @@ if os.getuid() == 0:
     header, nothing = (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()
     assert ctypes.CDLL(None, use_errno=True).capset(header, nothing) == 0
 sys.path.insert(0, {copy!r})
-import syntax.matrices, syntax.alignment, syntax.contrast, syntax.assembly
+import syntax.matrices, syntax.alignment, syntax.contrast, syntax.batches
 assert syntax.__file__.startswith({copy!r})
 import numpy as np
 depth = syntax.matrices.tree_depth(np.array([-1, 0, 1], np.int32))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from syntax.assembly import AssemblySpec, FlatExamples, assemble_batch
+from syntax.batches import AssemblySpec, FlatExamples, assemble_batch
 from syntax.contrast import PhraseSampler, TreeSampler
 from syntax.contrast.draws import below, choose, draw, happens
 from syntax.contrast.texts import texts_of

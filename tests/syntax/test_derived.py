@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from syntax.assembly import AssemblySpec, FlatExamples, SpecialTokens, assemble_batch, mark_spans
+from syntax.batches import AssemblySpec, FlatExamples, SpecialTokens, assemble_batch, mark_spans
 from syntax.errors import InputError
 from syntax.matrices import FUSED, MATRICES, UNREACHABLE
 from tests.syntax.relation_twins import Twin

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from syntax.assembly import AssemblySpec
+from syntax.batches import AssemblySpec
 from syntax.errors import SpecError, UnknownNameError
 from syntax.matrices import (
     COLUMNS,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from syntax import DependencyTree, Parse
 from syntax.errors import SpecError
-from syntax.noise import Noise, NoiseKind, noisy_parse
+from syntax.trees.noise import Noise, NoiseKind, noisy_parse
 
 KINDS: list[tuple[NoiseKind, ...]] = [("heads",), ("labels",), ("heads", "labels")]
 

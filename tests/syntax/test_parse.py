@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from syntax import Parse, format_conllu, parse_conllu, parse_from_sentences, read_conllu
 from syntax.errors import InputError
-from syntax.spacing import safe_column
 from syntax.spans import word_spans
+from syntax.trees.spacing import safe_column
 
 
 def parse_of(text: str, tokens: list[tuple[str, list[str]]], heads: list[list[int]]) -> Parse:

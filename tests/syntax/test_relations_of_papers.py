@@ -19,7 +19,7 @@ from syntax.matrices import (
     tree_distance,
     windowed_distance,
 )
-from syntax.ud import upos_id
+from syntax.trees.ud import upos_id
 from tests.syntax.relation_twins import CROSSING, DOG, Forests, Twin, filled, shown_forests
 
 

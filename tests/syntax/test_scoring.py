@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from syntax import Sentence, Token, Word
-from syntax.scoring import METRICS, Score, TextMismatchError, evaluate
+from syntax.trees.scoring import METRICS, Score, TextMismatchError, evaluate
 
 
 def sentence(*rows: tuple[str, str, int, str]) -> Sentence:
@@ -271,7 +271,7 @@ def test_swapping_gold_and_system_swaps_precision_and_recall(
 
 
 def test_annotation_on_real_files_is_scored_in_seconds(data_dir: Path) -> None:
-    from syntax.conllu import read_conllu
+    from syntax.trees.conllu import read_conllu
 
     path = data_dir / "treebanks/UD_English-EWT/en_ewt-ud-test.conllu"
     gold = list(read_conllu(path))

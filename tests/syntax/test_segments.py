@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syntax.assembly import FlatExamples
+from syntax.batches import FlatExamples
 
 Sizes = list[list[int]]
 

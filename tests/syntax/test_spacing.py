@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syntax.spacing import (
+from syntax.trees.spacing import (
     attribute,
     escape_spaces,
     safe_column,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from syntax.alignment import project_labels, token_words, word_tokens
 from syntax.errors import InputError
-from syntax.parse import Parse
+from syntax.trees.parse import Parse
 
 TYPES = ("PER", "LOC")
 

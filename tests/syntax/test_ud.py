@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from syntax.ud import DEPREL, UPOS, deprel_id, deprel_ids, upos_id, upos_ids
+from syntax.trees.ud import DEPREL, UPOS, deprel_id, deprel_ids, upos_id, upos_ids
 
 
 def test_there_are_17_tags_and_37_relations_after_none() -> None:

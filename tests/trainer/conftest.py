@@ -24,7 +24,7 @@ from syntax.alignment import segment_features
 from syntax.examples import Example
 from syntax.fingerprint import fingerprint
 from trainer.batch import SyntaxBatch
-from trainer.models.stock import BUNDLED
+from trainer.nn.stock import BUNDLED
 from trainer.options import Recipe
 from trainer.options.settings import with_settings
 from trainer.recipes import RECIPES

@@ -11,10 +11,10 @@ from featurestore import DatasetHandle, ExampleRow, FeatureStore
 from service.parsers import Limits, ParseInput, Parser
 from service.tokenizers import LoadedTokenizer
 from syntax.alignment import segment_features
-from syntax.assembly import SegmentFeatures
+from syntax.batches import SegmentFeatures
 from syntax.examples import DatasetSpec, LabelSpec, SpanLabel
 from syntax.fingerprint import fingerprint
-from syntax.parse import Parse
+from syntax.trees.parse import Parse
 from tests.trainer.tagged import INTENT, TAGS, sentences
 from trainer.options import Recipe
 from trainer.options.settings import with_settings

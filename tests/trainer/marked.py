@@ -20,7 +20,7 @@ from featurestore import DatasetHandle, ExampleRow, FeatureStore
 from service.parsers import Limits, ParseInput, Parser
 from service.tokenizers import LoadedTokenizer
 from syntax import read_conllu, tree_distance
-from syntax.assembly import SegmentFeatures
+from syntax.batches import SegmentFeatures
 from syntax.examples import DatasetSpec, Example, LabelSpec
 from syntax.fingerprint import fingerprint
 

@@ -18,11 +18,11 @@ from featurestore import DatasetHandle, ExampleRow, FeatureStore
 from service.parsers import Limits, ParseInput, Parser
 from service.tokenizers import LoadedTokenizer
 from syntax.alignment import segment_features
-from syntax.conllu import parse_conllu, parse_from_sentences
 from syntax.examples import Example
 from syntax.fingerprint import fingerprint
 from syntax.matrices import tree_distance
-from syntax.parse import Parse
+from syntax.trees.conllu import parse_conllu, parse_from_sentences
+from syntax.trees.parse import Parse
 from tests.trainer.tagged import sentences
 
 ACE = BENCHMARKS["ace"]

@@ -14,7 +14,7 @@ from service.tokenizers import LoadedTokenizer
 from syntax.alignment import segment_features
 from syntax.examples import DatasetSpec, LabelSpec
 from syntax.fingerprint import fingerprint
-from syntax.parse import Parse
+from syntax.trees.parse import Parse
 
 TAGS = LabelSpec("tags", "tags", ("O", "B-THING", "I-THING", "B-ACT", "I-ACT"))
 ERRORS = LabelSpec("errors", "tags", ("c", "i"))

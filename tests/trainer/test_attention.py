@@ -7,7 +7,7 @@ import torch
 from transformers import AutoModel
 
 from syntax.errors import SpecError
-from trainer.models.attention import EAGER, SDPA, LayerSyntax, check_reads_syntax
+from trainer.nn.attention import EAGER, SDPA, LayerSyntax, check_reads_syntax
 
 B, L, N, K, D, LAYERS = 2, 7, 4, 2, 4, 3
 STOCK = {SDPA: "sdpa", EAGER: "eager"}

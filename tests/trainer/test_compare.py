@@ -13,8 +13,13 @@ from typer.testing import CliRunner, Result
 
 from clients.cli import build_app
 from syntax.errors import SpecError, UnknownNameError
-from trainer.compare import EVERY, compare
-from trainer.predictions import Prediction, predictions_file, read_predictions, write_predictions
+from trainer.evaluation.compare import EVERY, compare
+from trainer.evaluation.predictions import (
+    Prediction,
+    predictions_file,
+    read_predictions,
+    write_predictions,
+)
 from trainer.tasks.token_classification import tagging_scores, tagging_shares
 
 Answers = dict[str, list[Prediction]]

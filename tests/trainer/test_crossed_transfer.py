@@ -18,13 +18,13 @@ from syntax.errors import SpecError
 from syntax.examples import DatasetSpec, LabelSpec, SpanLabel
 from syntax.fingerprint import fingerprint
 from tests.trainer.tagged import sentences
-from trainer.crossed import evaluate_crossed
+from trainer.evaluation.crossed import evaluate_crossed
+from trainer.evaluation.transfer import evaluate_run
 from trainer.loop import train
 from trainer.options.settings import with_settings
 from trainer.recipes import RECIPES
 from trainer.report import result_of
 from trainer.results import write_result
-from trainer.transfer import evaluate_run
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trainer.batch import UNREACHABLE
-from trainer.forest import DeviceForest
+from trainer.matrices.forest import DeviceForest
 
 
 @st.composite

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from trainer.models.stock import BUNDLED
+from trainer.nn.stock import BUNDLED
 from trainer.objectives import OBJECTIVES
 from trainer.options import MODEL_OPTIONS, TASK_OPTIONS, DataOptions, TrainingOptions
 from trainer.recipes import RECIPES

@@ -34,15 +34,15 @@ from service.tokenizers import bundled_tokenizers
 from syntax.errors import SpecError
 from trainer.data import open_source, profile_data
 from trainer.loop import train
-from trainer.models.attention import EAGER, SDPA
 from trainer.models.build import build_model
 from trainer.models.config import SyntaxConfig
 from trainer.models.heads.sequence_classification import ClassifierOfFirst
 from trainer.models.model import SyntaxModel
-from trainer.models.stock import check_fits, load_encoder_config
-from trainer.models.tokenizer import read_tokenizer
+from trainer.nn.attention import EAGER, SDPA
+from trainer.nn.stock import check_fits, load_encoder_config
+from trainer.nn.tokenizer import read_tokenizer
 from trainer.options import DataOptions, FrozenOptions, SyntaxBertOptions
-from trainer.states import FrozenEncoder
+from trainer.systems.frozen.states import FrozenEncoder
 
 SIZE = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
 BERT = {**SIZE, "intermediate_size": 32}
@@ -351,7 +351,7 @@ def test_the_tokenizer_of_a_cached_hub_name_is_compared(pretrained, tmp_path, to
     reference.parent.mkdir()
     reference.write_text("0" * 40)
     code = (
-        "from trainer.models.tokenizer import read_tokenizer as read\n"
+        "from trainer.nn.tokenizer import read_tokenizer as read\n"
         "print(read('someone/encoder').fingerprint, read('someone/other'))"
     )
     variables = {**os.environ, "HF_HUB_CACHE": str(tmp_path / "cache"), "HF_HUB_OFFLINE": "1"}
@@ -382,7 +382,7 @@ def test_offline_asks_no_hub_for_an_encoder(tmp_path) -> None:
         "from torch import float32\n"
         "from transformers import BertConfig\n"
         "from syntax.errors import ModelLoadError\n"
-        "from trainer.models.stock import load_encoder, load_encoder_config, load_pooler\n"
+        "from trainer.nn.stock import load_encoder, load_encoder_config, load_pooler\n"
         "from trainer.options import SyntaxBertOptions\n"
         "config = BertConfig()\n"
         "for load in (\n"

@@ -22,7 +22,9 @@ from syntax.errors import SpecError, UnknownNameError
 from syntax.examples import DatasetSpec, LabelSpec, SpanLabel
 from syntax.fingerprint import fingerprint
 from tests.trainer.tagged import sentences
-from trainer.crossed import evaluate_crossed
+from trainer.evaluation.crossed import evaluate_crossed
+from trainer.evaluation.transfer import evaluate_run, write_transfer
+from trainer.evaluation.verifier import Weights, verify_run
 from trainer.loop import train
 from trainer.metrics.answers import answer_scores, best_threshold, normalised
 from trainer.models.heads.extractive_qa import LOWEST, shared_loss
@@ -33,8 +35,6 @@ from trainer.report import result_of
 from trainer.results import write_result
 from trainer.tasks import ExtractiveQa
 from trainer.tasks.extractive_qa import best_spans
-from trainer.transfer import evaluate_run, write_transfer
-from trainer.verifier import Weights, verify_run
 
 ANSWERS = LabelSpec("answers", "spans", field="passage")
 ANSWERABLE = LabelSpec("answerable", "class", ("no", "yes"))

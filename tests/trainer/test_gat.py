@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import nn
 
-from syntax.ud import DEPREL, UPOS
-from trainer.models.gat import (
+from syntax.trees.ud import DEPREL, UPOS
+from trainer.systems.syntax_mbert.gat import (
     AdditiveGraphAttention,
     DotProductGraphAttention,
     GraphEncoder,

@@ -11,7 +11,9 @@ import torch
 from syntax.errors import SpecError
 from syntax.matrices import distance_weights
 from trainer.models.config import SyntaxConfig
-from trainer.models.distance_attention import (
+from trainer.models.model import SyntaxModel
+from trainer.options import DataOptions, GateOptions
+from trainer.systems.gate.attention import (
     DistanceAttention,
     DistanceLayer,
     RelativePositions,
@@ -20,9 +22,7 @@ from trainer.models.distance_attention import (
     sequence_positions,
     structure_positions,
 )
-from trainer.models.encoders.gate import GateEncoder, WordInput
-from trainer.models.model import SyntaxModel
-from trainer.options import DataOptions, GateOptions
+from trainer.systems.gate.encoder import GateEncoder, WordInput
 
 DELTAS = (1, 2)
 NAMES = {

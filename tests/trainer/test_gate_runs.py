@@ -11,20 +11,20 @@ import pytest
 import torch
 
 from featurestore import FeatureStore, open_store
-from featurestore.inspect import inspect_store
+from featurestore.reports.inspect import inspect_store
 from syntax.errors import SpecError
 from tests.trainer.recorded import TWO, without_gpu
 from tests.trainer.related import append_related, write_related
 from trainer.data import device_batches, open_source
-from trainer.inspection import inspect_example
+from trainer.evaluation.inspection import inspect_example
+from trainer.evaluation.trained import load_run, open_language
+from trainer.evaluation.transfer import evaluate_run
 from trainer.loop import train
-from trainer.models.attention import EAGER
+from trainer.nn.attention import EAGER
 from trainer.options.settings import with_settings
 from trainer.recipes import RECIPES
 from trainer.report import result_of
 from trainer.results import write_result
-from trainer.trained import load_run, open_language
-from trainer.transfer import evaluate_run
 
 SMALL = (
     *("data.dataset=related", "encoder=parsebank-tiny", "weights=random", "threads=1"),

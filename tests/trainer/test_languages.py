@@ -14,10 +14,10 @@ from featurestore import open_store
 from syntax.errors import SpecError, UnknownDatasetError, UnknownNameError
 from syntax.fingerprint import fingerprint
 from trainer.data import open_source
+from trainer.evaluation.trained import load_run, open_language
+from trainer.evaluation.transfer import evaluate_run
 from trainer.loop import train as train_recipe
 from trainer.results import markdown, read_result
-from trainer.trained import load_run, open_language
-from trainer.transfer import evaluate_run
 
 SECOND, FRENCH = "ab" * 16, "cd" * 16
 

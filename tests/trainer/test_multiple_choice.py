@@ -15,6 +15,7 @@ from syntax.errors import SpecError
 from syntax.examples import DatasetSpec, LabelSpec
 from syntax.fingerprint import fingerprint
 from tests.trainer.tagged import sentences
+from trainer.evaluation.transfer import evaluate_run
 from trainer.loop import train
 from trainer.models.heads.multiple_choice import by_example
 from trainer.options import DataOptions, MultipleChoiceOptions
@@ -23,7 +24,6 @@ from trainer.recipes import RECIPES
 from trainer.report import result_of
 from trainer.results import write_result
 from trainer.tasks import MultipleChoice
-from trainer.transfer import evaluate_run
 
 LABEL = LabelSpec("label", "class", ("A", "B"))
 LEVEL = LabelSpec("level", "class", ("middle", "high"))

@@ -72,7 +72,7 @@ def test_without_wandb_the_line_that_installs_it_is_given(
 
 
 def test_without_matplotlib_the_line_that_installs_it_is_given(monkeypatch) -> None:
-    from trainer.pictures import require_matplotlib
+    from trainer.evaluation.pictures import require_matplotlib
 
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(MissingExtraError, match=r"pip install .*\[pictures\]'"):

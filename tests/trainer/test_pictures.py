@@ -14,13 +14,13 @@ from clients.cli import build_app
 from syntax.errors import SpecError, UnknownNameError
 from syntax.matrices import sgnet_mask
 from trainer.data import device_batches
-from trainer.inspection import Inspected, captured_attention, inspect_example
-from trainer.models.attention import EAGER
+from trainer.evaluation.inspection import Inspected, captured_attention, inspect_example
+from trainer.evaluation.pictures import Panel, draw_panels
+from trainer.evaluation.trained import load_run, open_language
 from trainer.models.config import SyntaxConfig
 from trainer.models.model import SyntaxForSequenceClassification
+from trainer.nn.attention import EAGER
 from trainer.options import SgNetOptions
-from trainer.pictures import Panel, draw_panels
-from trainer.trained import load_run, open_language
 
 
 @pytest.fixture

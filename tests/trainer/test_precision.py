@@ -13,7 +13,7 @@ from tests.trainer.everything import append_everything, recipe_for
 from trainer.batch import SyntaxBatch
 from trainer.data import device_batches
 from trainer.loop import Run, start, train
-from trainer.models.attention import LocalAttention, _attend_at_once, _attend_twice
+from trainer.nn.attention import LocalAttention, _attend_at_once, _attend_twice
 from trainer.options import Recipe
 from trainer.options.settings import with_settings
 

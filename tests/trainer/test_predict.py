@@ -14,10 +14,10 @@ from typer.testing import CliRunner, Result
 from clients.benchmarks import SAMPLE
 from clients.cli import build_app
 from featurestore import open_store
-from syntax.assembly.segments import COLUMNS
+from syntax.batches.segments import COLUMNS
 from syntax.errors import SpecError
 from syntax.examples import Example
-from trainer.predict import (
+from trainer.evaluation.predict import (
     FailedExample,
     RawExample,
     examples_of_lines,
@@ -25,9 +25,9 @@ from trainer.predict import (
     predict,
     segment_of,
 )
-from trainer.predictions import Prediction
-from trainer.trained import TrainedRun, load_run
-from trainer.transfer import evaluate_run
+from trainer.evaluation.predictions import Prediction
+from trainer.evaluation.trained import TrainedRun, load_run
+from trainer.evaluation.transfer import evaluate_run
 
 FIELDS = ("premise", "hypothesis")
 

@@ -14,15 +14,15 @@ from clients.cli import build_app
 from featurestore import FeatureStore, open_store
 from syntax.errors import SpecError
 from tests.trainer import everything, related, tagged
+from trainer.evaluation.predict import RawExample, examples_of_lines, given_labels, predict
+from trainer.evaluation.trained import TrainedRun, load_run
+from trainer.evaluation.transfer import evaluate_run
 from trainer.loop import train
 from trainer.options import Recipe
 from trainer.options.settings import with_settings
-from trainer.predict import RawExample, examples_of_lines, given_labels, predict
 from trainer.recipes import RECIPES
 from trainer.report import result_of
 from trainer.results import write_result
-from trainer.trained import TrainedRun, load_run
-from trainer.transfer import evaluate_run
 
 SHORT = ("max_steps=2", "evaluate_every=null")
 GATE = ("encoder=parsebank-tiny", "weights=random", "head_size=8", "feed_forward=32", *SHORT)

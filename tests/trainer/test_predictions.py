@@ -15,6 +15,7 @@ from syntax.errors import SpecError
 from syntax.examples import LabelSpec
 from tests.trainer.tagged import INTENT, NAME, TAGS, append_tagged
 from trainer.batch import SyntaxBatch
+from trainer.evaluation.predictions import Prediction, read_predictions, write_predictions
 from trainer.models.outputs import SyntaxOutput
 from trainer.options import (
     IntentSlotsOptions,
@@ -22,7 +23,6 @@ from trainer.options import (
     SequenceClassificationOptions,
     TokenClassificationOptions,
 )
-from trainer.predictions import Prediction, read_predictions, write_predictions
 from trainer.tasks import TASKS
 from trainer.tasks.sequence_classification import classification_scores
 

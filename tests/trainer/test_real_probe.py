@@ -11,14 +11,14 @@ from featurestore import DatasetHandle, ExampleRow, FeatureStore, open_store
 from service.tokenizers import LoadedTokenizer, load_tokenizer
 from syntax import Sentence, read_conllu
 from syntax.alignment import segment_features
-from syntax.conllu import parse_from_sentences
 from syntax.examples import DatasetSpec
 from syntax.fingerprint import fingerprint
 from syntax.matrices import tree_distance
+from syntax.trees.conllu import parse_from_sentences
 from trainer.loop import train
 from trainer.options.settings import with_settings
 from trainer.recipes import RECIPES
-from trainer.words import word_arrays
+from trainer.systems.frozen.words import word_arrays
 
 pytestmark = pytest.mark.slow
 

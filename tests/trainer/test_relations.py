@@ -11,13 +11,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from syntax.assembly import AssemblySpec, FlatExamples, SpecialTokens, Template, assemble_batch
+from syntax.batches import AssemblySpec, FlatExamples, SpecialTokens, Template, assemble_batch
 from syntax.errors import SpecError, UnknownNameError
 from syntax.matrices import MATRICES, distance_weights
 from trainer.batch import UNREACHABLE, SyntaxBatch
-from trainer.derive import node_arrays, with_matrices
-from trainer.relations import ON_DEVICE
-from trainer.relations import distance_weights as device_weights
+from trainer.matrices.derive import node_arrays, with_matrices
+from trainer.matrices.relations import ON_DEVICE
+from trainer.matrices.relations import distance_weights as device_weights
 
 BERT = SpecialTokens(prefix=(101,), separator=(102,), suffix=(102,), pad_id=0, vocab_size=200)
 FIELDS = {"distance": "distance_BLL", "depth": "depth_BL", "ancestor": "ancestor_BLL"}

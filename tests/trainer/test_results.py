@@ -15,14 +15,14 @@ from featurestore import open_store
 from syntax.errors import SpecError
 from tests.trainer.everything import append_everything, recipe_for
 from tests.trainer.recorded import TWO, without_gpu
-from trainer.crossed import Cell, CrossedTable, write_crossed
+from trainer.evaluation.crossed import Cell, CrossedTable, write_crossed
+from trainer.evaluation.transfer import TransferTable, write_transfer
 from trainer.loop import train
 from trainer.recipes import RECIPES
 from trainer.report import result_of
 from trainer.results import RESULT, markdown, read_result, write_result
 from trainer.seeds import SeedSummary, summarise_seeds, write_summary
 from trainer.tasks.trees import TreesScores
-from trainer.transfer import TransferTable, write_transfer
 
 
 def test_scores_of_every_task_are_shown(tmp_path, english, tokenizer) -> None:

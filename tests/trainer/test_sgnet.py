@@ -8,12 +8,12 @@ from transformers import AutoModel
 
 from syntax.errors import SpecError
 from syntax.matrices import sgnet_mask
-from trainer.models.attention import EAGER, SDPA
 from trainer.models.config import SyntaxConfig
 from trainer.models.encoders import SgNetEncoder
-from trainer.models.encoders.sgnet import DualAggregation
 from trainer.models.model import SyntaxForSequenceClassification
+from trainer.nn.attention import EAGER, SDPA
 from trainer.options import DataOptions, SgNetOptions
+from trainer.systems.sgnet.encoder import DualAggregation
 
 
 def model_of(encoder, attention=SDPA, **options) -> SyntaxForSequenceClassification:

@@ -8,12 +8,12 @@ from transformers import AutoModel
 
 from syntax.errors import SpecError
 from syntax.matrices import sla_mask
-from trainer.models.attention import EAGER, SDPA
 from trainer.models.config import SyntaxConfig
 from trainer.models.encoders import SlaEncoder
-from trainer.models.encoders.sla import LocalGate
 from trainer.models.model import SyntaxForSequenceClassification
+from trainer.nn.attention import EAGER, SDPA
 from trainer.options import DataOptions, SlaOptions
+from trainer.systems.sla.encoder import LocalGate
 
 
 def model_of(encoder, attention=SDPA, **options) -> SyntaxForSequenceClassification:

@@ -10,9 +10,9 @@ import torch
 
 from featurestore import open_store
 from syntax.errors import SpecError, StoreError
-from trainer import states as states_module
 from trainer.options import FrozenOptions
-from trainer.states import FrozenEncoder, weights_fingerprint, with_states
+from trainer.systems.frozen import states as states_module
+from trainer.systems.frozen.states import FrozenEncoder, weights_fingerprint, with_states
 
 OPTIONS = FrozenOptions(encoder="parsebank-tiny", weights="random", layer=1)
 
@@ -114,7 +114,7 @@ def test_new_examples_alone_are_computed(own_store, data, sample_rows, append_ro
 
 
 def test_a_run_that_was_killed_goes_on(own_store, data, monkeypatch, crash) -> None:
-    monkeypatch.setattr("featurestore.states.COMMIT_BYTES", 5000)
+    monkeypatch.setattr("featurestore.dataset.states.COMMIT_BYTES", 5000)
     original = states_module.pooled
 
     def killed(states, arrays, fields):

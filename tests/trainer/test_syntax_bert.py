@@ -12,10 +12,10 @@ from transformers import (
 )
 
 from syntax.errors import SpecError
-from trainer.models.attention import EAGER, SDPA
 from trainer.models.config import SyntaxConfig
 from trainer.models.encoders import SyntaxBertEncoder
 from trainer.models.model import SyntaxForSequenceClassification, SyntaxModel
+from trainer.nn.attention import EAGER, SDPA
 
 OPTIONS = {"name": "syntax_bert.v1", "gat_layers": 2, "gat_heads": 2, "gat_head_size": 4}
 TASK = {"name": "sequence_classification.v1"}

@@ -8,14 +8,14 @@ import pytest
 import torch
 
 from syntax.errors import ModelLoadError, SpecError
+from trainer.evaluation.transfer import evaluate_run
 from trainer.loop import train
-from trainer.models.encoders.syntax_gat import load_graph_encoder
 from trainer.options import SyntaxBertOptions
 from trainer.recipes import RECIPES
 from trainer.report import result_of
 from trainer.requirements import Requirements
 from trainer.results import write_result
-from trainer.transfer import evaluate_run
+from trainer.systems.syntax_mbert.graph_encoder import load_graph_encoder
 
 SIZES = ("gat_layers=2", "gat_heads=2", "gat_head_size=16", "max_distance=2")
 ALONE = ("model.name=syntax_gat.v1", "task.name=trees.v1", *SIZES, "probe_rank=32")

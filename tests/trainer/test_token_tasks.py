@@ -17,6 +17,7 @@ from featurestore import FeatureStore, open_store
 from syntax.errors import SpecError
 from syntax.examples import LabelSpec
 from tests.trainer.tagged import INTENT, NAME, TAGS, append_tagged
+from trainer.evaluation.transfer import evaluate_run
 from trainer.loop import train
 from trainer.metrics.entities import entities, entity_scores, tokens_tagged
 from trainer.models.heads.token_classification import piece_loss
@@ -26,7 +27,6 @@ from trainer.recipes import RECIPES
 from trainer.tasks import TASKS
 from trainer.tasks.intent_slots import intent_slots_scores
 from trainer.tasks.token_classification import tagging_scores, tagging_shares
-from trainer.transfer import evaluate_run
 
 CI = st.sampled_from(["c", "i"])
 TAG = st.sampled_from(["O", "B-A", "I-A", "B-B", "I-B", "E-A", "S-A", "S-B", "E-B", "B", "I"])

@@ -8,8 +8,8 @@ import pytest
 from featurestore import open_store
 from syntax.errors import ModelLoadError, SpecError, UnknownDatasetError
 from trainer.data import open_source, profile_data
+from trainer.evaluation.transfer import evaluate_run, write_transfer
 from trainer.requirements import Requirements
-from trainer.transfer import evaluate_run, write_transfer
 
 OTHER_PARSER = "ab" * 16
 

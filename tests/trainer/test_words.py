@@ -9,7 +9,7 @@ from featurestore import WordStates
 from syntax.errors import SpecError
 from syntax.matrices import tree_distance
 from trainer.batch import SyntaxBatch
-from trainer.words import word_arrays
+from trainer.systems.frozen.words import word_arrays
 
 MATRICES = ("distance", "depth", "sla_mask(threshold=1)", "subtree_size")
 

@@ -10,7 +10,7 @@ import typer
 from syntax.commands.tables import AsJson, print_json, print_table
 
 if TYPE_CHECKING:
-    from trainer.compare import Comparison
+    from trainer.evaluation.compare import Comparison
 
 
 def compare(
@@ -30,8 +30,8 @@ def compare(
 ) -> None:
     """Tell whether A is better than B by more than chance, on the same examples."""
     from syntax.lists import listed
-    from trainer.compare import HEADER
-    from trainer.compare import compare as compare_runs
+    from trainer.evaluation.compare import HEADER
+    from trainer.evaluation.compare import compare as compare_runs
     from trainer.results import write_json
 
     found = compare_runs(first, second, split, listed(metric), resamples=resamples, seed=seed)

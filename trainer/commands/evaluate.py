@@ -90,7 +90,7 @@ class _Scored:
 def _by_language(
     folder: Path, store: FeatureStore, split: str, langs: Sequence[str], **options: Any
 ) -> _Scored:
-    from trainer.transfer import evaluate_run, write_transfer
+    from trainer.evaluation.transfer import evaluate_run, write_transfer
 
     scored = evaluate_run(folder, store, split, langs, **options)
     return _Scored(
@@ -105,8 +105,8 @@ def _by_language(
 def _crossed(
     folder: Path, store: FeatureStore, split: str, langs: Sequence[str], **options: Any
 ) -> _Scored:
-    from trainer.crossed import evaluate_crossed, write_crossed
-    from trainer.pictures import draw_crossed, require_matplotlib
+    from trainer.evaluation.crossed import evaluate_crossed, write_crossed
+    from trainer.evaluation.pictures import draw_crossed, require_matplotlib
 
     require_matplotlib()
     scored = evaluate_crossed(folder, store, split, langs, **options)

@@ -52,10 +52,10 @@ def picture(
     """Draw attention and matrices of one example, with its pieces at the edges."""
     require_training()
     from syntax.lists import listed
-    from trainer.inspection import inspect_example
-    from trainer.models.stock import ATTENTION
-    from trainer.pictures import check_picture, draw_panels
-    from trainer.trained import load_run, open_languages
+    from trainer.evaluation.inspection import inspect_example
+    from trainer.evaluation.pictures import check_picture, draw_panels
+    from trainer.evaluation.trained import load_run, open_languages
+    from trainer.nn.stock import ATTENTION
 
     path = output or run / f"picture-{split}-{_file_name(example_id)}.svg"
     check_picture(path)

@@ -20,12 +20,12 @@ from trainer.commands.shared import (
     quiet_transformers,
     require_training,
 )
-from trainer.predictions import Submission
+from trainer.evaluation.predictions import Submission
 
 if TYPE_CHECKING:
-    from trainer.predict import FailedExample, RawExample
-    from trainer.predictions import Prediction
-    from trainer.trained import TrainedRun
+    from trainer.evaluation.predict import FailedExample, RawExample
+    from trainer.evaluation.predictions import Prediction
+    from trainer.evaluation.trained import TrainedRun
 
 
 def predict(
@@ -88,8 +88,8 @@ def predict(
     Or, with --split, for stored examples, with labels or without.
     """
     require_training()
-    from trainer.submission import submission as submission_lines
-    from trainer.trained import load_run
+    from trainer.evaluation.submission import submission as submission_lines
+    from trainer.evaluation.trained import load_run
 
     _check_options(texts, file, url, split, dataset, submission)
     quiet_transformers()
@@ -138,7 +138,7 @@ def _of_texts(
     any_parser: bool,
 ) -> list[Prediction | FailedExample]:
     from clients.commands.connect import connect
-    from trainer.predict import predict as predict_texts
+    from trainer.evaluation.predict import predict as predict_texts
 
     with connect(url, store) as client:
         return predict_texts(run, client, examples, lang, parser=parser, any_parser=any_parser)
@@ -155,7 +155,7 @@ def _of_split(
 ) -> list[Prediction | FailedExample]:
     from featurestore import DEFAULT_STORE
     from featurestore.commands import open_there
-    from trainer.submission import predict_stored
+    from trainer.evaluation.submission import predict_stored
 
     with open_there(store or DEFAULT_STORE) as opened:
         return predict_stored(
@@ -166,7 +166,7 @@ def _of_split(
 def _examples(texts: list[str], file: Path | None, run: TrainedRun) -> list[RawExample]:
     from clients.files import open_file
     from syntax.errors import SpecError
-    from trainer.predict import examples_of_lines, examples_of_texts, given_labels
+    from trainer.evaluation.predict import examples_of_lines, examples_of_texts, given_labels
 
     fields, given = run.requirements.fields, given_labels(run)
     if bool(texts) == bool(file):

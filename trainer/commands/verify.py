@@ -32,8 +32,8 @@ def verify(
     require_training()
     from dataclasses import asdict
 
+    from trainer.evaluation.verifier import Weights, verify_run
     from trainer.results import write_json
-    from trainer.verifier import Weights, verify_run
 
     quiet_transformers()
     with open_there(store) as opened:

@@ -5,12 +5,10 @@ Translation Evaluation"), approximate randomisation (Noreen 1989; Yeh 2000, "Mor
 for the statistical significance of result differences"), both for any metric, and McNemar's test
 in its exact form, for right and wrong. The counting is scipy's.
 
-A metric is a function of sums over examples: of their shares (`trainer.predictions.Prediction`),
-or of their counts in each class. Resampled are whole examples, and the metric is computed again
-of their sums, as corpus scores such as the F1 of entities ask for.
-
-Letters in shapes: ``N`` examples, ``R`` runs or languages that scores are averaged over, ``K``
-numbers that are summed.
+A metric is a function of sums over examples: of their shares
+(`trainer.evaluation.predictions.Prediction`), or of their counts in each class. Whole examples are
+resampled, and the metric is computed again from their sums, as corpus scores such as the F1 of
+entities require.
 """
 
 from __future__ import annotations

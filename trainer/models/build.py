@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING, cast
 from syntax.errors import SpecError
 from trainer.models.config import SyntaxConfig
 from trainer.models.encoders import ReachesIntoAttention, SlaEncoder, SyntaxBertEncoder
-from trainer.models.encoders.syntax_gat import load_graph_encoder
 from trainer.models.heads import SequenceClassificationHead
 from trainer.models.model import MODEL_CLASSES, SyntaxModel
-from trainer.models.stock import (
+from trainer.nn.stock import (
     ATTENTION,
     check_fits,
     load_encoder,
     load_encoder_config,
     load_pooler,
 )
-from trainer.models.tokenizer import check_tokenizer, pieces_of
+from trainer.nn.tokenizer import check_tokenizer, pieces_of
 from trainer.options import (
     FrozenOptions,
     Recipe,
@@ -27,9 +26,10 @@ from trainer.options import (
     SyntaxBertOptions,
 )
 from trainer.requirements import Requirements
+from trainer.systems.syntax_mbert.graph_encoder import load_graph_encoder
 
 if TYPE_CHECKING:
-    from syntax.assembly import SpecialTokens
+    from syntax.batches import SpecialTokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def build_model(recipe: Recipe, profile: DataProfile) -> SyntaxModel:
     options.check_data(recipe.data)
     stock, needs = load_encoder_config(options, profile.special_tokens), profile.requirements
     frozen = isinstance(options, FrozenOptions)
-    if not frozen:  # its encoder has read the data already, in windows (`trainer.states`)
+    if not frozen:  # its encoder has read the data already, in windows
         check_fits(stock, recipe.data, profile.special_tokens)
     config = SyntaxConfig(
         encoder=stock.to_dict(),

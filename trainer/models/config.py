@@ -7,7 +7,7 @@ from typing import Any
 
 from transformers import AutoConfig, PretrainedConfig
 
-from trainer.models.attention import SDPA
+from trainer.nn.attention import SDPA
 from trainer.options import ModelOptions, SyntaxBertOptions, TaskOptions
 from trainer.options.settings import section_from_json
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from syntax.examples import LabelSpec
 from syntax.registry import Registry
 from trainer.batch import SyntaxBatch
+from trainer.evaluation.predictions import Prediction
 from trainer.options import TaskOptions
-from trainer.predictions import Prediction
 
 if TYPE_CHECKING:
     from featurestore import FeatureDataset

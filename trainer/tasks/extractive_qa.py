@@ -11,15 +11,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from syntax.assembly import INSIDE, locate_spans, spans_of_text
+from syntax.batches import INSIDE, locate_spans, spans_of_text
 from syntax.errors import SpecError
 from syntax.examples import LabelSpec
 from trainer.batch import SyntaxBatch
+from trainer.evaluation.predictions import Prediction
 from trainer.metrics.answers import Rules, answer_scores, best_threshold
 from trainer.metrics.base import NamedScores
 from trainer.models.heads.extractive_qa import END, START
 from trainer.options import ExtractiveQaOptions, TaskOptions
-from trainer.predictions import Prediction
 from trainer.tasks.base import Arrays
 from trainer.tasks.losses import MeanLoss
 

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from syntax.examples import LabelSpec
 from trainer.batch import SyntaxBatch
+from trainer.evaluation.predictions import Prediction
 from trainer.metrics.base import NamedScores
 from trainer.metrics.entities import SpanScores
 from trainer.options import IntentSlotsOptions, TaskOptions
-from trainer.predictions import Prediction
 from trainer.tasks.base import Arrays
 from trainer.tasks.classes import check_classes
 from trainer.tasks.losses import MeanLoss

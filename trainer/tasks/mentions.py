@@ -1,6 +1,7 @@
 """Mentions of a text, and the tags of its tokens, as ids of positions.
 
-Letters in shapes: ``B`` sequences, ``L`` positions: pieces, or words (`trainer.words`).
+Letters in shapes: ``B`` sequences, ``L`` positions: pieces, or words
+(`trainer.systems.frozen.words`).
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from syntax.errors import SpecError
 from syntax.examples import LabelSpec
 from trainer.batch import SyntaxBatch
+from trainer.evaluation.predictions import Prediction
 from trainer.options import MultipleChoiceOptions, TaskOptions
-from trainer.predictions import Prediction
 from trainer.tasks.base import Arrays
 from trainer.tasks.classes import check_classes
 from trainer.tasks.sequence_classification import ClassificationScorer, ClassificationScores

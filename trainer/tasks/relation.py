@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from syntax.errors import SpecError
 from syntax.examples import LabelSpec
 from trainer.batch import SyntaxBatch
+from trainer.evaluation.predictions import Prediction
 from trainer.metrics.relations import RelationScores, relation_scores
 from trainer.options import RelationOptions, TaskOptions
-from trainer.predictions import Prediction
 from trainer.tasks.base import Arrays
 from trainer.tasks.classes import ClassOutputs, check_classes
 from trainer.tasks.mentions import mention_ids, token_tag_ids

@@ -12,9 +12,9 @@ from torch import Tensor
 
 from syntax.examples import LabelSpec
 from trainer.batch import SyntaxBatch
+from trainer.evaluation.predictions import Prediction
 from trainer.metrics.base import NamedScores
 from trainer.options import SequenceClassificationOptions, TaskOptions
-from trainer.predictions import Prediction
 from trainer.tasks.base import Arrays
 from trainer.tasks.classes import ClassOutputs, check_classes
 

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from syntax.errors import SpecError
 from syntax.examples import LabelSpec
-from syntax.ud import upos_id
+from syntax.trees.ud import upos_id
 from trainer.batch import SyntaxBatch
+from trainer.evaluation.predictions import Prediction
 from trainer.metrics.base import NamedScores
 from trainer.metrics.probes import edges_of, mean_over_lengths, root_of, spearman
 from trainer.options import StructuralProbeOptions, TaskOptions
 from trainer.options.tasks.structural_probe import METRICS
-from trainer.predictions import Prediction
 from trainer.tasks.base import Arrays
 from trainer.tasks.losses import MeanLoss
 

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from syntax.assembly import IGNORE
+from syntax.batches import IGNORE
 from syntax.errors import SpecError
 from syntax.examples import LabelSpec
 from trainer.batch import SyntaxBatch
+from trainer.evaluation.predictions import Prediction
 from trainer.metrics.base import NamedScores
 from trainer.metrics.entities import (
     Reader,
@@ -22,7 +23,6 @@ from trainer.metrics.entities import (
     tokens_tagged,
 )
 from trainer.options import TaskOptions, TokenClassificationOptions
-from trainer.predictions import Prediction
 from trainer.tasks.base import Arrays
 from trainer.tasks.losses import MeanLoss
 from trainer.tasks.tokens import STREAM_OPTIONS, TokenTags, example_ids

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from syntax.assembly import label_tokens, labels_of_tokens
+from syntax.batches import label_tokens, labels_of_tokens
 from syntax.errors import SpecError
 from syntax.examples import LabelSpec
 from syntax.variant import Variant

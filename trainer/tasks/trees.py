@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from syntax.examples import LabelSpec
 from trainer.batch import SyntaxBatch
+from trainer.evaluation.predictions import Prediction
 from trainer.metrics.base import NamedScores
 from trainer.options import TaskOptions
-from trainer.predictions import Prediction
 from trainer.tasks.base import Arrays
 from trainer.tasks.losses import MeanLoss
 

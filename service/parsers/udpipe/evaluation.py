@@ -10,8 +10,8 @@ import ufal.udpipe
 from service.parsers.udpipe.component import TrainingError
 from service.parsers.udpipe.treebank import raw_text
 from syntax import Sentence
-from syntax.conllu import format_conllu, parse_conllu
-from syntax.scoring import evaluate
+from syntax.trees.conllu import format_conllu, parse_conllu
+from syntax.trees.scoring import evaluate
 
 Scores = dict[str, dict[str, dict[str, float]]]
 """F1 in percent by split, input (``raw``, ``gold_tokens``) and metric."""

@@ -29,8 +29,8 @@ from service.parsers.udpipe.evaluation import Scores, evaluate_model, tag_senten
 from service.parsers.udpipe.recipe import DEFAULT, Options, Recipe, format_options
 from service.parsers.udpipe.treebank import Treebank, fold_of, strip_columns
 from syntax import Sentence, fingerprint
-from syntax.conllu import write_conllu
 from syntax.fingerprint import file_sha256
+from syntax.trees.conllu import write_conllu
 
 EVALUATED_SPLITS = ("dev", "test")
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from service.parsers.udpipe.recipe import Recipe
 from syntax import Sentence, Word
-from syntax.conllu import read_conllu
-from syntax.conllu.readme import readme_metadata
 from syntax.errors import SpecError
+from syntax.trees.conllu import read_conllu
+from syntax.trees.conllu.readme import readme_metadata
 
 SPLITS = ("train", "dev", "test")
 UNKNOWN = "unknown"

@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from featurestore.reports.diff import parser_agreement
-from syntax.conllu import parse_from_sentences
 from syntax.errors import (
     SpecError,
     UnknownDatasetError,
@@ -15,6 +14,7 @@ from syntax.errors import (
     UnknownParserError,
 )
 from syntax.fingerprint import fingerprint
+from syntax.trees.conllu import parse_from_sentences
 
 FIRST, SECOND = "a" * 32, "b" * 32
 

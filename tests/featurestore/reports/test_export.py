@@ -13,7 +13,7 @@ from featurestore import Drop
 from featurestore.reports.export import export_conllu, export_dataset, parse_keys
 from syntax import parse_conllu
 from syntax.errors import SpecError
-from syntax.ud import DEPREL, UPOS
+from syntax.trees.ud import DEPREL, UPOS
 
 
 def test_an_export_is_what_load_dataset_reads(filled, rows, tmp_path: Path, monkeypatch) -> None:

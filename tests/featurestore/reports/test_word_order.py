@@ -10,8 +10,8 @@ import pytest
 
 from featurestore.reports.word_order import WordOrder, word_order
 from syntax import read_conllu
-from syntax.conllu import parse_from_sentences
 from syntax.errors import SpecError, UnknownParserError
+from syntax.trees.conllu import parse_from_sentences
 
 
 def by_hand(sentences, kind) -> tuple[int, int]:

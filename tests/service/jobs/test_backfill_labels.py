@@ -12,7 +12,7 @@ import pytest
 from clients import Client
 from featurestore import FeatureStore, open_store
 from service.jobs.lines import item_key
-from syntax.assembly import (
+from syntax.batches import (
     INSIDE,
     label_tokens,
     labels_of_tokens,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from featurestore import ParseRecord, open_store
-from featurestore.evict import evict_parses
+from featurestore.maintenance.evict import evict_parses
 from service.jobs.records import Counts
 from service.jobs.shard import run_shard
 from service.jobs.staging import StagedLine

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from featurestore.dataset import FeatureDataset
+from featurestore.dataset.dataset import FeatureDataset
 
 from .conftest import Running, Service, ndjson, pair, pairs
 

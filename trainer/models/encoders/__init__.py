@@ -4,13 +4,13 @@ To add one, write its module beside these and its options in `trainer.options.mo
 same versioned name; docs/extend/model.md walks through it.
 """
 
-from trainer.models.encoders.base import ENCODERS, Encoder, ReachesIntoAttention
-from trainer.models.encoders.frozen import FrozenEncoder
-from trainer.models.encoders.gate import GateEncoder
-from trainer.models.encoders.sgnet import SgNetEncoder
-from trainer.models.encoders.sla import SlaEncoder
-from trainer.models.encoders.syntax_bert import SyntaxBertEncoder
-from trainer.models.encoders.syntax_gat import SyntaxGatEncoder
+from trainer.systems.base import ENCODERS, Encoder, ReachesIntoAttention
+from trainer.systems.frozen.encoder import FrozenEncoder
+from trainer.systems.gate.encoder import GateEncoder
+from trainer.systems.sgnet.encoder import SgNetEncoder
+from trainer.systems.sla.encoder import SlaEncoder
+from trainer.systems.syntax_mbert.encoder import SyntaxBertEncoder
+from trainer.systems.syntax_mbert.graph_encoder import SyntaxGatEncoder
 
 ENCODERS.add("frozen.v1", FrozenEncoder)
 ENCODERS.add("gate.v1", GateEncoder)

@@ -1,11 +1,11 @@
 """Options of each model, by the model's name; importing this registers all of them."""
 
-from trainer.options.models.base import MODEL_OPTIONS, ModelOptions
-from trainer.options.models.frozen import FrozenOptions
-from trainer.options.models.gate import GateOptions
-from trainer.options.models.sgnet import SgNetOptions
-from trainer.options.models.sla import SlaOptions
-from trainer.options.models.syntax_bert import SyntaxBertOptions, SyntaxGatOptions
+from trainer.options.model import MODEL_OPTIONS, ModelOptions
+from trainer.systems.frozen.options import FrozenOptions
+from trainer.systems.gate.options import GateOptions
+from trainer.systems.sgnet.options import SgNetOptions
+from trainer.systems.sla.options import SlaOptions
+from trainer.systems.syntax_mbert.options import SyntaxBertOptions, SyntaxGatOptions
 
 __all__ = [
     "MODEL_OPTIONS",

@@ -1,6 +1,6 @@
 """Options of each task, by the task's name; importing this registers all of them."""
 
-from trainer.options.tasks.base import TASK_OPTIONS, TaskOptions
+from trainer.options.task import TASK_OPTIONS, TaskOptions
 from trainer.options.tasks.extractive_qa import ExtractiveQaOptions
 from trainer.options.tasks.intent_slots import IntentSlotsOptions
 from trainer.options.tasks.multiple_choice import MultipleChoiceOptions

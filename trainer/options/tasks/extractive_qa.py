@@ -9,7 +9,7 @@ from typing import Any, Literal
 from syntax.errors import SpecError
 from trainer.metrics.answers import Rules
 from trainer.options.checks import check_range
-from trainer.options.tasks.base import TASK_OPTIONS, TaskOptions
+from trainer.options.task import TASK_OPTIONS, TaskOptions
 
 
 @dataclass(frozen=True, slots=True)

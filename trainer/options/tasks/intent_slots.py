@@ -7,7 +7,7 @@ from typing import Literal
 
 from syntax.variant import Variant
 from trainer.options.checks import check_range
-from trainer.options.tasks.base import TASK_OPTIONS, TaskOptions
+from trainer.options.task import TASK_OPTIONS, TaskOptions
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from trainer.options.tasks.base import TASK_OPTIONS, TaskOptions
+from trainer.options.task import TASK_OPTIONS, TaskOptions
 
 
 @dataclass(frozen=True, slots=True)

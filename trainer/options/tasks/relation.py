@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from syntax.variant import Variant, check_variant
-from trainer.options.tasks.base import TASK_OPTIONS, TaskOptions
+from trainer.options.task import TASK_OPTIONS, TaskOptions
 
 MENTION_IDS: Final = 2
 """Ids of a position's mention before the types' own: outside, and inside one without a type."""

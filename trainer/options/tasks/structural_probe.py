@@ -7,7 +7,7 @@ from typing import Literal
 
 from syntax.errors import SpecError
 from trainer.options.checks import check_positive, check_range
-from trainer.options.tasks.base import TASK_OPTIONS, TaskOptions
+from trainer.options.task import TASK_OPTIONS, TaskOptions
 
 METRICS = {"distance": ("uuas", "spearman"), "depth": ("root_accuracy", "spearman")}
 """What models can be selected on, by what the probe tells."""

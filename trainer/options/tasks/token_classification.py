@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from syntax.variant import Variant
-from trainer.options.tasks.base import TASK_OPTIONS, TaskOptions
+from trainer.options.task import TASK_OPTIONS, TaskOptions
 
 
 @dataclass(frozen=True, slots=True)

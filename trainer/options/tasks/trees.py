@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from trainer.options.tasks.base import TASK_OPTIONS, TaskOptions
+from trainer.options.task import TASK_OPTIONS, TaskOptions
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from typing import Final
 
-from featurestore.location import Location
+from featurestore.tables.location import Location
 
 _NAME: Final = "beacon"
 

@@ -1,0 +1,262 @@
+"""The client for programs with an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import suppress
+from typing import Any, Self, TypeVar, Unpack
+
+import httpx
+
+from clients.client import calls
+from clients.client.calls import Call, ParseOptions
+from clients.client.features import ExampleLike, FeatureOptions, FeaturesResult, StoredOptions
+from clients.client.jobs import Forecast, Job, JobState
+from clients.client.results import Deletion, ParseResult
+from clients.client.retries import PATIENCE_SECONDS, OnOutage, Outage, Retries
+from clients.client.session import (
+    EMBEDDED_URL,
+    POLL_SECONDS,
+    TIMEOUT,
+    URL,
+    JobEvents,
+    is_event_stream,
+    key_headers,
+    quiet_httpx,
+)
+from clients.client.staging import BackfillOptions
+from clients.client.streams import AnswerReader, NumberedItem
+from syntax.errors import OverloadedError, ParsebankError, RateLimitError
+from syntax.examples import DatasetSpec, Example, Rejection
+
+T = TypeVar("T")
+
+
+class AsyncClient:
+    """`clients.client.client.Client` with ``await``; the methods are described there.
+
+    >>> async def words() -> list[str]:
+    ...     async with AsyncClient("http://127.0.0.1:8000") as client:
+    ...         result = await client.parse("Birds sing.", lang="en")
+    ...     return result.parsed()[0].parse.form
+    """
+
+    def __init__(
+        self,
+        base_url: str = URL,
+        *,
+        api_key: str | None = None,
+        timeout: float = TIMEOUT,
+        retries: Retries | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        quiet_httpx()
+        self._retries = retries or Retries()
+        # An app in this process answers only when an answer is complete: there we poll.
+        self._streams = transport is None
+        self._is_answered = False
+        self._http = httpx.AsyncClient(
+            base_url=base_url, headers=key_headers(api_key), timeout=timeout, transport=transport
+        )
+
+    @classmethod
+    def embedded(cls, store: str | None = None, **settings: Any) -> AsyncClient:
+        """A client with its own service in this process; see `Client.embedded`."""
+        from clients.client.embedded import EmbeddedTransport, load_app
+
+        app = load_app(store=store, **settings)
+        return cls(EMBEDDED_URL, transport=EmbeddedTransport(app))
+
+    async def parse(self, text: str | None = None, **options: Unpack[ParseOptions]) -> ParseResult:
+        """Parse one text or many."""
+        return await self._do(calls.parse(text, **options))
+
+    async def parse_conllu(self, text: str | None = None, **options: Unpack[ParseOptions]) -> str:
+        """Parse, answered as CoNLL-U."""
+        return await self._do(calls.parse_conllu(text, **options))
+
+    async def parse_iter(
+        self, text: str | None = None, **options: Unpack[ParseOptions]
+    ) -> AsyncIterator[NumberedItem]:
+        """Each text as soon as it is parsed, with its place in the request."""
+        call, reader, attempt = calls.parse_stream(text, **options), AnswerReader(), 0
+        while True:
+            attempt += 1
+            try:
+                async for item in self._streamed_items(call, reader):
+                    yield item
+                return
+            except (httpx.TransportError, OverloadedError, RateLimitError) as failure:
+                pause = self._retries.pause(failure, attempt, replayable=not reader.began)
+            await asyncio.sleep(pause)
+
+    async def features(
+        self, examples: Sequence[ExampleLike], **options: Unpack[FeatureOptions]
+    ) -> FeaturesResult:
+        """What a trainer would see of texts, pairs, passages."""
+        return await self._do(calls.features(examples, **options))
+
+    async def stored_features(
+        self, key: str | Sequence[str], **options: Unpack[StoredOptions]
+    ) -> FeaturesResult:
+        """The same, of one example whose parses are stored."""
+        return await self._do(calls.stored_features(key, **options))
+
+    async def stored_parse(self, key: str) -> ParseResult:
+        """A stored parse by its key, as a result of one text."""
+        return await self._do(calls.stored_parse(key))
+
+    async def delete_parse(self, key: str, *, dry_run: bool = False) -> Deletion:
+        """Delete a text from the store: its parse, and every example that uses the parse."""
+        return await self._do(calls.delete_parse(key, dry_run))
+
+    async def info(self) -> dict[str, Any]:
+        """What the service is, serves and allows."""
+        return await self._do(calls.info())
+
+    async def models(self) -> list[dict[str, Any]]:
+        """The parsers, with their languages and fingerprints."""
+        return await self._do(calls.models())
+
+    async def health(self) -> bool:
+        """Whether the service is ready."""
+        return await self._do(calls.health())
+
+    async def backfill(
+        self,
+        spec: DatasetSpec,
+        examples: Iterable[Example | Rejection],
+        **options: Unpack[BackfillOptions],
+    ) -> Job:
+        """Send a dataset split to be parsed, aligned and stored."""
+        return await self._do(calls.backfill(spec, examples, **options))
+
+    async def forecast(
+        self,
+        spec: DatasetSpec,
+        examples: Iterable[Example | Rejection],
+        **options: Unpack[BackfillOptions],
+    ) -> Forecast:
+        """What `backfill` would do: all examples are read, a sample is tried, nothing is kept."""
+        return await self._do(calls.forecast(spec, examples, **options))
+
+    async def datasets(self) -> list[dict[str, Any]]:
+        """What the store holds, with the drops of each split."""
+        return await self._do(calls.datasets())
+
+    async def jobs(
+        self,
+        *,
+        state: JobState | Sequence[JobState] | None = None,
+        dataset: str | None = None,
+        before: str | None = None,
+        limit: int | None = None,
+    ) -> list[Job]:
+        """The newest jobs, newest first."""
+        call = calls.jobs(state=state, dataset=dataset, before=before, limit=limit)
+        return await self._do(call)
+
+    async def job(self, job_id: str) -> Job:
+        """One job as it stands."""
+        return await self._do(calls.job(job_id))
+
+    async def cancel(self, job_id: str) -> Job:
+        """Stop a job; what it has stored stays."""
+        return await self._do(calls.cancel(job_id))
+
+    async def retry(self, job_id: str) -> Job:
+        """Run the failed shards of a failed job again."""
+        return await self._do(calls.retry(job_id))
+
+    async def wait(
+        self,
+        job_id: str,
+        on_progress: Callable[[Job], Any] | None = None,
+        on_outage: OnOutage | None = None,
+    ) -> Job:
+        """Wait until a job is over."""
+        job: Job | None = None
+        async for job in self.events(job_id, on_outage):
+            if on_progress is not None:
+                on_progress(job)
+        assert job is not None  # there is one event at least
+        return job
+
+    async def events(self, job_id: str, on_outage: OnOutage | None = None) -> AsyncIterator[Job]:
+        """The job each time it has changed, until it is over."""
+        job: Job | None = None
+        outage = Outage(PATIENCE_SECONDS, on_outage)
+        if self._streams:
+            async for latest in self._streamed(job_id):
+                if latest != job:
+                    yield latest
+                job = latest
+        while job is None or not job.is_over:
+            try:
+                latest = await self.job(job_id)
+            except ParsebankError as failure:
+                if job is None and not self._is_answered:
+                    raise
+                await asyncio.sleep(outage.pause(failure))
+                continue
+            outage.end()
+            if latest != job:
+                yield latest
+            job = latest
+            if not job.is_over:
+                await asyncio.sleep(POLL_SECONDS)
+
+    async def _do(self, call: Call[T]) -> T:
+        attempt = 0
+        while True:
+            attempt += 1
+            try:
+                return await self._once(call)
+            except (httpx.TransportError, OverloadedError, RateLimitError) as failure:
+                pause = self._retries.pause(failure, attempt, replayable=call.replayable)
+            await asyncio.sleep(pause)
+
+    async def _once(self, call: Call[T]) -> T:
+        sent = call.request()
+        if call.upload is not None:
+            sent["content"] = call.upload.chunks()
+        try:
+            response = await self._http.request(**sent)
+        finally:
+            call.raise_upload_failure()
+        answer = call.answer(response.status_code, response.headers, response.content)
+        self._is_answered = True
+        return answer
+
+    async def _streamed(self, job_id: str) -> AsyncIterator[Job]:
+        decoder = JobEvents()
+        # Where the stream breaks off, polling goes on.
+        with suppress(httpx.TransportError):
+            async with self._http.stream("GET", calls.events_path(job_id)) as response:
+                if not is_event_stream(response):
+                    return
+                async for chunk in response.aiter_bytes():
+                    for job in decoder.feed_jobs(chunk):
+                        yield job
+
+    async def _streamed_items(
+        self, call: Call[None], reader: AnswerReader
+    ) -> AsyncIterator[NumberedItem]:
+        async with self._http.stream(**call.request()) as response:
+            if response.is_error:
+                call.answer(response.status_code, response.headers, await response.aread())
+            async for chunk in response.aiter_bytes():
+                for item in reader.feed(chunk):
+                    yield item
+        reader.close()
+
+    async def aclose(self) -> None:
+        """Close connections; an embedded service is shut down."""
+        await self._http.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()

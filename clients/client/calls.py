@@ -1,0 +1,258 @@
+"""Every call to the service as a value: what is sent, and what the answer means.
+
+The synchronous and the asynchronous client differ in how they wait, and in nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Literal, TypedDict, TypeVar, Unpack
+from urllib.parse import quote, urlencode
+
+from clients.client.failures import answered_error
+from clients.client.features import (
+    ExampleLike,
+    FeaturesResult,
+    check_names,
+    decode_features,
+    features_body,
+    stored_path,
+)
+from clients.client.jobs import Forecast, Job, JobState, decode_forecast, decode_job
+from clients.client.results import Deletion, ParseResult, decode_deletion, decode_parse_result
+from clients.client.staging import BackfillOptions, Upload, backfill_spec
+from syntax.errors import SpecError
+from syntax.examples import DatasetSpec, Example, LongSentences, ParseMode, Rejection
+from syntax.strict_json import parse_json
+
+T = TypeVar("T")
+
+MatrixName = Literal["distance", "depth", "ancestor"]
+
+
+class ParseOptions(TypedDict, total=False):
+    """Keywords of ``parse``; give one of a text, ``texts`` and ``tokens``.
+
+    Attributes:
+        texts: Several texts.
+        tokens: Several pre-tokenized texts, each a list of tokens.
+        lang: Language code, such as ``en``; left out, it is the parser's or the service's own.
+        parser: Parser name; the service's choice for the language when left out.
+        mode: How the texts are read; ``raw`` (``pretokenized`` for tokens) when left out.
+        tokenizer: Name or path of the tokenizer whose pieces are to be aligned.
+        policy: How pieces hang together: ``attach``, ``broadcast``, ``chain``, ...
+        matrices: Which of ``distance``, ``depth`` and ``ancestor`` to answer.
+        store: Whether to keep new parses in the store; it does unless told otherwise.
+        long_sentences: What becomes of a sentence over the service's limit: ``refuse`` (an error,
+            unless told otherwise) or ``split``, by which it is cut and its pieces are marked.
+        token_labels: With ``tokens``: a label for each of them, which the words then get.
+        deadline_seconds: Time for the parsing; at most, and by default, the service's own.
+    """
+
+    texts: Sequence[str]
+    tokens: Sequence[Sequence[str]]
+    lang: str
+    parser: str
+    mode: ParseMode
+    tokenizer: str
+    policy: str
+    matrices: Sequence[MatrixName]
+    store: bool
+    long_sentences: LongSentences
+    token_labels: Sequence[Sequence[str]]
+    deadline_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[T]):
+    """One request, and the way from its answer to a result.
+
+    Attributes:
+        method, path: As in HTTP.
+        decode: Makes the result from the answer's body.
+        body: JSON to send.
+        upload: A body that is streamed instead.
+        accept: Media type asked for.
+        replayable: Whether sending it twice does the same as sending it once.
+    """
+
+    method: str
+    path: str
+    decode: Callable[[bytes], T]
+    body: Mapping[str, Any] | None = None
+    upload: Upload | None = None
+    accept: str = "application/json"
+    replayable: bool = True
+
+    def request(self) -> dict[str, Any]:
+        """Keyword arguments for ``httpx``'s ``request``."""
+        headers = {"accept": self.accept}
+        if self.upload is not None:
+            headers["content-type"] = "application/x-ndjson"
+        elif self.body is not None:
+            headers["content-type"] = "application/json"
+        return {
+            "method": self.method,
+            "url": self.path,
+            "headers": headers,
+            "content": self.upload if self.body is None else json.dumps(self.body).encode(),
+        }
+
+    def raise_upload_failure(self) -> None:
+        """Raise what the examples raised, whatever became of the request that carried them."""
+        if self.upload is not None and self.upload.failure is not None:
+            raise self.upload.failure
+
+    def answer(self, status: int, headers: Mapping[str, str], content: bytes) -> T:
+        """The result.
+
+        Raises:
+            ParsebankError: The named error that the service answered.
+        """
+        if status >= 400:
+            raise answered_error(status, headers, content)
+        return self.decode(content)
+
+
+def parse(text: str | None = None, **options: Any) -> Call[ParseResult]:
+    """``POST /parse``."""
+    return Call("POST", "/parse", _json(decode_parse_result), body=_parse_body(text, **options))
+
+
+def parse_conllu(text: str | None = None, **options: Any) -> Call[str]:
+    """``POST /parse``, answered as CoNLL-U."""
+    body = _parse_body(text, **options)
+    return Call("POST", "/parse", bytes.decode, body=body, accept="text/x-conllu")
+
+
+def parse_stream(text: str | None = None, **options: Any) -> Call[None]:
+    """``POST /parse``, answered text by text; `clients.client.streams` reads the answer."""
+    body = _parse_body(text, **options)
+    return Call("POST", "/parse", lambda _: None, body=body, accept="application/x-ndjson")
+
+
+def features(examples: Sequence[ExampleLike], **options: Any) -> Call[FeaturesResult]:
+    """``POST /features``."""
+    body = features_body(examples, **options)
+    return Call("POST", "/features", _json(decode_features), body=body)
+
+
+def stored_features(key: str | Sequence[str], **options: Any) -> Call[FeaturesResult]:
+    """``GET /features/{key}``."""
+    return Call("GET", stored_path(key, **options), _json(decode_features))
+
+
+def stored_parse(key: str) -> Call[ParseResult]:
+    """``GET /parses/{key}``."""
+    return Call("GET", f"/parses/{quote(key, safe='')}", _json(decode_parse_result))
+
+
+def delete_parse(key: str, dry_run: bool = False) -> Call[Deletion]:
+    """``DELETE /parses/{key}``; sent twice, the second finds nothing."""
+    path = f"/parses/{quote(key, safe='')}{'?dry_run=true' if dry_run else ''}"
+    return Call("DELETE", path, _json(decode_deletion), replayable=False)
+
+
+def info() -> Call[dict[str, Any]]:
+    """``GET /info``."""
+    return Call("GET", "/info", _json(dict))
+
+
+def models() -> Call[list[dict[str, Any]]]:
+    """``GET /models``."""
+    return Call("GET", "/models", _json(list))
+
+
+def health() -> Call[bool]:
+    """``GET /health/ready``: an answer means yes."""
+    return Call("GET", "/health/ready", lambda _: True)
+
+
+def backfill(
+    spec: DatasetSpec,
+    examples: Iterable[Example | Rejection],
+    **options: Unpack[BackfillOptions],
+) -> Call[Job]:
+    """``POST /datasets/{name}/backfill``; not replayable, for the examples can be read once."""
+    upload = Upload(backfill_spec(spec, **options), examples)
+    return Call("POST", _backfill_path(spec), _json(decode_job), upload=upload, replayable=False)
+
+
+def forecast(
+    spec: DatasetSpec,
+    examples: Iterable[Example | Rejection],
+    **options: Unpack[BackfillOptions],
+) -> Call[Forecast]:
+    """``POST /datasets/{name}/backfill?dry_run=true``, with the options of `backfill`."""
+    path = f"{_backfill_path(spec)}?dry_run=true"
+    upload = backfill(spec, examples, **options).upload
+    return Call("POST", path, _json(decode_forecast), upload=upload, replayable=False)
+
+
+def datasets() -> Call[list[dict[str, Any]]]:
+    """``GET /datasets``."""
+    return Call("GET", "/datasets", _json(list))
+
+
+def jobs(
+    *,
+    state: JobState | Sequence[JobState] | None = None,
+    dataset: str | None = None,
+    before: str | None = None,
+    limit: int | None = None,
+) -> Call[list[Job]]:
+    """``GET /jobs``."""
+    wanted = {"state": state, "dataset": dataset, "before": before, "limit": limit}
+    query = urlencode({name: x for name, x in wanted.items() if x is not None}, doseq=True)
+    path = f"/jobs?{query}" if query else "/jobs"
+    return Call("GET", path, _json(lambda answer: [*map(decode_job, answer)]))
+
+
+def job(job_id: str) -> Call[Job]:
+    """``GET /jobs/{id}``."""
+    return Call("GET", _job_path(job_id), _json(decode_job))
+
+
+def cancel(job_id: str) -> Call[Job]:
+    """``DELETE /jobs/{id}``."""
+    return Call("DELETE", _job_path(job_id), _json(decode_job))
+
+
+def retry(job_id: str) -> Call[Job]:
+    """``POST /jobs/{id}/retry``; sent twice, the second finds nothing to retry."""
+    return Call("POST", f"{_job_path(job_id)}/retry", _json(decode_job), replayable=False)
+
+
+def events_path(job_id: str) -> str:
+    """Address of a job's progress stream."""
+    return f"{_job_path(job_id)}/events"
+
+
+def _backfill_path(spec: DatasetSpec) -> str:
+    return f"/datasets/{quote(spec.name, safe='')}/backfill"
+
+
+def _job_path(job_id: str) -> str:
+    return f"/jobs/{quote(job_id, safe='')}"
+
+
+def _json(decode: Callable[[Any], T]) -> Callable[[bytes], T]:
+    return lambda content: decode(parse_json(content))
+
+
+def _parse_body(
+    text: str | None = None,
+    *,
+    texts: Sequence[str] | None = None,
+    tokens: Sequence[Sequence[str]] | None = None,
+    **options: Any,
+) -> dict[str, Any]:
+    given = {"text": text, "texts": texts, "tokens": tokens}
+    came = [name for name, form in given.items() if form is not None]
+    if len(came) != 1:
+        raise SpecError(f"parse needs one of text, texts and tokens; got {came or 'none'}")
+    check_names("parse", options, ParseOptions)
+    body = {**given, **options}
+    return {name: value for name, value in body.items() if value is not None}

@@ -1,0 +1,357 @@
+"""The client."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from typing import Any, Self, TypeVar, Unpack
+
+import httpx
+
+from clients.client import calls
+from clients.client.calls import Call, ParseOptions
+from clients.client.features import ExampleLike, FeatureOptions, FeaturesResult, StoredOptions
+from clients.client.jobs import Forecast, Job, JobState
+from clients.client.results import Deletion, ParseResult
+from clients.client.retries import PATIENCE_SECONDS, OnOutage, Outage, Retries
+from clients.client.session import (
+    EMBEDDED_URL,
+    POLL_SECONDS,
+    TIMEOUT,
+    URL,
+    JobEvents,
+    is_event_stream,
+    key_headers,
+    quiet_httpx,
+)
+from clients.client.staging import BackfillOptions
+from clients.client.streams import AnswerReader, NumberedItem
+from syntax.errors import OverloadedError, ParsebankError, RateLimitError
+from syntax.examples import DatasetSpec, Example, Rejection
+
+T = TypeVar("T")
+
+
+class Client:
+    """A connection to the service. Threads may share one.
+
+    Every method raises the named error (`syntax.errors`) that the service answered, and
+    `ServiceUnreachableError` when none answers. Overload and broken connections are tried again
+    with growing pauses, except by `backfill`, whose examples can be read only once.
+
+    Args:
+        base_url: Where the service listens.
+        api_key: Of the service, if it asks for one (`parsebank keys add NAME`).
+        timeout: Seconds to wait for a connection, and for an answer.
+        retries: How often and how patiently to try again.
+        transport: How requests travel; left out, over a socket.
+
+    >>> with Client("http://127.0.0.1:8000") as client:  # doctest: +SKIP
+    ...     result = client.parse("Birds sing.", lang="en")
+    ...     print(result.parsed()[0].sentences[0].tree.heads)
+    (2, 0, 2)
+    """
+
+    def __init__(
+        self,
+        base_url: str = URL,
+        *,
+        api_key: str | None = None,
+        timeout: float = TIMEOUT,
+        retries: Retries | None = None,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        quiet_httpx()
+        self._retries = retries or Retries()
+        # An app in this process answers only when an answer is complete: there we poll.
+        self._streams = transport is None
+        self._is_answered = False
+        self._http = httpx.Client(
+            base_url=base_url, headers=key_headers(api_key), timeout=timeout, transport=transport
+        )
+
+    @classmethod
+    def embedded(cls, store: str | None = None, **settings: Any) -> Client:
+        """A client with its own service in this process: no server, the same answers.
+
+        The service starts with the first call and ends with `close`. A store folder serves one
+        service at a time.
+
+        Args:
+            store: Folder or ``s3://`` address of the store; the service's default when left out.
+            **settings: Any other setting of the service, such as ``models_dir`` or ``workers``.
+
+        Raises:
+            MissingExtraError: The service is not installed.
+            SpecError: A setting is unknown, or its value is not one.
+        """
+        from clients.client.embedded import BlockingTransport, load_app
+
+        app = load_app(store=store, **settings)
+        return cls(EMBEDDED_URL, transport=BlockingTransport(app))
+
+    def parse(self, text: str | None = None, **options: Unpack[ParseOptions]) -> ParseResult:
+        """Parse one text or many; a text that cannot be parsed fails alone.
+
+        Args:
+            text: One text; or give ``texts=[...]`` or ``tokens=[[...]]``.
+            **options: See `ParseOptions`.
+        """
+        return self._do(calls.parse(text, **options))
+
+    def parse_conllu(self, text: str | None = None, **options: Unpack[ParseOptions]) -> str:
+        """As `parse`, but answered as CoNLL-U, which any UD tool reads."""
+        return self._do(calls.parse_conllu(text, **options))
+
+    def parse_iter(
+        self, text: str | None = None, **options: Unpack[ParseOptions]
+    ) -> Iterator[NumberedItem]:
+        """As `parse`, but each text as soon as it is parsed, with its place in the request.
+
+        Args:
+            text: One text; or give ``texts=[...]`` or ``tokens=[[...]]``.
+            **options: See `ParseOptions`.
+
+        Yields:
+            Pairs of a 0-based place and the text's `ParsedItem` or `ItemError`, in any order.
+        """
+        call, reader, attempt = calls.parse_stream(text, **options), AnswerReader(), 0
+        while True:
+            attempt += 1
+            try:
+                yield from self._streamed_items(call, reader)
+                return
+            except (httpx.TransportError, OverloadedError, RateLimitError) as failure:
+                pause = self._retries.pause(failure, attempt, replayable=not reader.began)
+            time.sleep(pause)
+
+    def features(
+        self, examples: Sequence[ExampleLike], **options: Unpack[FeatureOptions]
+    ) -> FeaturesResult:
+        """What a trainer would see of texts, pairs, passages: the arrays of a stream's batch.
+
+        Args:
+            examples: Each a text, a sequence of segments, or an `Example`; one that cannot be
+                used fails alone.
+            **options: See `FeatureOptions` and `StoredOptions`.
+        """
+        return self._do(calls.features(examples, **options))
+
+    def stored_features(
+        self, key: str | Sequence[str], **options: Unpack[StoredOptions]
+    ) -> FeaturesResult:
+        """As `features`, of one example whose parses are stored.
+
+        Args:
+            key: Its key, or the parse keys of its segments.
+            **options: See `StoredOptions`.
+        """
+        return self._do(calls.stored_features(key, **options))
+
+    def stored_parse(self, key: str) -> ParseResult:
+        """As `parse`, of one text that is stored, by the key of its parse."""
+        return self._do(calls.stored_parse(key))
+
+    def delete_parse(self, key: str, *, dry_run: bool = False) -> Deletion:
+        """Delete a text from the store: its parse, and every example that uses the parse.
+
+        It is not sent again when the connection breaks: `stored_parse` tells whether it is gone.
+
+        Args:
+            key: Key of the parse.
+            dry_run: Only say what would be deleted.
+
+        Raises:
+            UnknownKeyError: The store has no parse under the key.
+        """
+        return self._do(calls.delete_parse(key, dry_run))
+
+    def info(self) -> dict[str, Any]:
+        """What the service is, serves and allows."""
+        return self._do(calls.info())
+
+    def models(self) -> list[dict[str, Any]]:
+        """The parsers, with their languages and fingerprints."""
+        return self._do(calls.models())
+
+    def health(self) -> bool:
+        """Whether the service is ready; raises when it is not, or not there."""
+        return self._do(calls.health())
+
+    def backfill(
+        self,
+        spec: DatasetSpec,
+        examples: Iterable[Example | Rejection],
+        **options: Unpack[BackfillOptions],
+    ) -> Job:
+        """Send a dataset split to be parsed, aligned and stored.
+
+        The examples are streamed, so a split may be larger than memory. When this returns, the
+        service has them on disk and the job survives its restart; `wait` for the job's end.
+
+        Args:
+            spec: What the split is.
+            examples: Its examples, and the items that a reader rejected, in training order.
+            options: See `BackfillOptions`.
+        """
+        return self._do(calls.backfill(spec, examples, **options))
+
+    def forecast(
+        self,
+        spec: DatasetSpec,
+        examples: Iterable[Example | Rejection],
+        **options: Unpack[BackfillOptions],
+    ) -> Forecast:
+        """What `backfill` would do with the same arguments; nothing is kept.
+
+        All examples are read, and a sample of those that would be parsed is tried.
+        """
+        return self._do(calls.forecast(spec, examples, **options))
+
+    def datasets(self) -> list[dict[str, Any]]:
+        """What the store holds, with the drops of each split."""
+        return self._do(calls.datasets())
+
+    def jobs(
+        self,
+        *,
+        state: JobState | Sequence[JobState] | None = None,
+        dataset: str | None = None,
+        before: str | None = None,
+        limit: int | None = None,
+    ) -> list[Job]:
+        """The newest jobs, newest first.
+
+        Args:
+            state: Only those in this state, or in one of these.
+            dataset: Only those for this dataset.
+            before: Id of the job after which to go on, the last one of a page.
+            limit: At most so many; the service's 100 when left out.
+        """
+        call = calls.jobs(state=state, dataset=dataset, before=before, limit=limit)
+        return self._do(call)
+
+    def job(self, job_id: str) -> Job:
+        """One job as it stands."""
+        return self._do(calls.job(job_id))
+
+    def cancel(self, job_id: str) -> Job:
+        """Stop a job; what it has stored stays."""
+        return self._do(calls.cancel(job_id))
+
+    def retry(self, job_id: str) -> Job:
+        """Run the failed shards of a failed job again.
+
+        Raises:
+            ConflictError: The job has not failed.
+            UploadGoneError: Its examples are no longer kept; send the backfill again.
+        """
+        return self._do(calls.retry(job_id))
+
+    def wait(
+        self,
+        job_id: str,
+        on_progress: Callable[[Job], Any] | None = None,
+        on_outage: OnOutage | None = None,
+    ) -> Job:
+        """Wait until a job is over, calling ``on_progress`` each time it has changed.
+
+        Args:
+            job_id: Of the job.
+            on_progress: Called with the job.
+            on_outage: As `events`.
+
+        Returns:
+            The job in its last state; `done`, `failed` and `cancelled` are told by ``.state``.
+        """
+        job: Job | None = None
+        for job in self.events(job_id, on_outage):
+            if on_progress is not None:
+                on_progress(job)
+        assert job is not None  # there is one event at least
+        return job
+
+    def events(self, job_id: str, on_outage: OnOutage | None = None) -> Iterator[Job]:
+        """The job each time it has changed, until it is over.
+
+        A service that goes away, as when it is restarted, is waited for, for five minutes. One
+        that has never answered this client is not.
+
+        Args:
+            job_id: Of the job.
+            on_outage: Called again and again meanwhile, with the error and the seconds left.
+
+        Raises:
+            ServiceUnreachableError: It did not come back, or was never there.
+        """
+        job: Job | None = None
+        outage = Outage(PATIENCE_SECONDS, on_outage)
+        if self._streams:
+            for latest in self._streamed(job_id):
+                if latest != job:
+                    yield latest
+                job = latest
+        while job is None or not job.is_over:
+            try:
+                latest = self.job(job_id)
+            except ParsebankError as failure:
+                if job is None and not self._is_answered:
+                    raise
+                time.sleep(outage.pause(failure))
+                continue
+            outage.end()
+            if latest != job:
+                yield latest
+            job = latest
+            if not job.is_over:
+                time.sleep(POLL_SECONDS)
+
+    def close(self) -> None:
+        """Close connections; an embedded service is shut down."""
+        self._http.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _do(self, call: Call[T]) -> T:
+        attempt = 0
+        while True:
+            attempt += 1
+            try:
+                return self._once(call)
+            except (httpx.TransportError, OverloadedError, RateLimitError) as failure:
+                pause = self._retries.pause(failure, attempt, replayable=call.replayable)
+            time.sleep(pause)
+
+    def _once(self, call: Call[T]) -> T:
+        try:
+            response = self._http.request(**call.request())
+        finally:
+            call.raise_upload_failure()
+        answer = call.answer(response.status_code, response.headers, response.content)
+        self._is_answered = True
+        return answer
+
+    def _streamed(self, job_id: str) -> Iterator[Job]:
+        decoder = JobEvents()
+        # Where the stream breaks off, polling goes on.
+        with (
+            suppress(httpx.TransportError),
+            self._http.stream("GET", calls.events_path(job_id)) as response,
+        ):
+            if not is_event_stream(response):
+                return
+            for chunk in response.iter_bytes():
+                yield from decoder.feed_jobs(chunk)
+
+    def _streamed_items(self, call: Call[None], reader: AnswerReader) -> Iterator[NumberedItem]:
+        with self._http.stream(**call.request()) as response:
+            if response.is_error:
+                call.answer(response.status_code, response.headers, response.read())
+            for chunk in response.iter_bytes():
+                yield from reader.feed(chunk)
+        reader.close()

@@ -1,0 +1,300 @@
+"""What a trainer would see of texts: requests to ``/features``, and their answers as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypedDict
+from urllib.parse import quote, urlencode
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clients.client.failures import named_error
+from clients.client.results import ItemError, JsonObject, Named, decode_named
+from syntax.batches import SeparatorEdge, SpecialTokens, Truncation, TruncationTie
+from syntax.errors import SpecError
+from syntax.examples import Example, LongSentences, ParseMode, Segment
+
+SegmentLike = str | Segment | Mapping[str, Any]
+"""A text; a `Segment` of a text or tokens; or JSON such as ``{"text": "Ja.", "lang": "de"}``."""
+
+ExampleLike = str | Example | Mapping[str, Any] | Sequence[SegmentLike]
+"""One text; an `Example`; JSON; or the segments of a pair, of a question and its passage, ..."""
+
+
+class StoredOptions(TypedDict, total=False):
+    """Keywords of ``stored_features``, and of ``features`` too.
+
+    Attributes:
+        tokenizer: Name or path of the tokenizer; the service's when left out.
+        max_length: Longest sequence, special tokens included; ``None`` cuts nothing; 128 when
+            left out.
+        policy: How the later pieces of a word hang: ``attach``, ``broadcast``, ``chain``, ...
+        joint_root: Whether the first special token is the root of everything.
+        separator_edge: What separators hang from: ``root``, ``last_piece`` or ``none``.
+        truncation: ``longest_first``, ``only_first``, ``only_second`` or ``none``.
+        truncation_tie: Which of equally long segments ``longest_first`` shortens: ``fast``, as
+            Hugging Face's fast tokenizers (when left out), or ``slow``, the last one.
+        matrices: Which ones to answer; all three when left out.
+    """
+
+    tokenizer: str
+    max_length: int | None
+    policy: str
+    joint_root: bool
+    separator_edge: SeparatorEdge
+    truncation: Truncation
+    truncation_tie: TruncationTie
+    matrices: Sequence[str]
+
+
+class FeatureOptions(StoredOptions, total=False):
+    """Keywords of ``features``.
+
+    Attributes:
+        padded: Pad all examples to a common length; `FeaturesResult.batch` then stacks them.
+        pad_to_multiple_of: The common length is a multiple of this.
+        lang: Language of the segments that name none.
+        parser: Parser name; the service's choice for the language when left out.
+        mode: Mode of the segments that name none.
+        long_sentences: ``refuse`` or ``split`` sentences of too many words.
+        deadline_seconds: Time for the parsing.
+        store: Whether to keep new parses, and to append the examples to the dataset ``adhoc``.
+    """
+
+    padded: bool
+    pad_to_multiple_of: int
+    lang: str
+    parser: str
+    mode: ParseMode
+    long_sentences: LongSentences
+    deadline_seconds: float
+    store: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FeatureSegment:
+    """One segment of an example.
+
+    Attributes:
+        key: Key of its parse.
+        lang: Its language.
+        parser: Fingerprint of the parser.
+        cached: Whether the parse was there before.
+        text: What ``offset_mapping`` counts in.
+        length: Its pieces, before truncation.
+        kept: Pieces that are left of it.
+    """
+
+    key: str
+    lang: str
+    parser: str
+    cached: bool
+    text: str
+    length: int
+    kept: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FeatureExample:
+    """What a trainer would see of one example.
+
+    Attributes:
+        key: What `Client.stored_features` takes: its parse keys, joined by commas.
+        example_id: As it was sent.
+        segments: Its segments.
+        length: Positions that are not padding.
+        truncated: Whether pieces were left out.
+        arrays: As a batch of a stream has them, without the first axis: ``input_ids``,
+            ``attention_mask``, ``token_type_ids``, ``special_tokens_mask``, ``word_ids``,
+            ``segment_ids``, ``sentence_ids``, ``parents``, ``upos``, ``deprel``, the matrices
+            asked for, and ``offset_mapping`` (L, 2).
+    """
+
+    key: str
+    example_id: str | None
+    segments: tuple[FeatureSegment, ...]
+    length: int
+    truncated: bool
+    arrays: Mapping[str, NDArray[Any]]
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        return self.arrays[name]
+
+    def __len__(self) -> int:
+        return self.length
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FeaturesResult:
+    """The answer to one request.
+
+    Attributes:
+        tokenizer: What made the pieces.
+        special_tokens: How it frames segments.
+        parsers: What parsed the texts.
+        options: The options that were used.
+        examples: One per example, in the order asked.
+        json: The answer as it came.
+    """
+
+    tokenizer: Named
+    special_tokens: SpecialTokens
+    parsers: tuple[Named, ...]
+    options: JsonObject
+    examples: tuple[FeatureExample | ItemError, ...]
+    json: JsonObject
+
+    def __len__(self) -> int:
+        return len(self.examples)
+
+    def __iter__(self) -> Iterator[FeatureExample | ItemError]:
+        return iter(self.examples)
+
+    def assembled(self) -> list[FeatureExample]:
+        """Every example, when all could be used.
+
+        Raises:
+            ParsebankError: The named error of the first one that could not.
+        """
+        for example in self.examples:
+            if isinstance(example, ItemError):
+                raise example.error
+        return [example for example in self.examples if isinstance(example, FeatureExample)]
+
+    def batch(self) -> dict[str, NDArray[Any]]:
+        """The usable examples as one batch, equal to that of a stream: arrays (B, L[, L]).
+
+        Raises:
+            SpecError: They were not asked for with ``padded=True``, or there is none.
+        """
+        usable = [example for example in self.examples if isinstance(example, FeatureExample)]
+        if not usable or not self.options["padded"]:
+            raise SpecError(
+                "a batch needs one usable example or more, asked for with `padded=True`"
+            )
+        names = usable[0].arrays
+        batch = {name: np.stack([example[name] for example in usable]) for name in names}
+        _same_width(batch)
+        return {**batch, "lengths": np.array([len(example) for example in usable], np.int32)}
+
+
+def features_body(examples: Sequence[ExampleLike], **options: Any) -> dict[str, Any]:
+    """The JSON that ``POST /features`` takes."""
+    check_names("features", options, FeatureOptions)
+    given = {
+        name: value for name, value in options.items() if value is not None or name == "max_length"
+    }
+    return {"examples": [_example_body(example) for example in examples], **given}
+
+
+def stored_path(key: str | Sequence[str], **options: Any) -> str:
+    """Path and query of ``GET /features/{key}``."""
+    check_names("stored_features", options, StoredOptions)
+    keys = key if isinstance(key, str) else ",".join(key)
+    query = urlencode([*_parameters(options)])
+    return f"/features/{quote(keys, safe=',')}" + (f"?{query}" if query else "")
+
+
+def decode_features(answer: JsonObject) -> FeaturesResult:
+    """The result that the JSON of ``/features`` describes."""
+    tokenizer = answer["tokenizer"]
+    return FeaturesResult(
+        tokenizer=decode_named(tokenizer),
+        special_tokens=SpecialTokens.from_json(tokenizer["special_tokens"]),
+        parsers=tuple(map(decode_named, answer["parsers"])),
+        options=answer["options"],
+        examples=tuple(map(_decode_example, answer["examples"])),
+        json=answer,
+    )
+
+
+def check_names(function: str, options: Mapping[str, Any], known: Any) -> None:
+    """Refuse keywords that a function does not have, as Python would.
+
+    Args:
+        function: Its name.
+        options: What came.
+        known: The `TypedDict` of its keywords.
+
+    Raises:
+        TypeError: There is another.
+    """
+    unknown = options.keys() - known.__annotations__.keys()
+    if unknown:
+        raise TypeError(f"{function}() has no keyword {', '.join(sorted(unknown))}")
+
+
+def _parameters(options: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for name, value in options.items():
+        if name == "matrices":
+            yield name, ",".join(value)
+        elif name == "max_length":
+            yield name, "" if value is None else str(value)
+        elif value is not None:
+            yield name, str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _example_body(example: ExampleLike) -> dict[str, Any]:
+    if isinstance(example, Mapping):
+        return dict(example)
+    if isinstance(example, Example):
+        segments = [_segment_body(segment) for segment in example.segments]
+        return {"example_id": example.example_id, "segments": segments}
+    parts = [example] if isinstance(example, str) else example
+    return {"segments": [_segment_body(part) for part in parts]}
+
+
+def _segment_body(segment: SegmentLike) -> dict[str, Any]:
+    if isinstance(segment, str):
+        return {"text": segment}
+    if isinstance(segment, Mapping):
+        return dict(segment)
+    if segment.conllu is not None:
+        raise SpecError("/features parses texts and tokens; gold trees are for backfill")
+    given = {"text": segment.text, "tokens": segment.tokens and list(segment.tokens)}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _decode_example(entry: JsonObject) -> FeatureExample | ItemError:
+    if entry.get("error"):
+        return ItemError(named_error(entry["error"]))
+    names = [name for name in entry if name not in _FACTS]
+    arrays = {name: np.asarray(entry[name], _DTYPES.get(name)) for name in names}
+    arrays["offset_mapping"] = arrays["offset_mapping"].reshape(-1, 2)
+    _narrow(arrays)
+    return FeatureExample(
+        key=entry["key"],
+        example_id=entry["example_id"],
+        segments=tuple(FeatureSegment(**segment) for segment in entry["segments"]),
+        length=entry["length"],
+        truncated=entry["truncated"],
+        arrays=arrays,
+    )
+
+
+_FACTS = frozenset({"key", "example_id", "segments", "length", "truncated"})
+_DTYPES: dict[str, Any] = {
+    **dict.fromkeys(("input_ids", "token_type_ids"), np.int64),
+    **dict.fromkeys(("attention_mask", "special_tokens_mask", "ancestor"), np.bool_),
+    **dict.fromkeys(("word_ids", "segment_ids", "sentence_ids", "parents"), np.int32),
+    **dict.fromkeys(("upos", "deprel"), np.uint8),
+    "offset_mapping": np.int32,
+}
+_LENGTHS = ("depth", "distance")
+
+
+def _narrow(arrays: dict[str, NDArray[Any]]) -> None:
+    """The dtype that the kernel has chosen, which JSON does not tell: uint16 if any needs it."""
+    held = [name for name in _LENGTHS if name in arrays]
+    wide = any(arrays[name].max(initial=0) > np.iinfo(np.uint8).max for name in held)
+    for name in held:
+        arrays[name] = arrays[name].astype(np.uint16 if wide else np.uint8)
+
+
+def _same_width(batch: dict[str, NDArray[Any]]) -> None:
+    """One example with a long path makes the whole batch uint16."""
+    held = [name for name in _LENGTHS if name in batch]
+    dtype = np.result_type(np.uint8, *(batch[name] for name in held))
+    batch.update({name: batch[name].astype(dtype, copy=False) for name in held})

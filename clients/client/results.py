@@ -1,0 +1,260 @@
+"""What the service answers, as typed values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clients.client.failures import named_error
+from syntax.errors import ParsebankError
+from syntax.trees.parse import Parse
+from syntax.trees.sentence import Sentence
+from syntax.trees.spacing import with_spacing
+
+JsonObject = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A parser or tokenizer: the name it goes by, and the fingerprint of what it is."""
+
+    name: str
+    fingerprint: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Wordpieces:
+    """The pieces of one text, without special tokens, aligned to its words.
+
+    Attributes:
+        input_ids: *Shape:* (L,), int32.
+        offsets: Character span of each piece in the text. *Shape:* (L, 2), int32.
+        word_ids: Word of each piece, 0-based through the text, -1 for none. *Shape:* (L,), int32.
+        parents: The forest over pieces, -1 at roots and isolated pieces. *Shape:* (L,), int32.
+    """
+
+    input_ids: NDArray[np.int32]
+    offsets: NDArray[np.int32]
+    word_ids: NDArray[np.int32]
+    parents: NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return len(self.input_ids)
+
+
+@dataclass(frozen=True, eq=False)
+class ParsedItem:
+    """One text and its analysis.
+
+    Attributes:
+        key: Parse key: the same text, parser, language and mode always have the same.
+        cached: Whether the service had parsed the text before.
+        parse: The analysis in columns, with the character span of every word and token.
+        wordpieces: The pieces, when a tokenizer was named.
+        matrices: ``distance``, ``depth`` and ``ancestor``, those asked for, over the pieces
+            (over the words when no tokenizer was named).
+        token_words: For tokens: the words of each token sent, 0-based through the text.
+        word_labels: With ``token_labels``: the label of each word, ``None`` for one without a
+            token.
+        json: The item as it came.
+    """
+
+    key: str
+    cached: bool
+    parse: Parse
+    wordpieces: Wordpieces | None
+    matrices: Mapping[str, NDArray[Any]]
+    token_words: list[list[int]] | None = None
+    word_labels: list[str | None] | None = None
+    json: JsonObject = field(default_factory=dict)
+
+    @property
+    def text(self) -> str:
+        """The text exactly as received; offsets count its characters."""
+        return self.parse.text
+
+    @cached_property
+    def sentences(self) -> list[Sentence]:
+        """The analysis as CoNLL-U sentences, each with ``.words``, ``.tokens`` and ``.tree``."""
+        return self.parse.sentences()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ItemError:
+    """A text that could not be used; the others of its request are unharmed."""
+
+    error: ParsebankError
+    json: JsonObject = field(default_factory=dict)
+
+    @property
+    def error_type(self) -> str:
+        """The error's stable name, such as ``sentence_too_long``."""
+        return str(self.error.detail.get("error_type", self.error.error_type))
+
+    @property
+    def message(self) -> str:
+        """What came, what was expected, what to do."""
+        return self.error.message
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ParseResult:
+    """The answer to one request.
+
+    Attributes:
+        parser: What parsed the texts.
+        tokenizer: What made the pieces, when one was named.
+        items: One per text, in the order asked.
+        json: The answer as it came.
+    """
+
+    parser: Named
+    tokenizer: Named | None
+    items: tuple[ParsedItem | ItemError, ...]
+    json: JsonObject
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __iter__(self) -> Iterator[ParsedItem | ItemError]:
+        return iter(self.items)
+
+    def parsed(self) -> list[ParsedItem]:
+        """Every item, when all could be parsed.
+
+        Raises:
+            ParsebankError: The named error of the first item that could not.
+        """
+        for item in self.items:
+            if isinstance(item, ItemError):
+                raise item.error
+        return [item for item in self.items if isinstance(item, ParsedItem)]
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """What the service deleted of a text, and what still holds it.
+
+    Attributes:
+        dry_run: Nothing was deleted; this is what would be.
+        keys: Keys of the parses that went.
+        examples: Examples of all datasets that went with them.
+        datasets: The same by ``dataset``, ``tokenizer``, ``split`` and ``lang``, as mappings.
+        pins: Pins of dataset versions that hold the text; until they are forgotten, a vacuum
+            keeps it on disk.
+        same_text: Keys of other parses of the same text, which stay.
+        jobs: Jobs whose uploads hold the text, and which may store it again.
+    """
+
+    dry_run: bool
+    keys: tuple[str, ...]
+    examples: int
+    datasets: tuple[JsonObject, ...]
+    pins: tuple[str, ...]
+    same_text: tuple[str, ...]
+    jobs: tuple[str, ...]
+
+
+def decode_deletion(answer: JsonObject) -> Deletion:
+    """The deletion that the JSON of ``DELETE /parses/{key}`` describes."""
+    return Deletion(
+        dry_run=answer["dry_run"],
+        keys=tuple(answer["keys"]),
+        examples=answer["examples"],
+        datasets=tuple(answer["datasets"]),
+        pins=tuple(answer["pins"]),
+        same_text=tuple(answer["same_text"]),
+        jobs=tuple(answer["jobs"]),
+    )
+
+
+def decode_parse_result(answer: JsonObject) -> ParseResult:
+    """The result that the JSON of ``POST /parse`` describes."""
+    tokenizer = answer.get("tokenizer")
+    return ParseResult(
+        parser=decode_named(answer["parser"]),
+        tokenizer=decode_named(tokenizer) if tokenizer else None,
+        items=tuple(decode_item(item) for item in answer["items"]),
+        json=answer,
+    )
+
+
+def decode_named(entry: JsonObject) -> Named:
+    """The parser or tokenizer that an answer names."""
+    return Named(name=entry["name"], fingerprint=entry["fingerprint"])
+
+
+def decode_item(item: JsonObject) -> ParsedItem | ItemError:
+    """One text as an answer has it."""
+    if item.get("error"):
+        return ItemError(named_error(item["error"]), item)
+    pieces = item.get("wordpieces")
+    matrices = item.get("matrices") or {}
+    return ParsedItem(
+        key=item["key"],
+        cached=item["cached"],
+        parse=_parse(item["text"], item["sentences"]),
+        wordpieces=_wordpieces(pieces) if pieces else None,
+        matrices={name: _matrix(name, rows) for name, rows in matrices.items() if rows is not None},
+        token_words=item.get("token_words"),
+        word_labels=item.get("word_labels"),
+        json=item,
+    )
+
+
+def _parse(text: str, sentences: Sequence[JsonObject]) -> Parse:
+    words = [word for sentence in sentences for word in sentence["words"]]
+    tokens = [token for sentence in sentences for token in sentence["tokens"]]
+    starts = _starts([len(sentence["words"]) for sentence in sentences])
+    return Parse(
+        text=text,
+        **{name: [word.get(name) for word in words] for name in _WORD_COLUMNS},
+        word_start=[word["start_char"] for word in words],
+        word_end=[word["end_char"] for word in words],
+        token_start=[token["start_char"] for token in tokens],
+        token_end=[token["end_char"] for token in tokens],
+        token_first_word=_starts([len(token["word_ids"]) for token in tokens]),
+        sentence_start=[sentence["start_char"] for sentence in sentences],
+        sentence_end=[sentence["end_char"] for sentence in sentences],
+        sentence_first_word=starts,
+        misc=_misc(words),
+    )
+
+
+_WORD_COLUMNS = ("form", "lemma", "upos", "xpos", "feats", "head", "deprel")
+
+
+def _misc(words: Sequence[JsonObject]) -> list[str | None] | None:
+    """MISC of each word without the spacing, which the text tells; ``None`` if nothing is left."""
+    misc = [with_spacing(word.get("misc"), []) for word in words]
+    return misc if any(misc) else None
+
+
+def _starts(lengths: Sequence[int]) -> list[int]:
+    """Position of the first word of each token or sentence, given how many words each has."""
+    return list(accumulate(lengths, initial=0))[:-1]
+
+
+def _wordpieces(pieces: JsonObject) -> Wordpieces:
+    word_ids = [-1 if word is None else word for word in pieces["word_ids"]]
+    return Wordpieces(
+        input_ids=np.asarray(pieces["input_ids"], dtype=np.int32),
+        offsets=np.asarray(pieces["offset_mapping"], dtype=np.int32).reshape(-1, 2),
+        word_ids=np.asarray(word_ids, dtype=np.int32),
+        parents=np.asarray(pieces["parents"], dtype=np.int32),
+    )
+
+
+def _matrix(name: str, rows: Sequence[Any]) -> NDArray[Any]:
+    """A matrix in the dtype that the kernel would have given it."""
+    if name == "ancestor":
+        return np.asarray(rows, dtype=np.bool_)
+    values = np.asarray(rows, dtype=np.uint16)
+    fits = values.size == 0 or int(values.max()) <= np.iinfo(np.uint8).max
+    return values.astype(np.uint8) if fits else values

@@ -1,0 +1,1 @@
+"""Datasets: examples at a pinned version, pairs across languages, mixtures, noise."""

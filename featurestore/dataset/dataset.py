@@ -1,0 +1,341 @@
+"""A dataset pinned at a version: its length, its report, its streams."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from featurestore.dataset.base import StreamedDataset
+from featurestore.dataset.filters import Wanted, in_langs, of_length, with_any_label, with_labels
+from featurestore.dataset.parsers import of_parsers
+from featurestore.dataset.rows import RowIndex, read_row_index
+from featurestore.records import Drop, key_bytes
+from featurestore.tables.card import DatasetCard
+from featurestore.tables.files import FileReader
+from featurestore.tables.index import KeyIndex, keys_of
+from featurestore.tables.pins import Pin
+from featurestore.tables.snapshot import DataFile, in_partition
+from syntax.errors import SpecError, UnknownDatasetError
+from syntax.examples import DatasetSpec
+from syntax.lists import ParserChoice, listed
+from syntax.registry import unknown_name
+
+if TYPE_CHECKING:
+    from featurestore.store import FeatureStore
+    from featurestore.stream.reader import ExampleReader
+
+EVERY: Final = "*"
+"""In the place of a split: all of them, one after the other. In that of a language, too."""
+
+
+class FeatureDataset(StreamedDataset):
+    """The examples of one dataset version, split and choice of languages and parser.
+
+    Attributes:
+        name: Name of the dataset.
+        version: Version of the table; pass it to `FeatureStore.dataset` to read the same again.
+        card: Fields, labels, tokenizer.
+        rows: Where the examples lie.
+        reader: Reader of the table's files.
+    """
+
+    def __init__(
+        self,
+        store: FeatureStore,
+        card: DatasetCard,
+        version: int,
+        rows: RowIndex,
+        reader: FileReader,
+    ) -> None:
+        self._store = store
+        self.name = card.name
+        self.card = card
+        self.version = version
+        self.rows = rows
+        self.reader = reader
+
+    def pin(self, name: str, by: str = "") -> None:
+        """Keep this version: ``store.dataset(..., version=name)`` reads it whatever comes.
+
+        Args:
+            name: Name of the pin; one per store.
+            by: Who needs it.
+
+        Raises:
+            SpecError: The name is taken by another version.
+            StoreError: The pin cannot be written.
+        """
+        self._store.pins.add(Pin(name, self.card.path, self.version, by))
+
+    @property
+    def parts(self) -> tuple[tuple[str, str], ...]:
+        """Split and language of each partition that is read."""
+        return tuple(self.rows.parts[part] for part in np.unique(self.rows.part))
+
+    @cached_property
+    def parsers(self) -> dict[str, dict[str, Any]]:
+        """What each parser behind the examples is, by fingerprint; empty if nobody said."""
+        known = self._store.fingerprints.all("parser")
+        used = (self.rows.parsers[index] for index in np.unique(self.rows.parser))
+        return {parser: known.get(parser, {}) for parser in used}
+
+    @cached_property
+    def fingerprints(self) -> dict[str, Any]:
+        """What a run should record beside the version: tokenizer, parsers, and the content."""
+        content = hashlib.blake2b(self.rows.keys.astype(">u8").tobytes(), digest_size=16)
+        return {
+            "tokenizer": self.card.tokenizer_fingerprint,
+            "parsers": sorted(self.parsers),
+            "examples": content.hexdigest(),
+        }
+
+    @cached_property
+    def spec(self) -> DatasetSpec:
+        """Fields and labels, and the origin and terms of the partitions that are read.
+
+        Several languages give ``lang="*"``, several splits ``split="*"``; sources and licences
+        are joined by ``"; "``. Of several modes it is that of the first part, and where writers
+        gave one part several, always the same of these.
+        """
+        origins = [origin for part in self.parts for origin in self._origins(part)]
+        return DatasetSpec(
+            name=self.name,
+            split=_only([split for split, _ in self.parts]),
+            lang=_only([lang for _, lang in self.parts]),
+            fields=self.card.fields,
+            labels=self.card.labels,
+            mode=origins[0].get("mode", "raw") if origins else "raw",
+            source=_joined([origin.get("source", "") for origin in origins]),
+            licence=_joined([origin.get("licence", "") for origin in origins]),
+        )
+
+    def _origins(self, part: tuple[str, str]) -> list[dict[str, Any]]:
+        """What writers said about a partition."""
+        wanted = {"name": self.name, "tokenizer": self.card.tokenizer_fingerprint}
+        wanted.update(split=part[0], lang=part[1])
+        described = self._store.fingerprints.all("split").values()
+        return [content for content in described if wanted.items() <= content.items()]
+
+    @cached_property
+    def report(self) -> dict[str, int]:
+        """Number of examples that are missing here, by reason, as jobs reported them.
+
+        An example that a later run could use after all does not count.
+        """
+        return dict(Counter(drop.reason for drop in self.drops()).most_common())
+
+    @cached_property
+    def reports(self) -> list[dict[str, Any]]:
+        """The accounts of the jobs that had ended by this version, by the version they built.
+
+        Each says what became of the job's ``examples``: ``stored``, ``already_stored``, and
+        ``dropped`` by reason; the ``parsed`` and ``reused`` texts; and which job, parser, split
+        and language it was.
+        """
+        wanted = {"dataset": self.name, "tokenizer": self.card.tokenizer_fingerprint}
+        reports = [
+            report
+            for report in self._store.fingerprints.all("report").values()
+            if wanted.items() <= report.items()
+            and (report["split"], report["lang"]) in self.parts
+            and (report["version"] or 0) <= self.version
+        ]
+        return sorted(reports, key=lambda report: report["version"] or 0)
+
+    def drops(self) -> list[Drop]:
+        """The examples that are missing here, one drop each."""
+        table, tokenizer = self._store.drops, self.card.tokenizer_fingerprint
+        drops = [drop for part in self.parts for drop in table.of(self.name, tokenizer, *part)]
+        latest = {(drop.split, drop.lang, drop.example_id): drop for drop in drops}
+        return self._still_missing(list(latest.values()))
+
+    def _still_missing(self, drops: list[Drop]) -> list[Drop]:
+        index = KeyIndex()
+        index.add(self.rows.keys, 0)
+        keyed = [drop for drop in drops if drop.example_key]
+        found = index.find(keys_of(key_bytes([drop.example_key for drop in keyed]))).found
+        stored = {drop.example_key for drop, here in zip(keyed, found, strict=True) if here}
+        return [drop for drop in drops if drop.example_key not in stored]
+
+    def open_reader(
+        self, stored: bool, offsets: bool = False, tokens: bool = False
+    ) -> ExampleReader:
+        """See `StreamedDataset.open_reader`."""
+        from featurestore.stream.reader import ExampleReader
+
+        return ExampleReader(self, stored, offsets, tokens)
+
+    def fetch(
+        self, examples: NDArray[np.int64], is_wanted: Callable[[], bool] = lambda: True
+    ) -> None:
+        """Copy the files of examples to this machine, where the store keeps copies.
+
+        Args:
+            examples: Positions in sequence order. *Shape:* (N,).
+            is_wanted: Asked again and again; once it is not, no more is copied.
+
+        Raises:
+            FileGoneError: One was vacuumed.
+            StoreError: One cannot be read.
+        """
+        files = np.unique(self.rows.file[examples]).tolist()
+        self.reader.fetch([self.rows.paths[file] for file in files], is_wanted)
+
+    def columns(self, names: Sequence[str], examples: NDArray[np.int64] | None = None) -> pa.Table:
+        """Columns of examples as they are stored.
+
+        Args:
+            names: Names of columns of the table.
+            examples: Positions in sequence order; all of them by default. *Shape:* (N,).
+        """
+        table, position = self.stored(names, examples)
+        return table.combine_chunks().take(pa.array(position))
+
+    def stored(
+        self, names: Sequence[str], examples: NDArray[np.int64] | None = None
+    ) -> tuple[pa.Table, NDArray[np.int64]]:
+        """Like `columns`, but as the rows lie in the files, and the row of each example.
+
+        Rows that were not asked for may be among them.
+        """
+        rows = self.rows if examples is None else self.rows.select(examples)
+        order = np.lexsort((rows.row, rows.file))
+        files, starts = np.unique(rows.file[order], return_index=True)
+        tables = [self.card.layout().schema.empty_table().select(names)]
+        position = np.empty(len(order), np.int64)
+        before = 0
+        for number, part in zip(files.tolist(), np.split(order, starts[1:]), strict=False):
+            table, found = self._holding(rows.paths[number], rows.row[part], names)
+            tables.append(table)
+            position[part] = found + before
+            before += len(table)
+        return pa.concat_tables(tables), position
+
+    def _holding(
+        self, path: str, rows: NDArray[np.int32], names: Sequence[str]
+    ) -> tuple[pa.Table, NDArray[np.integer]]:
+        """Rows of a file, with others that came with them if these are no more."""
+        table, position = self.reader.holding(path, rows, names)
+        if 2 * len(rows) >= len(table):
+            return table, position
+        return table.take(pa.array(position)), np.arange(len(rows))
+
+    def where(
+        self,
+        langs: Collection[str] | None = None,
+        shortest: int = 0,
+        longest: int | None = None,
+        labels: Wanted | None = None,
+        labelled: Collection[str] = (),
+    ) -> FeatureDataset:
+        """Some of the examples, as a dataset of their own.
+
+        Args:
+            langs: Only these languages; each must have examples here. None of them for ``[]``.
+            shortest: Only examples of at least so many stored pieces, over all segments.
+            longest: Only examples of at most so many.
+            labels: For label columns, the wanted values; ``None`` among them takes examples
+                without one: ``{"label": ["entailment", None]}``. Of tags and spans, an example
+                that has any of the names is taken, and with ``None`` one that has no tag or span.
+            labelled: Only examples that have a label in each of these columns. An empty list of
+                spans is one: that there is none.
+
+        Raises:
+            UnknownNameError: No such label column or class.
+            UnknownDatasetError: There is no example in one of the languages.
+            SpecError: The bounds exclude every length, or values are of another type.
+        """
+        chosen = of_length(self.rows, shortest, longest)
+        if langs is not None:
+            chosen &= in_langs(self.rows, langs)
+        if labels:
+            chosen &= with_labels(self.rows, self.reader, self.labels, labels)
+        if labelled:
+            chosen &= with_any_label(self.rows, self.reader, self.labels, labelled)
+        rows = self.rows.select(chosen)
+        return FeatureDataset(self._store, self.card, self.version, rows, self.reader)
+
+
+def open_dataset(
+    store: FeatureStore,
+    name: str,
+    tokenizer: str | None,
+    split: str | None,
+    lang: str | Collection[str] | None,
+    version: int | str | None,
+    parser: str | Collection[str] | None,
+) -> FeatureDataset:
+    """A dataset at a version; see `FeatureStore.dataset`."""
+    choice, langs = ParserChoice.read(parser), listed(lang)
+    if lang is not None and not langs:
+        raise SpecError(f"`lang={lang!r}` names no language; None reads all of them")
+    card, table = store.features.find(name, tokenizer)
+    snapshot = table.snapshot(version_number(store, card, version))
+    files = _chosen_files(name, snapshot.files, split, None)
+    if EVERY in langs:
+        langs = tuple(sorted({file.partition["lang"] for file in files}))
+    if langs:
+        wanted = dict.fromkeys(langs)
+        files = [file for one in wanted for file in _chosen_files(name, snapshot.files, split, one)]
+    _check_one_split(name, files, split)
+    reader = FileReader(table.location, schema=table.layout.schema)
+    known = store.fingerprints.all("parser")
+    rows = of_parsers(read_row_index(reader, files), choice, known, f"dataset {name!r}", langs)
+    return FeatureDataset(store, card, snapshot.version, rows, reader)
+
+
+def version_number(store: FeatureStore, card: DatasetCard, version: int | str | None) -> int | None:
+    """The number of a version that may be named by a pin.
+
+    Raises:
+        UnknownDatasetError: There is no such pin.
+        SpecError: The pin is of another dataset.
+    """
+    if not isinstance(version, str):
+        return version
+    pin = store.pins.get(version)
+    if pin.table != card.path:
+        raise SpecError(
+            f"the pin {version!r} is of {pin.table}, not of {card.path}; name that dataset",
+            pin=version,
+        )
+    return pin.version
+
+
+def _chosen_files(
+    name: str, files: tuple[DataFile, ...], split: str | None, lang: str | None
+) -> list[DataFile]:
+    asked = (("split", None if split == EVERY else split), ("lang", lang))
+    wanted = {key: value for key, value in asked if value is not None}
+    chosen = in_partition(files, wanted)
+    if not chosen:
+        held = sorted({f"{file.partition['split']}/{file.partition['lang']}" for file in files})
+        raise unknown_name(
+            f"part of dataset {name!r}", f"{split or '*'}/{lang or '*'}", held, UnknownDatasetError
+        )
+    return chosen
+
+
+def _check_one_split(name: str, files: list[DataFile], split: str | None) -> None:
+    splits = sorted({file.partition["split"] for file in files})
+    if len(splits) > 1 and split != EVERY:
+        raise SpecError(
+            f"dataset {name!r} has the splits {', '.join(splits)}; choose one, such as "
+            f"`split={splits[0]}`",
+            splits=splits,
+        )
+
+
+def _only(values: list[str]) -> str:
+    return values[0] if len(set(values)) == 1 else "*"
+
+
+def _joined(values: list[str]) -> str:
+    return "; ".join(dict.fromkeys(value for value in values if value))

@@ -1,0 +1,142 @@
+"""Which examples of a dataset are wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from featurestore.checks import items, names, optional, whole_number
+from featurestore.dataset.rows import RowIndex
+from featurestore.tables.encode.columns import list_parts
+from featurestore.tables.files import FileReader
+from syntax.errors import SpecError, UnknownDatasetError
+from syntax.examples import LabelSpec
+from syntax.matrices.offsets import sizes
+from syntax.registry import unknown_name
+
+Wanted = Mapping[str, Collection[str | float | None]]
+"""For each label column, its wanted values; ``None`` stands for "no label".
+
+Of tags and spans, an example is wanted if it has any of these names among its own.
+"""
+
+
+def in_langs(rows: RowIndex, langs: Collection[str]) -> NDArray[np.bool_]:
+    """Which examples are in one of the languages. *Shape:* (N,).
+
+    Raises:
+        SpecError: They are no collection of texts.
+        UnknownDatasetError: None of the examples is in one of the languages.
+    """
+    wanted = names("langs", langs)
+    known = {rows.parts[part][1] for part in np.unique(rows.part)}
+    for lang in wanted:
+        if lang not in known:
+            raise unknown_name("language of the examples", lang, known, UnknownDatasetError)
+    chosen = [index for index, (_, lang) in enumerate(rows.parts) if lang in wanted]
+    return np.isin(rows.part, chosen)
+
+
+def of_length(rows: RowIndex, shortest: int, longest: int | None) -> NDArray[np.bool_]:
+    """Which examples have so many stored pieces, special tokens not counted. *Shape:* (N,).
+
+    Raises:
+        SpecError: A bound is no whole number, or they exclude every length.
+    """
+    shortest = whole_number("shortest", shortest)
+    longest = optional(whole_number)("longest", longest)
+    if longest is not None and longest < shortest:
+        raise SpecError(f"no example has at least {shortest} and at most {longest} pieces")
+    long_enough = rows.pieces >= shortest
+    return long_enough if longest is None else long_enough & (rows.pieces <= longest)
+
+
+def with_labels(
+    rows: RowIndex, reader: FileReader, labels: tuple[LabelSpec, ...], wanted: Wanted
+) -> NDArray[np.bool_]:
+    """Which examples have wanted values in every column named. *Shape:* (N,).
+
+    Raises:
+        UnknownNameError: No such label column, or a class has no such name.
+        SpecError: The values of a column are no collection, or of another type than the column's.
+        StoreError: A file cannot be read.
+    """
+    if not isinstance(wanted, Mapping):
+        raise SpecError(f"labels is {wanted!r}; it must be a mapping of columns to lists of values")
+    known = {label.name: label for label in labels}
+    accepted = {name: _values(name, values, known) for name, values in wanted.items()}
+    chosen = np.ones(len(rows), np.bool_)
+    for file in np.unique(rows.file):
+        here = rows.file == file
+        table = reader.columns(rows.paths[file], list(accepted))
+        for name, values in accepted.items():
+            chosen[here] &= _is_in(table[name], values)[rows.row[here]]
+    return chosen
+
+
+def with_any_label(
+    rows: RowIndex, reader: FileReader, labels: tuple[LabelSpec, ...], names: Collection[str]
+) -> NDArray[np.bool_]:
+    """Which examples have a label in every column named, be it an empty list. *Shape:* (N,).
+
+    Raises:
+        UnknownNameError: No such label column.
+        StoreError: A file cannot be read.
+    """
+    known = [label.name for label in labels]
+    if unknown := [name for name in names if name not in known]:
+        raise unknown_name("label", unknown[0], known)
+    chosen = np.ones(len(rows), np.bool_)
+    for file in np.unique(rows.file):
+        here = rows.file == file
+        table = reader.columns(rows.paths[file], list(names))
+        for name in names:
+            chosen[here] &= np.asarray(table[name].is_valid())[rows.row[here]]
+    return chosen
+
+
+def _values(name: str, values: Any, labels: dict[str, LabelSpec]) -> tuple[Any, ...]:
+    if name not in labels:
+        raise unknown_name("label", name, list(labels))
+    label = labels[name]
+    wanted = items(f"labels[{name!r}]", values)
+    for value in wanted:
+        if value is not None:
+            _check_type(label, value)
+        if label.names and value not in (None, *label.names):
+            raise unknown_name(f"class of label {name}", str(value), label.names)
+    return wanted
+
+
+def _check_type(label: LabelSpec, value: Any) -> None:
+    wanted, known = (Real, "a number") if label.kind == "float" else (str, "a text")
+    if not isinstance(value, wanted):
+        raise SpecError(
+            f"one of labels[{label.name!r}] is {value!r}; a label of kind {label.kind!r} is "
+            f"{known}, or None for none"
+        )
+
+
+def _is_in(column: pa.ChunkedArray, values: Collection[Any]) -> NDArray[np.bool_]:
+    if pa.types.is_list(column.type):
+        return _has_any(column, values)
+    # Without skip_nulls=False a null would be in no set, not even one that holds null.
+    among = pc.is_in(column, value_set=pa.array(list(values), column.type), skip_nulls=False)
+    return np.asarray(among.combine_chunks()).astype(np.bool_)
+
+
+def _has_any(column: pa.ChunkedArray, values: Collection[Any]) -> NDArray[np.bool_]:
+    """Which rows have one of the names in their list; those without any have ``None``."""
+    bounds, parts = list_parts(column)
+    labels = parts.field("label") if pa.types.is_struct(parts.type) else parts
+    wanted = pa.array([value for value in values if value is not None], pa.string())
+    found = np.flatnonzero(np.asarray(pc.is_in(labels, value_set=wanted)))
+    chosen = (sizes(bounds) == 0) & (None in values)
+    chosen[np.searchsorted(bounds, found, side="right") - 1] = True
+    return np.asarray(chosen)

@@ -1,0 +1,237 @@
+"""Batches of several datasets in turn: by weight, by size, one in eight."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Any, Final, Literal
+
+from featurestore.checks import one_of
+from featurestore.dataset.base import StreamedDataset
+from featurestore.stream.batches import Batch
+from featurestore.stream.iterator import FeatureStream
+from syntax.errors import SpecError
+
+Until = Literal["longest", "shortest"]
+
+_PASS: Final = 2**32
+"""Added to the epoch for each further pass over a dataset within one epoch of the mixture."""
+
+
+@dataclass
+class _Source:
+    """One dataset of a mixture, and how far it has come.
+
+    Attributes:
+        taken: Batches given so far.
+        passes: Passes finished so far.
+        stream: The current pass.
+    """
+
+    data: StreamedDataset
+    weight: float
+    options: dict[str, Any]
+    stream: FeatureStream
+    taken: int = 0
+    passes: int = 0
+
+    def restart(self) -> None:
+        """Begin the next pass."""
+        self.stream.close()
+        self.passes += 1
+        self.stream = self._pass(self.passes)
+
+    def moved(self, saved: Mapping[str, Any]) -> _Source:
+        """The same dataset at a saved position; this one stays where it is."""
+        stream = self._pass(saved["passes"])
+        stream.load_state_dict(saved["stream"])
+        return replace(self, stream=stream, taken=saved["taken"], passes=saved["passes"])
+
+    def _pass(self, number: int) -> FeatureStream:
+        epoch = self.options.get("epoch", 0) + number * _PASS
+        return self.data.stream(**{**self.options, "epoch": epoch})
+
+
+class FeatureMixture(Iterator[Batch]):
+    """One epoch over several datasets, each batch from one of them (``batch["dataset"]``).
+
+    Step ``k`` belongs to the dataset that is furthest behind its share of the first ``k + 1``
+    steps, of several the first by name; so with weights 7 and 1 exactly every eighth batch is of
+    the second. In which order datasets and weights are given has no effect. Every rank has the same
+    dataset in the same step, and each dataset keeps the promises of its own stream: no example is
+    lost or repeated within a pass, on any world size.
+
+    Args:
+        datasets: By a name of your own.
+        weights: Share of the batches of each dataset; they need not sum to 1.
+        temperature: Instead of weights: shares proportional to (examples ** (1 / temperature)).
+            1, the default, is by size; a large one gives equal shares.
+        until: ``longest``: the epoch ends when each dataset has been passed through once, shorter
+            ones several times in different orders; ``shortest``: when the first one is at its end.
+        **options: As `StreamedDataset.stream`, for all of them.
+
+    Raises:
+        SpecError: No dataset, one that fills no batch, or datasets of several tokenizers; weights
+            for others; a weight or temperature that is not positive and finite.
+    """
+
+    def __init__(
+        self,
+        datasets: Mapping[str, StreamedDataset],
+        weights: Mapping[str, float] | None = None,
+        temperature: float | None = None,
+        until: Until = "longest",
+        **options: Any,
+    ) -> None:
+        one_of("until", until, ("longest", "shortest"))
+        shares = _shares(datasets, weights, temperature)
+        self._until = until
+        self._sources = {
+            name: _Source(data, shares[name], options, data.stream(**options))
+            for name, data in sorted(datasets.items())
+        }
+        for name, source in self._sources.items():
+            _check_batches(name, source.stream)
+
+    def __iter__(self) -> FeatureMixture:
+        return self
+
+    def __next__(self) -> Batch:
+        while not self._is_over():
+            name = self._turn()
+            source = self._sources[name]
+            if batch := next(source.stream, None):
+                source.taken += 1
+                return {**batch, "dataset": name}
+            source.restart()
+        raise StopIteration
+
+    def state_dict(self) -> dict[str, Any]:
+        """The position after the last batch given, as plain JSON; the same on every rank."""
+        sources = {
+            name: {
+                "taken": source.taken,
+                "passes": source.passes,
+                "weight": source.weight,
+                "stream": source.stream.state_dict(),
+            }
+            for name, source in self._sources.items()
+        }
+        return {"until": self._until, "sources": sources}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on after the batch at which ``state`` was saved.
+
+        Raises:
+            SpecError: The state belongs to another mixture, to streams in another order, or leaves
+                too few examples of a dataset for so many ranks. The mixture stays where it is.
+        """
+        if "sources" not in state:
+            raise SpecError(
+                f"the state was saved in a stream of {state.get('dataset')!r} alone, and this is a "
+                f"mixture of {', '.join(self._sources)}; load it into such a stream"
+            )
+        sources = state["sources"]
+        theirs = {name: source["weight"] for name, source in sources.items()}
+        ours = {name: source.weight for name, source in self._sources.items()}
+        if state["until"] != self._until or not _are_close(theirs, ours):
+            raise SpecError(
+                f"the state was saved in another mixture: until {state['until']}, weights "
+                f"{theirs}; here it is until {self._until}, weights {ours}"
+            )
+        moved = {name: _moved(name, old, sources[name]) for name, old in self._sources.items()}
+        self.close()
+        self._sources = moved
+
+    def close(self) -> None:
+        """End the prefetching threads, if there are any."""
+        for source in self._sources.values():
+            source.stream.close()
+
+    def _turn(self) -> str:
+        """The dataset furthest behind its share; of several, the first by name."""
+        steps = 1 + sum(source.taken for source in self._sources.values())
+        return max(
+            self._sources,
+            key=lambda name: self._sources[name].weight * steps - self._sources[name].taken,
+        )
+
+    def _is_over(self) -> bool:
+        passed = (
+            source.passes > 0 or source.stream.remaining == 0 for source in self._sources.values()
+        )
+        return all(passed) if self._until == "longest" else any(passed)
+
+
+def _moved(name: str, source: _Source, saved: Mapping[str, Any]) -> _Source:
+    try:
+        return source.moved(saved)
+    except SpecError as error:
+        raise SpecError(f"{name}: {error.message}", **error.detail) from error
+
+
+def _shares(
+    datasets: Mapping[str, StreamedDataset],
+    weights: Mapping[str, float] | None,
+    temperature: float | None,
+) -> dict[str, float]:
+    """Share of each dataset; they sum to 1."""
+    _check_datasets(datasets)
+    if weights is not None and temperature is not None:
+        raise SpecError("both weights and temperature came; give one of them")
+    if weights is None:
+        weights = _heated(datasets, 1.0 if temperature is None else temperature)
+    if set(weights) != set(datasets):
+        raise SpecError(f"weights came for {sorted(weights)}; the datasets are {sorted(datasets)}")
+    for name, weight in weights.items():
+        _check_positive(f"the weight of {name}", weight)
+    largest = max(weights.values())
+    total = math.fsum(weight / largest for weight in weights.values())
+    return {name: float(weights[name] / largest / total) for name in datasets}
+
+
+def _heated(datasets: Mapping[str, StreamedDataset], temperature: float) -> dict[str, float]:
+    """Weights by size."""
+    _check_positive("temperature", temperature)
+    largest = max(map(len, datasets.values()))
+    weights = {
+        name: (len(data) / largest) ** (1.0 / temperature) for name, data in datasets.items()
+    }
+    if nothing := [name for name, weight in weights.items() if not weight]:
+        raise SpecError(
+            f"temperature is {temperature}, which leaves nothing to {', '.join(nothing)}; raise it"
+        )
+    return weights
+
+
+def _check_datasets(datasets: Mapping[str, StreamedDataset]) -> None:
+    if not isinstance(datasets, Mapping):
+        raise SpecError(f"datasets came as {datasets!r}; give each a name: {{'xnli': data}}")
+    if not datasets or not all(map(len, datasets.values())):
+        empty = [name for name, data in datasets.items() if not len(data)]
+        raise SpecError(f"a mixture needs datasets with examples; without any: {empty or 'all'}")
+    if len({data.card.tokenizer_fingerprint for data in datasets.values()}) > 1:
+        each = {name: data.card.tokenizer for name, data in datasets.items()}
+        raise SpecError(f"a mixture needs datasets of one tokenizer; these are of {each}")
+
+
+def _check_batches(name: str, stream: FeatureStream) -> None:
+    if not stream.remaining:
+        raise SpecError(
+            f"{name} has {len(stream.data)} examples, too few for a batch on each rank; leave it "
+            "out, make batches smaller, or give `drop_last=False`"
+        )
+
+
+def _check_positive(name: str, value: Any) -> None:
+    if not (isinstance(value, Real) and 0 < float(value) < math.inf):
+        raise SpecError(f"{name} is {value!r}; it must be a positive, finite number")
+
+
+def _are_close(theirs: Mapping[str, float], ours: Mapping[str, float]) -> bool:
+    """Whether two mixtures have the same shares, but for the last bits of a sum."""
+    return theirs.keys() == ours.keys() and all(
+        math.isclose(theirs[name], ours[name], rel_tol=1e-9) for name in ours
+    )

@@ -1,0 +1,210 @@
+"""A bound on the parse cache: the oldest parses that no example needs go."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from featurestore.records import key_bytes
+from featurestore.store import FeatureStore
+from featurestore.tables.encode.columns import list_parts
+from featurestore.tables.encode.parses import decode_parses
+from featurestore.tables.files import FileGoneError, FileReader
+from featurestore.tables.index import KeyIndex, keys_of
+from featurestore.tables.parses import ROW_GROUP
+from featurestore.tables.pins import Pin
+from featurestore.tables.schema import PARSES
+from featurestore.tables.snapshot import DataFile, Snapshot, arrow_dataset
+from syntax.errors import SpecError
+
+_AT_ONCE: Final = 100_000
+"""Keys that are deleted in one commit."""
+
+_SLACK: Final = 0.01
+"""Share of the bound that is left free, so that a round more for a few rows is rare."""
+
+
+@dataclass
+class Evicted:
+    """What an eviction did to the table ``parses``.
+
+    Attributes:
+        max_bytes: The bound.
+        bytes_before, bytes_after: Size of the newest version's files; ``bytes_after`` is an
+            estimate after a dry run.
+        rows_before: Rows that were there.
+        evicted: Different parses that went.
+        needed: Different parses that examples refer to; they stay.
+        restored: Parses that went and came back, because somebody appended an example of theirs
+            meanwhile; not among the evicted.
+    """
+
+    max_bytes: int
+    bytes_before: int
+    bytes_after: int
+    rows_before: int
+    evicted: int = 0
+    needed: int = 0
+    restored: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """The attributes as plain JSON."""
+        return asdict(self)
+
+
+def evict_parses(
+    store: FeatureStore, max_bytes: int, dry_run: bool = False, spare_hours: float = 1.0
+) -> Evicted:
+    """Delete the oldest parses that no example needs, until the table is within a bound.
+
+    An example needs its parses if it belongs to the newest version of a dataset or to a pinned
+    one. Parses are as old as the file they lie in, and in one file as the order of its rows.
+    Older versions of the table keep their files until they are vacuumed.
+
+    Args:
+        store: The store.
+        max_bytes: What the files of the newest version may have together.
+        dry_run: Delete nothing, and estimate.
+        spare_hours: Parses in files younger than this stay: their examples may be on their way.
+
+    Raises:
+        SpecError: A negative bound or age.
+        FileGoneError: A pinned version lacks files, so nobody knows what it needs.
+        StoreFormatError: The store is of an older format.
+        StoreBusyError: Writers kept winning; what was deleted so far stays deleted.
+        StoreError: A table cannot be read or written.
+    """
+    for name, value in (("max_bytes", max_bytes), ("spare_hours", spare_hours)):
+        if not value >= 0:
+            raise SpecError(f"`{name}={value}` must not be negative")
+    snapshot = store.parses.table.snapshot()
+    size = _size(snapshot.files)
+    report = Evicted(max_bytes, size, size, sum(file.rows for file in snapshot.files))
+    if size > max_bytes:
+        _evict(store, snapshot, report, dry_run, spare_hours)
+    return report
+
+
+def _evict(
+    store: FeatureStore, snapshot: Snapshot, report: Evicted, dry_run: bool, spare_hours: float
+) -> None:
+    examples, needed = _Examples(store), KeyIndex()
+    needed.add(examples.new_keys(), 0)
+    report.needed = len(needed)
+    before = 1000 * (time.time() - 3600 * spare_hours)
+    old = [file for file in snapshot.files if spare_hours == 0 or file.written < before]
+    gone = _evict_oldest(store, _oldest(store, old, needed), report, dry_run)
+    if not dry_run and gone:
+        report.restored = _restore(store, snapshot.version, gone, examples.new_keys())
+    report.evicted = len(gone) - report.restored
+
+
+def _evict_oldest(
+    store: FeatureStore, candidates: Iterator[tuple[str, float]], report: Evicted, dry_run: bool
+) -> list[str]:
+    """Delete in rounds: what a rewritten file takes is known only when it is written."""
+    gone: list[str] = []
+    while report.bytes_after > report.max_bytes:
+        excess = report.bytes_after - (1 - _SLACK) * report.max_bytes
+        keys, freed = _taken(candidates, excess)
+        if not keys:
+            break
+        gone.extend(keys)
+        report.bytes_after -= freed
+        if not dry_run:
+            _delete(store, keys)
+            report.bytes_after = _size(store.parses.table.snapshot().files)
+    return gone
+
+
+def _restore(store: FeatureStore, version: int, gone: list[str], late: NDArray[np.uint64]) -> int:
+    """Append again what examples that came meanwhile refer to, from before the eviction."""
+    index = KeyIndex()
+    index.add(late, 0)
+    missed = np.flatnonzero(index.find(keys_of(key_bytes(gone))).found)
+    if not len(missed):
+        return 0
+    table = store.parses.table
+    files = arrow_dataset(table.location, table.snapshot(version).files, PARSES.schema)
+    wanted = pa.array([gone[at] for at in missed.tolist()])
+    rows = files.to_table(filter=pc.field("key").isin(wanted))
+    store.parses.append(decode_parses(rows))
+    return len(missed)
+
+
+def _delete(store: FeatureStore, keys: list[str]) -> None:
+    for start in range(0, len(keys), _AT_ONCE):
+        store.parses.table.delete("key", keys[start : start + _AT_ONCE], row_group=ROW_GROUP)
+
+
+def _taken(candidates: Iterator[tuple[str, float]], excess: float) -> tuple[list[str], int]:
+    """The next keys that take so many bytes, each once, and what they take."""
+    keys, freed = [], 0.0
+    for key, size in candidates:
+        keys.append(key)
+        freed += size
+        if freed >= excess:
+            break
+    return list(dict.fromkeys(keys)), round(freed)
+
+
+def _oldest(
+    store: FeatureStore, files: Sequence[DataFile], needed: KeyIndex
+) -> Iterator[tuple[str, float]]:
+    """The keys that may go, the oldest first, and what each takes in its file, about."""
+    reader = FileReader(store.parses.table.location)
+    for file in sorted(files, key=lambda file: (file.written, file.path)):
+        keys = reader.columns(file.path, ["key"])["key"].to_pylist()
+        free = ~needed.find(keys_of(key_bytes(keys))).found
+        for row in np.flatnonzero(free).tolist():
+            yield keys[row], file.size / file.rows
+
+
+class _Examples:
+    """The parses that examples refer to, told file by file."""
+
+    def __init__(self, store: FeatureStore) -> None:
+        self._store = store
+        self._seen: set[tuple[str, str]] = set()
+
+    def new_keys(self) -> NDArray[np.uint64]:
+        """Keys in the files that were not there the last time, each once. *Shape:* (N, 2)."""
+        found = [keys for keys in self._new() if len(keys)]
+        return np.unique(np.concatenate(found), axis=0) if found else np.empty((0, 2), np.uint64)
+
+    def _new(self) -> Iterator[NDArray[np.uint64]]:
+        pins = self._store.pins.all().values()
+        for card, table in self._store.features.tables():
+            own = [pin for pin in pins if pin.table == card.path]
+            self._check(own)
+            versions = {None, *(pin.version for pin in own)}
+            files = {file.path for version in versions for file in table.snapshot(version).files}
+            reader = FileReader(table.location)
+            for path in sorted(files):
+                if (card.path, path) not in self._seen:
+                    self._seen.add((card.path, path))
+                    yield _parse_keys(reader, path)
+
+    def _check(self, pins: Sequence[Pin]) -> None:
+        for pin in pins:
+            if fault := self._store.pins.fault(pin):
+                raise FileGoneError(
+                    f"the pin {pin.name!r} cannot be kept: {fault}; forget it with "
+                    f"`parsebank store unpin {pin.name}`, and evict again"
+                )
+
+
+def _parse_keys(reader: FileReader, path: str) -> NDArray[np.uint64]:
+    _, values = list_parts(reader.columns(path, ["parse_keys"])["parse_keys"])
+    return keys_of(key_bytes(list(dict.fromkeys(values.to_pylist()))))
+
+
+def _size(files: Sequence[DataFile]) -> int:
+    return sum(file.size for file in files)

@@ -1,0 +1,293 @@
+"""Proof that what is stored is sound: every parse a forest, every stored matrix the derived one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from featurestore.maintenance.validate_deep import (
+    check_key,
+    repeated_places,
+    repeated_rows,
+    row_name,
+    told,
+    unknown_fingerprints,
+    wrong_examples,
+)
+from featurestore.maintenance.validate_labels import label_columns, wrong_labels
+from featurestore.records import ParseRecord, key_bytes
+from featurestore.store import FeatureStore
+from featurestore.tables.card import DatasetCard
+from featurestore.tables.changed import ChangedExample, changed_examples
+from featurestore.tables.delta import Table
+from featurestore.tables.encode.blobs import matrix_blobs
+from featurestore.tables.encode.columns import binary_numbers, list_parts
+from featurestore.tables.encode.parses import decode_parses, unpack_parses
+from featurestore.tables.files import FileReader
+from featurestore.tables.fingerprints import read_content
+from featurestore.tables.schema import FINGERPRINTS, MATRIX_BLOBS, PARSES, VECTORS
+from featurestore.tables.snapshot import DataFile
+from syntax.errors import InputError, StoreError
+from syntax.trees.tree import DependencyTree
+
+_NAMES: Final = ("example_id", "example_key", "seq")
+_EXAMPLE: Final = (*_NAMES, "parser", "texts", "parse_keys", "segment_lengths")
+
+_LISTED: Final = 100
+"""Problems that a report lists; all are counted."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One unsound row.
+
+    Attributes:
+        table: Path of the table below the store.
+        row: Key of the parse, or id of the example.
+        message: What is wrong.
+    """
+
+    table: str
+    row: str
+    message: str
+
+
+@dataclass
+class Validation:
+    """What was checked and what was found.
+
+    Attributes:
+        parses, examples: Rows that were checked.
+        unpacked: Parses without a packed record, which format 1 did not have: found more slowly.
+        matrices: Segments whose stored matrices were compared with derived ones.
+        problems: Unsound rows, the first hundred of them.
+        problem_count: All unsound rows.
+        changed: Names of examples that have several contents; no problem, but rarely wanted.
+        repeated: Parses and examples in several rows, as racing writers leave them; no problem.
+        same_place: Places in the order of a split (``seq``) that several examples have; no problem.
+        unreadable: Files and row groups that cannot be read; each is a problem, too.
+    """
+
+    parses: int = 0
+    unpacked: int = 0
+    examples: int = 0
+    matrices: int = 0
+    problems: list[Problem] = field(default_factory=list)
+    problem_count: int = 0
+    changed: list[ChangedExample] = field(default_factory=list)
+    repeated: int = 0
+    same_place: int = 0
+    unreadable: int = 0
+
+    def add(self, problem: Problem) -> None:
+        """Count a problem, and list it if there is room."""
+        self.problem_count += 1
+        if len(self.problems) < _LISTED:
+            self.problems.append(problem)
+
+
+def validate_store(
+    store: FeatureStore, deep: bool = False, watch: Callable[[int], None] | None = None
+) -> Validation:
+    """Read every row of every table and check it.
+
+    Args:
+        store: The store.
+        deep: Also derive again what was derived: keys from texts, vectors from parses; lay tokens,
+            tags and spans against their texts; and look up every fingerprint. Slower by an order
+            of magnitude.
+        watch: Told of the rows that were checked, some at a time.
+
+    Raises:
+        StoreError: A log cannot be read.
+    """
+    report, told = Validation(), watch or _nobody
+    for rows in _row_groups("parses", store.parses.table, PARSES.schema.names, report):
+        _check_parses(rows, report, deep)
+        told(rows.num_rows)
+    compares = deep and _finds_parses(store, report)
+    for card, table in store.features.tables():
+        path = f"datasets/{card.path}"
+        labels = label_columns(card) if deep else ()
+        for rows in _row_groups(path, table, [*_EXAMPLE, *VECTORS, *MATRIX_BLOBS, *labels], report):
+            _check_examples(card, rows, report)
+            features = wrong_examples(store, rows) if compares else ()
+            for row, message in chain(features, wrong_labels(card, rows) if deep else ()):
+                report.add(Problem(path, row, message))
+            told(rows.num_rows)
+    described = store.fingerprints.table
+    for rows in _row_groups("fingerprints", described, FINGERPRINTS.schema.names, report):
+        _check_descriptions(rows, report)
+    for pin in store.pins.all().values():
+        if fault := store.pins.fault(pin):
+            report.add(Problem("pins", pin.name, fault))
+    _look_up(store, report, deep)
+    return report
+
+
+def _finds_parses(store: FeatureStore, report: Validation) -> bool:
+    """Whether parses can be looked up by key; if not, that is one problem, not one an example."""
+    try:
+        store.parses.contains(["0" * 32])
+    except StoreError as error:
+        message = f"examples are not compared with their parses: {error}"
+        report.add(Problem("parses", "key", message))
+        return False
+    return True
+
+
+def _look_up(store: FeatureStore, report: Validation, deep: bool) -> None:
+    """What only questions over whole tables show; that they cannot be asked is a problem."""
+    try:
+        report.changed = changed_examples(store)
+        report.repeated, report.same_place = repeated_rows(store), repeated_places(store)
+        for name, fingerprint in unknown_fingerprints(store) if deep else ():
+            message = "nobody described what this fingerprint stands for"
+            report.add(Problem(name, fingerprint, message))
+    except StoreError as error:
+        message = f"what only whole tables show was not all looked up: {error}"
+        report.add(Problem("store", "keys", message))
+
+
+def _nobody(rows: int) -> None:
+    """Nobody watches."""
+
+
+def _row_groups(
+    name: str, table: Table, columns: list[str], report: Validation
+) -> Iterator[pa.Table]:
+    """The rows of a table, but for those that cannot be read, which are problems."""
+    reader = FileReader(table.location, schema=table.layout.schema)
+    for file in table.snapshot().files:
+        for group in _groups(reader, file, name, report):
+            try:
+                rows = reader.row_group(file.path, group, columns)
+            except StoreError as error:
+                report.unreadable += 1
+                report.add(Problem(name, file.path, str(error)))
+            else:
+                yield rows
+
+
+def _groups(reader: FileReader, file: DataFile, name: str, report: Validation) -> range:
+    """The row groups of a file; one, in their place, if the file cannot be opened."""
+    try:
+        starts = reader.row_group_starts(file.path)
+    except StoreError:
+        return range(1)
+    try:
+        file.check_rows(int(starts[-1]))
+    except StoreError as error:
+        report.add(Problem(name, file.path, str(error)))
+    return range(len(starts) - 1)
+
+
+def _check_parses(rows: pa.Table, report: Validation, deep: bool) -> None:
+    report.parses += rows.num_rows
+    for index in range(rows.num_rows):
+        row = rows.slice(index, 1)
+        with _reported(report, "parses", row, "key"):
+            (record,) = decode_parses(row)
+            _check_parse(record)
+            report.unpacked += not _is_packed(record, row)
+            if deep:
+                check_key(record)
+
+
+@contextmanager
+def _reported(report: Validation, table: str, row: pa.Table, column: str) -> Iterator[None]:
+    """Count what is raised as a problem of a row: damaged bytes may fail anywhere."""
+    try:
+        yield
+    except Exception as error:
+        report.add(Problem(table, row_name(row, column), told(error)))
+
+
+def _is_packed(record: ParseRecord, row: pa.Table) -> bool:
+    """Whether a row has its parse packed, too.
+
+    Raises:
+        StoreError: It is another parse, or damaged.
+    """
+    if "record" not in row.column_names or row["record"].null_count:
+        return False
+    if unpack_parses([record.key], row["record"]) != [record]:
+        raise StoreError("the packed record differs from the columns")
+    return True
+
+
+def _check_parse(record: ParseRecord) -> None:
+    key_bytes([str(record.key)])
+    parse = record.parse
+    for start, end in parse.word_ranges():
+        DependencyTree(parse.head[start:end], [name or "_" for name in parse.deprel[start:end]])
+    ends = [*parse.word_end, *parse.token_end, *parse.sentence_end]
+    if max(ends, default=0) > len(parse.text):
+        raise InputError("a character offset lies outside the text")
+
+
+def _check_descriptions(rows: pa.Table, report: Validation) -> None:
+    for index in range(rows.num_rows):
+        row = rows.slice(index, 1)
+        with _reported(report, "fingerprints", row, "fingerprint"):
+            read_content(*(row[name][0].as_py() for name in ("fingerprint", "content")))
+
+
+def _check_examples(card: DatasetCard, rows: pa.Table, report: Validation) -> None:
+    report.examples += rows.num_rows
+    for index in range(rows.num_rows):
+        row = rows.slice(index, 1)
+        with _reported(report, f"datasets/{card.path}", row, "example_id"):
+            report.matrices += _check_example(card, row)
+
+
+def _check_example(card: DatasetCard, row: pa.Table) -> int:
+    """Check one example; the number of segments whose matrices were compared.
+
+    Raises:
+        InputError, StoreError: Something is wrong with it.
+    """
+    _check_names(*(row[name][0].as_py() for name in _NAMES))
+    _, values = list_parts(row["segment_lengths"])
+    lengths = values.to_numpy()
+    if len(lengths) != len(card.fields):
+        raise StoreError(f"{len(lengths)} segments are stored for the fields {card.fields}")
+    vectors = {name: binary_numbers(row[name], dtype) for name, dtype in VECTORS.items()}
+    _check_sizes(vectors, int(lengths.sum()))
+    _check_ids(vectors["input_ids"], card.special_tokens.vocab_size)
+    heads = np.split(vectors["head"], np.cumsum(lengths)[:-1])
+    stored = [row[name][0].as_py() for name in MATRIX_BLOBS]
+    if stored == [None] * len(MATRIX_BLOBS):
+        return 0
+    derived = [matrix_blobs(head) for head in heads]
+    for name, blobs, column in zip(MATRIX_BLOBS, stored, zip(*derived, strict=True), strict=True):
+        if blobs != list(column):
+            raise StoreError(f"the stored {name} differs from the one derived from head")
+    return len(heads)
+
+
+def _check_names(example_id: str | None, key: str | None, seq: int | None) -> None:
+    key_bytes([str(key)])
+    if not example_id:
+        raise StoreError(f"example_id is {example_id!r}; an example has a name that is not empty")
+    if seq is None or seq < 0:
+        raise StoreError(f"seq is {seq}; places in the order of a split are 0 or more")
+
+
+def _check_ids(ids: np.ndarray[Any, Any], count: int) -> None:
+    wrong = ids[(ids < 0) | (ids >= count)]
+    if len(wrong):
+        raise StoreError(f"input_ids holds {wrong[0]}; ids of the tokenizer are 0 to {count - 1}")
+
+
+def _check_sizes(vectors: dict[str, np.ndarray[Any, Any]], pieces: int) -> None:
+    for name, vector in vectors.items():
+        expected = 2 * pieces if name == "offsets" else pieces
+        if len(vector) != expected:
+            raise StoreError(f"{name} holds {len(vector)} numbers; {expected} were expected")

@@ -1,0 +1,174 @@
+"""What only deriving it again shows: keys against texts, features against parses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import fields
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from featurestore.records import ParseRecord
+from featurestore.sql.session import named_faults
+from featurestore.store import FeatureStore
+from featurestore.tables.encode.columns import binary_numbers
+from featurestore.tables.schema import VECTORS
+from syntax.alignment import segment_features
+from syntax.batches import SegmentFeatures
+from syntax.errors import InputError, ParsebankError, StoreError, UnknownKeyError
+from syntax.keys import parse_key
+
+_TEXT_MODES: Final = frozenset({"raw", "sentence"})
+
+
+def check_key(record: ParseRecord) -> None:
+    """Check that a parse's key is that of its text.
+
+    Gold trees and re-tokenized tokens cannot be checked: what they were made from is not in the
+    parse.
+
+    Raises:
+        InputError: The key is another one.
+    """
+    if record.key not in (possible := list(possible_keys(record))) and possible:
+        raise InputError(f"the key of its text is {possible[0]}; text or key has been changed")
+
+
+def possible_keys(record: ParseRecord) -> Iterator[str]:
+    """The keys that a parse of such a text may have, where the parse shows what it was made of."""
+    parse = record.parse
+    text, tokens = None, None
+    if record.mode in _TEXT_MODES:
+        text = parse.text
+    elif record.mode == "pretokenized":
+        spans = zip(parse.token_start, parse.token_end, strict=True)
+        tokens = [parse.text[start:end] for start, end in spans]
+    else:
+        return
+    for long in ("refuse", "split"):
+        yield parse_key(record.parser, record.lang, record.mode, text, tokens, long)
+
+
+def unknown_fingerprints(store: FeatureStore) -> Iterator[tuple[str, str]]:
+    """Fingerprints of parsers and tokenizers that nobody described: table, fingerprint."""
+    known = {kind: store.fingerprints.all(kind) for kind in ("parser", "tokenizer")}
+    for table in ("parses", "examples"):
+        with named_faults():
+            rows = store.sql(f"select distinct parser from {table} order by all").fetchall()
+        for (parser,) in rows:
+            if parser not in known["parser"]:
+                yield table, parser
+    for card, _ in store.features.tables():
+        if card.tokenizer_fingerprint not in known["tokenizer"]:
+            yield f"datasets/{card.path}", card.tokenizer_fingerprint
+
+
+def repeated_rows(store: FeatureStore) -> int:
+    """Parses and examples that lie in several rows."""
+    return store.parses.repeats() + sum(
+        store.features.repeats(card) for card, _ in store.features.tables()
+    )
+
+
+@named_faults()
+def repeated_places(store: FeatureStore) -> int:
+    """Places in the order of a split, language and parser that several names have."""
+    query = """
+        select count(*) from (
+            select dataset, tokenizer, split, lang, parser, seq from examples
+            group by all having count(distinct example_id) > 1
+        )
+    """
+    ((found,),) = store.sql(query).fetchall()
+    return int(found)
+
+
+def wrong_examples(store: FeatureStore, rows: pa.Table) -> Iterator[tuple[str, str]]:
+    """Examples of other parses, texts, parsers or vectors than they have: id, what is wrong.
+
+    Args:
+        store: Where the parses are.
+        rows: Rows of a dataset table, with ids, parsers, texts, parse keys, lengths and vectors.
+    """
+    records = _records(store, rows["parse_keys"])
+    for at in range(rows.num_rows):
+        row = rows.slice(at, 1)
+        try:
+            _check(store, row, records)
+        except Exception as error:  # damaged bytes may fail anywhere
+            yield row_name(row, "example_id"), told(error)
+
+
+def row_name(row: pa.Table, column: str) -> str:
+    """What a row is called, even if that is no text any more."""
+    name = row[column][0].as_buffer()
+    return "?" if name is None else name.to_pybytes().decode(errors="replace")
+
+
+def told(error: Exception) -> str:
+    """An error in words; of one that is not ours also which it is."""
+    return str(error) if isinstance(error, ParsebankError) else f"cannot be read: {error!r}"
+
+
+def _records(store: FeatureStore, keys: pa.ChunkedArray) -> dict[str, ParseRecord]:
+    """The parses of a row group; none if one is damaged: then each is read for itself."""
+    try:
+        return store.parses.get_many(
+            list(dict.fromkeys(keys.combine_chunks().flatten().to_pylist()))
+        )
+    except (ParsebankError, ValueError):
+        return {}
+
+
+def _check(store: FeatureStore, row: pa.Table, records: dict[str, ParseRecord]) -> None:
+    parser, keys, texts, lengths = (
+        row[name][0].as_py() for name in ("parser", "parse_keys", "texts", "segment_lengths")
+    )
+    vectors = {name: binary_numbers(row[name], dtype) for name, dtype in VECTORS.items()}
+    end = 0
+    for number, (key, text, length) in enumerate(zip(keys, texts, lengths, strict=True)):
+        start, end = end, end + length
+        record = records.get(key) or store.parses.get_many([key]).get(key)
+        if record is None:
+            raise StoreError(f"the parse {key} of segment {number} is not in the store")
+        if record.parse.text != text:
+            raise StoreError(f"segment {number} has another text than its parse {key}")
+        _check_parser(store, parser, number, record)
+        _compare(number, record, {name: _cut(vectors, name, start, end) for name in VECTORS})
+
+
+def _check_parser(
+    store: FeatureStore, parser: str | None, number: int, record: ParseRecord
+) -> None:
+    """Check that a segment was parsed by its example's parser, or by its own of several.
+
+    Raises:
+        StoreError: It was parsed by another.
+    """
+    if record.parser == parser:
+        return
+    several: list[str] = []
+    with suppress(UnknownKeyError):
+        several = store.fingerprints.resolve(str(parser)).get("parsers", several)
+    if several[number : number + 1] != [record.parser]:
+        raise StoreError(
+            f"segment {number} was parsed by {record.parser}; the example's parser is {parser}"
+        )
+
+
+def _cut(vectors: dict[str, NDArray[Any]], name: str, start: int, end: int) -> NDArray[Any]:
+    if name == "offsets":
+        return vectors[name][2 * start : 2 * end].reshape(-1, 2)
+    return vectors[name][start:end]
+
+
+def _compare(number: int, record: ParseRecord, stored: dict[str, NDArray[Any]]) -> None:
+    derived = segment_features(record.parse, stored["input_ids"], stored["offsets"])
+    for column in fields(SegmentFeatures):
+        if column.name in stored and not np.array_equal(
+            getattr(derived, column.name), stored[column.name]
+        ):
+            raise StoreError(f"the stored {column.name} of segment {number} is not its parse's")

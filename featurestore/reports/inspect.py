@@ -1,0 +1,71 @@
+"""What a store consists of: its tables with their sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from featurestore.store import FeatureStore
+from featurestore.tables.delta import Table
+from featurestore.tables.root import format_of
+from featurestore.tables.snapshot import snapshot_of
+from featurestore.tables.states import states_tables
+
+
+@dataclass(frozen=True)
+class TableInfo:
+    """Size of one table at its newest version.
+
+    Attributes:
+        table: Path below the store.
+        format: Format of its columns; see `featurestore.maintenance.migrate`.
+        version: Version of the table; -1 if there is none yet.
+        files: Active Parquet files.
+        rows: Rows in them.
+        size: Their bytes.
+    """
+
+    table: str
+    format: int
+    version: int
+    files: int
+    rows: int
+    size: int
+
+    def to_json(self) -> dict[str, Any]:
+        """The attributes as plain JSON."""
+        return asdict(self)
+
+
+def inspect_store(store: FeatureStore) -> list[TableInfo]:
+    """Every table of a store.
+
+    Raises:
+        StoreError: A log cannot be read.
+    """
+    return [_info(name, table) for name, table in all_tables(store)]
+
+
+def all_tables(store: FeatureStore) -> Iterator[tuple[str, Table]]:
+    """Every table by its path below the store."""
+    yield "parses", store.parses.table
+    for card, table in store.features.tables():
+        yield f"datasets/{card.path}", table
+    yield from states_tables(store.root)
+    yield "drops", store.drops.table
+    yield "fingerprints", store.fingerprints.table
+    yield "pins", store.pins.table
+
+
+def _info(name: str, table: Table) -> TableInfo:
+    handle = table.open()
+    snapshot = table.snapshot() if handle is None else snapshot_of(handle)
+    return TableInfo(
+        table=name,
+        format=table.layout.format if handle is None else format_of(handle),
+        version=snapshot.version,
+        files=len(snapshot.files),
+        rows=sum(file.rows for file in snapshot.files),
+        size=sum(file.size for file in snapshot.files),
+    )

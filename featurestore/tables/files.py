@@ -1,0 +1,235 @@
+"""Reading chosen rows of Parquet files by row group."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from featurestore.tables.location import Location
+from syntax.errors import StoreError
+
+_FOOTER_BYTES: Final = 64 << 20
+"""Bytes of footers, as they lie in the files, kept in memory; there they take about six times."""
+
+
+@dataclass(frozen=True)
+class _OpenFile:
+    """A file that is open, and the first row of each of its row groups with the end."""
+
+    file: pq.ParquetFile
+    starts: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, file: pq.ParquetFile) -> _OpenFile:
+        footer = file.metadata
+        sizes = [footer.row_group(group).num_rows for group in range(footer.num_row_groups)]
+        return cls(file, np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64))
+
+
+class FileGoneError(StoreError):
+    """A file was vacuumed: a newer version of its table has its rows elsewhere, if at all."""
+
+
+class FileReader:
+    """Reads the Parquet files below a location and remembers their footers.
+
+    Files never change once written, so a footer stays true. Safe for threads.
+
+    Args:
+        location: The folder.
+        keep_open: Files that stay open for the next read; opening one costs more than a row.
+        schema: Columns that read as null from files written before there were such columns.
+    """
+
+    def __init__(
+        self, location: Location, keep_open: int = 0, schema: pa.Schema | None = None
+    ) -> None:
+        self.location = location
+        self._schema = schema or pa.schema([])
+        self._keep_open = keep_open
+        self._idle: OrderedDict[str, _OpenFile] = OrderedDict()
+        self._footers: OrderedDict[str, pq.FileMetaData] = OrderedDict()
+        self._footer_bytes = 0
+        self._lock = threading.Lock()
+
+    def __reduce__(self) -> tuple[type[FileReader], tuple[Any, ...]]:
+        return FileReader, (self.location, self._keep_open, self._schema)
+
+    def row_group_starts(self, path: str) -> NDArray[np.int64]:
+        """First row of each row group, and the number of rows. *Shape:* (G + 1,)."""
+        with self._opened(path) as opened:
+            return opened.starts
+
+    def columns(self, path: str, columns: Sequence[str]) -> pa.Table:
+        """Whole columns of one file."""
+        with self._opened(path, keep=False) as opened:
+            table = opened.file.read(columns=list(columns), use_threads=False)
+            return self._filled(_plain(table), columns)
+
+    def row_group(self, path: str, group: int, columns: Sequence[str]) -> pa.Table:
+        """Columns of one row group."""
+        with self._opened(path) as opened:
+            table = opened.file.read_row_group(group, columns=list(columns), use_threads=False)
+            return self._filled(_plain(table), columns)
+
+    def rows(self, path: str, rows: NDArray[np.integer], columns: Sequence[str]) -> pa.Table:
+        """Chosen rows of one file, in the order asked, reading only their row groups."""
+        return _at(*self.holding(path, rows, columns))
+
+    def holding(
+        self, path: str, rows: NDArray[np.integer], columns: Sequence[str]
+    ) -> tuple[pa.Table, NDArray[np.integer]]:
+        """The row groups that hold chosen rows of one file, and where the rows are among theirs."""
+        with self._opened(path) as opened:
+            starts = opened.starts
+            group_of_row = np.searchsorted(starts, rows, side="right") - 1
+            groups = np.unique(group_of_row)
+            table = _plain(
+                opened.file.read_row_groups(
+                    groups.tolist(), columns=list(columns), use_threads=False
+                )
+            )
+        sizes = np.diff(starts)[groups]
+        read_starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+        position = rows - starts[group_of_row] + read_starts[np.searchsorted(groups, group_of_row)]
+        return self._filled(table, columns), position
+
+    def row(self, path: str, row: int, columns: Sequence[str]) -> dict[str, Any]:
+        """One row of one file as Python values; a column that the file lacks is missing."""
+        with self._opened(path) as opened:
+            group = int(opened.starts.searchsorted(row, side="right")) - 1
+            table = opened.file.read_row_group(group, columns=list(columns), use_threads=False)
+            at = row - int(opened.starts[group])
+        return {name: table[name][at].as_py() for name in table.column_names}
+
+    def fetch(self, paths: Iterable[str], is_wanted: Callable[[], bool] = lambda: True) -> None:
+        """Copy whole files to this machine, if the location keeps copies; they are read there.
+
+        Files without a copy are read where they are, by ranges.
+
+        Args:
+            paths: The files.
+            is_wanted: Asked again and again; once it is not, no more is copied.
+
+        Raises:
+            FileGoneError: One was vacuumed.
+            StoreError: One cannot be read.
+        """
+        shards = self.location.shards
+        if shards is None:
+            return
+        for path in paths:
+            with self._named_faults(path):
+                opened = partial(self.location.files.open_input_file, path)
+                shards.fetch(self._url(path), opened, is_wanted)
+
+    def forget(self, paths: Iterable[str]) -> None:
+        """Close files that went out of use, so that a vacuum gives their disk back."""
+        with self._lock:
+            for path in paths:
+                self._idle.pop(path, None)
+                self._drop_footer(path)
+
+    def close(self) -> None:
+        """Close the files; the next read opens them again."""
+        with self._lock:
+            self._idle.clear()
+
+    def _filled(self, table: pa.Table, columns: Sequence[str]) -> pa.Table:
+        """The columns in the order asked, if this reader knows what a file may lack."""
+        if not self._schema.names:
+            return table
+        for name in columns:
+            if name not in table.column_names and name in self._schema.names:
+                nulls = pa.nulls(table.num_rows, self._schema.field(name).type)
+                table = table.append_column(name, nulls)
+        return table.select(list(columns))
+
+    @contextmanager
+    def _opened(self, path: str, keep: bool = True) -> Iterator[_OpenFile]:
+        """A file for this thread alone: Arrow does not promise more."""
+        with self._lock:
+            opened = self._idle.pop(path, None)
+        if opened is None:
+            opened = _OpenFile.of(self._open(path))
+        with self._named_faults(path):  # a page may be damaged where the footer is not
+            yield opened
+        with self._lock:
+            if keep:
+                self._idle[path] = opened
+            while len(self._idle) > self._keep_open:
+                self._idle.popitem(last=False)
+
+    def _open(self, path: str) -> pq.ParquetFile:
+        with self._lock:
+            footer = self._footers.get(path)
+        with self._named_faults(path):
+            copy = self.location.shards and self.location.shards.open(self._url(path))
+            # Many small requests at once are for object stores; a disk answers the next one.
+            ahead = copy is None and not self.location.is_local
+            source = copy or self.location.files.open_input_file(path)
+            file = pq.ParquetFile(source, metadata=footer, pre_buffer=ahead)
+        if footer is None:
+            self._remember(path, file.metadata)
+        return file
+
+    def _url(self, path: str) -> str:
+        return f"{self.location.uri}/{path}"
+
+    @contextmanager
+    def _named_faults(self, path: str) -> Iterator[None]:
+        try:
+            yield
+        except FileNotFoundError as error:
+            raise FileGoneError(
+                f"cannot read {path} in {self.location.uri}: it is gone. If you asked for an older "
+                "version, it was vacuumed: read a newer one, and pin those that you still need"
+            ) from error
+        except (OSError, pa.ArrowException) as error:
+            raise StoreError(f"cannot read {path} in {self.location.uri}: {error}") from error
+
+    def _remember(self, path: str, footer: pq.FileMetaData) -> None:
+        with self._lock:
+            self._drop_footer(path)
+            self._footers[path] = footer
+            self._footer_bytes += footer.serialized_size
+            while self._footer_bytes > _FOOTER_BYTES:
+                self._drop_footer(next(iter(self._footers)))
+
+    def _drop_footer(self, path: str) -> None:
+        footer = self._footers.pop(path, None)
+        if footer is not None:
+            self._footer_bytes -= footer.serialized_size
+
+
+def _at(table: pa.Table, position: NDArray[np.integer]) -> pa.Table:
+    """The rows at these positions."""
+    if len(position) == 1:
+        return table.slice(int(position[0]), 1)
+    whole = len(position) == table.num_rows and bool((np.diff(position) == 1).all())
+    return table if whole else table.take(pa.array(position))
+
+
+def _plain(table: pa.Table) -> pa.Table:
+    """The same with strings for string views, which deletions leave and few kernels know."""
+    fields = [column.with_type(_plain_type(column.type)) for column in table.schema]
+    schema = pa.schema(fields)
+    return table if schema.equals(table.schema) else table.cast(schema)
+
+
+def _plain_type(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_string_view(kind):
+        return pa.string()
+    if pa.types.is_binary_view(kind):
+        return pa.binary()
+    return pa.list_(_plain_type(kind.value_type)) if pa.types.is_list(kind) else kind

@@ -1,0 +1,147 @@
+"""Where a store lies: a local folder or a prefix of an object store."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+import pyarrow.fs as pa_fs
+from deltalake.fs import DeltaStorageHandler
+
+from featurestore.tables.shards import ShardCache
+from syntax.errors import SpecError, StoreError
+
+_UNUSABLE: Final = re.compile(r"[\[\]|^\\\x00-\x1f]")
+"""Characters of a path that ``deltalake`` cannot turn into a URL."""
+
+
+@dataclass(frozen=True)
+class Location:
+    """A folder, local or remote.
+
+    Attributes:
+        uri: Absolute path, or a URL such as ``s3://bucket/prefix``.
+        options: Storage options of the object store, as ``deltalake`` takes them.
+        shards: Copies of remote files on this machine, if there are to be any.
+    """
+
+    uri: str
+    options: Mapping[str, str] = field(default_factory=dict)
+    shards: ShardCache | None = field(default=None, compare=False)
+
+    @classmethod
+    def of(
+        cls,
+        uri: str | Path,
+        options: Mapping[str, str] | None = None,
+        shards: ShardCache | None = None,
+    ) -> Location:
+        """The location that a user's path or URL names; a local one has no copies.
+
+        Raises:
+            StoreError: The path has a character that the table library cannot handle.
+            SpecError: The address of the object store is no URL.
+        """
+        text = str(uri)
+        if "://" not in text:
+            text, shards = str(Path(text).expanduser().absolute()), None
+            _check_path(text)
+        else:
+            _check_endpoint(options or {})
+        return cls(text.rstrip("/"), dict(options or {}), shards)
+
+    def __reduce__(self) -> tuple[type[Location], tuple[Any, ...]]:
+        # File systems are opened anew, by whichever process needs them.
+        return Location, (self.uri, self.options, self.shards)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether this is a folder of the local file system."""
+        return "://" not in self.uri
+
+    def child(self, *names: str) -> Location:
+        """A folder below this one."""
+        return Location("/".join((self.uri, *names)), self.options, self.shards)
+
+    @cached_property
+    def files(self) -> pa_fs.FileSystem:
+        """A file system whose root is this folder."""
+        if self.is_local:
+            return pa_fs.SubTreeFileSystem(self.uri, pa_fs.LocalFileSystem())
+        return pa_fs.PyFileSystem(self._handler)
+
+    @cached_property
+    def _handler(self) -> DeltaStorageHandler:
+        return DeltaStorageHandler(self.uri, dict(self.options))
+
+    def folders(self) -> list[str]:
+        """Names of the folders directly below, sorted; none if this one does not exist."""
+        selector = pa_fs.FileSelector("", allow_not_found=True)
+        infos = self.files.get_file_info(selector)
+        return sorted(info.base_name for info in infos if info.type == pa_fs.FileType.Directory)
+
+    def read(self, name: str) -> bytes | None:
+        """Content of a small file, ``None`` if there is none.
+
+        Raises:
+            StoreError: It is there and cannot be read.
+        """
+        try:
+            with self.files.open_input_stream(name) as stream:
+                return bytes(stream.read())
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise StoreError(f"cannot read {name} in {self.uri}: {error}") from error
+
+    def write(self, name: str, content: bytes) -> None:
+        """Write a small file whole or not at all, with the folder if that is missing.
+
+        Raises:
+            StoreError: The folder cannot be written.
+        """
+        try:
+            self._write_local(name, content) if self.is_local else self._put(name, content)
+        except OSError as error:
+            raise StoreError(f"cannot write {name} in {self.uri}: {error}") from error
+
+    def _write_local(self, name: str, content: bytes) -> None:
+        folder = Path(self.uri)
+        folder.mkdir(parents=True, exist_ok=True)
+        draft = folder / f"{name}.{uuid4().hex}"
+        try:
+            draft.write_bytes(content)
+            draft.replace(folder / name)
+        finally:
+            draft.unlink(missing_ok=True)
+
+    def _put(self, name: str, content: bytes) -> None:
+        # Not through `files`: Arrow hands its streams buffers, and this library takes bytes only.
+        stream = self._handler._handler.open_output_stream(name)
+        stream.write(content)
+        stream.close()  # type: ignore[attr-defined]  # it is there, the stub forgot it
+
+
+def _check_path(path: str) -> None:
+    bad = sorted(set(_UNUSABLE.findall(path)))
+    if bad:
+        raise StoreError(f"a store cannot lie in {path!r}: rename what has {' '.join(bad)} in it")
+
+
+def _check_endpoint(options: Mapping[str, str]) -> None:
+    """The library of the object store ends the process's thread at an address that is no URL."""
+    for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT"):
+        endpoint = options.get(name) or options.get(name.lower()) or os.environ.get(name, "")
+        parts = urlsplit(endpoint)
+        if endpoint and not (parts.scheme in ("http", "https") and parts.hostname):
+            raise SpecError(
+                f"{name} is {endpoint!r}, which is no address of an object store; give one such as "
+                "https://s3.example.org"
+            )

@@ -1,0 +1,64 @@
+"""From stored segments to padded batches of model input."""
+
+from syntax.batches.answers import (
+    CUT,
+    INSIDE,
+    NO_PIECES,
+    NOWHERE,
+    OUTSIDE,
+    Located,
+    characters_of,
+    locate,
+    pieces_of,
+    spans_of_text,
+)
+from syntax.batches.batch import BatchBuffers, assemble_batch
+from syntax.batches.labels import IGNORE, label_pieces, label_tokens, labels_of_tokens
+from syntax.batches.located import LocatedSpans, locate_spans
+from syntax.batches.marks import Span, mark_spans
+from syntax.batches.segments import FlatExamples, SegmentFeatures
+from syntax.batches.spec import (
+    AssemblySpec,
+    Level,
+    SeparatorEdge,
+    Truncation,
+    TruncationSide,
+    TruncationTie,
+)
+from syntax.batches.special import SpecialTokens
+from syntax.batches.template import Template
+from syntax.batches.tokens import token_ids_of
+
+__all__ = [
+    "CUT",
+    "IGNORE",
+    "INSIDE",
+    "NOWHERE",
+    "NO_PIECES",
+    "OUTSIDE",
+    "AssemblySpec",
+    "BatchBuffers",
+    "FlatExamples",
+    "Level",
+    "Located",
+    "LocatedSpans",
+    "SegmentFeatures",
+    "SeparatorEdge",
+    "Span",
+    "SpecialTokens",
+    "Template",
+    "Truncation",
+    "TruncationSide",
+    "TruncationTie",
+    "assemble_batch",
+    "characters_of",
+    "label_pieces",
+    "label_tokens",
+    "labels_of_tokens",
+    "locate",
+    "locate_spans",
+    "mark_spans",
+    "pieces_of",
+    "spans_of_text",
+    "token_ids_of",
+]

@@ -1,0 +1,136 @@
+"""What batches tell about pieces when they are asked: characters, places, windows."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syntax.batches import kernels
+from syntax.batches.nodes import padded_nodes
+from syntax.batches.segments import FlatExamples
+from syntax.batches.sequences import Sequences
+from syntax.batches.spec import AssemblySpec
+from syntax.batches.tokens import first_of_tokens, words_of_tokens
+from syntax.errors import SpecError
+from syntax.matrices.offsets import sizes
+
+TO_THE_END: Final = int(np.iinfo(np.int32).max)
+"""End of what is shown of a text whose last piece is there."""
+
+
+def extra_columns(
+    sequences: Sequences,
+    nodes: kernels.Nodes,
+    node_offsets: NDArray[np.int64],
+    width: int,
+    spec: AssemblySpec,
+) -> dict[str, NDArray[Any]]:
+    """The arrays beyond the usual ones, as `assemble_batch` describes them."""
+    columns: dict[str, NDArray[Any]] = {}
+    origin = sequences.origin
+    if origin is not None:
+        columns["example_index"] = origin.example
+        columns["choice_index"] = origin.choice
+        columns["window_index"] = origin.window
+    of_pieces = _of_pieces(sequences, spec)
+    if of_pieces:
+        at = _positions(nodes, node_offsets, width)
+        columns.update({name: _laid(at, *column) for name, column in of_pieces.items()})
+    if spec.offsets:
+        columns["shown_characters"] = _shown_characters(sequences)
+    if spec.nodes:
+        columns.update(padded_nodes(sequences.examples, nodes, node_offsets))
+    return columns
+
+
+def _of_pieces(
+    sequences: Sequences, spec: AssemblySpec
+) -> dict[str, tuple[NDArray[Any], NDArray[Any] | int]]:
+    """Flat columns, and what stands where no piece is."""
+    examples, origin = sequences.examples, sequences.origin
+    columns: dict[str, tuple[NDArray[Any], NDArray[Any] | int]] = {}
+    if spec.offsets:
+        columns["offset_mapping"] = (_offsets(examples), 0)
+        columns["piece_ids"] = (_numbers(examples), -1)
+    if spec.first_pieces:
+        columns["first_pieces"] = (first_of_words(examples), False)
+    if spec.token_ids:
+        columns.update(_tokens(examples))
+    if origin is not None and origin.max_context is not None:
+        columns["is_max_context"] = (origin.max_context, False)
+    return columns
+
+
+def _positions(
+    nodes: kernels.Nodes, node_offsets: NDArray[np.int64], width: int
+) -> NDArray[np.int64]:
+    """The flat piece at each position, -1 for none. *Shape:* (B, width)."""
+    at = np.full((len(node_offsets) - 1, width), -1, np.int64)
+    shown = (nodes.column >= 0) & (nodes.piece >= 0)
+    row = np.repeat(np.arange(len(at)), sizes(node_offsets))
+    at[row[shown], nodes.column[shown]] = nodes.piece[shown]
+    return at
+
+
+def _laid(at: NDArray[np.int64], column: NDArray[Any], padding: NDArray[Any] | int) -> NDArray[Any]:
+    """A flat column in the shape of the batch."""
+    nothing = np.full((1, *column.shape[1:]), padding, column.dtype)
+    # The number -1 is that of the last.
+    return np.concatenate([column, nothing])[at]
+
+
+def _offsets(examples: FlatExamples) -> NDArray[np.int32]:
+    if examples.offsets is None:
+        raise SpecError("offsets are asked for, but the examples came without; read them, too")
+    return examples.offsets
+
+
+def _tokens(examples: FlatExamples) -> dict[str, tuple[NDArray[Any], NDArray[Any] | int]]:
+    ids, bounds = examples.token_ids, examples.segment_offsets
+    if ids is None:
+        raise SpecError("token_ids are asked for, but the examples came without; read them, too")
+    return {
+        "token_ids": (ids, -1),
+        "token_starts": (first_of_tokens(ids, bounds), False),
+        "token_words": (words_of_tokens(ids, bounds, first_of_words(examples)), 0),
+    }
+
+
+def _numbers(examples: FlatExamples) -> NDArray[np.int32]:
+    """Place of each piece within its segment. *Shape:* (N,)."""
+    starts = np.repeat(examples.segment_offsets[:-1], sizes(examples.segment_offsets))
+    return (np.arange(len(starts)) - starts).astype(np.int32)
+
+
+def first_of_words(examples: FlatExamples) -> NDArray[np.bool_]:
+    """Whether each piece is the first that its word owns. *Shape:* (N,).
+
+    Later ones hang from it, wherever it is; that tells them even where pieces of other words, or
+    of none, stand between.
+    """
+    starts = np.repeat(examples.segment_offsets[:-1], sizes(examples.segment_offsets))
+    above = np.where(examples.head >= 0, examples.head + starts, np.arange(len(starts)))
+    later = (examples.head >= 0) & (examples.word_ids[above] == examples.word_ids)
+    first: NDArray[np.bool_] = (examples.word_ids >= 0) & ~later
+    return first
+
+
+def _shown_characters(sequences: Sequences) -> NDArray[np.int32]:
+    """From the end of what was cut before, to the start of what was cut behind.
+
+    *Shape:* (Q, segments, 2); 0 and 0 for segments that a sequence does not have.
+    """
+    examples, spans = sequences.examples, sequences.spans
+    offsets, starts = _offsets(examples), examples.segment_offsets[:-1]
+    lengths = sizes(examples.segment_offsets)
+    before, behind = spans[:, 0] > 0, spans[:, 1] < lengths
+    shown = np.stack([np.zeros(len(spans), np.int32), np.full(len(spans), TO_THE_END)], axis=1)
+    shown = shown.astype(np.int32)
+    shown[before, 0] = offsets[(starts + spans[:, 0] - 1)[before], 1]
+    shown[behind, 1] = offsets[(starts + spans[:, 1])[behind], 0]
+    counts = sizes(examples.example_offsets)
+    laid = np.zeros((len(examples), int(counts.max(initial=0)), 2), np.int32)
+    laid[np.arange(laid.shape[1]) < counts[:, None]] = shown
+    return laid

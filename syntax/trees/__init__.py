@@ -1,0 +1,1 @@
+"""Trees, sentences and parses; CoNLL-U; scores of parses."""

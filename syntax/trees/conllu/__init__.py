@@ -1,0 +1,7 @@
+"""CoNLL-U: a lossless reader and writer, and the way from gold sentences to a `Parse`."""
+
+from syntax.trees.conllu.parses import parse_from_sentences
+from syntax.trees.conllu.reader import parse_conllu, read_conllu
+from syntax.trees.conllu.writer import format_conllu, write_conllu
+
+__all__ = ["format_conllu", "parse_conllu", "parse_from_sentences", "read_conllu", "write_conllu"]

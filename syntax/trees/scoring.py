@@ -1,0 +1,311 @@
+"""How well one analysis of a text agrees with another: the metrics of the CoNLL 2018 shared task.
+
+The system may cut the text into other sentences, tokens and words than the gold standard, so
+nothing is compared by position. Both analyses are laid over the same characters (white space left
+out) and units are compared by the characters they cover:
+
+* a *token* or a *sentence* is correct if the gold standard has one over the same characters;
+* *words* are first aligned: a word that is a whole token, by its characters; the words of
+  multiword tokens, whose characters nobody knows, by the longest common subsequence of their
+  lower-cased forms within the stretch of text that overlapping multiword tokens cover;
+* every other metric counts aligned words whose annotation is the same. Of features only the
+  universal ones count, of relations only the part before ``:``; a gold lemma ``_`` matches any.
+
+Precision is over the system's units, recall over the gold standard's.
+
+Source: Zeman et al. (2018), "CoNLL 2018 Shared Task: Multilingual Parsing from Raw Text to
+Universal Dependencies", section 5, and https://universaldependencies.org/conll18/evaluation.html.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from syntax.errors import InputError
+from syntax.trees.sentence import Sentence, Token, Word
+
+METRICS: Final = (
+    *("Tokens", "Sentences", "Words"),
+    *("UPOS", "XPOS", "UFeats", "Lemmas", "UAS", "LAS"),
+)
+"""Names of the metrics, in the order in which `evaluate` gives them."""
+
+UNIVERSAL_FEATURES: Final = frozenset(
+    (
+        *("PronType", "NumType", "Poss", "Reflex", "Foreign", "Abbr"),
+        *("Gender", "Animacy", "Number", "Case", "Definite", "Degree"),
+        *("VerbForm", "Mood", "Tense", "Aspect", "Voice", "Evident"),
+        *("Polarity", "Person", "Polite"),
+    )
+)
+"""The features that the shared task compared: those of Universal Dependencies 2.2."""
+
+Span = tuple[int, int]
+
+_ROOT: Final = -1
+_NO_HEAD: Final = -2
+
+
+class TextMismatchError(InputError):
+    """Gold standard and system analyse different texts; ``detail`` has the first difference."""
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """Agreement on one kind of unit; all figures are percentages.
+
+    Attributes:
+        gold: Units in the gold standard.
+        system: Units in the system's analysis.
+        correct: Units that agree.
+        aligned: Aligned words; ``None`` for tokens, sentences and words themselves.
+    """
+
+    gold: int
+    system: int
+    correct: int
+    aligned: int | None = None
+
+    @property
+    def precision(self) -> float:
+        """Share of the system's units that are correct; 0 if there are none."""
+        return _percent(self.correct, self.system)
+
+    @property
+    def recall(self) -> float:
+        """Share of the gold units that were found; 0 if there are none."""
+        return _percent(self.correct, self.gold)
+
+    @property
+    def f1(self) -> float:
+        """Harmonic mean of precision and recall: the figure that papers report."""
+        return _percent(2 * self.correct, self.gold + self.system)
+
+    @property
+    def aligned_accuracy(self) -> float | None:
+        """Share of the aligned words that are correct: accuracy as if segmentation were right."""
+        return None if self.aligned is None else _percent(self.correct, self.aligned)
+
+
+def evaluate(gold: Iterable[Sentence], system: Iterable[Sentence]) -> dict[str, Score]:
+    """Score a system's analysis of a text against the gold standard.
+
+    Args:
+        gold: The gold sentences of a whole text, in order.
+        system: The system's sentences of the same text; only white space may differ.
+
+    Returns:
+        One score per name in `METRICS`.
+
+    Raises:
+        TextMismatchError: The two do not spell the same characters.
+
+    >>> from syntax.trees.sentence import Sentence, Token, Word
+    >>> one = [Sentence((Word(1, "Go", head=0, deprel="root"),), (Token("Go", (1,)),))]
+    >>> evaluate(one, one)["LAS"].f1
+    100.0
+    """
+    ours, theirs = _lay_out(gold), _lay_out(system)
+    _require_same_text(ours.text, theirs.text)
+    pairs = align_words(ours.words, theirs.words)
+    scores = {
+        "Tokens": _span_score(ours.tokens, theirs.tokens),
+        "Sentences": _span_score(ours.sentences, theirs.sentences),
+        "Words": Score(len(ours.words), len(theirs.words), len(pairs)),
+    }
+    return scores | _annotation_scores(ours.words, theirs.words, pairs)
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedWord:
+    """A word and the characters of its token.
+
+    Attributes:
+        span: Start and end in the text without white space.
+        multiword: Whether other words may share these characters.
+        parent: Position of the head in the text, -1 for a root, -2 without a head.
+        word: The word itself.
+    """
+
+    span: Span
+    multiword: bool
+    parent: int
+    word: Word
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    text: str
+    tokens: list[Span]
+    sentences: list[Span]
+    words: list[PlacedWord]
+
+
+def align_words(gold: list[PlacedWord], system: list[PlacedWord]) -> list[tuple[int, int]]:
+    """Pairs of positions of the gold and system words that stand for each other, in gold order."""
+    regions = _multiword_regions([*gold, *system])
+    gold_free, gold_bound = _split_by_region(gold, regions)
+    system_free, system_bound = _split_by_region(system, regions)
+    pairs = [(gold_free[span], system_free[span]) for span in gold_free.keys() & system_free.keys()]
+    for region in gold_bound.keys() & system_bound.keys():
+        pairs += _common_words(gold, gold_bound[region], system, system_bound[region])
+    return sorted(pairs)
+
+
+def _lay_out(sentences: Iterable[Sentence]) -> _Layout:
+    """Place every unit of an analysis over the characters of its text."""
+    layout = _Layout("", [], [], [])
+    texts: list[str] = []
+    at = 0
+    for sentence in sentences:
+        start, first = at, len(layout.words)
+        for token in sentence.tokens:
+            visible = _without_spaces(token.form)
+            span = (at, at := at + len(visible))
+            texts.append(visible)
+            layout.tokens.append(span)
+            layout.words.extend(_placed(sentence, token, span, first))
+        layout.sentences.append((start, at))
+    return _Layout("".join(texts), layout.tokens, layout.sentences, layout.words)
+
+
+def _placed(sentence: Sentence, token: Token, span: Span, first: int) -> Iterator[PlacedWord]:
+    for word_id in token.word_ids:
+        word = sentence.words[word_id - 1]
+        yield PlacedWord(span, token.is_multiword, _parent(word.head, first), word)
+
+
+def _parent(head: int | None, first: int) -> int:
+    if head is None:
+        return _NO_HEAD
+    return _ROOT if head == 0 else first + head - 1
+
+
+def _without_spaces(form: str) -> str:
+    # Space separators only (Zs), as the shared task: a form may hold no other white space.
+    if form.isalnum():
+        return form
+    return "".join(char for char in form if unicodedata.category(char) != "Zs")
+
+
+def _require_same_text(gold: str, system: str) -> None:
+    if gold == system:
+        return
+    matching = (at for at, (left, right) in enumerate(zip(gold, system)) if left != right)  # noqa: B905
+    at = next(matching, min(len(gold), len(system)))
+    raise TextMismatchError(
+        f"gold and system differ at character {at} (white space left out): "
+        f"gold goes on {gold[at : at + 20]!r}, system {system[at : at + 20]!r}; "
+        "parse exactly the text of the gold standard",
+        position=at,
+    )
+
+
+def _multiword_regions(words: Iterable[PlacedWord]) -> list[Span]:
+    """Stretches of text covered by overlapping multiword tokens of either side, in order."""
+    regions: list[Span] = []
+    for start, end in sorted({word.span for word in words if word.multiword}):
+        if regions and start < regions[-1][1]:
+            regions[-1] = (regions[-1][0], max(end, regions[-1][1]))
+        else:
+            regions.append((start, end))
+    return regions
+
+
+def _split_by_region(
+    words: list[PlacedWord], regions: list[Span]
+) -> tuple[dict[Span, int], dict[int, list[int]]]:
+    """Words outside every region by span, and the words wholly inside each region."""
+    free: dict[Span, int] = {}
+    bound: dict[int, list[int]] = {}
+    region = 0
+    for position, word in enumerate(words):
+        while region < len(regions) and regions[region][1] <= word.span[0]:
+            region += 1
+        if region < len(regions) and _inside(word.span, regions[region]):
+            bound.setdefault(region, []).append(position)
+        else:
+            free[word.span] = position
+    return free, bound
+
+
+def _inside(span: Span, region: Span) -> bool:
+    return region[0] <= span[0] and span[1] <= region[1]
+
+
+def _common_words(
+    gold: list[PlacedWord], in_gold: list[int], system: list[PlacedWord], in_system: list[int]
+) -> Iterator[tuple[int, int]]:
+    """Pair the longest common subsequence of lower-cased forms; of several, skip gold first."""
+    left = [gold[position].word.form.lower() for position in in_gold]
+    right = [system[position].word.form.lower() for position in in_system]
+    common = _common_lengths(left, right)
+    i = j = 0
+    while i < len(left) and j < len(right):
+        if left[i] == right[j]:
+            yield in_gold[i], in_system[j]
+            i, j = i + 1, j + 1
+        elif common[i][j] == common[i + 1][j]:
+            i += 1
+        else:
+            j += 1
+
+
+def _common_lengths(left: list[str], right: list[str]) -> list[list[int]]:
+    """Length of the longest common subsequence of every pair of suffixes."""
+    common = [[0] * (len(right) + 1) for _ in range(len(left) + 1)]
+    for i in reversed(range(len(left))):
+        for j in reversed(range(len(right))):
+            if left[i] == right[j]:
+                common[i][j] = common[i + 1][j + 1] + 1
+            else:
+                common[i][j] = max(common[i + 1][j], common[i][j + 1])
+    return common
+
+
+def _span_score(gold: list[Span], system: list[Span]) -> Score:
+    return Score(len(gold), len(system), len(set(gold) & set(system)))
+
+
+def _annotation_scores(
+    gold: list[PlacedWord], system: list[PlacedWord], pairs: list[tuple[int, int]]
+) -> dict[str, Score]:
+    gold_of = {theirs: ours for ours, theirs in pairs} | {_ROOT: _ROOT}
+    same_head = {
+        (ours, theirs)
+        for ours, theirs in pairs
+        if gold_of.get(system[theirs].parent) == gold[ours].parent
+    }
+    scores = {}
+    for name, agree in _AGREEMENT.items():
+        among = same_head if name in ("UAS", "LAS") else pairs
+        correct = sum(agree(gold[ours].word, system[theirs].word) for ours, theirs in among)
+        scores[name] = Score(len(gold), len(system), correct, len(pairs))
+    return scores
+
+
+def _universal(feats: str | None) -> list[str]:
+    named = (feats or "_").split("|")
+    return sorted(feat for feat in named if feat.partition("=")[0] in UNIVERSAL_FEATURES)
+
+
+def _relation(deprel: str | None) -> str:
+    return (deprel or "_").partition(":")[0]
+
+
+def _percent(part: int, whole: int) -> float:
+    return 100.0 * part / whole if whole else 0.0
+
+
+_AGREEMENT: Final[dict[str, Callable[[Word, Word], Any]]] = {
+    "UPOS": lambda gold, system: gold.upos == system.upos,
+    "XPOS": lambda gold, system: gold.xpos == system.xpos,
+    "UFeats": lambda gold, system: _universal(gold.feats) == _universal(system.feats),
+    "Lemmas": lambda gold, system: gold.lemma in (None, "_") or gold.lemma == system.lemma,
+    "UAS": lambda gold, system: True,  # noqa: ARG005
+    "LAS": lambda gold, system: _relation(gold.deprel) == _relation(system.deprel),
+}
+"""Whether two aligned words agree; for UAS and LAS, given that their heads do."""

@@ -1,0 +1,336 @@
+"""Two systems on the same examples: differences, and whether they are more than chance.
+
+Predictions are joined by the ids of examples; a system may be several runs that differ in their
+seed, whose scores are averaged. Nothing here imports torch.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import stdev
+from typing import Any, Final
+
+import numpy as np
+
+from syntax.errors import SpecError
+from syntax.registry import unknown_name
+from trainer.evaluation.predictions import Prediction, predictions_file, read_predictions
+from trainer.metrics.significance import (
+    Difference,
+    Floats,
+    McNemar,
+    Metric,
+    class_counts,
+    difference,
+    macro_f1,
+    mcc,
+    mcnemar,
+    ratio,
+)
+from trainer.results import read_json, table
+from trainer.seeds import runs_of
+
+EVERY: Final = "all"
+"""In place of a language: the mean over all of them."""
+
+_OF_CLASSES: Final[Mapping[str, Metric]] = {"macro_f1": macro_f1, "mcc": mcc}
+
+ById = Mapping[str, Prediction]
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """What the runs of one system predicted of a split.
+
+    Attributes:
+        dataset: What was predicted.
+        metric: Name of the headline metric.
+        languages: Predictions by example, of each run in the order of ``seeds``, by language.
+        seeds: Names of the runs, such as ``seed0``; ``""`` of a single one.
+        classes: Names of the classes, where classes are predicted.
+    """
+
+    dataset: str
+    metric: str
+    languages: Mapping[str, Sequence[ById]]
+    seeds: tuple[str, ...]
+    classes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One metric in one language.
+
+    Attributes:
+        lang: The language, or `EVERY`.
+        metric: Name of the metric.
+        examples: Joined; over languages, an example and its translations are one.
+        difference: Scores, their difference, and tests; scores are means over seeds.
+        seeds: Score of the first and of the second system, by seed.
+        deviation: Sample standard deviation of the seeds' differences; 0 of one.
+        mcnemar: McNemar's test of whole examples, by seed; none over several languages, in which
+            the answers to one example depend on each other.
+    """
+
+    lang: str
+    metric: str
+    examples: int
+    difference: Difference
+    seeds: Mapping[str, tuple[float, float]]
+    deviation: float
+    mcnemar: Mapping[str, McNemar]
+
+    def to_json(self) -> dict[str, Any]:
+        """Every number by name."""
+        numbers = {**asdict(self.difference), "difference": self.difference.difference}
+        return {**asdict(self), **numbers}
+
+    def cells(self) -> tuple[str, ...]:
+        """The line as text, in the order of `HEADER`."""
+        found = self.difference
+        spread = f" ± {self.deviation:.4f}" if len(self.seeds) > 1 else ""
+        tests = ", ".join(f"{test.p:.3g}" for test in self.mcnemar.values())
+        return (
+            self.lang,
+            str(self.examples),
+            *(f"{score:.4f}" for score in (found.one, found.other)),
+            f"{found.difference:+.4f}{spread}",
+            f"{found.low:+.3f} {found.high:+.3f}",
+            *(f"{p:.3g}" for p in (found.bootstrap, found.permutation)),
+            tests or "-",
+        )
+
+
+HEADER: Final = ("", "n", "A", "B", "A - B", "95%", "p boot", "p perm", "p McN")
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """All lines, and what was left out of them.
+
+    Attributes:
+        one, other: The folders that were compared.
+        dataset, split: On what.
+        lines: By language, then over all of them.
+        left_out: By language, how many examples were not compared, by reason.
+        languages_of_one: Languages that only one of them has.
+    """
+
+    one: str
+    other: str
+    dataset: str
+    split: str
+    lines: Sequence[Line]
+    left_out: Mapping[str, Mapping[str, int]]
+    languages_of_one: Sequence[str]
+
+    def to_json(self) -> dict[str, Any]:
+        """Every number by name."""
+        return {**asdict(self), "lines": [line.to_json() for line in self.lines]}
+
+    def markdown(self) -> str:
+        """The lines for people."""
+        rows = [(line.metric, *line.cells()) for line in self.lines]
+        shown = table(("metric", *HEADER), rows)
+        head = f"# {self.dataset}, {self.split}\n\nA is `{self.one}`, B is `{self.other}`."
+        return f"{head}\n\n{shown}\n"
+
+
+def compare(
+    one: Path,
+    other: Path,
+    split: str,
+    metrics: Sequence[str] = (),
+    *,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> Comparison:
+    """Compare two runs, or two folders of runs that differ in their seed.
+
+    Args:
+        one: The first folder; ``parsebank evaluate`` has been there.
+        other: The second folder, likewise.
+        split: Which predictions.
+        metrics: Of the predictions' shares, or of classes (``macro_f1``, ``mcc``); the headline
+            by default.
+        resamples: Of each test.
+        seed: Of each test.
+
+    Raises:
+        SpecError: A folder has no predictions of the split, or both are not about the same data,
+            labels, metric and seeds.
+        UnknownNameError: No such metric.
+        MissingExtraError: scipy is not installed.
+    """
+    ours, theirs = read_system(one, split), read_system(other, split)
+    _check_same(ours, theirs, not metrics)
+    langs = sorted(ours.languages.keys() & theirs.languages.keys())
+    joined = {lang: _joined(ours.languages[lang], theirs.languages[lang], lang) for lang in langs}
+    options = {"resamples": resamples, "seed": seed}
+    lines = [
+        _line(part, metric, ours, options)
+        for metric in metrics or (ours.metric,)
+        for part in _parts(joined)
+    ]
+    left_out = {lang: _left_out(ours.languages[lang], theirs.languages[lang]) for lang in langs}
+    only = sorted(ours.languages.keys() ^ theirs.languages.keys())
+    return Comparison(str(one), str(other), ours.dataset, split, lines, left_out, only)
+
+
+def read_system(folder: Path, split: str) -> System:
+    """The predictions of a run, or of the runs in a folder.
+
+    Raises:
+        SpecError: There are none, they cannot be read, or runs of one folder differ in data or
+            metric.
+    """
+    runs = runs_of(folder)
+    scored = [_evaluation(run, split) for run in runs.values()]
+    if len({(one["dataset"], one["metric"]) for one in scored}) > 1:
+        raise SpecError(f"the runs in {folder} are not of one dataset and metric")
+    langs = set.intersection(*(set(one["languages"]) for one in scored))
+    languages = {
+        lang: [_by_id(predictions_file(run, split, lang)) for run in runs.values()]
+        for lang in sorted(langs)
+    }
+    classes = next(iter(scored[0]["languages"].values())).get("per_class", ())
+    first = scored[0]
+    return System(first["dataset"], first["metric"], languages, tuple(runs), tuple(classes))
+
+
+def _evaluation(run: Path, split: str) -> dict[str, Any]:
+    command = f"parsebank evaluate {run} --split {split}"
+    absent = f"{run} has no predictions of {split}; run: {command}"
+    return read_json(run / f"evaluation-{split}.json", absent)
+
+
+def _by_id(path: Path) -> ById:
+    found = read_predictions(path)
+    counts = Counter(one.example_id for one in found)
+    if len(counts) < len(found):
+        name, count = counts.most_common(1)[0]
+        raise SpecError(
+            f"{path} has {count} predictions of the example {name!r}, such as of its sentences; "
+            "examples that were scored in parts cannot be joined"
+        )
+    return {one.example_id: one for one in found}
+
+
+def _check_same(ours: System, theirs: System, metric: bool) -> None:
+    for what, one, other in (
+        ("dataset", ours.dataset, theirs.dataset),
+        ("classes", ours.classes, theirs.classes),
+        ("seeds", ours.seeds, theirs.seeds),
+        ("metric", metric and ours.metric, metric and theirs.metric),
+    ):
+        if one != other:
+            raise SpecError(
+                f"the first runs are of the {what} {one!r}, and the second of {other!r}; only "
+                "systems that differ in nothing else can be compared"
+            )
+    if not ours.languages.keys() & theirs.languages.keys():
+        raise SpecError(
+            f"the first runs predicted {', '.join(ours.languages)}, and the second "
+            f"{', '.join(theirs.languages)}; they share no language"
+        )
+
+
+def _joined(ours: Sequence[ById], theirs: Sequence[ById], lang: str) -> list[list[Prediction]]:
+    """The predictions of all runs, first the first system's, of the examples that all have."""
+    runs = [*ours, *theirs]
+    common = [name for name, one in runs[0].items() if one.gold is not None]
+    common = [name for name in common if all(name in run for run in runs)]
+    for name in common:
+        golds = [run[name].gold for run in runs]
+        if any(gold != golds[0] for gold in golds):
+            raise SpecError(
+                f"the {lang} example {name!r} has the label {golds[0]!r} in one run and another "
+                "elsewhere; the runs were scored on different data",
+                example_id=name,
+            )
+    if len(common) < 2:
+        raise SpecError(
+            f"in {lang} the runs share {len(common)} examples with a label; a test needs two or "
+            "more. Are they of the same data?"
+        )
+    return [[run[name] for name in common] for run in runs]
+
+
+def _left_out(ours: Sequence[ById], theirs: Sequence[ById]) -> dict[str, int]:
+    sides = [set.intersection(*(set(run) for run in runs)) for runs in (ours, theirs)]
+    every = set().union(*ours, *theirs)
+    unlabelled = sum(ours[0][name].gold is None for name in sides[0] & sides[1])
+    counts = {
+        "only_in_one": len(sides[0] - sides[1]),
+        "only_in_other": len(sides[1] - sides[0]),
+        "not_in_every_seed": len(every - sides[0] - sides[1]),
+        "without_label": unlabelled,
+    }
+    return {reason: count for reason, count in counts.items() if count}
+
+
+Part = Mapping[str, list[list[Prediction]]]
+
+
+def _parts(joined: Part) -> Iterable[Part]:
+    """Each language, and all of them if there are several."""
+    yield from ({lang: runs} for lang, runs in joined.items())
+    if len(joined) > 1:
+        yield joined
+
+
+def _line(part: Part, metric: str, system: System, options: Mapping[str, Any]) -> Line:
+    shares, score = _shares(part, metric, system.classes), _OF_CLASSES.get(metric, ratio)
+    rows, seeds = len(shares), system.seeds
+    # A score is a mean over seeds and languages alike.
+    one, other = (side.reshape(rows, -1, shares.shape[-1]) for side in np.split(shares, 2, axis=1))
+    by_seed = score(shares.sum(0)).mean(1).reshape(2, len(seeds))
+    pairs = {seed: (float(a), float(b)) for seed, a, b in zip(seeds, *by_seed, strict=True)}
+    gaps = [a - b for a, b in pairs.values()]
+    return Line(
+        lang=next(iter(part)) if len(part) == 1 else EVERY,
+        metric=metric,
+        examples=rows,
+        difference=difference(one, other, score, **options),
+        seeds=pairs,
+        deviation=stdev(gaps) if len(gaps) > 1 else 0.0,
+        mcnemar=_mcnemar(next(iter(part.values())), seeds) if len(part) == 1 else {},
+    )
+
+
+def _shares(part: Part, metric: str, classes: Sequence[str]) -> Floats:
+    """What each example adds in every run and language; nothing in one that does not have it.
+
+    *Shape:* (examples, runs, languages, numbers).
+    """
+    names = {one.example_id: None for runs in part.values() for one in runs[0]}
+    places = {name: at for at, name in enumerate(names)}
+    added = [_added(runs, metric, classes) for runs in part.values()]
+    shares = np.zeros((len(places), added[0].shape[1], len(part), added[0].shape[2]))
+    for column, (runs, of_lang) in enumerate(zip(part.values(), added, strict=True)):
+        shares[[places[one.example_id] for one in runs[0]], :, column] = of_lang
+    return shares
+
+
+def _added(runs: list[list[Prediction]], metric: str, classes: Sequence[str]) -> Floats:
+    """What each example adds in one language. *Shape:* (examples, runs, numbers)."""
+    every = [one for run in runs for one in run]
+    ids = {name: at for at, name in enumerate(classes)}
+    of_classes = all(str(side) in ids for one in every for side in (one.gold, one.predicted))
+    known = [*runs[0][0].shares, *(_OF_CLASSES if of_classes else ())]
+    if metric not in known:
+        raise unknown_name("metric of these predictions", metric, known)
+    if metric in _OF_CLASSES:
+        gold = np.array([[ids[one.gold] for one in run] for run in runs]).T
+        predicted = np.array([[ids[one.predicted] for one in run] for run in runs]).T
+        return class_counts(gold, predicted, len(classes))
+    return np.array([[one.shares[metric] for one in run] for run in runs]).swapaxes(0, 1)
+
+
+def _mcnemar(runs: list[list[Prediction]], seeds: Sequence[str]) -> dict[str, McNemar]:
+    right = [[bool(one.right) for one in run] for run in runs]
+    ours, theirs = right[: len(seeds)], right[len(seeds) :]
+    return {seed: mcnemar(a, b) for seed, a, b in zip(seeds, ours, theirs, strict=True)}

@@ -1,0 +1,193 @@
+"""What a trained model does with one example: its attention, its matrices, its pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from syntax.errors import SpecError
+from syntax.registry import unknown_name
+from trainer.data import Source, device_batches
+from trainer.evaluation.pictures import Panel
+from trainer.evaluation.trained import TrainedRun
+from trainer.options import FrozenOptions
+
+if TYPE_CHECKING:
+    from featurestore import FeatureDataset, FeatureStore
+    from trainer.batch import SyntaxBatch
+
+_ATTENTION: Final = "attention.self"
+
+
+@dataclass(frozen=True, slots=True)
+class Inspected:
+    """One sequence of an example.
+
+    Attributes:
+        labels: What each of the L positions shows; later pieces of a word begin with ``##``.
+        attention: Weights of each layer, by its number; those of a layer on top of the encoder,
+            such as SG-Net's, come last. *Shape:* (N, L, L) for N heads, rows attend.
+        matrices: By name. *Shape:* (L, L), or (L,).
+    """
+
+    labels: list[str]
+    attention: Mapping[int, NDArray[np.float32]]
+    matrices: Mapping[str, NDArray[Any]]
+
+    def attention_panel(self, layer: int | None = None, head: int | None = None) -> Panel:
+        """The attention of a layer, the last by default, of one head or their mean.
+
+        Raises:
+            SpecError: There is no such layer or head.
+        """
+        chosen = max(self.attention) if layer is None else layer
+        if chosen not in self.attention:
+            raise SpecError(f"there is no layer {layer}; there are {_listed(self.attention)}")
+        weights_NLL = self.attention[chosen]
+        if head is None:
+            return Panel(f"attention, layer {chosen}", weights_NLL.mean(0))
+        if not 0 <= head < len(weights_NLL):
+            raise SpecError(f"there is no head {head}; layer {chosen} has {len(weights_NLL)}")
+        return Panel(f"attention, layer {chosen}, head {head}", weights_NLL[head])
+
+    def matrix_panel(self, name: str) -> Panel:
+        """One of the matrices; blank where there is no path."""
+        values = self.matrices[name]
+        if values.dtype.kind == "u" and values.ndim == 2:
+            values = np.where(values == np.iinfo(values.dtype).max, np.nan, values)
+        return Panel(name, np.atleast_2d(values.astype(np.float32)))
+
+
+def inspect_example(
+    run: TrainedRun,
+    store: FeatureStore,
+    source: Source,
+    example_id: str,
+    matrices: Sequence[str] = ("distance",),
+    sequence: int = 0,
+) -> Inspected:
+    """Run the model on one stored example.
+
+    Args:
+        run: Its model has the attention implementation ``eager``.
+        store: Where the example lies.
+        source: The examples that it is one of.
+        example_id: Name of the example.
+        matrices: Names of `syntax.matrices.MATRICES`, beside those that the model reads.
+        sequence: Which one, of an example in several sequences.
+
+    Raises:
+        UnknownNameError: No such example or matrix.
+        SpecError: The example has fewer sequences, or the model no attention over pieces.
+    """
+    if isinstance(run.recipe.model, FrozenOptions):
+        raise SpecError(
+            f"{run.recipe.model.name} reads words of a frozen encoder: it has no layer that gives "
+            "attention weights over pieces"
+        )
+    data = _only(store, source.dataset, example_id)
+    names = tuple(dict.fromkeys((*matrices, *run.recipe.model.matrices())))
+    recipe = replace(run.recipe, data=replace(run.recipe.data, matrices="host"))
+    stream = source.evaluation_stream(recipe, data, matrices=names)
+    (batch,) = device_batches(stream, recipe, source.task, run.model.device)
+    if not 0 <= sequence < len(batch):
+        raise SpecError(f"{example_id!r} is {len(batch)} sequences; there is no {sequence}")
+    length = int(batch.lengths_B[sequence])
+    known = _shown(data)
+    ids = batch.arrays["input_ids"][sequence, :length].tolist()
+    return Inspected(
+        labels=[known[piece] for piece in ids],
+        attention=captured_attention(run.model, batch, sequence),
+        matrices={name: _cut(batch.arrays[name][sequence], length) for name in names},
+    )
+
+
+@torch.no_grad()
+def captured_attention(
+    model: nn.Module, batch: SyntaxBatch, sequence: int = 0
+) -> dict[int, NDArray[np.float32]]:
+    """Attention weights of every layer on one sequence of a batch, by the layer's number.
+
+    Args:
+        model: With the attention implementation ``eager``.
+        batch: What to give it.
+        sequence: Which row is wanted.
+
+    Returns:
+        *Shape:* (N, L, L) each, for N heads and L real positions.
+
+    Raises:
+        SpecError: The model has no layer that gives attention weights over pieces.
+    """
+    found: dict[int, NDArray[np.float32]] = {}
+    length = int(batch.lengths_B[sequence])
+
+    def keep(module: nn.Module, _: Any, output: Any) -> None:
+        if isinstance(output[1], Tensor):
+            weights_NLL = output[1][sequence, :, :length, :length]
+            found[cast(int, module.layer_idx)] = weights_NLL.float().cpu().numpy()
+
+    model.eval()
+    with _hooked(model, keep):
+        model(batch)
+    if not found:
+        raise SpecError("the model has no layer that gives attention weights over pieces")
+    return dict(sorted(found.items()))
+
+
+@contextmanager
+def _hooked(model: nn.Module, hook: Callable[[nn.Module, Any, Any], None]) -> Iterator[None]:
+    layers = [module for name, module in model.named_modules() if name.endswith(_ATTENTION)]
+    handles = [layer.register_forward_hook(hook) for layer in layers]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _only(store: FeatureStore, data: FeatureDataset, example_id: str) -> FeatureDataset:
+    """One example as a dataset of its own."""
+    from featurestore import FeatureDataset
+
+    names = data.columns(["example_id"])["example_id"].to_pylist()
+    if example_id not in names:
+        raise unknown_name(f"example of {data.name}", example_id, names)
+    rows = data.rows.select(np.array([names.index(example_id)], np.intp))
+    return FeatureDataset(store, data.card, data.version, rows, data.reader)
+
+
+def _shown(data: FeatureDataset) -> dict[int, str]:
+    """What each token id of an example shows: its characters, or which special token it is."""
+    (texts,) = data.columns(["texts"])["texts"].to_pylist()
+    (whole,) = data.stream(batch_size=1, max_length=None, matrices=(), offsets=True)
+    special = data.special_tokens
+    shown = dict.fromkeys((*special.separator, *special.suffix), "[SEP]")
+    shown |= dict.fromkeys(special.prefix, "[CLS]")
+    names = ("input_ids", "segment_ids", "word_ids", "offset_mapping")
+    before = (-1, -1)
+    for piece, segment, word, (start, end) in zip(
+        *(whole[n][0].tolist() for n in names), strict=True
+    ):
+        if segment >= 0:
+            later = word >= 0 and before == (segment, word)
+            text = ("##" if later else "") + texts[segment][start:end]
+            # One piece for texts that differ in case: the tokenizer lowers them.
+            shown[piece] = text if shown.get(piece, text) == text else text.lower()
+        before = (segment, word)
+    return shown
+
+
+def _cut(matrix: NDArray[Any], length: int) -> NDArray[Any]:
+    return matrix[(slice(length),) * matrix.ndim]
+
+
+def _listed(numbers: Iterable[int]) -> str:
+    return ", ".join(map(str, numbers))

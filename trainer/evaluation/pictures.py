@@ -1,0 +1,150 @@
+"""Heat maps: attention and matrices of one example, and scores of pairs of languages.
+
+As figure 6 of Zhang et al. 2020 (SG-Net) draws them: who attends to whom, with the words at both
+edges.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syntax.errors import SpecError
+from syntax.extras import missing_extra
+
+if TYPE_CHECKING:
+    from trainer.evaluation.crossed import CrossedTable
+
+_INCHES_OF_LABELS = 1.6
+_INCHES_OF_PIECE = 0.24
+_SMALLEST, _LARGEST = 3.0, 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One heat map.
+
+    Attributes:
+        title: What it shows.
+        values: Rows attend, or depend; columns are attended to. *Shape:* (L, L), or (1, L) of a
+            vector. What is not a number stays blank.
+    """
+
+    title: str
+    values: NDArray[Any]
+
+
+def draw_panels(panels: Sequence[Panel], labels: Sequence[str], path: Path) -> None:
+    """Write heat maps side by side, with the pieces at both edges of each.
+
+    Args:
+        panels: The heat maps.
+        labels: What each position shows. *Shape:* (L,).
+        path: The picture; its suffix says which kind (svg, png, pdf).
+
+    Raises:
+        MissingExtraError: matplotlib is not installed.
+    """
+    side = _INCHES_OF_LABELS + _INCHES_OF_PIECE * len(labels)
+    side = min(max(side, _SMALLEST), _LARGEST)
+    with _style():
+        figure = _figure((side * len(panels), side))
+        for axes, panel in zip(_row(figure, len(panels)), panels, strict=True):
+            is_vector = len(panel.values) == 1
+            shown = axes.imshow(panel.values, cmap="viridis", aspect="auto" if is_vector else None)
+            axes.set_title(panel.title)
+            axes.set_xticks(range(len(labels)), labels, rotation=90)
+            rows = [""] if is_vector else labels
+            axes.set_yticks(range(len(panel.values)), rows)
+            figure.colorbar(shown, ax=axes, shrink=0.7)
+        _save(figure, path)
+
+
+def draw_crossed(crossed: CrossedTable, path: Path) -> None:
+    """Write the scores of all pairs of languages as a heat map with numbers.
+
+    Args:
+        crossed: The scores.
+        path: The picture; its suffix says which kind (svg, png, pdf).
+
+    Raises:
+        MissingExtraError: matplotlib is not installed.
+    """
+    langs = list(crossed.langs)
+    scores = np.array([[crossed.cells[a, b].score for b in langs] for a in langs])
+    side = _INCHES_OF_LABELS + 0.6 * len(langs)
+    with _style():
+        figure = _figure((side + 1, side))
+        (axes,) = _row(figure, 1)
+        shown = axes.imshow(scores, cmap="viridis")
+        axes.set_title(f"{crossed.dataset}, {crossed.split}: {crossed.metric}")
+        axes.set_ylabel(crossed.fields[0])
+        axes.set_xlabel(", ".join(crossed.fields[1:]))
+        axes.set_xticks(range(len(langs)), langs)
+        axes.set_yticks(range(len(langs)), langs)
+        middle = (scores.min() + scores.max()) / 2
+        for (row, column), score in np.ndenumerate(scores):
+            colour = "black" if score > middle else "white"
+            axes.text(column, row, f"{100 * score:.1f}", ha="center", va="center", color=colour)
+        figure.colorbar(shown, ax=axes)
+        _save(figure, path)
+
+
+def check_picture(path: Path) -> None:
+    """Refuse a file that cannot be drawn, before anything is computed for it.
+
+    Raises:
+        SpecError: Its suffix is of no kind of picture.
+        MissingExtraError: matplotlib is not installed.
+    """
+    require_matplotlib()
+    from matplotlib.backend_bases import FigureCanvasBase
+
+    kinds = sorted(FigureCanvasBase.get_supported_filetypes())
+    if path.suffix[1:].lower() not in kinds:
+        raise SpecError(f"{path} is no picture; its suffix must be one of {', '.join(kinds)}")
+
+
+def require_matplotlib() -> None:
+    """Refuse to go on without the library that draws.
+
+    Raises:
+        MissingExtraError: With the line that installs it.
+    """
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        raise missing_extra("pictures need matplotlib", "pictures") from None
+
+
+def _style() -> Any:
+    """Text stays text in SVG, so that it can be searched."""
+    require_matplotlib()
+    import matplotlib as mpl
+
+    # A dollar is a dollar here, and not the beginning of a formula.
+    return mpl.rc_context({"svg.fonttype": "none", "font.size": 8, "text.parse_math": False})
+
+
+def _figure(size: tuple[float, float]) -> Any:
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=size, layout="constrained")
+
+
+def _save(figure: Any, path: Path) -> None:
+    """Fonts that lack a letter draw a box, which is no reason to write lines of warnings."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from", UserWarning)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path)
+
+
+def _row(figure: Any, count: int) -> list[Any]:
+    return list(figure.subplots(1, count, squeeze=False)[0])

@@ -1,0 +1,326 @@
+"""Predictions for texts that nobody stored: the service parses them, the model reads them.
+
+The texts become a small dataset without labels, with the columns that the service answers, and
+are then read as any other: what the model is given is what it was trained on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syntax.batches import SegmentFeatures
+from syntax.errors import SpecError
+from syntax.examples import DatasetSpec, LabelSpec, LabelValue, SpanLabel
+from syntax.fingerprint import fingerprint
+from syntax.labels import token_offsets
+from syntax.strict_json import parse_json
+from trainer.evaluation.predictions import Prediction
+from trainer.evaluation.trained import TrainedRun, ask, open_language
+from trainer.requirements import Requirements
+
+if TYPE_CHECKING:
+    from clients import Client
+    from clients.client.features import FeatureExample, FeaturesResult
+    from featurestore import ExampleRow, FeatureStore
+
+SPLIT: Final = "predict"
+_AT_ONCE: Final = 64
+_NO_WORD: Final = -2
+"""The head of a piece without a word, as `SegmentFeatures` has it."""
+
+Text = str | tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RawExample:
+    """Texts to predict for.
+
+    Attributes:
+        example_id: Name of the example.
+        texts: A text, or the tokens of one sentence, for each field.
+        labels: What the task is given beside them (`TaskOptions.given`), such as two mentions.
+    """
+
+    example_id: str
+    texts: tuple[Text, ...]
+    labels: Mapping[str, LabelValue] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class FailedExample:
+    """An example that the service could not parse; the others are unharmed.
+
+    Attributes:
+        example_id: Name of the example.
+        error_type: The error's stable name, such as ``sentence_too_long``.
+        message: What came, what was expected, what to do.
+    """
+
+    example_id: str
+    error_type: str
+    message: str
+
+
+def examples_of_texts(texts: Sequence[str], fields: Sequence[str]) -> list[RawExample]:
+    """As many texts as there are fields make an example.
+
+    Raises:
+        SpecError: They do not come out even.
+    """
+    if not texts or not fields or len(texts) % len(fields):
+        raise SpecError(
+            f"{len(texts)} texts came, and an example has {len(fields)}: {', '.join(fields)}"
+        )
+    rest = iter(texts)
+    groups = iter(lambda: tuple(islice(rest, len(fields))), ())
+    return [RawExample(str(at), group) for at, group in enumerate(groups)]
+
+
+def examples_of_lines(
+    lines: Iterable[str], fields: Sequence[str], given: Sequence[LabelSpec] = ()
+) -> list[RawExample]:
+    """Examples from JSON objects, one a line, with a text or a list of tokens for each field.
+
+    ``example_id`` names an example; left out, it is the number of its line, from 0.
+
+    Args:
+        lines: The objects.
+        fields: Names of the texts.
+        given: Label columns that the task is given (`given_labels`): tags are a list of names,
+            spans one of objects with ``start_char``, ``end_char`` and, where it has one, ``label``.
+
+    Raises:
+        SpecError: A line is not such an object.
+    """
+    return [_of_line(line, at, fields, given) for at, line in enumerate(lines) if line.strip()]
+
+
+def given_labels(run: TrainedRun) -> list[LabelSpec]:
+    """The label columns that come with an example, for they are not what the run finds."""
+    names = run.recipe.task.given()
+    return [label for label in run.requirements.labels if label.name in names]
+
+
+def predict(
+    run: TrainedRun,
+    client: Client,
+    examples: Sequence[RawExample],
+    lang: str,
+    *,
+    parser: str | None = None,
+    any_parser: bool = False,
+) -> list[Prediction | FailedExample]:
+    """What a model says of texts; an example that cannot be parsed fails alone.
+
+    Args:
+        run: The run.
+        client: The service that parses; it keeps nothing of the texts.
+        examples: The texts.
+        lang: Their language.
+        parser: Name of the parser; for a language that the model was trained on, its own by
+            default, and else the service's choice.
+        any_parser: Accept another parser for a language that the model was trained on.
+
+    Returns:
+        Predictions without gold, in the order of the examples. An example that became several
+        sequences has one for each, unless its task joins them.
+
+    Raises:
+        SpecError: The service has another tokenizer or parser than the model needs.
+        ParsebankError: What the service answers.
+    """
+    if not any_parser:
+        parser = parser or _own_parser(run.requirements, lang)
+    answers = list(_answers(run.requirements, client, examples, lang, parser))
+    with TemporaryDirectory(prefix="parsebank-predict-") as folder:
+        return _predicted(run, folder, examples, answers, lang, any_parser)
+
+
+def _of_line(line: str, at: int, fields: Sequence[str], given: Sequence[LabelSpec]) -> RawExample:
+    try:
+        content = parse_json(line)
+        texts = tuple(_text(content[name]) for name in fields)
+        labels = {label.name: _label(content[label.name], label) for label in given}
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        also = "".join(f", and the {label.kind} {label.name}" for label in given)
+        raise SpecError(
+            f"line {at + 1} is no example ({_fault(error)}); expected a JSON object with a text, "
+            f"or a list of tokens, for each of {', '.join(fields)}{also}"
+        ) from error
+    return RawExample(str(content.get("example_id", at)), texts, labels)
+
+
+def _fault(error: Exception) -> str:
+    return f"it has no {error}" if isinstance(error, KeyError) else str(error)
+
+
+def _text(value: Any) -> Text:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list) and value and all(isinstance(token, str) for token in value):
+        return tuple(value)
+    raise TypeError(f"{value!r} is neither a text nor a list of tokens")
+
+
+def _label(value: Any, label: LabelSpec) -> LabelValue:
+    if not isinstance(value, list) or not value:
+        raise TypeError(f"{label.name} is {value!r}, not a list of {label.kind}")
+    return tuple(SpanLabel(**span) for span in value) if label.kind == "spans" else tuple(value)
+
+
+def _own_parser(requirements: Requirements, lang: str) -> str | None:
+    """The parser to ask the service for; it has none of those who made gold trees."""
+    known = () if requirements.mode == "gold" else requirements.parsers.get(lang, ())
+    return requirements.parser_names.get(known[0]) if known else None
+
+
+def _answers(
+    requirements: Requirements,
+    client: Client,
+    examples: Sequence[RawExample],
+    lang: str,
+    parser: str | None,
+) -> Iterable[FeaturesResult]:
+    """The service's answers, a few examples at a time, every one of the model's tokenizer."""
+    step = max(1, _AT_ONCE // len(requirements.fields))
+    for start in range(0, len(examples), step):
+        part = examples[start : start + step]
+        options: dict[str, Any] = {} if parser is None else {"parser": parser}
+        found = client.features(
+            [_body(example, requirements.mode) for example in part],
+            tokenizer=requirements.tokenizer_name,
+            lang=lang,
+            max_length=None,
+            joint_root=False,
+            separator_edge="none",
+            matrices=[],
+            store=False,
+            **options,
+        )
+        requirements.check_tokenizer(found.tokenizer.fingerprint, found.tokenizer.name)
+        yield found
+
+
+def _body(example: RawExample, mode: str) -> dict[str, Any]:
+    return {"segments": [_segment_body(text, mode) for text in example.texts]}
+
+
+def _segment_body(text: Text, mode: str) -> dict[str, Any]:
+    """A text in the mode that the model knows, if its dataset was of the same form."""
+    if isinstance(text, str):
+        return {"text": text, **({"mode": mode} if mode in ("raw", "sentence") else {})}
+    known = mode in ("pretokenized", "retokenize")
+    return {"tokens": list(text), **({"mode": mode} if known else {})}
+
+
+def _predicted(
+    run: TrainedRun,
+    folder: str,
+    examples: Sequence[RawExample],
+    answers: Sequence[FeaturesResult],
+    lang: str,
+    any_parser: bool,
+) -> list[Prediction | FailedExample]:
+    from clients.client.results import ItemError
+    from featurestore import open_store
+
+    items = [item for answer in answers for item in answer]
+    outcomes: dict[int, list[Prediction | FailedExample]] = {
+        at: [FailedExample(examples[at].example_id, item.error_type, item.message)]
+        for at, item in enumerate(items)
+        if isinstance(item, ItemError)
+    }
+    rows = [
+        _row(at, examples[at], item)
+        for at, item in enumerate(items)
+        if not isinstance(item, ItemError)
+    ]
+    with open_store(folder) as store:
+        for one in _asked(run, store, rows, answers, lang, any_parser):
+            at = int(one.example_id)
+            named = replace(one, example_id=examples[at].example_id)
+            outcomes.setdefault(at, []).append(named)
+    return [one for at in sorted(outcomes) for one in outcomes[at]]
+
+
+def _asked(
+    run: TrainedRun,
+    store: FeatureStore,
+    rows: Sequence[ExampleRow],
+    answers: Sequence[FeaturesResult],
+    lang: str,
+    any_parser: bool,
+) -> list[Prediction]:
+    from featurestore import DatasetHandle
+
+    if not rows:
+        return []
+    first, needs = answers[0], run.requirements
+    spec = DatasetSpec(run.recipe.data.dataset, SPLIT, lang, needs.fields, needs.labels, needs.mode)
+    for answer in answers:
+        for parser in answer.parsers:
+            store.describe(parser.fingerprint, "parser", {"name": parser.name})
+    tokenizer = (first.tokenizer.name, first.tokenizer.fingerprint, first.special_tokens)
+    store.features.append(DatasetHandle(spec, *tokenizer, matrices=False), list(rows))
+    here = run.on(store)
+    source = open_language(store, here, SPLIT, lang, any_parser=any_parser)
+    return ask(here, source).predictions
+
+
+def _row(at: int, example: RawExample, answer: FeatureExample) -> ExampleRow:
+    """An answer as the store would hold it."""
+    from featurestore import ExampleRow
+
+    keys = tuple(segment.key for segment in answer.segments)
+    segments = tuple(segment_of(answer.arrays, number) for number in range(len(keys)))
+    return ExampleRow(
+        seq=at,
+        example_id=str(at),
+        example_key=fingerprint([at, keys]),
+        parser=answer.segments[0].parser,
+        texts=tuple(segment.text for segment in answer.segments),
+        parse_keys=keys,
+        segments=segments,
+        labels=example.labels,
+        tokens=tuple(map(_tokens, example.texts, segments)),
+    )
+
+
+def segment_of(arrays: Mapping[str, NDArray[Any]], number: int) -> SegmentFeatures:
+    """One segment of an untruncated sequence without a joint root, as the store holds it.
+
+    Args:
+        arrays: What ``/features`` answers of an example, under the policy ``attach``.
+        number: Which segment.
+    """
+    (at,) = np.nonzero(arrays["segment_ids"] == number)
+    first = int(at[0]) if len(at) else 0
+    word_ids, parents = arrays["word_ids"][at], arrays["parents"][at]
+    head = np.where(parents >= 0, parents - first, -1)
+    return SegmentFeatures(
+        input_ids=arrays["input_ids"][at].astype(np.int32),
+        head=np.where(word_ids < 0, _NO_WORD, head).astype(np.int32),
+        word_ids=word_ids,
+        upos=arrays["upos"][at],
+        deprel=arrays["deprel"][at],
+        sentence_ids=arrays["sentence_ids"][at],
+        offsets=arrays["offset_mapping"][at],
+    )
+
+
+def _tokens(text: Text, segment: SegmentFeatures) -> NDArray[np.int32]:
+    """Where the tokens are that a tagger tags: the given ones, or the words of running text."""
+    if not isinstance(text, str):
+        return token_offsets(text)
+    known = segment.word_ids >= 0
+    words, first = np.unique(segment.word_ids[known], return_index=True)
+    starts, ends = segment.offsets[known].T
+    last = np.searchsorted(segment.word_ids[known], words, side="right") - 1
+    return np.stack([starts[first], ends[last]], axis=1).astype(np.int32)

@@ -1,0 +1,1 @@
+"""The matrices of `syntax.matrices` on the device that trains."""

@@ -1,0 +1,78 @@
+"""Tree matrices from parent vectors, on the device that trains.
+
+A parent vector is 128 times smaller than the two matrices it spells at 128 pieces, so a GPU may
+better derive them than receive them. A stream with ``nodes=True`` gives the nodes of the whole
+sequences; the matrices are derived for these and then lose the rows and columns that truncation
+deleted, as on the host (`trainer.matrices.relations`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from syntax.errors import SpecError
+from trainer.batch import SyntaxBatch
+from trainer.matrices.forest import DeviceForest
+from trainer.matrices.relations import derive
+
+_NO_NODES: Final = (
+    "this batch carries no nodes to derive matrices from: stream it with nodes=True, and carry "
+    "them (SyntaxBatch.from_numpy(..., extras=node_arrays(arrays)))"
+)
+
+NODES: Final = (
+    "node_parents",
+    "node_source",
+    "node_column",
+    "node_special",
+    "node_upos",
+    "node_marks",
+)
+"""What a stream tells of nodes; the last of marked examples only."""
+
+
+def node_arrays(arrays: Mapping[str, Any]) -> list[str]:
+    """Names of the arrays that must reach the device (``extras`` of `SyntaxBatch.from_numpy`).
+
+    Raises:
+        SpecError: The stream was not asked for nodes.
+    """
+    there = [name for name in NODES if name in arrays]
+    if not there:
+        raise SpecError(_NO_NODES)
+    return there
+
+
+def with_matrices(batch: SyntaxBatch, matrices: Iterable[str] = ()) -> SyntaxBatch:
+    """The batch with its matrices derived where it lies; it then carries no nodes any more.
+
+    Args:
+        batch: With the nodes of its sequences among its ``extras`` (`node_arrays`).
+        matrices: Further matrices to have among the ``extras``, by their names in
+            `syntax.matrices.MATRICES`: ``["sla_mask(threshold=4)"]``.
+
+    Returns:
+        With ``distance_BLL``, ``depth_BL`` and ``ancestor_BLL`` as the host would make them, but
+        int32 as soon as a whole sequence has more than 255 nodes.
+
+    Raises:
+        SpecError: The batch carries no nodes; a matrix has no form for devices.
+        UnknownNameError: No such matrix.
+    """
+    forest, width = _forest(batch), batch.input_ids_BL.shape[1]
+    others = {name: value for name, value in batch.extras.items() if name not in NODES}
+    return replace(
+        batch,
+        distance_BLL=derive("distance", forest, width),
+        depth_BL=derive("depth", forest, width),
+        ancestor_BLL=derive("ancestor", forest, width),
+        extras={**others, **{name: derive(name, forest, width) for name in matrices}},
+    )
+
+
+def _forest(batch: SyntaxBatch) -> DeviceForest:
+    if NODES[0] not in batch.extras:
+        raise SpecError(_NO_NODES)
+    return DeviceForest.of(*(batch.extras.get(name) for name in NODES))  # type: ignore[arg-type]

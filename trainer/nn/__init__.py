@@ -1,0 +1,1 @@
+"""Bricks that several systems share: attention that reads syntax, masks, stock encoders."""

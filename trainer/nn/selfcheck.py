@@ -1,0 +1,230 @@
+"""Whether an encoder's attention does what syntax tells it, tried on a few pieces before a run.
+
+An encoder that drops a keyword, or reads a mask in another way, trains without an error and learns
+nothing of trees. No list of families can say which do so: transformers rewrites them.
+
+Letters in shapes: ``B`` examples, ``N`` heads, ``L`` positions, ``D`` width of the states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, Final, cast
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from syntax.errors import SpecError
+from trainer.batch import SyntaxBatch
+from trainer.nn.attention import EncoderSyntax, LayerSyntax
+from trainer.nn.stock import run_pieces
+
+HIDDEN: Final = 3
+"""The position that nobody but itself may see."""
+
+_LENGTHS: Final = (8, 5)
+_TOLERANCE: Final = 0.01
+"""Share of a mask's effect that may be left over: rounding is far below, and disobedience is 1."""
+
+
+@torch.no_grad()
+def check_reads_scores(encoder: PreTrainedModel, **options: Any) -> None:
+    """Refuse a stock encoder whose attention does not obey the keyword ``syntax``.
+
+    A score that forbids a position must give the states that the stock encoder gives where that
+    position is padding; each layer must read its own part, once; biases must have the shape of
+    queries, keys and values; padding must be read by nobody.
+
+    Args:
+        encoder: The encoder.
+        options: Further arguments of its ``forward``.
+
+    Raises:
+        SpecError: It does not.
+    """
+    with _trial(encoder, encoder, "its attention") as batch:
+        config, seen = encoder.config, batch.attention_mask_BL
+        heads, layers = int(config.num_attention_heads), int(config.num_hidden_layers)
+        zeros = torch.zeros(1, 1, seen.shape[1], config.hidden_size // heads)
+        parts = _Recorded([LayerSyntax(zeros, zeros, zeros, _forbidding(seen.shape[1]))] * layers)
+        others = _others(seen)
+
+        def states(pieces: Tensor, visible: Tensor, syntax: EncoderSyntax | None = None) -> Tensor:
+            types = batch.token_type_ids_BL
+            output = run_pieces(encoder, pieces, visible, types, syntax=syntax, **options)
+            return cast(Tensor, output.last_hidden_state[others])
+
+        without = seen.clone()
+        without[:, HIDDEN] = False
+        plain, expected = states(batch.input_ids_BL, seen), states(batch.input_ids_BL, without)
+        found = states(batch.input_ids_BL, seen, syntax=parts)
+        if parts.read != list(range(layers)):
+            raise SpecError(f"its {layers} layers read the parts {parts.read} of {layers}")
+        _check_same(found, expected, plain)
+        padded = torch.where(seen, batch.input_ids_BL, batch.input_ids_BL.flip(1))
+        _check_same(states(padded, seen, syntax=list(parts)), expected, plain)
+
+
+@torch.no_grad()
+def check_attends_locally(
+    encoder: PreTrainedModel, gates: nn.ModuleDict, forward: Callable[..., Tensor]
+) -> None:
+    """Refuse an encoder whose layers do not obey a mask of what is near.
+
+    With everything given to the local attention, it must do what the same scores do.
+
+    Args:
+        encoder: The stock encoder.
+        gates: By layer, the share of the local attention.
+        forward: States of a batch, *shape* (B, L, D), from it, ``near`` (B, L, L) and options.
+
+    Raises:
+        SpecError: They do not.
+    """
+    check_reads_scores(encoder, near=torch.ones(1, 1, 1, dtype=torch.bool))
+    what = "the attention of its layers"
+    with _trial(encoder, encoder, what) as batch, _everything_local(gates):
+        length = batch.input_ids_BL.shape[1]
+        near_BLL = (_forbidding(length) == 0)[0].expand(len(batch), -1, -1)
+        layer = LayerSyntax(score_BNLL=_forbidding(length))
+        count = int(encoder.config.num_hidden_layers)
+        parts = [layer if str(number) in gates else None for number in range(count)]
+        pieces = (batch.input_ids_BL, batch.attention_mask_BL, batch.token_type_ids_BL)
+        expected, plain = (
+            run_pieces(encoder, *pieces, syntax=syntax, near=torch.ones_like(near_BLL))
+            for syntax in (parts, None)
+        )
+        others = _others(batch.attention_mask_BL)
+        _check_same(
+            forward(batch, near_BLL)[others],
+            expected.last_hidden_state[others],
+            plain.last_hidden_state[others],
+        )
+
+
+@torch.no_grad()
+def check_layer_obeys(
+    module: nn.Module,
+    encoder: PreTrainedModel,
+    name: str,
+    forward: Callable[[Tensor, SyntaxBatch], Tensor],
+) -> None:
+    """Refuse a further layer that reads what its mask forbids.
+
+    Args:
+        module: The layer.
+        encoder: The stock encoder that it is on top of.
+        name: Of the mask, among a batch's extras.
+        forward: From states, *shape* (B, L, D), and a batch with the mask to new states.
+
+    Raises:
+        SpecError: The states of a forbidden position change those of others.
+    """
+    with _trial(module, encoder, "a further layer of its kind") as batch:
+        length = batch.input_ids_BL.shape[1]
+        mask_BLL = (_forbidding(length) == 0)[0].expand(len(batch), -1, -1)
+        states_BLD = torch.linspace(-2, 2, length * encoder.config.hidden_size).sin()
+        states_BLD = states_BLD.view(1, length, -1).repeat(len(batch), 1, 1)
+        changed_BLD = states_BLD.clone()
+        changed_BLD[:, HIDDEN] *= -1
+        others = _others(batch.attention_mask_BL)
+        masked = replace(batch, extras={name: mask_BLL})
+        open_to_all = replace(batch, extras={name: torch.ones_like(mask_BLL)})
+        expected, found = (forward(one, masked)[others] for one in (states_BLD, changed_BLD))
+        _check_same(found, expected, forward(states_BLD, open_to_all)[others])
+
+
+class _Recorded(list[LayerSyntax | None]):
+    """Parts of syntax that note which layers asked for theirs."""
+
+    def __init__(self, parts: Sequence[LayerSyntax | None]) -> None:
+        super().__init__(parts)
+        self.read: list[int] = []
+
+    def __getitem__(self, layer: Any) -> Any:
+        self.read.append(layer)
+        return super().__getitem__(layer)
+
+
+@contextmanager
+def _trial(module: nn.Module, encoder: PreTrainedModel, what: str) -> Iterator[SyntaxBatch]:
+    """A few pieces to try a module on; whatever goes wrong is said with the encoder's type."""
+    training = module.training
+    module.eval()
+    try:
+        yield _few_pieces(encoder)
+    except Exception as error:  # families fail in their own ways on what they do not know
+        raise SpecError(
+            f"the encoder is of type {encoder.config.model_type!r}, and {what} does not obey "
+            f"syntax ({_said(error)}); take another encoder, such as BERT, XLM-R or ELECTRA, or "
+            "set model.use_syntax=false"
+        ) from error
+    finally:
+        module.train(training)
+
+
+def _few_pieces(encoder: PreTrainedModel) -> SyntaxBatch:
+    B, L = len(_LENGTHS), max(_LENGTHS)
+    words = cast(nn.Embedding, encoder.get_input_embeddings()).num_embeddings
+    ids = [words * (place + 2) // (L + 4) for place in range(L)]
+    pad = getattr(encoder.config, "pad_token_id", None)
+    lengths_B = torch.tensor(_LENGTHS, dtype=torch.int32)
+    zeros_BL = torch.zeros(B, L, dtype=torch.int64)
+    real_BL = torch.arange(L)[None] < lengths_B[:, None]
+    return SyntaxBatch(
+        input_ids_BL=torch.tensor([number + (number == pad) for number in ids]).repeat(B, 1),
+        attention_mask_BL=real_BL,
+        token_type_ids_BL=zeros_BL,
+        special_tokens_mask_BL=torch.zeros_like(real_BL),
+        upos_BL=zeros_BL.byte(),
+        deprel_BL=zeros_BL.byte(),
+        parents_BL=zeros_BL.int() - 1,
+        lengths_B=lengths_B,
+        depth_BL=None,
+        distance_BLL=None,
+        ancestor_BLL=None,
+        labels={},
+        example_ids=("", ""),
+    )
+
+
+def _forbidding(length: int) -> Tensor:
+    """Scores that forbid one position to all others. *Shape:* (1, 1, L, L)."""
+    scores = torch.zeros(1, 1, length, length)
+    scores[..., HIDDEN] = -1e9
+    scores[..., HIDDEN, HIDDEN] = 0
+    return scores
+
+
+def _others(real_BL: Tensor) -> Tensor:
+    """Real positions but the forbidden one. *Shape:* (B, L)."""
+    others_BL = real_BL.clone()
+    others_BL[:, HIDDEN] = False
+    return others_BL
+
+
+def _check_same(found: Tensor, expected: Tensor, plain: Tensor) -> None:
+    effect = float((plain - expected).abs().max())
+    left = float((found - expected).abs().max())
+    if not left <= _TOLERANCE * effect:
+        raise SpecError(f"a mask that changes states by {effect:.1e} is missed by {left:.1e}")
+
+
+@contextmanager
+def _everything_local(gates: nn.ModuleDict) -> Iterator[None]:
+    hooks = [
+        gate.register_forward_hook(lambda _module, _args, share: torch.ones_like(share))
+        for gate in gates.values()
+    ]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def _said(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -1,0 +1,265 @@
+"""Stock encoders of transformers, new or pretrained, whose attention can read syntax."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from inspect import signature
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import torch
+from torch import Tensor, nn
+from transformers import (
+    MODEL_MAPPING,
+    AutoConfig,
+    AutoModel,
+    PretrainedConfig,
+    PreTrainedModel,
+)
+
+from syntax.errors import ModelLoadError, SpecError
+from trainer.batch import SyntaxBatch
+from trainer.models.config import SyntaxConfig
+from trainer.nn.attention import EAGER, SDPA
+from trainer.options import DataOptions, ModelOptions
+from trainer.options.checks import check_range
+
+if TYPE_CHECKING:
+    from syntax.batches import SpecialTokens
+
+BUNDLED: Final = {"parsebank-tiny": Path(__file__).parents[1] / "resources" / "tiny-encoder"}
+"""Encoders that come with the package: a configuration without weights."""
+
+ATTENTION: Final = {"sdpa": SDPA, "eager": EAGER}
+"""Our implementations, by transformers' name of what they extend."""
+
+_YES: Final = frozenset({"1", "true", "t", "yes", "y", "on"})
+"""What the service too takes for yes in a variable, in any case."""
+
+
+def new_encoder(config: SyntaxConfig) -> PreTrainedModel:
+    """The stock encoder of a model, with random weights."""
+    return new_stock(config.encoder_config(), config.attention)
+
+
+def new_stock(config: PretrainedConfig, attention: str | None = None) -> PreTrainedModel:
+    """A stock encoder with random weights; arguments as of `load_encoder`."""
+    encoder: PreTrainedModel = AutoModel.from_config(config, **_how(config, attention))
+    return encoder
+
+
+def load_encoder(
+    name: str,
+    config: PretrainedConfig,
+    attention: str | None = None,
+    dtype: torch.dtype | str = torch.float32,
+) -> PreTrainedModel:
+    """A pretrained encoder without its pooler.
+
+    Args:
+        name: A folder, or a name on the model hub.
+        config: Its configuration.
+        attention: One of `ATTENTION`'s, which reads syntax where the family lets it; transformers'
+            own choice when left out.
+        dtype: Of the weights. Weights that are to be trained are float32, whatever the files
+            hold: mixed precision keeps a copy of them, and heads are float32. ``auto`` leaves them
+            as they are.
+
+    Raises:
+        ModelLoadError: It has no weights, or cannot be had.
+    """
+    try:
+        encoder: PreTrainedModel = AutoModel.from_pretrained(
+            name, dtype=dtype, local_files_only=is_offline(), **_how(config, attention)
+        )
+    except (OSError, ValueError) as error:
+        raise _cannot_load(name, error) from error
+    return encoder
+
+
+def load_pooler(name: str, config: PretrainedConfig) -> nn.Linear:
+    """The linear map of a pretrained encoder's own pooler, which goes before a tanh.
+
+    Raises:
+        SpecError: The encoder has none, or its files have no weights for it.
+        ModelLoadError: As `load_encoder`.
+    """
+    try:
+        encoder, info = AutoModel.from_pretrained(
+            name, dtype=torch.float32, output_loading_info=True, local_files_only=is_offline()
+        )
+    except (OSError, ValueError) as error:
+        raise _cannot_load(name, error) from error
+    dense = getattr(getattr(encoder, "pooler", None), "dense", None)
+    if not isinstance(dense, nn.Linear) or any("pooler" in key for key in info["missing_keys"]):
+        raise SpecError(
+            f"{name}, of type {config.model_type!r}, has no pretrained pooler; set "
+            "task.pooler=false"
+        )
+    return dense
+
+
+def _how(config: PretrainedConfig, attention: str | None) -> dict[str, Any]:
+    """What the family of an encoder takes of our wishes: no pooler, and our attention."""
+    found: Any = MODEL_MAPPING[type(config)]
+    family = found[0] if isinstance(found, tuple) else found
+    wishes: dict[str, Any] = {}
+    if attention is not None and family._supports_sdpa:
+        wishes["attn_implementation"] = attention
+    if "add_pooling_layer" in signature(family).parameters:
+        wishes["add_pooling_layer"] = False
+    return wishes
+
+
+def load_encoder_config(options: ModelOptions, special: SpecialTokens) -> PretrainedConfig:
+    """The encoder's configuration; a random encoder takes the tokenizer's vocabulary.
+
+    Raises:
+        ModelLoadError: It is neither a folder with a configuration, nor on the hub, nor bundled.
+        SpecError: The model is no encoder alone, or a bundled one was asked for weights.
+    """
+    name = options.encoder
+    if name in BUNDLED and options.weights == "pretrained":
+        raise SpecError(f"{name} has no weights; set model.weights=random")
+    try:
+        config: PretrainedConfig = AutoConfig.from_pretrained(
+            BUNDLED.get(name, name), local_files_only=is_offline()
+        )
+    except (OSError, ValueError) as error:
+        raise _cannot_load(name, error) from error
+    if type(config) not in MODEL_MAPPING or config.is_encoder_decoder:
+        raise SpecError(
+            f"{name} is of type {config.model_type!r}, which is no encoder by itself; give a model "
+            "of one stack of layers, such as BERT or XLM-R"
+        )
+    if config.dtype in (torch.float16, torch.bfloat16):
+        config.dtype = None  # What is built from it is trained.
+    if options.weights == "random":
+        config.vocab_size, config.pad_token_id = special.vocab_size, special.pad_id
+    return config
+
+
+def is_offline() -> bool:
+    """Whether ``PARSEBANK_OFFLINE`` forbids the model hub: then only its cache is read."""
+    return os.environ.get("PARSEBANK_OFFLINE", "").lower() in _YES
+
+
+def run_encoder(encoder: PreTrainedModel, batch: SyntaxBatch, **options: Any) -> Any:
+    """Run a stock encoder on the pieces of a batch.
+
+    Args:
+        encoder: The encoder.
+        batch: What it reads.
+        options: Further arguments of its ``forward``, such as ``output_attentions``.
+
+    Returns:
+        What it gives; ``last_hidden_state`` has the *shape* (B, L, D).
+    """
+    pieces = (batch.input_ids_BL, batch.attention_mask_BL, batch.token_type_ids_BL)
+    return run_pieces(encoder, *pieces, **options)
+
+
+def run_pieces(
+    encoder: PreTrainedModel,
+    input_ids_BL: Tensor,
+    attention_mask_BL: Tensor,
+    token_type_ids_BL: Tensor,
+    **options: Any,
+) -> Any:
+    """As `run_encoder`, on arrays; types of segments reach only encoders that embed them."""
+    if getattr(encoder.config, "type_vocab_size", 0):
+        options["token_type_ids"] = token_type_ids_BL
+    return encoder(input_ids=input_ids_BL, attention_mask=attention_mask_BL.long(), **options)
+
+
+def chosen_layers(name: str, layers: Sequence[int] | None, count: int) -> list[int]:
+    """The layers that an option names, in order; every one where it names none.
+
+    Args:
+        name: Of the option.
+        layers: Its value, 0-based.
+        count: How many layers the encoder has.
+
+    Raises:
+        SpecError: The encoder has no such layer.
+    """
+    if layers is None:
+        return list(range(count))
+    for layer in layers:
+        check_range(name, layer, 0, count - 1)
+    return sorted(set(layers))
+
+
+def layers_of(encoder: PreTrainedModel) -> list[nn.Module]:
+    """The layers of an encoder, from the first to the last.
+
+    Raises:
+        SpecError: They are not built as BERT's are.
+    """
+    layers = getattr(getattr(encoder, "encoder", None), "layer", None)
+    if not isinstance(layers, nn.ModuleList) or not hasattr(layers[0].attention, "self"):
+        raise _other_layers(encoder)
+    return list(layers)
+
+
+def further_layer(encoder: PreTrainedModel) -> nn.Module:
+    """A new layer of the encoder's own kind, to go on top of it.
+
+    Like its own it is called with states, *shape* (B, L, D), and an attention mask.
+
+    Raises:
+        SpecError: Its layers are not built as BERT's are.
+    """
+    layers = layers_of(encoder)
+    kind: Callable[..., nn.Module] = type(layers[0])
+    if "layer_idx" not in signature(kind).parameters:
+        raise _other_layers(encoder)
+    return kind(encoder.config, layer_idx=len(layers))
+
+
+def positions_of(encoder: PreTrainedModel) -> int | None:
+    """Pieces that an encoder has positions for; None where any number will do."""
+    count: int | None = getattr(encoder.config, "max_position_embeddings", None)
+    for name, module in encoder.named_modules():
+        if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):
+            # RoBERTa's positions start after the padding id, and so do those of its kin.
+            first = 0 if module.padding_idx is None else module.padding_idx + 1
+            return module.num_embeddings - first
+    return count
+
+
+def check_fits(encoder: PretrainedConfig, data: DataOptions, special: SpecialTokens) -> None:
+    """Refuse an encoder that cannot read the data.
+
+    Raises:
+        SpecError: Its vocabulary is smaller than the tokenizer's, or its positions are fewer than
+            ``max_length``.
+    """
+    if special.vocab_size > encoder.vocab_size:
+        raise SpecError(
+            f"the tokenizer has {special.vocab_size} pieces and the encoder embeds "
+            f"{encoder.vocab_size}; backfill with the encoder's own tokenizer"
+        )
+    with torch.device("meta"):
+        positions = positions_of(AutoModel.from_config(encoder))
+    if positions is not None and data.max_length > positions:
+        raise SpecError(
+            f"data.max_length is {data.max_length}, and the encoder has {positions} positions; "
+            f"set data.max_length to {positions} at most"
+        )
+
+
+def _other_layers(encoder: PreTrainedModel) -> SpecError:
+    return SpecError(
+        f"the layers of {encoder.config.model_type!r} encoders are not built as BERT's are; take "
+        "an encoder such as BERT, XLM-R or ELECTRA, or set model.use_syntax=false"
+    )
+
+
+def _cannot_load(name: str, error: Exception) -> ModelLoadError:
+    first = str(error).strip().partition("\n")[0]
+    return ModelLoadError(
+        f"cannot load the encoder {name!r}: {first} Give a folder with config.json and weights, a "
+        f"name on the model hub, or one of {', '.join(BUNDLED)}"
+    )

@@ -1,0 +1,1 @@
+"""Published systems, a folder each: options, encoder, recipes, switches."""

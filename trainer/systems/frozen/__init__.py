@@ -1,0 +1,1 @@
+"""Words as an encoder that does not learn sees them."""

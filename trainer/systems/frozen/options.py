@@ -1,0 +1,56 @@
+"""Options of models that read the words' states of an encoder that does not learn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from syntax.errors import SpecError
+from trainer.options.data import DataOptions
+from trainer.options.model import MODEL_OPTIONS, ModelOptions, check_separate_trees
+
+TREES_OF_WORDS: Final = ("none", "attach", "broadcast")
+"""Policies under which first pieces are as far from each other as their words are."""
+
+
+@dataclass(frozen=True, slots=True)
+class FrozenOptions(ModelOptions):
+    """The words of a text, as an encoder that does not learn sees them.
+
+    The states are computed once and kept in the store. A word's state is the mean of its pieces';
+    longer texts are read in windows.
+
+    Attributes:
+        layer: Whose states, as transformers counts ``hidden_states``: 0 for the embeddings, -1 for
+            the last layer.
+    """
+
+    name: str = "frozen.v1"
+    layer: int = -1
+
+    def matrices(self) -> tuple[str, ...]:
+        """Distances and depths, which probes compare with."""
+        return ("distance", "depth")
+
+    def check_data(self, data: DataOptions) -> None:
+        """Refuse what knows no words: other sequences than whole examples, a common root.
+
+        Raises:
+            SpecError: With the option of the data that has to change.
+        """
+        check_separate_trees(self.name, data)
+        if data.policy.removesuffix(".v1") not in TREES_OF_WORDS:
+            raise SpecError(
+                f"{self.name} reads trees of words, and data.policy is {data.policy!r}; set it to "
+                f"one of {', '.join(TREES_OF_WORDS)}"
+            )
+        if data.template or data.stride is not None or data.level != "document":
+            raise SpecError(
+                f"{self.name} reads examples as they are; leave data.template, data.stride and "
+                "data.level alone"
+            )
+        if data.matrices != "host":
+            raise SpecError(f"{self.name} reads matrices of words; set data.matrices=host")
+
+
+MODEL_OPTIONS.add("frozen.v1", FrozenOptions)

@@ -1,0 +1,198 @@
+"""GATE: a Transformer over the words of a frozen encoder, with attention divided by distance.
+
+Ahmad et al. 2021 (AAAI, https://arxiv.org/abs/2010.03009). A word is its frozen state and the
+embeddings of its tags, all mapped to the width of the layers. Without syntax all heads are free:
+the paper's Transformer baseline.
+
+Letters in shapes: ``B`` examples, ``N`` heads, ``W`` words, ``D`` width of the states, ``T`` width
+of a tag's embedding.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from syntax.errors import SpecError
+from syntax.trees.ud import DEPREL, UPOS
+from trainer.batch import SyntaxBatch
+from trainer.models.config import SyntaxConfig
+from trainer.models.outputs import SyntaxEncoding
+from trainer.options import GateOptions, RelationOptions
+from trainer.options.tasks.relation import MENTION_IDS, TAG_IDS
+from trainer.systems.gate.attention import (
+    DistanceLayer,
+    RelativePositions,
+    head_weights,
+    sequence_positions,
+    structure_positions,
+)
+from trainer.systems.syntax_mbert.gat import tag_ids
+
+_UD_EXTRA = 3
+"""Ids of `trainer.systems.syntax_mbert.gat.tag_ids` after UD's own."""
+
+
+class WordInput(nn.Module):
+    """Frozen states and embeddings of tags, mapped to the width of the layers.
+
+    Args:
+        config: Sizes, and the names of the tags and of the mentions' types.
+
+    Raises:
+        SpecError: Tags or types are to be read, and the task has none.
+    """
+
+    def __init__(self, config: SyntaxConfig) -> None:
+        super().__init__()
+        options = config.model_options()
+        assert isinstance(options, GateOptions)
+        self.options, task = options, _relation_options(config)
+        size = options.tag_size
+        self.upos = _embedding(len(UPOS) + _UD_EXTRA, size) if options.use_upos else None
+        self.deprel = _embedding(len(DEPREL) + _UD_EXTRA, size) if options.use_deprel else None
+        self.tags: nn.Embedding | None = None
+        self.types = nn.ModuleDict()
+        if options.use_tags and task is not None and task.tags:
+            self.tag_column = task.tags
+            self.tags = _embedding(len(config.classes[task.tags]) + TAG_IDS, size)
+        if options.use_types and task is not None:
+            for name in task.spans():
+                names = config.classes.get(name, [])
+                self.types[name] = _embedding(len(names) + MENTION_IDS, size)
+        tables = sum((options.use_upos, options.use_deprel, options.use_tags, options.use_types))
+        width = int(config.encoder_config().hidden_size) + tables * size
+        self.linear = nn.Linear(width, options.heads * options.head_size)
+        self.dropout = nn.Dropout(options.layer_dropout)
+
+    def forward(self, batch: SyntaxBatch) -> Tensor:
+        """Input of the first layer. *Shape:* (B, W, D)."""
+        parts = [self._states(batch)]
+        if self.upos is not None:
+            parts.append(self.upos(tag_ids(batch, batch.upos_BL, len(UPOS))))
+        if self.deprel is not None:
+            parts.append(self.deprel(tag_ids(batch, batch.deprel_BL, len(DEPREL))))
+        if self.tags is not None:
+            parts.append(self.tags(batch.labels[self.tag_column]))
+        if self.types:
+            # A word in no mention, or in one of the two, has that one's type; outside are zeros.
+            types = [table(batch.labels[name]) for name, table in self.types.items()]
+            parts.append(torch.stack(types).sum(0))
+        words: Tensor = self.linear(self.dropout(torch.cat(parts, -1)))
+        return words
+
+    def _states(self, batch: SyntaxBatch) -> Tensor:
+        """Frozen states; in training some words are zeros. *Shape:* (B, W, D)."""
+        states_BWD = batch.extra("word_states").float()
+        if not self.training or not self.options.word_dropout:
+            return states_BWD
+        kept_BW = torch.rand(states_BWD.shape[:2], device=states_BWD.device)
+        return states_BWD * (kept_BW >= self.options.word_dropout)[..., None]
+
+
+class GateEncoder(nn.Module):
+    """States of the words.
+
+    Args:
+        config: What to build.
+        pretrained: Not read: what the frozen encoder gives has been stored.
+
+    Raises:
+        SpecError: As `WordInput`.
+    """
+
+    def __init__(self, config: SyntaxConfig, pretrained: PreTrainedModel | None = None) -> None:  # noqa: ARG002
+        super().__init__()
+        options = config.model_options()
+        assert isinstance(options, GateOptions)
+        self.options, self.width = options, options.heads * options.head_size
+        self.input = WordInput(config)
+        self.layers = nn.ModuleList(
+            DistanceLayer(
+                self.width,
+                options.heads,
+                options.head_size,
+                options.feed_forward,
+                options.layer_dropout,
+                layer_norm=options.layer_norm,
+                feed_forward_dropout=options.feed_forward_dropout,
+            )
+            for _ in range(options.layers)
+        )
+        self.relative = _position_tables(options)
+
+    def forward(self, batch: SyntaxBatch, **options: Any) -> SyntaxEncoding:  # noqa: ARG002
+        """Encode a batch of words. *Shape:* (B, W, D)."""
+        states_BWD = self.input(batch)
+        weights_BNWW = self._weights(batch)
+        for layer, relative in zip(self.layers, self._relative(batch), strict=True):
+            states_BWD = layer(states_BWD, weights_BNWW, relative)
+        return SyntaxEncoding(last_hidden_state=states_BWD)
+
+    def _weights(self, batch: SyntaxBatch) -> Tensor:
+        options, distance_BWW = self.options, None
+        if options.thresholds:
+            distance_BWW = batch.extra(options.distance)
+        return head_weights(
+            distance_BWW,
+            batch.attention_mask_BL,
+            options.heads,
+            options.thresholds,
+            options.diagonal,
+        )
+
+    def _relative(self, batch: SyntaxBatch) -> list[tuple[Tensor, Tensor] | None]:
+        """What each layer adds to keys and values."""
+        if self.relative is None:
+            return [None] * len(self.layers)
+        options, shape = self.options, batch.input_ids_BL.shape
+        if options.positions == "sequence":
+            positions = sequence_positions(shape[1], batch.input_ids_BL.device)
+        else:
+            distance_BWW = batch.extra(options.distance)
+            positions = structure_positions(
+                distance_BWW, options.max_position, options.position_sign
+            )
+        positions_BWW = positions.expand(*shape, -1)
+        if isinstance(self.relative, RelativePositions):
+            return [self.relative(positions_BWW)] * len(self.layers)
+        return [table(positions_BWW) for table in self.relative]
+
+
+def _position_tables(options: GateOptions) -> RelativePositions | nn.ModuleList | None:
+    """One table of relative positions for all layers; as released, one for each."""
+    if options.positions == "none":
+        return None
+    size = (options.head_size, options.max_position)
+    if options.position_tables == "as_published":
+        return RelativePositions(*size)
+    return nn.ModuleList(RelativePositions(*size) for _ in range(options.layers))
+
+
+def _relation_options(config: SyntaxConfig) -> RelationOptions | None:
+    """The options of the task, which has mentions and tags.
+
+    Raises:
+        SpecError: They are to be read, and the task has none.
+    """
+    model, task = config.model_options(), config.task_options()
+    assert isinstance(model, GateOptions)
+    found = task if isinstance(task, RelationOptions) else None
+    if model.use_tags and (found is None or not found.tags):
+        raise SpecError(
+            f"model.use_tags reads the tags of relation.v1 (task.tags), and {task.name} has none; "
+            "set model.use_tags=false"
+        )
+    if model.use_types and found is None:
+        raise SpecError(
+            f"model.use_types reads the mentions of relation.v1, and {task.name} has none; set "
+            "model.use_types=false"
+        )
+    return found
+
+
+def _embedding(ids: int, size: int) -> nn.Embedding:
+    return nn.Embedding(ids, size, padding_idx=0)

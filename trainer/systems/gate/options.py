@@ -1,0 +1,94 @@
+"""Options of GATE (Ahmad et al. 2021, AAAI, https://arxiv.org/abs/2010.03009)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from syntax.errors import SpecError
+from syntax.variant import Variant, check_variant
+from trainer.options.checks import check_positive, check_range
+from trainer.options.model import MODEL_OPTIONS, ModelOptions
+from trainer.systems.frozen.options import FrozenOptions
+
+
+@dataclass(frozen=True, slots=True)
+class GateOptions(FrozenOptions):
+    """A Transformer over words, whose first heads attend to what is near in the tree.
+
+    Attributes:
+        layers, heads, head_size, feed_forward: Size of the Transformer.
+        deltas: Edges that each syntactic head sees, the first heads; the others see everything.
+        prune: Edges off the paths between two mentions, beyond which the tree is cut off; negative
+            for the whole tree. Without mentions nothing is cut.
+        diagonal, position_sign, position_tables, layer_norm, feed_forward_dropout: Switches
+            (`trainer.switches.GATE`).
+        positions: ``none``; ``sequence``, relative positions in the text (Shaw et al. 2018); or
+            ``structure``, in the tree (Wang et al. 2019): two baselines.
+        max_position: The largest relative position that is told from larger ones.
+        use_upos, use_deprel, use_tags, use_types: Whether to read embeddings of the words' tags, of
+            their relations, of the dataset's own tags, and of the types of the two mentions.
+        tag_size: Width of each of these embeddings.
+        layer_dropout: Of the words' input and in the layers.
+        word_dropout: Probability that a word is read as zeros; in training only.
+    """
+
+    name: str = "gate.v1"
+    dropout: float = 0.5
+    layers: int = 1
+    heads: int = 8
+    head_size: int = 64
+    feed_forward: int = 2048
+    deltas: tuple[int, ...] = (2, 2, 4, 4)
+    prune: int = 1
+    diagonal: Variant = "as_published"
+    position_sign: Variant = "as_published"
+    position_tables: Variant = "as_published"
+    layer_norm: Variant = "as_published"
+    feed_forward_dropout: Variant = "as_published"
+    positions: Literal["none", "sequence", "structure"] = "none"
+    max_position: int = 16
+    use_upos: bool = True
+    use_deprel: bool = True
+    use_tags: bool = True
+    use_types: bool = False
+    tag_size: int = 30
+    layer_dropout: float = 0.5
+    word_dropout: float = 0.0
+
+    def __post_init__(self) -> None:
+        ModelOptions.__post_init__(self)
+        for switch in (
+            *("diagonal", "position_sign", "position_tables"),
+            *("layer_norm", "feed_forward_dropout"),
+        ):
+            check_variant(f"model.{switch}", getattr(self, switch))
+        for count in ("layers", "heads", "head_size", "feed_forward", "max_position", "tag_size"):
+            check_positive(f"model.{count}", getattr(self, count))
+        for dropout in ("layer_dropout", "word_dropout"):
+            check_range(f"model.{dropout}", getattr(self, dropout), 0, 1)
+        for delta in self.deltas:
+            check_range("model.deltas", delta, 1, 254)
+        if len(self.deltas) > self.heads:
+            raise SpecError(
+                f"model.deltas has {len(self.deltas)} values, and model.heads is {self.heads}; "
+                "give at most one for each head"
+            )
+
+    @property
+    def distance(self) -> str:
+        """Name of the matrix of distances in the tree that is left."""
+        return f"gate_distance(keep={self.prune})"
+
+    @property
+    def thresholds(self) -> tuple[int, ...]:
+        """``deltas``, unless the trees are left out."""
+        return self.deltas if self.use_syntax else ()
+
+    def matrices(self) -> tuple[str, ...]:
+        """Distances, where something reads them."""
+        reads = bool(self.thresholds) or self.positions == "structure"
+        return (self.distance,) if reads else ()
+
+
+MODEL_OPTIONS.add("gate.v1", GateOptions)

@@ -1,0 +1,114 @@
+"""SG-Net: one more layer in which each word attends to itself and its ancestors.
+
+Zhang et al. 2020 (AAAI), "SG-Net: Syntax-Guided Machine Reading Comprehension": the mask of
+equation 6 in a layer on top of a stock encoder (equation 7), whose states are then mixed with the
+encoder's own (dual aggregation, equations 8 and 9).
+
+Equation 7 multiplies the scores by the mask, which would leave masked positions a weight; we mask
+them out, as the release does.
+
+Letters in shapes: ``B`` examples, ``L`` wordpieces, ``D`` width of the states.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from trainer.batch import SyntaxBatch
+from trainer.models.config import SyntaxConfig
+from trainer.models.outputs import SyntaxEncoding
+from trainer.nn.attention import EAGER
+from trainer.nn.masks import never_empty
+from trainer.nn.selfcheck import check_layer_obeys
+from trainer.nn.stock import further_layer, new_encoder, run_encoder
+from trainer.options import SgNetOptions
+
+
+class DualAggregation(nn.Module):
+    """The encoder's states H and the syntax-guided H', mixed.
+
+    Published: ``alpha H + (1 - alpha) H'`` with a fixed alpha (equation 9). Released: ``gamma (w_0
+    H + w_1 H')`` with w the softmax of two learned numbers, both 0.5 at first, and a learned
+    gamma, 1 at first.
+
+    Args:
+        options: Which of the two, and alpha.
+    """
+
+    own_initial_weights = True
+
+    def __init__(self, options: SgNetOptions) -> None:
+        super().__init__()
+        self.alpha = options.alpha
+        learned = options.aggregation == "as_released"
+        self.weights_2 = nn.Parameter(torch.empty(2)) if learned else None
+        self.gamma = nn.Parameter(torch.empty(())) if learned else None
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Equal shares, nothing scaled."""
+        if self.weights_2 is not None and self.gamma is not None:
+            nn.init.constant_(self.weights_2, 0.5)
+            nn.init.constant_(self.gamma, 1.0)
+
+    def forward(self, own_BLD: Tensor, guided_BLD: Tensor) -> Tensor:
+        """The mix. *Shape:* (B, L, D)."""
+        if self.weights_2 is None or self.gamma is None:
+            return torch.lerp(guided_BLD, own_BLD, self.alpha)
+        own, guided = self.weights_2.softmax(0)
+        mixed_BLD: Tensor = self.gamma * (own * own_BLD + guided * guided_BLD)
+        return mixed_BLD
+
+
+class SgNetEncoder(nn.Module):
+    """A stock encoder, a syntax-guided layer, and the mix of both.
+
+    Without syntax it is the stock encoder alone, the paper's baseline.
+
+    Args:
+        config: What to build.
+        pretrained: A pretrained encoder to take instead of a new one.
+    """
+
+    def __init__(self, config: SyntaxConfig, pretrained: PreTrainedModel | None = None) -> None:
+        super().__init__()
+        options = config.model_options()
+        assert isinstance(options, SgNetOptions)
+        self.mask = options.mask_name
+        self.encoder = pretrained if pretrained is not None else new_encoder(config)
+        self.width = int(self.encoder.config.hidden_size)
+        self.guided = self.aggregation = None
+        if options.use_syntax:
+            self.guided = further_layer(self.encoder)
+            self.aggregation = DualAggregation(options)
+
+    def forward(self, batch: SyntaxBatch, **options: Any) -> SyntaxEncoding:
+        """Encode a batch; ``options`` go to the encoder (such as ``output_attentions``)."""
+        output = run_encoder(self.encoder, batch, **options)
+        states_BLD = output.last_hidden_state
+        if self.aggregation is not None:
+            states_BLD = self.aggregation(states_BLD, self._guided(states_BLD, batch))
+        return SyntaxEncoding(last_hidden_state=states_BLD, attentions=output.get("attentions"))
+
+    def check_attention(self) -> None:
+        """See `ReachesIntoAttention`."""
+        if self.guided is not None:
+            check_layer_obeys(self.guided, self.encoder, self.mask, self._guided)
+
+    def _guided(self, states_BLD: Tensor, batch: SyntaxBatch) -> Tensor:
+        """The states after the further layer."""
+        assert self.guided is not None
+        guided_BLD: Tensor = self.guided(states_BLD, self._attention_mask(batch, states_BLD))
+        return guided_BLD
+
+    def _attention_mask(self, batch: SyntaxBatch, states_BLD: Tensor) -> Tensor:
+        """The mask in the form that the layer's implementation wants. *Shape:* (B, 1, L, L)."""
+        mask_B1LL = never_empty(batch.extra(self.mask), batch)[:, None]
+        if self.encoder.config._attn_implementation != EAGER:
+            return mask_B1LL
+        low = torch.finfo(states_BLD.dtype).min
+        return torch.zeros_like(mask_B1LL, dtype=states_BLD.dtype).masked_fill(~mask_B1LL, low)

@@ -1,0 +1,50 @@
+"""Options of SG-Net (Zhang et al. 2020, AAAI, https://arxiv.org/abs/1908.05147)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from syntax.matrices import SgNetVariant, check_sgnet_variant
+from syntax.variant import Variant, check_variant
+from trainer.options.checks import check_range
+from trainer.options.data import DataOptions
+from trainer.options.model import MODEL_OPTIONS, ModelOptions, check_separate_trees
+
+
+@dataclass(frozen=True, slots=True)
+class SgNetOptions(ModelOptions):
+    """A stock encoder, and a layer in which each word attends to itself and its ancestors.
+
+    Attributes:
+        mask: A switch (`trainer.switches.SGNET`); or ``convert_span``, the released mask as the
+            release's script of that name makes it, in which every piece attends to itself.
+        aggregation: A switch: how the states before and after the layer are mixed.
+        alpha: Share of the encoder's own states, where the mix is fixed (equation 9).
+    """
+
+    name: str = "sgnet.v1"
+    mask: SgNetVariant = "as_published"
+    aggregation: Variant = "as_published"
+    alpha: float = 0.5
+
+    def __post_init__(self) -> None:
+        ModelOptions.__post_init__(self)
+        check_sgnet_variant("model.mask", self.mask)
+        check_variant("model.aggregation", self.aggregation)
+        check_range("model.alpha", self.alpha, 0, 1)
+
+    @property
+    def mask_name(self) -> str:
+        """Name of the matrix that says what each word attends to."""
+        return f"sgnet_mask(variant={self.mask})"
+
+    def matrices(self) -> tuple[str, ...]:
+        """The mask, unless the trees are left out."""
+        return (self.mask_name,) if self.use_syntax else ()
+
+    def check_data(self, data: DataOptions) -> None:
+        """Refuse a root above all sentences."""
+        check_separate_trees(self.name, data)
+
+
+MODEL_OPTIONS.add("sgnet.v1", SgNetOptions)

@@ -1,0 +1,133 @@
+"""Syntax-aware local attention: each layer also attends to what is near in the tree.
+
+Li et al. 2021 (Findings of ACL), "Improving BERT with Syntax-aware Local Attention", equations 3
+to 9. Local and global attention share queries, keys and values; a gate computed from a layer's
+input weighs the two for each position.
+
+Letters in shapes: ``B`` examples, ``L`` wordpieces, ``D`` width of the states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+from transformers import PretrainedConfig, PreTrainedModel
+
+from syntax.matrices import released_punctuation
+from syntax.variant import Variant
+from trainer.batch import SyntaxBatch
+from trainer.models.config import SyntaxConfig
+from trainer.models.outputs import SyntaxEncoding
+from trainer.nn.attention import LocalAttention, check_reads_syntax
+from trainer.nn.masks import never_empty
+from trainer.nn.selfcheck import check_attends_locally
+from trainer.nn.stock import chosen_layers, layers_of, new_encoder, run_encoder
+from trainer.options import SlaOptions
+
+
+class LocalGate(nn.Module):
+    """Share of the local attention at each position of one layer.
+
+    Published: ``g = sigmoid(W h + b)`` weighs the global attention, ``1 - g`` the local one
+    (equations 7 to 9). The authors' own code lets ``g`` weigh the local one.
+
+    Args:
+        width: Of the states.
+        variant: Which of the two.
+    """
+
+    def __init__(self, width: int, variant: Variant = "as_published") -> None:
+        super().__init__()
+        self.linear = nn.Linear(width, 1)
+        self.sign = 1.0 if variant == "as_released" else -1.0
+
+    def forward(self, states_BLD: Tensor) -> Tensor:
+        """The shares, from 0 to 1. *Shape:* (B, L)."""
+        # 1 - sigmoid(x) = sigmoid(-x).
+        return torch.sigmoid(self.sign * self.linear(states_BLD)).squeeze(-1)
+
+
+class SlaEncoder(nn.Module):
+    """States of the pieces, with local attention in chosen layers.
+
+    Args:
+        config: What to build.
+        pretrained: A pretrained encoder to take instead of a new one; its attention must read
+            syntax (`trainer.nn.attention`).
+
+    Raises:
+        SpecError: The encoder's attention would ignore syntax, or has fewer layers than the
+            options name.
+    """
+
+    def __init__(self, config: SyntaxConfig, pretrained: PreTrainedModel | None = None) -> None:
+        super().__init__()
+        options, stock = config.model_options(), config.encoder_config()
+        assert isinstance(options, SlaOptions)
+        self.width = int(stock.hidden_size)
+        self.mask = options.mask
+        self.punctuation_V: Tensor | None
+        self.encoder = pretrained if pretrained is not None else new_encoder(config)
+        layers = _local_layers(options, stock) if options.use_syntax else ()
+        marks = options.use_syntax and options.punctuation == "pieces"
+        table_V = torch.zeros(stock.vocab_size, dtype=torch.bool) if marks else None
+        self.register_buffer("punctuation_V", table_V)
+        self.gates = nn.ModuleDict({str(n): LocalGate(self.width, options.gate) for n in layers})
+        for name, gate in self.gates.items():
+            _let_attend_locally(layers_of(self.encoder)[int(name)], gate)
+
+    def forward(self, batch: SyntaxBatch, **options: Any) -> SyntaxEncoding:
+        """Encode a batch; ``options`` go to the encoder (such as ``output_attentions``)."""
+        if self.gates:
+            check_reads_syntax(self.encoder.config._attn_implementation)
+            options["near"] = self.near(batch)
+        output = run_encoder(self.encoder, batch, **options)
+        return SyntaxEncoding(
+            last_hidden_state=output.last_hidden_state, attentions=output.get("attentions")
+        )
+
+    def near(self, batch: SyntaxBatch) -> Tensor:
+        """What each position attends to locally. *Shape:* (B, L, L), bool."""
+        near_BLL = batch.extra(self.mask)
+        if self.punctuation_V is not None:
+            near_BLL = near_BLL | self.punctuation_V[batch.input_ids_BL][:, None, :]
+        return never_empty(near_BLL, batch)
+
+    def mark_punctuation(self, pieces: Sequence[str]) -> None:
+        """Note the pieces that are near to everything, those whose string is punctuation.
+
+        Args:
+            pieces: String of each piece, by id.
+        """
+        assert self.punctuation_V is not None
+        table_V = torch.from_numpy(released_punctuation(list(pieces)))
+        self.punctuation_V[: len(table_V)] = table_V
+
+    def check_attention(self) -> None:
+        """See `ReachesIntoAttention`."""
+        if self.gates:
+            check_attends_locally(self.encoder, self.gates, self._states)
+
+    def _states(self, batch: SyntaxBatch, near_BLL: Tensor) -> Tensor:
+        near_BLL = never_empty(near_BLL, batch)
+        return cast(Tensor, run_encoder(self.encoder, batch, near=near_BLL).last_hidden_state)
+
+
+def _local_layers(options: SlaOptions, stock: PretrainedConfig) -> list[int]:
+    return chosen_layers("model.local_layers", options.local_layers, stock.num_hidden_layers)
+
+
+def _let_attend_locally(layer: nn.Module, gate: nn.Module) -> None:
+    """Give a stock layer's self-attention its gate, which reads what the layer reads.
+
+    A hook can, and the attention function cannot: it sees queries, keys and values, no states.
+    """
+
+    def hook(_: nn.Module, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        return args, {**options, "local": LocalAttention(options["near"], gate(args[0]))}
+
+    attention = cast(nn.Module, cast(nn.Module, layer.attention).self)
+    attention.register_forward_pre_hook(hook, with_kwargs=True)

@@ -1,0 +1,57 @@
+"""Options of syntax-aware local attention (Li et al. 2021, Findings of ACL)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from syntax.variant import Variant, check_variant
+from trainer.options.checks import check_range
+from trainer.options.data import DataOptions
+from trainer.options.model import MODEL_OPTIONS, ModelOptions, check_separate_trees
+
+
+@dataclass(frozen=True, slots=True)
+class SlaOptions(ModelOptions):
+    """Each layer attends to everything and to what is near in the tree, and a gate mixes the two.
+
+    Attributes:
+        threshold: Edges within which a piece is near; 3 in the paper, 4 in lr-sib.
+        window, gate: Switches (`trainer.switches.SLA`).
+        punctuation: Whether punctuation is near to everything: what is tagged PUNCT (true), or, as
+            the authors' own code has it, ``pieces`` whose string is part of one string
+            (`syntax.matrices.released_punctuation`).
+        local_layers: Layers that attend locally too, 0-based; all when left out.
+    """
+
+    name: str = "sla.v1"
+    threshold: int = 3
+    window: Variant = "as_published"
+    gate: Variant = "as_published"
+    punctuation: bool | Literal["pieces"] = False
+    local_layers: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        ModelOptions.__post_init__(self)
+        check_variant("model.window", self.window)
+        check_variant("model.gate", self.gate)
+        check_range("model.threshold", self.threshold, 0)
+
+    @property
+    def mask(self) -> str:
+        """Name of the matrix that says what is near; pieces are looked up by the model."""
+        return (
+            f"sla_mask(threshold={self.threshold},variant={self.window},"
+            f"punctuation={str(self.punctuation is True).lower()})"
+        )
+
+    def matrices(self) -> tuple[str, ...]:
+        """The mask, unless the trees are left out."""
+        return (self.mask,) if self.use_syntax else ()
+
+    def check_data(self, data: DataOptions) -> None:
+        """Refuse a root above all sentences."""
+        check_separate_trees(self.name, data)
+
+
+MODEL_OPTIONS.add("sla.v1", SlaOptions)

@@ -9,6 +9,9 @@ A metric is a function of sums over examples: of their shares
 (`trainer.evaluation.predictions.Prediction`), or of their counts in each class. Whole examples are
 resampled, and the metric is computed again from their sums, as corpus scores such as the F1 of
 entities require.
+
+Letters in shapes: ``N`` examples, ``R`` runs or languages that scores are averaged over, ``K``
+numbers that are summed.
 """
 
 from __future__ import annotations

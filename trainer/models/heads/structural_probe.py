@@ -10,7 +10,7 @@ from torch import nn
 from trainer.batch import SyntaxBatch
 from trainer.models.config import SyntaxConfig
 from trainer.models.outputs import HeadOutput, SyntaxEncoding
-from trainer.objectives.structure import DepthProbe, DistanceProbe
+from trainer.nn.probes import DepthProbe, DistanceProbe
 from trainer.options import StructuralProbeOptions
 
 

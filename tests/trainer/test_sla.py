@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 import torch
+from trainer.models.encoders import SlaEncoder
 from transformers import AutoModel
 
 from syntax.errors import SpecError
 from syntax.matrices import sla_mask
 from trainer.models.config import SyntaxConfig
-from trainer.models.encoders import SlaEncoder
 from trainer.models.model import SyntaxForSequenceClassification
 from trainer.nn.attention import EAGER, SDPA
 from trainer.options import DataOptions, SlaOptions

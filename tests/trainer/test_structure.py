@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 import torch
+from trainer.objectives.structure import DepthProbe, DistanceProbe
 
 from trainer.objectives import OBJECTIVES
-from trainer.objectives.structure import DepthProbe, DistanceProbe
 from trainer.options import SyntaxBertOptions
 
 WIDTH, RANK = 6, 3

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from trainer.models.encoders import SyntaxBertEncoder
 from transformers import (
     AutoConfig,
     AutoModel,
@@ -13,7 +14,6 @@ from transformers import (
 
 from syntax.errors import SpecError
 from trainer.models.config import SyntaxConfig
-from trainer.models.encoders import SyntaxBertEncoder
 from trainer.models.model import SyntaxForSequenceClassification, SyntaxModel
 from trainer.nn.attention import EAGER, SDPA
 

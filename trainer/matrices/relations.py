@@ -21,6 +21,7 @@ from trainer.batch import UNREACHABLE
 from trainer.matrices.forest import DeviceForest
 from trainer.systems import SYSTEMS
 
+
 def derive(name: str, forest: DeviceForest, width: int) -> Tensor:
     """One matrix of a batch.
 

@@ -6,8 +6,8 @@ The classes differ in name only, so that each is found through the auto class of
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, cast
 
 import torch
 from torch import Tensor, nn
@@ -21,13 +21,13 @@ from transformers import (
     PreTrainedModel,
 )
 
+from syntax.errors import SpecError
 from trainer.batch import SyntaxBatch
 from trainer.models.config import SyntaxConfig
 from trainer.models.heads import HEADS
 from trainer.models.outputs import SyntaxOutput
-from trainer.objectives.base import build_objectives, weighted_sum
+from trainer.objectives.base import Objective, build_objectives, weighted_sum
 from trainer.systems import SYSTEMS
-
 
 EARLIER_NAMES: Final = {r"^encoder\.losses\.objectives\.": "objectives."}
 """Weights under the names of earlier releases, as patterns, with what stands there now."""
@@ -54,9 +54,10 @@ class SyntaxModel(PreTrainedModel):
         super().__init__(config)
         self.encoder = SYSTEMS[config.model["name"]].load_encoder()(config, pretrained)
         options = config.objective_options()
-        self.objectives = nn.ModuleList(build_objectives(options, config, self.encoder))
+        found = build_objectives(options, config, self.encoder)
+        self.objectives = nn.ModuleList(cast(Iterable[nn.Module], found))
         self.head = HEADS[config.task["name"]](config, self.encoder.width)
-        self.register_load_state_dict_pre_hook(_rename_earlier)
+        self.register_load_state_dict_pre_hook(_rename_earlier)  # type: ignore[no-untyped-call]
         self.post_init()  # type: ignore[no-untyped-call]
 
     @classmethod
@@ -69,7 +70,7 @@ class SyntaxModel(PreTrainedModel):
         return model
 
     @property
-    def supports_gradient_checkpointing(self) -> bool:
+    def supports_gradient_checkpointing(self) -> bool:  # type: ignore[override]
         """Whether the layers of the stock encoder can compute their activations again."""
         stock = self.encoder.stock if "encoder" in self._modules else None
         return stock is not None and bool(stock.supports_gradient_checkpointing)
@@ -89,7 +90,9 @@ class SyntaxModel(PreTrainedModel):
 
         Args:
             batch: What to read; or instead of it the tensors below.
-            input_ids, attention_mask, token_type_ids: As transformers' encoders take them.
+            input_ids: As transformers' encoders take them, like the next two.
+            attention_mask: Likewise.
+            token_type_ids: Likewise.
             labels: Targets by name; or those of the only label column that the task finds.
             objectives: Names of the objectives to compute; all when left out.
             **arrays: The trees, by the names that a stream gives them: ``special_tokens_mask``,
@@ -116,9 +119,12 @@ class SyntaxModel(PreTrainedModel):
         return output
 
     def _run(self, batch: SyntaxBatch, names: Sequence[str] | None) -> SyntaxOutput:
-        chosen = [one for one in self.objectives if names is None or one.options.name in names]
-        needs = frozenset().union(*(one.needs for one in chosen))
-        wanted = {f"output_{name}": True for name in ("hidden_states", "attentions") if name in needs}
+        built = cast(Iterable[Objective], self.objectives)
+        chosen = [one for one in built if names is None or one.options.name in names]
+        needs: frozenset[str] = frozenset().union(*(one.needs for one in chosen))
+        wanted = {
+            f"output_{name}": True for name in ("hidden_states", "attentions") if name in needs
+        }
         encoding = self.encoder(batch, **wanted)
         losses = {one.options.name: one(encoding, batch) for one in chosen}
         logits, task_loss = self.head(encoding, batch)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from torch import nn
 from transformers import PreTrainedModel
 
-from syntax.errors import SpecError
 from trainer.batch import SyntaxBatch
 from trainer.models.outputs import SyntaxEncoding
 

@@ -23,7 +23,10 @@ class TreeDepth(DepthProbe):
     """
 
     def __init__(
-        self, options: TreeDepthOptions, config: SyntaxConfig, encoder: Encoder  # noqa: ARG002
+        self,
+        options: TreeDepthOptions,
+        config: SyntaxConfig,  # noqa: ARG002
+        encoder: Encoder,
     ) -> None:
         super().__init__(width_of(encoder, options.states), options.rank)
         self.options, self.needs = options, needed_for(options.states)

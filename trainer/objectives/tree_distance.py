@@ -23,7 +23,10 @@ class TreeDistance(DistanceProbe):
     """
 
     def __init__(
-        self, options: TreeDistanceOptions, config: SyntaxConfig, encoder: Encoder  # noqa: ARG002
+        self,
+        options: TreeDistanceOptions,
+        config: SyntaxConfig,  # noqa: ARG002
+        encoder: Encoder,
     ) -> None:
         super().__init__(width_of(encoder, options.states), options.rank, options.target)
         self.options, self.needs = options, needed_for(options.states)

@@ -14,7 +14,6 @@ from trainer.switches import Switch
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from trainer.matrices.forest import DeviceForest
     from trainer.nn.encoder import Encoder
 
 Json: TypeAlias = dict[str, Any]

@@ -1,8 +1,7 @@
-"""No prediction: the auxiliary losses of the model are all that is learned."""
+"""No prediction: the objectives of the model are all that is learned."""
 
 from __future__ import annotations
 
-import torch
 from torch import nn
 
 from syntax.errors import SpecError
@@ -12,26 +11,25 @@ from trainer.models.outputs import HeadOutput, SyntaxEncoding
 
 
 class TreesHead(nn.Module):
-    """The sum of the model's auxiliary losses, as the loss of the task.
+    """Neither logits nor a loss: the weighted objectives are the loss.
 
     Args:
-        config: Of a model that has some.
+        config: Of a model that has objectives.
         width: Of the encoder's states; not used.
+
+    Raises:
+        SpecError: The model has no objectives with a weight.
     """
 
     def __init__(self, config: SyntaxConfig, width: int) -> None:  # noqa: ARG002
         super().__init__()
-        self.model = config.model["name"]
+        trees = config.model_options().use_syntax
+        if not trees or not any(one.weight for one in config.objective_options()):
+            raise SpecError(
+                f"{config.model['name']} has no objectives with a weight, and trees.v1 learns "
+                "nothing else; train syntax_gat.v1 with tree_distance.v1"
+            )
 
     def forward(self, encoding: SyntaxEncoding, batch: SyntaxBatch) -> HeadOutput:  # noqa: ARG002
-        """No logits, and the loss.
-
-        Raises:
-            SpecError: The model has no auxiliary losses.
-        """
-        if not encoding.objectives:
-            raise SpecError(
-                f"{self.model} has no auxiliary losses, and trees.v1 learns nothing else; "
-                "train syntax_gat.v1"
-            )
-        return HeadOutput({}, torch.stack(list(encoding.objectives.values())).sum())
+        """Nothing."""
+        return HeadOutput({}, None)

@@ -18,8 +18,8 @@ from trainer.batch import UNREACHABLE
 from trainer.matrices.forest import DeviceForest
 
 
-
 def pruned_distance(forest: DeviceForest, keep: int = 1) -> Tensor:
+    """Distances in the tree that is left around the marked spans. *Shape:* (B, N, N)."""
     distance_BNN = forest.distance_BNN
     gone_BN = _pruned(forest, keep)
     gone_BNN = gone_BN[:, :, None] | gone_BN[:, None, :]
@@ -53,6 +53,7 @@ def _on_paths(forest: DeviceForest, marked_BN: Tensor) -> Tensor:
 def gate_weights(
     forest: DeviceForest, keep: int = -1, threshold: int = 2, variant: Variant = "as_published"
 ) -> Tensor:
+    """What attention is multiplied by. *Shape:* (B, N, N), float32."""
     return distance_weights(pruned_distance(forest, keep), threshold, variant)
 
 

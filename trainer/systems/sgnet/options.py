@@ -19,8 +19,8 @@ class SgNetOptions(ModelOptions):
     """A stock encoder, and a layer in which each word attends to itself and its ancestors.
 
     Attributes:
-        mask: A switch (`trainer.systems.sgnet.SWITCHES`); or ``convert_span``, the released mask as the
-            release's script of that name makes it, in which every piece attends to itself.
+        mask: A switch (`trainer.systems.sgnet.SWITCHES`); or ``convert_span``, the released mask
+            as the release's script of that name makes it: every piece attends to itself.
         aggregation: A switch: how the states before and after the layer are mixed.
         alpha: Share of the encoder's own states, where the mix is fixed (equation 9).
     """

@@ -16,8 +16,8 @@ from syntax.matrices import SgNetVariant
 from trainer.matrices.forest import DeviceForest
 
 
-
 def sgnet_mask(forest: DeviceForest, variant: SgNetVariant = "as_published") -> Tensor:
+    """``[i, j]``: i attends to j. *Shape:* (B, N, N), bool."""
     special_BN = forest.special_BN
     word_BNN = ~(special_BN[:, :, None] | special_BN[:, None, :])
     if variant == "as_published":

@@ -20,8 +20,8 @@ from trainer.matrices.forest import DeviceForest
 _PUNCT: Final = upos_id("PUNCT")
 
 
-
 def sla_distance(forest: DeviceForest, variant: Variant = "as_published") -> Tensor:
+    """Distances from a node or one of its neighbours. *Shape:* (B, N, N)."""
     distance_BNN = forest.distance_BNN
     before_BN, after_BN = _neighbours(forest)
     windowed_BNN = torch.minimum(distance_BNN, _rows(distance_BNN, before_BN))
@@ -55,6 +55,7 @@ def sla_mask(
     variant: Variant = "as_published",
     punctuation: bool = False,
 ) -> Tensor:
+    """``[i, j]``: i attends to j locally. *Shape:* (B, N, N), bool."""
     distance_BNN = sla_distance(forest, variant)
     special_BN = forest.special_BN
     visible_BN = special_BN | (forest.upos_BN == _PUNCT) if punctuation else special_BN

@@ -90,12 +90,12 @@ class SyntaxBertEncoder(Encoder):
             syntax_states=states_BLG,
         )
 
-    def prepare(self, recipe: Recipe, profile: DataProfile) -> None:
+    def prepare(self, recipe: Recipe, profile: DataProfile) -> None:  # noqa: ARG002
         """Check the stock encoder's attention, and load a graph encoder that was trained before."""
         self.check_attention()
         if self.gat is not None and self.options.gat_from is not None:
             words = cast(nn.Embedding, self.encoder.get_input_embeddings())
-            load_graph_encoder(self.gat, words, recipe.model, profile.requirements)
+            load_graph_encoder(self.gat, words, self.options, profile.requirements)
 
     def check_attention(self) -> None:
         """Refuse a stock encoder whose attention does not do what it is told, on a few pieces."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from trainer.options import DataOptions, Recipe, SyntaxGatOptions, TrainingOptions, TreesOptions
 from trainer.recipes.base import RECIPES
+from trainer.systems.syntax_mbert.probes import probes
 
 
 def gat_ud() -> Recipe:
@@ -16,6 +17,7 @@ def gat_ud() -> Recipe:
         name="gat-ud",
         data=DataOptions(dataset="ud", lang="*"),
         model=SyntaxGatOptions(),
+        objectives=probes(1.0),
         task=TreesOptions(),
         training=TrainingOptions(epochs=10, learning_rate=1e-4, evaluate_every=1000),
     )

@@ -132,7 +132,7 @@ def open_source(
     unlabelled = len(dataset) - len(known)
     if isinstance(recipe.model, FrozenOptions):
         known = with_states(store, known, recipe.model)
-    task = TASKS[recipe.task.name](recipe.task, labels)
+    task = TASKS[recipe.task.name].task(recipe.task, labels)
     return Source(known, task, labels, ",".join(known.langs), unlabelled)
 
 
@@ -306,7 +306,7 @@ def _derives(recipe: Recipe) -> bool:
 def _stream_options(recipe: Recipe) -> dict[str, Any]:
     return {
         **features_of(recipe.data),
-        **TASKS[recipe.task.name].stream_options,
+        **TASKS[recipe.task.name].task.stream_options,
         **(OF_WORDS if isinstance(recipe.model, FrozenOptions) else {}),
         "spans": recipe.task.spans() or None,
         "matrices": () if _derives(recipe) else recipe.model.matrices(),

@@ -7,8 +7,14 @@ from typing import Any
 
 from trainer.options.data import DataOptions
 from trainer.options.models import ModelOptions, SyntaxBertOptions
-from trainer.options.tasks import SequenceClassificationOptions, TaskOptions
+from trainer.options.task import TaskOptions
 from trainer.options.training import TrainingOptions
+
+
+def _sequence_classification() -> TaskOptions:
+    from trainer.tasks import SequenceClassificationOptions  # imports torch
+
+    return SequenceClassificationOptions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +32,7 @@ class Recipe:
     name: str
     data: DataOptions
     model: ModelOptions = field(default_factory=SyntaxBertOptions)
-    task: TaskOptions = field(default_factory=SequenceClassificationOptions)
+    task: TaskOptions = field(default_factory=_sequence_classification)
     training: TrainingOptions = field(default_factory=TrainingOptions)
 
     def to_json(self) -> dict[str, Any]:

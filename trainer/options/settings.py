@@ -12,22 +12,19 @@ from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hi
 
 from syntax.errors import SpecError
 from syntax.lists import listed
-from syntax.registry import Registry, unknown_name
+from syntax.registry import unknown_name
 from syntax.strict_json import parse_json
 from trainer.options.data import DataOptions
 from trainer.options.models import MODEL_OPTIONS, ModelOptions
 from trainer.options.recipe import Recipe
-from trainer.options.tasks import TASK_OPTIONS, TaskOptions
+from trainer.options.task import TaskOptions
 from trainer.options.training import TrainingOptions
 
 FIXED: Final[Mapping[str, type[Any]]] = {"data": DataOptions, "training": TrainingOptions}
 """Sections whose options are the same in every recipe."""
 
-NAMED: Final[Mapping[str, Registry[type[Any]]]] = {"model": MODEL_OPTIONS, "task": TASK_OPTIONS}
-"""Sections whose ``name`` says which options they have."""
-
 COMMON: Final[Mapping[str, type[Any]]] = {"model": ModelOptions, "task": TaskOptions}
-"""What all options of such a section have."""
+"""What all options have of a section whose ``name`` says which further options there are."""
 
 SECTIONS: Final = ("data", "model", "task", "training")
 
@@ -82,7 +79,7 @@ def section_from_json(section: str, content: Mapping[str, Any]) -> Any:
         SpecError: A value does not fit its option.
         UnknownNameError: No such option, or no such model or task.
     """
-    kind = NAMED[section][content["name"]] if section in NAMED else FIXED[section]
+    kind = _options_of(section, content["name"]) if section in COMMON else FIXED[section]
     hints = get_type_hints(kind)
     for name in content:
         if name not in hints:
@@ -103,7 +100,7 @@ def _with_option(recipe: Recipe, key: str, text: str) -> Recipe:
     section, _, name = key.partition(".")
     value = _fit(key, options(recipe)[key], _parsed(text))
     before = getattr(recipe, section)
-    if name == "name" and section in NAMED:
+    if name == "name" and section in COMMON:
         return replace(recipe, **{section: _renamed(section, before, value)})
     return replace(recipe, **{section: replace(before, **{name: value})})
 
@@ -111,7 +108,17 @@ def _with_option(recipe: Recipe, key: str, text: str) -> Recipe:
 def _renamed(section: str, before: Any, name: str) -> Any:
     """The options of another model or task; those that all of them have keep their values."""
     shared = [field.name for field in fields(COMMON[section]) if field.name != "name"]
-    return NAMED[section][name](name=name, **{field: getattr(before, field) for field in shared})
+    kept = {field: getattr(before, field) for field in shared}
+    return _options_of(section, name)(name=name, **kept)
+
+
+def _options_of(section: str, name: str) -> type[Any]:
+    """The options of a model or task, by its name."""
+    if section == "model":
+        return MODEL_OPTIONS[name]
+    from trainer.tasks import TASKS  # imports torch
+
+    return TASKS[name].options
 
 
 def _dotted(recipe: Recipe, key: str) -> str:

@@ -21,7 +21,10 @@ from trainer.options.models import (
     SyntaxBertOptions,
     SyntaxGatOptions,
 )
+from trainer.options.objective import OBJECTIVE_OPTIONS, ObjectiveOptions
+from trainer.options.optimizer import GroupOptions, OptimizerOptions
 from trainer.options.recipe import Recipe
+from trainer.options.stream import MAIN, StreamOptions
 from trainer.options.task import TaskOptions
 from trainer.options.training import TrainingOptions
 
@@ -38,20 +41,26 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "MAIN",
     "MODEL_OPTIONS",
+    "OBJECTIVE_OPTIONS",
     "DataOptions",
     "ExtractiveQaOptions",
     "FrozenOptions",
     "GateOptions",
+    "GroupOptions",
     "IntentSlotsOptions",
     "ModelOptions",
     "MultipleChoiceOptions",
+    "ObjectiveOptions",
+    "OptimizerOptions",
     "Recipe",
     "RelationOptions",
     "SeparatorEdge",
     "SequenceClassificationOptions",
     "SgNetOptions",
     "SlaOptions",
+    "StreamOptions",
     "StructuralProbeOptions",
     "SyntaxBertOptions",
     "SyntaxGatOptions",

@@ -81,7 +81,7 @@ class Task(Protocol):
     """Name of the headline metric, a key of the scores."""
 
     stream_options: ClassVar[Mapping[str, Any]]
-    """What streams must give beside the usual, as options of `StreamedDataset.stream`."""
+    """What batches must hold beside the usual, as options of `syntax.batches.AssemblySpec`."""
 
     extras: ClassVar[tuple[str, ...]]
     """Further arrays of the stream that the head reads (`SyntaxBatch.extras`)."""

@@ -1,29 +1,61 @@
-"""Chosen examples of a dataset, decoded a pool at a time."""
+"""Decoded examples, a pool at a time, and what streams need of the datasets they read."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from featurestore.dataset.dataset import FeatureDataset
 from featurestore.stream.labels import (
     Labels,
     decode_label,
     decode_token_counts,
     decode_token_ids,
 )
+from featurestore.tables.card import DatasetCard
 from featurestore.tables.encode.columns import binary_numbers, list_parts
-from featurestore.tables.schema import MATRIX_BLOBS, TOKENS, VECTORS
-from syntax.batches import FlatExamples
+from featurestore.tables.rows import RowIndex
+from featurestore.tables.schema import MATRIX_BLOBS, VECTORS
+from syntax.batches import FlatExamples, SpecialTokens
 from syntax.examples import LabelSpec
 from syntax.matrices.offsets import offsets_of
 
-_VECTORS: Final = tuple(name for name in VECTORS if name != "offsets")
+
+class Streamable(Protocol):
+    """What a stream needs of a dataset: its examples in sequence order, and a way to read them."""
+
+    name: str
+    version: int
+    card: DatasetCard
+    rows: RowIndex
+
+    @property
+    def fingerprints(self) -> dict[str, Any]:
+        """What a run should record; ``examples`` is the fingerprint of the content."""
+        ...
+
+    @property
+    def special_tokens(self) -> SpecialTokens:
+        """Special tokens to put around the segments."""
+        ...
+
+    def __len__(self) -> int: ...
+
+    def open_reader(
+        self, stored: bool, offsets: bool = False, tokens: bool = False
+    ) -> WindowReader:
+        """A reader of examples by their positions.
+
+        Args:
+            stored: Read the stored matrices too.
+            offsets: Read the characters that pieces cover, too.
+            tokens: Read the dataset's own tokens, too; only with ``offsets``.
+        """
+        ...
 
 
 class WindowReader(Protocol):
@@ -36,43 +68,6 @@ class WindowReader(Protocol):
     def read(self, examples: NDArray[np.int64]) -> Window:
         """The examples, in the order asked."""
         ...
-
-
-class ExampleReader:
-    """Reads examples of a dataset by their positions in sequence order.
-
-    Args:
-        data: The dataset.
-        stored: Read the stored matrices too.
-        offsets: Read the characters that pieces cover, too.
-        tokens: Read the dataset's own tokens, too; with ``offsets``, which tell their pieces.
-    """
-
-    def __init__(
-        self,
-        data: FeatureDataset,
-        stored: bool = False,
-        offsets: bool = False,
-        tokens: bool = False,
-    ) -> None:
-        self._data = data
-        labels = [label.name for label in data.labels]
-        further = (
-            *(MATRIX_BLOBS if stored else ()),
-            *(("offsets",) if offsets else ()),
-            *(TOKENS if tokens else ()),
-        )
-        self._columns = ["example_id", "segment_lengths", *_VECTORS, *further, *labels]
-
-    def fetch(self, examples: NDArray[np.int64], is_wanted: Callable[[], bool]) -> None:
-        """Bring the files of examples to this machine, where copies are kept, while wanted."""
-        self._data.fetch(examples, is_wanted)
-
-    def read(self, examples: NDArray[np.int64]) -> Window:
-        """The examples, in the order asked."""
-        self._data.fetch(examples)
-        table, position = self._data.stored(self._columns, examples)
-        return Window.of(table, position, self._data.labels)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from clients.cli import build_app
 from service.app import create_app
 from service.security import keys as keys_module
-from service.security.keys import PREFIX, ApiKey, KeyFile, KeyRing, digest
+from service.security.keys import PREFIX, ApiKey, KeyFile, KeyStore, digest
 from service.security.rates import RateLimits, parse_rate
 from service.settings import Settings
 from syntax.errors import RateLimitError, SpecError, UnauthorizedError
@@ -35,7 +35,7 @@ def file(tmp_path: Path) -> KeyFile:
     return KeyFile(tmp_path / "keys.json")
 
 
-def look_again(ring: KeyRing) -> None:
+def look_again(ring: KeyStore) -> None:
     """Let the second pass that a ring waits between two looks at its file."""
     ring._next_look = 0.0
 
@@ -78,7 +78,7 @@ def test_a_failed_write_leaves_the_old_keys(file: KeyFile, monkeypatch: pytest.M
     with pytest.raises(OSError, match="No space"):
         file.add("bob")
     assert [key.name for key in file.read()] == ["ada"]
-    assert KeyRing(file.path).find(secret).name == "ada"
+    assert KeyStore(file.path).find(secret).name == "ada"
     assert [*file.path.parent.iterdir()] == [file.path]
 
 
@@ -111,7 +111,7 @@ def test_a_file_that_is_none_keeps_the_service_from_starting(file: KeyFile, cont
 
 def test_a_missing_file_is_named_with_what_makes_one(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="parsebank keys add"):
-        KeyRing(tmp_path / "none.json")
+        KeyStore(tmp_path / "none.json")
 
 
 # The ring
@@ -119,7 +119,7 @@ def test_a_missing_file_is_named_with_what_makes_one(tmp_path: Path) -> None:
 
 def test_the_right_key_is_found_and_no_other(file: KeyFile) -> None:
     secret, key = file.add("ada")
-    ring = KeyRing(file.path)
+    ring = KeyStore(file.path)
     assert ring.find(secret) == key
     for wrong in ("", PREFIX, secret[:-1], secret + "x", secret.lower() + "_", digest(secret)):
         with pytest.raises(UnauthorizedError):
@@ -128,7 +128,7 @@ def test_the_right_key_is_found_and_no_other(file: KeyFile) -> None:
 
 def test_two_keys_of_a_name_overlap_until_the_old_one_is_revoked(file: KeyFile) -> None:
     old, old_key = file.add("ada")
-    ring = KeyRing(file.path)
+    ring = KeyStore(file.path)
     new, _ = file.add("ada")
     look_again(ring)
     assert {ring.find(old).name, ring.find(new).name} == {"ada"}
@@ -155,7 +155,7 @@ def test_an_expired_or_disabled_key_is_refused(file: KeyFile) -> None:
     off, _ = file.add("ada")
     *others, last = file.read()
     file.write([*others, ApiKey.from_json({**last.to_json(), "disabled": True})])
-    ring = KeyRing(file.path)
+    ring = KeyStore(file.path)
     assert ring.find(last_day).name == "ada"
     with pytest.raises(UnauthorizedError, match="expired"):
         ring.find(over)
@@ -166,7 +166,7 @@ def test_an_expired_or_disabled_key_is_refused(file: KeyFile) -> None:
 @pytest.mark.parametrize("damage", ["broken", "gone"])
 def test_damage_after_the_start_changes_nothing(file: KeyFile, damage: str) -> None:
     secret, _ = file.add("ada")
-    ring = KeyRing(file.path)
+    ring = KeyStore(file.path)
     if damage == "broken":
         file.path.write_text("{")
     else:
@@ -185,7 +185,7 @@ def test_the_file_is_looked_at_once_a_second_at_most(
     file: KeyFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     secret, _ = file.add("ada")
-    ring = KeyRing(file.path)
+    ring = KeyStore(file.path)
     looks = 0
     real = Path.stat
 
@@ -279,7 +279,7 @@ def test_a_key_made_by_the_command_opens_the_service(by_setting: KeyFile) -> Non
     made = run("add", "ada", "--role", "parse", *limits)
     assert made.exit_code == 0
     secret = made.stdout.strip()
-    key = KeyRing(by_setting.path).find(secret)
+    key = KeyStore(by_setting.path).find(secret)
     assert (key.name, key.rate_limit, key.expires) == ("ada", "5/second", date(2099, 12, 31))
     assert key.role == "parse"
     listed = run("list").output

@@ -25,7 +25,7 @@ from service.workers.pools import WorkerPools
 from syntax import Parse
 from syntax.errors import WorkerDiedError
 
-from .parser_processes import children, is_alive, nursery, until, workers
+from .parser_processes import children, fork_server, is_alive, until, workers
 
 Serve = Callable[..., Any]
 
@@ -108,18 +108,18 @@ async def test_workers_killed_under_load_cost_no_answer(serve: Serve) -> None:
     assert not any(map(is_alive, killer.killed))
 
 
-async def test_a_nursery_killed_under_load_costs_no_answer(serve: Serve) -> None:
+async def test_a_fork_server_killed_under_load_costs_no_answer(serve: Serve) -> None:
     async with serve() as client:
         await ask(client, 0)
         asking = asyncio.create_task(ask_many(client, 100))
         for _ in range(2):
             await asyncio.sleep(0.1)
             await until(lambda: len(workers()) == 2)
-            nursery().kill()
+            fork_server().kill()
         found = await asking
         assert found.keys() <= {"parsed", "worker_died"}
         (stats,) = client.app.state.services.pools.stats.values()
-        assert stats.nursery_restarts == 2
+        assert stats.fork_server_restarts == 2
         assert set(await ask(client, 1_000)) == {"parsed"}
 
 
@@ -135,7 +135,7 @@ async def test_a_damaged_model_is_named_and_taken_again_when_it_is_sound(
         sound = path.read_bytes()
         path.write_bytes(sound[: len(sound) // 2])
         # Those who lose their worker find no model to go on with; the next are refused at once.
-        nursery().kill()
+        fork_server().kill()
         answers = [await client.post("/parse", json={"text": f"Text {n}."}) for n in range(3)]
         assert {answer.status_code for answer in answers} == {503}
         assert {answer.json()["error_type"] for answer in answers} == {"model_load"}
@@ -158,7 +158,7 @@ async def test_texts_in_hand_when_model_and_workers_go_fail_by_name(tmp_path: Pa
         (pool,) = pools.running()
         await until(lambda: pool.busy == 2)
         path.write_bytes(b"garbage")
-        nursery().kill()
+        fork_server().kill()
         outcomes = await parsing
         kinds = {type(outcome).__name__ for outcome in outcomes}
         assert kinds <= {"Parse", "ModelLoadError"}

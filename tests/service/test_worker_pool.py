@@ -98,7 +98,7 @@ async def test_a_pool_counts_what_it_does(running: WorkerPool) -> None:
     assert stats.texts - texts == 10
     assert stats.batch_words.total - words == 10 * SHORT.words
     assert sum(stats.batch_words.counts) == sum(stats.batch_seconds.counts) >= 2
-    assert stats.replaced.total() == stats.nursery_restarts == 0
+    assert stats.replaced.total() == stats.fork_server_restarts == 0
 
 
 async def test_workers_share_the_models_memory(running: WorkerPool) -> None:

@@ -73,12 +73,12 @@ def test_texts_in_doubt_come_first_and_each_alone(bench: Bench) -> None:
     with pytest.raises(Killed):
         run_shard(bench.shard(), lines, bench.tools(bulk=True), first)
     (chunk, _) = first.watched
-    doubtful = frozenset(chunk[2:4])
-    signals = Recorder(doubtful=doubtful)
+    isolated_keys = frozenset(chunk[2:4])
+    signals = Recorder(isolated_keys=isolated_keys)
     counts = run_shard(bench.shard(), lines, bench.tools(bulk=True), signals)
     assert counts.stored == 6
     assert signals.watched[:2] == [(chunk[2],), (chunk[3],)]
-    assert doubtful.isdisjoint(signals.watched[2])
+    assert isolated_keys.isdisjoint(signals.watched[2])
     assert len(signals.watched[2]) == len(chunk) - 2
 
 
@@ -88,7 +88,7 @@ def test_a_guilty_text_is_left_out_of_its_chunk(bench: Bench) -> None:
     with pytest.raises(Killed):
         run_shard(bench.shard(), lines, bench.tools(bulk=True), first)
     deadly = first.watched[0][1]
-    signals = Recorder(suspects=frozenset({deadly}), doubtful=frozenset({deadly}))
+    signals = Recorder(fatal_keys=frozenset({deadly}), isolated_keys=frozenset({deadly}))
     counts = run_shard(bench.shard(), lines, bench.tools(bulk=True), signals)
     assert set(counts.dropped) == {"worker_died"}
     assert counts.stored + counts.dropped["worker_died"] == 6
@@ -230,8 +230,8 @@ async def until_watching(service: Service, job: str) -> None:
     """Wait until the newest try of a shard has texts in hand."""
     folder = service.settings.state_dir / "staging" / job
     for _ in range(1200):
-        crumbs = sorted(folder.glob("crumb-*"), key=lambda path: path.stat().st_mtime_ns)
-        if service.jobs.worker_pids and crumbs and crumbs[-1].stat().st_size:
+        in_flight = sorted(folder.glob("crumb-*"), key=lambda path: path.stat().st_mtime_ns)
+        if service.jobs.worker_pids and in_flight and in_flight[-1].stat().st_size:
             return
         await asyncio.sleep(0.05)
     pytest.fail("no worker took a text in hand")

@@ -102,7 +102,7 @@ def test_a_text_that_killed_workers_costs_only_its_example(bench: Bench) -> None
     with pytest.raises(Killed):
         run_shard(bench.shard(), lines, bench.tools(), first)
     (deadly,) = first.watched[3]
-    signals = Recorder(suspects=frozenset({deadly}))
+    signals = Recorder(fatal_keys=frozenset({deadly}))
     counts = run_shard(bench.shard(), lines, bench.tools(), signals)
     affected = counts.dropped["worker_died"]
     assert (counts.stored, affected) in ((5, 1), (4, 2))  # a hypothesis, or a shared premise

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from service.jobs.crumbs import Crumbs
+from service.jobs.in_flight import InFlightLog
 from service.jobs.staging import (
     StagedLine,
     StagedShardError,
@@ -162,12 +162,12 @@ def trail(
     folder: Path, tries: int, *hands: list[str], ended: bool = False
 ) -> tuple[frozenset[str], frozenset[str]]:
     """Take texts in hand, and die: who is to blame by then, and who is in doubt."""
-    with Crumbs(folder, 0, tries) as crumbs:
+    with InFlightLog(folder, 0, tries) as in_flight:
         for keys in hands:
-            crumbs.watch(*keys)
+            in_flight.watch(*keys)
         if ended:
-            crumbs.watch()
-        return crumbs.suspects, crumbs.doubtful
+            in_flight.watch()
+        return in_flight.fatal_keys, in_flight.isolated_keys
 
 
 GOOD, BAD, OTHER = (fingerprint(name) for name in ("good", "bad", "other"))

@@ -150,7 +150,7 @@ class TableColumns:
             segment_of(row[self.column(name)], mode, f"{name} of {example_id}")
             for name in self.fields
         )
-        labels: dict[str, LabelValue | None] = dict.fromkeys(blind)
+        labels: dict[str, LabelValue | None] = dict.fromkeys(sorted(blind))
         repairs: tuple[str, ...] = ()
         for label in (label for label in self.labels if label.name not in blind):
             column = self.column(label.name)

@@ -103,7 +103,7 @@ def test_a_failed_write_leaves_the_old_keys(file: KeyFile, monkeypatch: pytest.M
         ),
     ],
 )
-def test_a_file_that_is_none_keeps_the_service_from_starting(file: KeyFile, content: str) -> None:
+def test_invalid_keys_file_stops_the_start(file: KeyFile, content: str) -> None:
     file.path.write_text(content)
     with pytest.raises(SpecError):
         create_app(Settings(store=str(file.path.parent / "store"), keys_file=file.path))
@@ -117,7 +117,7 @@ def test_a_missing_file_is_named_with_what_makes_one(tmp_path: Path) -> None:
 # The ring
 
 
-def test_the_right_key_is_found_and_no_other(file: KeyFile) -> None:
+def test_key_store_finds_only_the_right_key(file: KeyFile) -> None:
     secret, key = file.add("ada")
     ring = KeyStore(file.path)
     assert ring.find(secret) == key
@@ -164,7 +164,7 @@ def test_an_expired_or_disabled_key_is_refused(file: KeyFile) -> None:
 
 
 @pytest.mark.parametrize("damage", ["broken", "gone"])
-def test_damage_after_the_start_changes_nothing(file: KeyFile, damage: str) -> None:
+def test_broken_keys_file_keeps_the_old_keys(file: KeyFile, damage: str) -> None:
     secret, _ = file.add("ada")
     ring = KeyStore(file.path)
     if damage == "broken":
@@ -181,7 +181,7 @@ def test_damage_after_the_start_changes_nothing(file: KeyFile, damage: str) -> N
         ring.find(secret)
 
 
-def test_the_file_is_looked_at_once_a_second_at_most(
+def test_keys_file_is_checked_at_most_once_a_second(
     file: KeyFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     secret, _ = file.add("ada")
@@ -205,14 +205,14 @@ def test_the_file_is_looked_at_once_a_second_at_most(
 
 
 @pytest.mark.parametrize("text", ["", "x", "5", "0/minute", "5/fortnight", "5/second;9/hour"])
-def test_what_is_no_rate_is_refused(text: str, tmp_path: Path) -> None:
+def test_invalid_rate_is_refused(text: str, tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="600/minute"):
         parse_rate(text)
     with pytest.raises(SpecError):
         create_app(Settings(store=str(tmp_path), rate_limit=text))
 
 
-def test_a_window_admits_so_many_and_says_when_the_next_may_come() -> None:
+def test_rate_window_admits_its_limit_and_sets_retry_after() -> None:
     limits, rate = RateLimits(), parse_rate("3/minute")
     assert [limits.hit(rate, "ada").remaining for _ in range(3)] == [2, 1, 0]
     with pytest.raises(RateLimitError) as refused:
@@ -237,7 +237,7 @@ def test_a_window_moves(monkeypatch: pytest.MonkeyPatch) -> None:
     assert limits.hit(rate, "ada").remaining == 0
 
 
-def test_addresses_that_have_left_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rate_limits_forget_idle_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
     limits, rate = RateLimits(), parse_rate("2/second")
     windows = limits._windows.storage
     for number in range(1000):
@@ -250,7 +250,7 @@ def test_addresses_that_have_left_are_forgotten(monkeypatch: pytest.MonkeyPatch)
     assert len(windows) == 1
 
 
-def test_counting_starts_no_thread() -> None:
+def test_rate_limits_start_no_thread() -> None:
     import threading
 
     limits = RateLimits()

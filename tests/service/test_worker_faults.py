@@ -92,7 +92,7 @@ async def ask_many(client: httpx.AsyncClient, requests: int) -> Counter[str]:
     return Counter(kind for kinds in answers for kind in kinds)
 
 
-async def test_workers_killed_under_load_cost_no_answer(serve: Serve) -> None:
+async def test_killed_workers_lose_no_answer(serve: Serve) -> None:
     killer = Killer(workers, seconds=0.1)
     async with serve() as client:
         await ask(client, 0)
@@ -108,7 +108,7 @@ async def test_workers_killed_under_load_cost_no_answer(serve: Serve) -> None:
     assert not any(map(is_alive, killer.killed))
 
 
-async def test_a_fork_server_killed_under_load_costs_no_answer(serve: Serve) -> None:
+async def test_killed_fork_server_loses_no_answer(serve: Serve) -> None:
     async with serve() as client:
         await ask(client, 0)
         asking = asyncio.create_task(ask_many(client, 100))
@@ -143,7 +143,7 @@ async def test_a_damaged_model_is_named_and_taken_again_when_it_is_sound(
         assert set(await ask(client, 1)) == {"parsed"}
 
 
-async def test_texts_in_hand_when_model_and_workers_go_fail_by_name(tmp_path: Path) -> None:
+async def test_texts_in_flight_fail_by_name_when_the_model_vanishes(tmp_path: Path) -> None:
     path = tmp_path / "english-x.udpipe"
     shutil.copy(find_parser(Settings(store="unused"), lang="en").path, path)
     settings = Settings(store="unused", models_dir=tmp_path, workers=2)
@@ -167,7 +167,7 @@ async def test_texts_in_hand_when_model_and_workers_go_fail_by_name(tmp_path: Pa
         await pools.stop()
 
 
-async def test_a_sentence_past_the_deadline_costs_its_worker_and_no_other_text(
+async def test_deadline_kills_the_worker_and_fails_one_text(
     serve: Serve,
 ) -> None:
     async with serve(max_words_per_sentence=10_000) as client:
@@ -204,7 +204,7 @@ async def stanza_pools(data_dir: Path, **fields: Any) -> AsyncIterator[tuple[Wor
         await pools.stop()
 
 
-async def test_a_worker_killed_over_a_bulk_batch_costs_no_text(data_dir: Path) -> None:
+async def test_killed_bulk_worker_loses_no_text(data_dir: Path) -> None:
     pytest.importorskip("stanza")
     texts = [f"Le chat numéro {number} mange du pain au jardin." for number in range(24)]
     async with stanza_pools(data_dir, workers=2) as (pools, parse):

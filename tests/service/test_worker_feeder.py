@@ -108,7 +108,7 @@ def outcomes(request: PendingRequest) -> list[str | None]:
     return [type(job.outcome).__name__ if job.outcome else None for job in request.texts]
 
 
-async def test_a_batch_that_is_answered_is_counted(either: Bench) -> None:
+async def test_feeder_counts_answered_batches(either: Bench) -> None:
     asked = either.request([SHORT, ParseInput("raw", text=" "), SHORT])
     reason, worker = await either.feed(await either.batch())
     assert reason is None
@@ -119,7 +119,7 @@ async def test_a_batch_that_is_answered_is_counted(either: Bench) -> None:
     assert either.queue.expected_seconds(100) > 0
 
 
-async def test_of_single_answers_the_first_unanswered_text_is_to_blame(single: Bench) -> None:
+async def test_feeder_blames_the_first_unanswered_text(single: Bench) -> None:
     asked = single.request([SHORT, SHORT])
     assert await single.feed_and_kill(await single.batch()) == "died"
     assert [(job.deaths, job.alone) for job in asked.texts] == [(1, False), (0, False)]
@@ -129,7 +129,7 @@ async def test_of_single_answers_the_first_unanswered_text_is_to_blame(single: B
     assert isinstance(asked.texts[1].outcome, Parse)
 
 
-async def test_of_a_bulk_batch_each_text_is_tried_again_alone(bulk: Bench) -> None:
+async def test_feeder_retries_bulk_texts_alone(bulk: Bench) -> None:
     asked = bulk.request([SHORT] * 3)
     assert await bulk.feed_and_kill(await bulk.batch()) == "died"
     assert [(job.deaths, job.alone) for job in asked.texts] == [(0, True)] * 3
@@ -146,7 +146,7 @@ async def test_of_a_bulk_batch_each_text_is_tried_again_alone(bulk: Bench) -> No
     assert outcomes(asked) == ["WorkerDiedError", "Parse", "Parse"]
 
 
-async def test_of_a_bulk_batch_only_the_late_text_fails(bulk: Bench) -> None:
+async def test_feeder_fails_only_the_late_text_of_a_bulk_batch(bulk: Bench) -> None:
     late, others = bulk.request([HUGE], seconds=0.3), bulk.request([SHORT] * 2)
     reason, worker = await bulk.feed(await bulk.batch())
     assert reason == "deadline"
@@ -158,7 +158,7 @@ async def test_of_a_bulk_batch_only_the_late_text_fails(bulk: Bench) -> None:
     assert outcomes(others) == ["Parse", "Parse"]
 
 
-async def test_a_healthy_worker_survives_a_text_that_is_handed_over_too_late(either: Bench) -> None:
+async def test_feeder_spares_a_worker_with_a_late_text(either: Bench) -> None:
     either.request([SHORT] * 50)
     await either.feed(await either.batch())
     late, others = either.request([SHORT], seconds=0.0), either.request([SHORT] * 2)
@@ -171,7 +171,7 @@ async def test_a_healthy_worker_survives_a_text_that_is_handed_over_too_late(eit
     assert outcomes(others) == ["Parse", "Parse"]
 
 
-async def test_texts_that_nobody_waits_for_are_not_tried_again(bulk: Bench) -> None:
+async def test_feeder_drops_texts_of_closed_requests(bulk: Bench) -> None:
     gone, staying = bulk.request([SHORT] * 2), bulk.request([SHORT])
     batch = await bulk.batch()
     bulk.queue.withdraw(gone)

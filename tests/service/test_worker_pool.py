@@ -82,7 +82,7 @@ async def test_a_cancelled_request_takes_its_texts_out_of_the_queue(running: Wor
     assert running.stats.texts - before == 3
 
 
-async def test_one_text_does_not_wait_for_thousands(running: WorkerPool) -> None:
+async def test_single_text_overtakes_a_large_request(running: WorkerPool) -> None:
     async with aclosing(running.stream([SHORT] * 5000, later(60))) as large:
         await anext(large)
         await running.parse([SHORT], later(30))

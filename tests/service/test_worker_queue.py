@@ -166,7 +166,7 @@ TestQueueing.settings = settings(max_examples=80, stateful_step_count=40)
 
 
 @given(st.lists(sizes, min_size=1, max_size=12), st.lists(st.integers(0, 3), max_size=40))
-def test_between_arrival_and_first_text_every_other_request_has_one_turn(
+def test_fair_queue_serves_a_new_request_within_one_round(
     arrivals: list[list[int]], takes: list[int]
 ) -> None:
     queue = FairQueue(capacity=10**9, workers=1, quantum=QUANTUM)
@@ -185,7 +185,7 @@ def test_between_arrival_and_first_text_every_other_request_has_one_turn(
         assert all(words < QUANTUM + longest for each in served.values() for words in each.values())
 
 
-def test_a_thousand_texts_do_not_hold_up_a_single_one() -> None:
+def test_fair_queue_serves_a_single_text_before_a_thousand() -> None:
     queue = FairQueue(capacity=10**6, workers=1, quantum=QUANTUM)
     queue.put(request([10] * 1_000))
     take(queue)
@@ -194,7 +194,7 @@ def test_a_thousand_texts_do_not_hold_up_a_single_one() -> None:
     assert [job.request is small for job in take(queue, 2 * QUANTUM)].index(True) <= QUANTUM // 10
 
 
-def test_a_request_that_is_given_the_next_turn_is_handed_out_first() -> None:
+def test_fair_queue_serves_first_requests_first() -> None:
     queue = FairQueue(capacity=10**6, workers=1, quantum=QUANTUM)
     queue.put(request([10] * 10))
     urgent = request([1])
@@ -202,13 +202,13 @@ def test_a_request_that_is_given_the_next_turn_is_handed_out_first() -> None:
     assert take(queue)[0].request is urgent
 
 
-def test_what_waits_is_spread_over_the_workers() -> None:
+def test_fair_queue_spreads_texts_over_workers() -> None:
     queue = FairQueue(capacity=1_000, workers=2, quantum=QUANTUM)
     queue.put(request([1] * 10))
     assert len(take(queue, budget=100)) == 5
 
 
-def test_a_full_queue_says_when_to_come_back() -> None:
+def test_full_queue_sets_retry_after() -> None:
     queue = FairQueue(capacity=1_000, workers=2, quantum=QUANTUM)
     queue.learn(words=100, seconds=2.0)
     queue.put(request([900]))
@@ -219,7 +219,7 @@ def test_a_full_queue_says_when_to_come_back() -> None:
     assert queue.texts == 1
 
 
-def test_a_request_that_would_never_fit_is_no_overload() -> None:
+def test_request_over_the_capacity_is_a_spec_error() -> None:
     queue = FairQueue(capacity=1_000, workers=2, quantum=QUANTUM)
     with pytest.raises(SpecError, match="at most 1000 can wait"):
         queue.put(request([600, 600]))
@@ -253,7 +253,7 @@ async def test_a_worker_waits_for_a_full_batch_but_not_for_ever() -> None:
     assert len(await queue.take(20, wait=0.01)) == 1
 
 
-def test_draining_takes_everything() -> None:
+def test_drain_returns_all_texts() -> None:
     queue = FairQueue(capacity=1_000, workers=1, quantum=QUANTUM)
     for each in (request([1, 2]), request([3])):
         queue.put(each)

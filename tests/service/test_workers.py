@@ -46,7 +46,7 @@ async def pool(**fields: Any) -> AsyncIterator[WorkerPool]:
         await started.stop()
 
 
-async def test_what_ended_the_loading_of_a_model_is_said() -> None:
+async def test_load_error_tells_how_the_process_ended() -> None:
     model = find_parser(Settings(store="unused"), lang="en")
     crashing = replace(model, parts=("no path",))
     with pytest.raises(ModelLoadError, match="its process ended with exit code 1; check the file"):
@@ -76,7 +76,7 @@ async def test_a_worker_past_the_deadline_is_killed_and_only_its_text_fails() ->
     assert isinstance(again[0], Parse)
 
 
-async def test_a_worker_that_dies_idle_costs_no_text() -> None:
+async def test_idle_worker_death_loses_no_text() -> None:
     async with pool() as running:
         for process in workers():
             process.kill()

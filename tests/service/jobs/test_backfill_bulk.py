@@ -67,7 +67,7 @@ def test_a_bulk_parser_is_given_many_texts_and_the_rows_are_the_same(
     assert together.beats >= len(chunks)
 
 
-def test_texts_in_doubt_come_first_and_each_alone(bench: Bench) -> None:
+def test_isolated_texts_are_parsed_first_and_alone(bench: Bench) -> None:
     lines = bench.lines(pairs(6))
     first = Recorder(dies_at_announce=True)
     with pytest.raises(Killed):
@@ -82,7 +82,7 @@ def test_texts_in_doubt_come_first_and_each_alone(bench: Bench) -> None:
     assert len(signals.watched[2]) == len(chunk) - 2
 
 
-def test_a_guilty_text_is_left_out_of_its_chunk(bench: Bench) -> None:
+def test_fatal_text_is_left_out_of_its_chunk(bench: Bench) -> None:
     lines = bench.lines(pairs(6))
     first = Recorder(dies_at_announce=True)
     with pytest.raises(Killed):
@@ -203,9 +203,7 @@ async def test_gold_sentences_are_never_split(service: Service) -> None:
 
 
 @pytest.mark.slow
-async def test_stanza_workers_killed_in_the_middle_cost_nothing(
-    running: Running, data_dir: Path
-) -> None:
+async def test_killed_stanza_workers_lose_nothing(running: Running, data_dir: Path) -> None:
     texts = [
         f"Le train numéro {n} arrive à midi, et personne ne l'attend plus." for n in range(400)
     ]

@@ -96,7 +96,7 @@ def test_a_try_that_died_before_its_commits_left_nothing(bench: Bench) -> None:
     assert run_shard(bench.shard(plan=stale), lines, bench.tools(), Recorder()) == COUNTS
 
 
-def test_a_text_that_killed_workers_costs_only_its_example(bench: Bench) -> None:
+def test_fatal_text_drops_only_its_example(bench: Bench) -> None:
     lines = bench.lines(pairs(6))
     first = Recorder(dies_at_announce=True)
     with pytest.raises(Killed):

@@ -1,4 +1,4 @@
-"""A small file in a store, by which machines tell that they see the same one."""
+"""The id of a store: a small file by which machines check that they see the same store."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from featurestore.tables.location import Location
 _NAME: Final = "beacon"
 
 
-def light_beacon(store: str) -> str:
-    """The id of a store, which is given one if it has none.
+def ensure_store_id(store: str) -> str:
+    """The id of a store; a new one is written if it has none.
 
     Raises:
         StoreError: The store can be neither read nor written.
     """
-    found = read_beacon(store)
+    found = read_store_id(store)
     if found is None:
         Location.of(store).write(_NAME, secrets.token_hex(16).encode())
-        found = read_beacon(store)  # of two that give it one, the later counts for both
+        found = read_store_id(store)  # if two processes write one, the later write wins for both
         assert found is not None
     return found
 
 
-def read_beacon(store: str) -> str | None:
-    """The id of a store, ``None`` when nothing is there.
+def read_store_id(store: str) -> str | None:
+    """The id of a store; ``None`` if it has none.
 
     Raises:
-        StoreError: It is there and cannot be read.
+        StoreError: The store cannot be read.
     """
     content = Location.of(store).read(_NAME)
     return None if content is None else content.decode()

@@ -1,11 +1,11 @@
-"""The process that loads a model once and forks the workers that use it.
+"""The fork server: a process that loads a model once and forks the workers that parse with it.
 
-Forking after the load lets the workers share the model's memory (55 of 57 MB), makes a new worker
-in milliseconds, and keeps ``fork`` away from the service, whose threads would not survive it.
+Forking after the load lets the workers share the model's memory (55 of 57 MB) and starts a worker
+in milliseconds. The service itself has threads and must not fork.
 
-The service speaks to the nursery over a *control* socket: the model to load, then one byte and a
-number per command. When the control socket closes, or the kernel reports the service's death, the
-nursery ends its workers and itself.
+The service sends the model over a *control* socket, then commands of one byte and a number. When
+the control socket closes, or the kernel reports the service's death, the fork server kills its
+workers and exits.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from service.workers.wire import receive, send
 from syntax.errors import ModelLoadError, ParsebankError
 
 COMMAND: Final = struct.Struct("!cI")
-"""``F`` forks a worker that serves the socket sent along; ``K`` kills the worker with that pid."""
+"""``F`` forks a worker for the socket that is sent with it; ``K`` kills the worker with the pid."""
 
 FORK: Final = b"F"
 KILL: Final = b"K"
@@ -38,25 +38,25 @@ KILL: Final = b"K"
 _NICENESS: Final = 5
 
 Answer = Callable[[Sequence[ParseInput]], Iterator[Outcome]]
-"""What a worker makes of a batch."""
+"""Parses a batch."""
 
 
 def main() -> None:
-    """Serve one model; arguments are the control socket's descriptor and the service's pid."""
+    """Serve one model. Arguments: descriptor of the control socket, pid of the service."""
     control = socket.socket(fileno=int(sys.argv[1]))
     die_with(parent=int(sys.argv[2]))
     own_helper()
     give_way(_NICENESS)
     for asked in (signal.SIGINT, signal.SIGTERM):
-        # A terminal or systemd sends these to every process of the service at once. It is for the
-        # service to say when its parsers have finished, and for the kernel should it not.
+        # A terminal or systemd sends these signals to every process of the service. The service
+        # itself decides when its parsers stop; if it dies, the kernel ends this process.
         signal.signal(asked, signal.SIG_IGN)
-    with contextlib.suppress(EOFError, ConnectionError):  # the service has gone, or given it up
-        _serve(control)
+    with contextlib.suppress(EOFError, ConnectionError):  # the service has gone
+        _load(control)
 
 
-def _serve(control: socket.socket) -> None:
-    """Load the model that the service names, and tend its workers."""
+def _load(control: socket.socket) -> None:
+    """Load the model that the service sends, then serve commands."""
     model, limits, device = receive(control)
     try:
         parser = load_parser(model, device)
@@ -69,13 +69,13 @@ def _serve(control: socket.socket) -> None:
         return
     send(control, parser.identity.fingerprint)
     parse = parser.parse_many if BACKENDS[model.backend].bulk else partial(one_by_one, parser)
-    # What is there before the first fork stays shared: the collector never touches it again.
+    # Objects made before the first fork stay shared, because the collector ignores them.
     gc.freeze()
-    _tend(control, lambda batch: parse(batch, limits))
+    _serve(control, lambda batch: parse(batch, limits))
 
 
-def _tend(control: socket.socket, answer: Answer) -> None:
-    """Fork, kill and bury workers until the service goes."""
+def _serve(control: socket.socket, answer: Answer) -> None:
+    """Fork, kill and reap workers until the service closes the control socket."""
     children: set[int] = set()
     wakeup, alarm = socket.socketpair()
     for end in (wakeup, alarm):
@@ -90,8 +90,8 @@ def _tend(control: socket.socket, answer: Answer) -> None:
                 ready = {key.fileobj for key, _ in selector.select()}
                 if wakeup in ready:
                     wakeup.recv(4096)
-                    _bury(children)
-                if control in ready and not _obey(control, children, answer):
+                    _reap(children)
+                if control in ready and not _handle(control, children, answer):
                     break
     finally:
         for pid in children:
@@ -99,8 +99,8 @@ def _tend(control: socket.socket, answer: Answer) -> None:
             os.waitpid(pid, 0)
 
 
-def _obey(control: socket.socket, children: set[int], answer: Answer) -> bool:
-    """Carry out one command; ``False`` when the service has closed the control socket."""
+def _handle(control: socket.socket, children: set[int], answer: Answer) -> bool:
+    """Execute one command; ``False`` when the service has closed the control socket."""
     command, sockets, _, _ = socket.recv_fds(control, COMMAND.size, 1, socket.MSG_WAITALL)
     if len(command) < COMMAND.size:
         return False
@@ -114,18 +114,18 @@ def _obey(control: socket.socket, children: set[int], answer: Answer) -> bool:
 
 
 def _fork(control: socket.socket, channel: socket.socket, answer: Answer) -> int:
-    nursery = os.getpid()
+    parent = os.getpid()
     pid = os.fork()
     if pid == 0:
-        # os._exit whatever happens: the child must never run on in the nursery's loop.
+        # The child must always end in os._exit, never return into the fork server's loop.
         try:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             control.close()
-            die_with(parent=nursery)
+            die_with(parent=parent)
             _work(channel, answer)
         except (EOFError, ConnectionError):
-            pass  # the service has no more use for it
+            pass  # the service has closed the socket
         except BaseException:
             sys.excepthook(*sys.exc_info())
         finally:
@@ -134,7 +134,7 @@ def _fork(control: socket.socket, channel: socket.socket, answer: Answer) -> int
 
 
 def _work(channel: socket.socket, answer: Answer) -> None:
-    """Answer batches, text by text, so that the service knows where a worker was when it died."""
+    """Answer batches text by text, so that the service knows on which text a worker died."""
     send(channel, os.getpid())
     while True:
         batch: list[ParseInput] = receive(channel)
@@ -142,7 +142,7 @@ def _work(channel: socket.socket, answer: Answer) -> None:
             send(channel, outcome)
 
 
-def _bury(children: set[int]) -> None:
+def _reap(children: set[int]) -> None:
     while children:
         pid, _ = os.waitpid(-1, os.WNOHANG)
         if pid == 0:

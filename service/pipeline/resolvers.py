@@ -1,4 +1,4 @@
-"""Models and tokenizers by name, for as long as requests keep asking for them."""
+"""Resolves the parser and tokenizer names of requests."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from service.tokenizers import LoadedTokenizer
 from syntax.errors import ParsebankError
 
 Choice = tuple[ModelFile, ParserIdentity, str]
-"""Model, its identity, and the language of the text."""
+"""Model file, identity of the parser, and language of the text."""
 
 
-class ParserDesk:
-    """Chooses parsers by the names in a request. Safe for threads.
+class ParserResolver:
+    """Resolves parser names and languages. Safe for threads.
 
-    Model files are looked at each time (10 µs), so that one can be added or replaced.
+    The model files are checked at each call (10 µs), so that a model can be added or replaced.
 
     Args:
-        settings: Where models are, and which one a language prefers.
+        settings: Folder of models, and the preferred parser of each language.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -30,7 +30,7 @@ class ParserDesk:
         self._read: dict[ModelFile, tuple[Stamps, ParserIdentity]] = {}
 
     def choose(self, name: str | None, lang: str | None) -> Choice:
-        """The parser that names lead to; a file that has changed is read whole for its checksum."""
+        """Resolve names; a changed model file is read whole for its checksum."""
         model = find_parser(self._settings, name, lang)
         # Stamps first: a file that changes while it is read is then read again.
         stamps = _stamps(model)
@@ -39,8 +39,8 @@ class ParserDesk:
             self._read[model] = stamps, identity
         return model, identity, self._spoken(model, name, lang)
 
-    def at_hand(self, name: str | None, lang: str | None) -> Choice | None:
-        """The same, unless a file would have to be read for it, or there is no such parser."""
+    def cached(self, name: str | None, lang: str | None) -> Choice | None:
+        """As `choose`; ``None`` if the parser is unknown or a model file must be read."""
         try:
             model = find_parser(self._settings, name, lang)
         except ParsebankError:
@@ -68,22 +68,17 @@ def _stamps(model: ModelFile) -> Stamps | None:
     return tuple((stat.st_mtime_ns, stat.st_size) for stat in stats)
 
 
-class TokenizerDesk:
-    """The tokenizers for requests; belongs to one event loop.
-
-    Attributes:
-        cache: Those that were used last.
-    """
+class TokenizerResolver:
+    """Resolves tokenizer names on one event loop, in front of a `TokenizerCache`."""
 
     def __init__(self, settings: Settings) -> None:
         self.cache = TokenizerCache(settings)
         self._loading: dict[str, asyncio.Task[LoadedTokenizer]] = {}
 
     async def get(self, name: str) -> LoadedTokenizer:
-        """The tokenizer, loaded once however many requests wait for it.
+        """The tokenizer; requests that wait for the same one share the load.
 
-        Raises:
-            UnknownTokenizerError: As `TokenizerCache.get`; the next request tries again.
+        A failed load is not remembered: the next request tries again.
         """
         found = self.cache.cached(name)
         if found is not None:
@@ -92,16 +87,16 @@ class TokenizerDesk:
             loading = asyncio.create_task(asyncio.to_thread(self.cache.get, name), name=name)
             self._loading[name] = loading
             loading.add_done_callback(self._loaded)
-        # A request that goes away must not take the others' tokenizer with it.
+        # Shielded: a cancelled request must not cancel the load of the others.
         return await asyncio.shield(self._loading[name])
 
     def _loaded(self, loading: asyncio.Task[LoadedTokenizer]) -> None:
         del self._loading[loading.get_name()]
         if not loading.cancelled():
-            loading.exception()  # told to those who wait, who may all have gone away
+            loading.exception()  # retrieved here, in case nobody waits any more
 
-    def at_hand(self, name: str) -> LoadedTokenizer | None:
-        """The tokenizer if it is loaded and was not replaced, without waiting."""
+    def cached(self, name: str) -> LoadedTokenizer | None:
+        """The tokenizer if it is loaded and its files are unchanged."""
         try:
             return self.cache.cached(name)
         except ParsebankError:

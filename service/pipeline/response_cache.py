@@ -9,32 +9,32 @@ from functools import cached_property
 from hashlib import blake2b
 from typing import Final, Literal
 
-from service.pipeline.lenders import ParserDesk, TokenizerDesk
 from service.pipeline.plan import Plan
+from service.pipeline.resolvers import ParserResolver, TokenizerResolver
 from service.settings import Settings
 from syntax.errors import ParsebankError
 
 RECHECK_SECONDS: Final = 1.0
 _ENTRY_BYTES: Final = 1_000
-"""What an entry takes beside its content, about."""
+"""Approximate bytes of an entry beside its content."""
 
 _LARGEST_SHARE: Final = 8
-"""An answer that would fill more than this part of the memory is not kept."""
+"""An answer larger than this fraction (1/8) of the memory limit is not stored."""
 
 _CHOICES: Final = 256
 
 VARIES: Final = "Accept, Accept-Encoding"
-"""``Vary`` of what could be compressed, and of 304, which does not know whether it could."""
+"""``Vary`` of answers that may be compressed, and of 304."""
 
 
 @dataclass(frozen=True)
 class Origin:
-    """What an answer depends on that is not in its request, and the names that led there.
+    """What an answer depends on beside its request: the parser and the tokenizer.
 
     Attributes:
         parser, lang, tokenizer: Names in the request.
-        chosen: Fingerprint of the parser and language of the texts, as the names led to.
-        tokenizer_fingerprint: Of the tokenizer, if there is one.
+        chosen: Fingerprint of the parser, and language of the texts.
+        tokenizer_fingerprint: ``None`` without a tokenizer.
     """
 
     parser: str | None
@@ -57,15 +57,15 @@ class Origin:
 
 
 @dataclass(frozen=True)
-class ReadyAnswer:
-    """An answer whose texts were all stored, as it is sent.
+class CachedResponse:
+    """The bytes of an answer whose texts were all stored.
 
     Attributes:
-        content: The body, compressed if the caller wanted that.
-        headers: Raw headers, the length included.
-        etag: Its entity tag, which is among the headers too.
-        texts: How many it answers.
-        origin: What it depends on.
+        content: The body, compressed if the caller accepts that.
+        headers: Raw headers, with the length and the entity tag.
+        etag: The entity tag.
+        texts: Number of texts.
+        origin: The parser and the tokenizer.
     """
 
     content: bytes = field(repr=False)
@@ -76,48 +76,48 @@ class ReadyAnswer:
 
     @property
     def size(self) -> int:
-        """Bytes that it takes, about."""
+        """Approximate bytes in memory."""
         return len(self.content) + _ENTRY_BYTES
 
     @cached_property
     def unchanged_headers(self) -> tuple[tuple[bytes, bytes], ...]:
-        """The headers that tell a caller that what it has is still right."""
+        """The headers of the answer 304."""
         kept = [pair for pair in self.headers if not pair[0].startswith((b"content-", b"vary"))]
         return (*kept, (b"vary", VARIES.encode()))
 
 
-class ReadyAnswers:
-    """Keeps the answers that were asked for last. Belongs to one event loop.
+class ResponseCache:
+    """The most recently used answers, as bytes. Belongs to one event loop.
 
-    An answer holds for as long as the names of its request lead to the same parser and the same
-    tokenizer; the parses behind it cannot change, for a parse key covers all that made them. They
-    can be deleted: then all answers go (`forget`).
+    An answer is valid while the names in its request resolve to the same parser and tokenizer.
+    The parses behind it cannot change, because a parse key covers everything that made the parse.
+    When parses are deleted, `forget` drops all answers.
 
     Args:
-        settings: How much memory.
-        parsers: Tells where the names in a request lead.
-        tokenizers: The tokenizers in use; a tokenizer that had to go takes its answers with it.
-        recheck_seconds: How long a name may lead to the parser that it last led to, before the
-            models are looked at again.
+        settings: The memory limit.
+        parsers: Resolves the parser names in requests.
+        tokenizers: The loaded tokenizers; answers of a tokenizer that was unloaded are invalid.
+        recheck_seconds: Seconds for which a resolved name is trusted before the model files are
+            checked again.
 
     Attributes:
         size: Bytes in use.
-        generation: How often all answers were let go of.
-        lookups: Requests that found an answer, and those that did not.
+        generation: Number of calls of `forget`.
+        lookups: Number of hits and misses.
     """
 
     def __init__(
         self,
         settings: Settings,
-        parsers: ParserDesk,
-        tokenizers: TokenizerDesk,
+        parsers: ParserResolver,
+        tokenizers: TokenizerResolver,
         recheck_seconds: float = RECHECK_SECONDS,
     ) -> None:
         self._parsers = parsers
         self._tokenizers = tokenizers
         self.recheck_seconds = recheck_seconds
         self._room = settings.ready_answers_mb << 20
-        self._answers: OrderedDict[bytes, ReadyAnswer] = OrderedDict()
+        self._answers: OrderedDict[bytes, CachedResponse] = OrderedDict()
         self._choices: OrderedDict[tuple[str | None, str | None], _Choice] = OrderedDict()
         self.size = 0
         self.generation = 0
@@ -126,10 +126,10 @@ class ReadyAnswers:
     def __len__(self) -> int:
         return len(self._answers)
 
-    async def get(self, key: bytes) -> ReadyAnswer | None:
-        """The answer kept under a key, if it still holds."""
+    async def get(self, key: bytes) -> CachedResponse | None:
+        """The answer under a key, if it is still valid."""
         answer = self._answers.get(key)
-        if answer is not None and not await self._holds(answer.origin):
+        if answer is not None and not await self._is_valid(answer.origin):
             self._drop(key)
             answer = None
         self.lookups["hit" if answer is not None else "miss"] += 1
@@ -137,14 +137,14 @@ class ReadyAnswers:
             self._answers.move_to_end(key)
         return answer
 
-    def put(self, key: bytes, answer: ReadyAnswer, generation: int | None = None) -> None:
-        """Keep an answer, and let go of those asked for longest ago.
+    def put(self, key: bytes, answer: CachedResponse, generation: int | None = None) -> None:
+        """Store an answer; the least recently used ones are evicted.
 
         Args:
-            key: Its `ready_key`.
+            key: Its `response_key`.
             answer: The answer.
-            generation: The generation in which its parses were looked up; in a later one they may
-                have been deleted, and the answer is not kept.
+            generation: The generation in which its parses were looked up. An answer of an earlier
+                generation is not stored, because its parses may have been deleted since.
         """
         self._drop(key)
         if generation not in (None, self.generation) or answer.size * _LARGEST_SHARE > self._room:
@@ -155,7 +155,7 @@ class ReadyAnswers:
             self._drop(next(iter(self._answers)))
 
     def forget(self) -> None:
-        """Let go of all answers: parses behind them may have been deleted."""
+        """Drop all answers: parses behind them may have been deleted."""
         self.generation += 1
         self._answers.clear()
         self.size = 0
@@ -165,15 +165,15 @@ class ReadyAnswers:
         if answer is not None:
             self.size -= answer.size
 
-    async def _holds(self, origin: Origin) -> bool:
+    async def _is_valid(self, origin: Origin) -> bool:
         if origin.tokenizer is not None:
-            tokenizer = self._tokenizers.at_hand(origin.tokenizer)
+            tokenizer = self._tokenizers.cached(origin.tokenizer)
             if tokenizer is None or tokenizer.fingerprint != origin.tokenizer_fingerprint:
                 return False
         return await self._chosen(origin.parser, origin.lang) == origin.chosen
 
     async def _chosen(self, parser: str | None, lang: str | None) -> tuple[str, str] | None:
-        """What a request's names lead to; ``None`` if to nothing."""
+        """Fingerprint and language that a request's names resolve to; ``None`` if unknown."""
         now = asyncio.get_running_loop().time()
         choice = self._choices.get((parser, lang))
         if choice is None or now - choice.since >= self.recheck_seconds:
@@ -183,7 +183,7 @@ class ReadyAnswers:
                 self._choices.popitem(last=False)
         if choice.looking.done():
             return choice.looking.result()
-        # A caller that goes away must not take the others' look with it.
+        # Shielded: a caller that is cancelled must not cancel the lookup of the others.
         return await asyncio.shield(choice.looking)
 
     def _choose(self, parser: str | None, lang: str | None) -> tuple[str, str] | None:
@@ -196,14 +196,14 @@ class ReadyAnswers:
 
 @dataclass(frozen=True)
 class _Choice:
-    """A look at the models: when it began, and what it finds."""
+    """A lookup of the models: when it started, and its result."""
 
     since: float
     looking: asyncio.Task[tuple[str, str] | None]
 
 
-def ready_key(body: bytes, *shape: str) -> bytes:
-    """Key of an answer: the request's exact bytes, and what else decides how it is rendered."""
+def response_key(body: bytes, *shape: str) -> bytes:
+    """Key of an answer: a digest of the request's bytes, format and encoding."""
     digest = blake2b("\0".join(shape).encode(), digest_size=16)
     digest.update(b"\0")
     digest.update(body)

@@ -24,7 +24,7 @@ UNKNOWN: Final = "<UNK>"
 _LONGEST_TOKEN: Final = 1000
 
 
-class Engine:
+class StanzaProcessors:
     """The processors of one pipeline.
 
     Args:
@@ -81,7 +81,7 @@ def trimmed(text: str) -> tuple[str, int]:
     return text[start:end], start
 
 
-def load_engine(package: Package, device: str) -> Engine:
+def load_engine(package: Package, device: str) -> StanzaProcessors:
     """Load a package.
 
     Args:
@@ -104,7 +104,7 @@ def load_engine(package: Package, device: str) -> Engine:
                 device=device,
                 logging_level="CRITICAL",
             )
-            return Engine(pipeline)
+            return StanzaProcessors(pipeline)
         except Exception as error:
             # Stanza has no error of its own for a damaged file; torch and pickle raise anything.
             raise ModelLoadError(
@@ -143,7 +143,7 @@ def out_of_memory(error: Exception) -> bool:
 
 @contextmanager
 def quietly() -> Iterator[None]:
-    """No warnings and no log lines: they are for whoever trains models, and may hold texts."""
+    """Suppress warnings and log lines: they are for people who train models, and may hold texts."""
     logger = logging.getLogger("stanza")
     level = logger.level
     with warnings.catch_warnings():

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from service.middleware.turnstile import Turnstile
+from service.middleware.admission import AdmissionMiddleware
 
 
 class Turns:
@@ -30,13 +30,13 @@ class Turns:
         return [path for path, _ in self.begun]
 
 
-async def come(gate: Turnstile, path: str, kind: str = "http") -> None:
+async def come(gate: AdmissionMiddleware, path: str, kind: str = "http") -> None:
     await gate({"type": kind, "path": path}, None, None)  # type: ignore[arg-type]
 
 
-async def test_no_turn_begins_more_than_it_may() -> None:
+async def test_admission_starts_at_most_its_limit_per_turn() -> None:
     app = Turns()
-    gate = Turnstile(app, at_once=4)
+    gate = AdmissionMiddleware(app, at_once=4)
     names = [f"/{number}" for number in range(30)]
     await asyncio.gather(*(come(gate, name) for name in names))
     assert app.paths() == names
@@ -45,9 +45,9 @@ async def test_no_turn_begins_more_than_it_may() -> None:
     assert turns[-1] - turns[0] >= 6
 
 
-async def test_a_health_check_passes_those_that_wait() -> None:
+async def test_admission_lets_health_checks_pass() -> None:
     app = Turns()
-    gate = Turnstile(app, at_once=2)
+    gate = AdmissionMiddleware(app, at_once=2)
     others = [asyncio.create_task(come(gate, f"/{number}")) for number in range(20)]
     await asyncio.sleep(0)
     await come(gate, "/health/live")
@@ -56,19 +56,19 @@ async def test_a_health_check_passes_those_that_wait() -> None:
     assert len(app.begun) == 21
 
 
-async def test_one_request_after_another_never_waits() -> None:
+async def test_admission_never_delays_sequential_requests() -> None:
     app = Turns()
-    gate = Turnstile(app, at_once=1)
+    gate = AdmissionMiddleware(app, at_once=1)
     for number in range(3):
         await come(gate, f"/{number}")
         await asyncio.sleep(0.001)
     assert app.paths() == ["/0", "/1", "/2"]
-    assert not gate._is_turning
+    assert not gate._has_turn
 
 
-async def test_those_that_leave_hold_nobody_up() -> None:
+async def test_admission_skips_cancelled_requests() -> None:
     app = Turns()
-    gate = Turnstile(app, at_once=1)
+    gate = AdmissionMiddleware(app, at_once=1)
     tasks = [asyncio.create_task(come(gate, f"/{number}")) for number in range(6)]
     await asyncio.sleep(0)
     for task in tasks[1:5]:
@@ -78,8 +78,8 @@ async def test_those_that_leave_hold_nobody_up() -> None:
 
 
 @pytest.mark.parametrize("kind", ["lifespan", "websocket"])
-async def test_other_scopes_pass(kind: str) -> None:
+async def test_admission_ignores_other_scopes(kind: str) -> None:
     app = Turns()
-    gate = Turnstile(app, at_once=1)
+    gate = AdmissionMiddleware(app, at_once=1)
     await asyncio.gather(*(come(gate, "/", kind) for _ in range(3)))
     assert len({turn for _, turn in app.begun}) == 1

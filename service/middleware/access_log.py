@@ -1,4 +1,4 @@
-"""What every request is given, and what is kept of it: an id, a line in the log, its numbers."""
+"""The access log: an id, a log line and metrics for every request."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from service.metrics import RequestCounts
 HEADER: Final = b"x-request-id"
 
 _ACCEPTED_ID: Final = re.compile(rb"[A-Za-z0-9._:-]{1,64}")
-"""An id from outside ends up in the log; what could forge a line, or fill it, is not taken over."""
+"""Accepted ids: they are logged, so they must not forge or fill a log line."""
 
 _METHODS: Final = frozenset({"GET", "POST", "DELETE", "HEAD", "OPTIONS", "PUT", "PATCH"})
 _UNMATCHED: Final = "none"
 _QUIET_PREFIXES: Final = ("/health/", "/metrics")
 
 
-class Observer:
-    """ASGI middleware around all others.
+class AccessLog:
+    """ASGI middleware around all others: logs and counts every request.
 
-    The id is the request's ``X-Request-ID`` if that is a sound one, or a new one; the answer has
-    it as a header and everything logged meanwhile as ``request_id``. A failure that nothing else
-    has caught is logged and answered here.
+    The id is the request's ``X-Request-ID`` if it is valid, else a new one. The response carries
+    it as a header, and log lines of the request as ``request_id``. Exceptions that no other
+    handler catches are logged and answered here.
 
     Args:
         app: The app with its other middleware.
-        counts: Takes the numbers.
+        counts: Metrics of the requests.
     """
 
     def __init__(self, app: ASGIApp, counts: RequestCounts) -> None:
@@ -42,7 +42,7 @@ class Observer:
         self._log: Any = structlog.get_logger("parsebank.requests").bind()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, and keep account of it."""
+        """Pass a request to the app, then log and count it."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -63,7 +63,7 @@ class Observer:
         except Exception as error:
             self._log.error("request failed", exc_info=error)
             if answer.status:
-                # Half an answer is out; only the end of the connection can tell that it broke.
+                # Part of the response is sent; only closing the connection can signal the failure.
                 raise
             await unexpected_answer(error)(scope, receive, answer)
 
@@ -85,11 +85,11 @@ class Observer:
 
 
 class _Answer:
-    """The way out: adds the id, and sees status and size.
+    """The response: adds the id, and records status and size.
 
     Attributes:
-        status: 0 until the answer begins.
-        size: Bytes of body so far.
+        status: 0 until the response starts.
+        size: Bytes of the body so far.
     """
 
     __slots__ = ("_id", "_send", "size", "status")
@@ -104,7 +104,7 @@ class _Answer:
         """Send a message on."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            # Not appended in place: an answer that is kept ready would collect ids.
+            # A new list: the headers may belong to a cached response.
             message["headers"] = [*message.get("headers", ()), (HEADER, self._id)]
         else:
             self.size += len(message.get("body", b""))

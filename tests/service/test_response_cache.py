@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from service.app import create_app
 from service.parsers.registry import bundled_models_dir
-from service.pipeline.lenders import ParserDesk, TokenizerDesk
-from service.pipeline.ready import Origin, ReadyAnswer, ReadyAnswers, ready_key
+from service.pipeline.resolvers import ParserResolver, TokenizerResolver
+from service.pipeline.response_cache import CachedResponse, Origin, ResponseCache, response_key
 from service.render.negotiate import FORMATS
 from service.security.keys import KeyFile
 from service.settings import Settings
@@ -98,7 +98,7 @@ async def test_ready_answers_are_counted_like_others(ways: Ways) -> None:
     ],
 )
 async def test_what_failed_or_was_not_stored_is_not_kept(ways: Ways, body: Any) -> None:
-    ready = ways.app.state.services.ready
+    ready = ways.app.state.services.responses
     for _ in range(3):
         size = len(ready)
         await ways(body)
@@ -237,7 +237,7 @@ async def test_a_new_default_parser_answers_when_the_models_are_looked_at_again(
 ) -> None:
     async with serve(models_dir=models_dir, **QUICK) as client:
         ways = Ways(client.app, client)
-        kept = ways.app.state.services.ready
+        kept = ways.app.state.services.responses
         assert kept.recheck_seconds == 1.0
         kept.recheck_seconds = 3_600.0
         for _ in range(3):
@@ -259,7 +259,7 @@ async def test_a_changed_model_file_is_noticed(serve: Callable[..., Any], models
     content = path.read_bytes()
     async with serve(models_dir=models_dir, **QUICK) as client:
         ways = Ways(client.app, client)
-        ways.app.state.services.ready.recheck_seconds = 0.0
+        ways.app.state.services.responses.recheck_seconds = 0.0
         for _ in range(3):
             response, ready = await ways({"text": "From a file."})
         assert ready
@@ -365,19 +365,19 @@ def told(response: httpx.Response) -> Any:
 # The memory that they may take.
 
 
-def answer_of(size: int) -> ReadyAnswer:
+def answer_of(size: int) -> CachedResponse:
     origin = Origin(None, None, None, ("f" * 32, "en"), None)
-    return ReadyAnswer(b"x" * size, ((b"content-type", b"x"),), 'W/"x"', 1, origin)
+    return CachedResponse(b"x" * size, ((b"content-type", b"x"),), 'W/"x"', 1, origin)
 
 
 @given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 200_000)), max_size=60))
 @settings(max_examples=50)
 async def test_memory_is_bounded_and_the_last_used_stay(puts: list[tuple[int, int]]) -> None:
     chosen = Settings(store="unused", ready_answers_mb=1)
-    ready = ReadyAnswers(chosen, ParserDesk(chosen), TokenizerDesk(chosen))
+    ready = ResponseCache(chosen, ParserResolver(chosen), TokenizerResolver(chosen))
     kept: dict[bytes, int] = {}
     for name, size in puts:
-        key = ready_key(str(name).encode(), "json", "identity")
+        key = response_key(str(name).encode(), "json", "identity")
         ready.put(key, answer_of(size))
         kept.pop(key, None)
         if answer_of(size).size * 8 <= 1 << 20:
@@ -390,7 +390,7 @@ async def test_memory_is_bounded_and_the_last_used_stay(puts: list[tuple[int, in
 
 async def test_keys_do_not_run_together() -> None:
     keys = {
-        ready_key(body, *shape)
+        response_key(body, *shape)
         for body in (b"", b"a", b"ab", b"\0a")
         for shape in (("json", "gzip"), ("json", "identity"), ("jso", "ngzip"), ("json\0gzip",))
     }

@@ -1,4 +1,4 @@
-"""Measure what some lines cost: run them on a store of its own, and throw it away."""
+"""Measure the cost of some lines: run them on a temporary store."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Final
 from featurestore import open_store
 from service.jobs.lines import item_key, read_item
 from service.jobs.records import Counts, JobRequest, Shard
-from service.jobs.sample import Probe, Sample
+from service.jobs.sample import MeasureRequest, Sample
 from service.jobs.shard import run_shard
 from service.jobs.staging import StagedLine
 from service.jobs.tools import Toolbox, load_kernels
@@ -24,14 +24,14 @@ from service.settings import Settings
 from syntax.examples import Example
 
 SECONDS: Final = 2.0
-"""How long lines are run for, about."""
+"""Approximate seconds of the measurement."""
 
 TRIAL_LINES: Final = 10
-"""Lines that show how many can be run in this time, and what a commit costs in itself."""
+"""Lines of the first trial, which gives the number of lines to run and the cost of a commit."""
 
 
 def measure(settings: Settings, request: JobRequest, lines: Sequence[str]) -> Sample:
-    """Run lines on a store that is removed again."""
+    """Run lines on a temporary store."""
     load_kernels()
     staged = [_staged(request, at, line) for at, line in enumerate(lines)]
     with TemporaryDirectory() as folder, open_store(folder) as store:
@@ -46,7 +46,7 @@ def measure(settings: Settings, request: JobRequest, lines: Sequence[str]) -> Sa
 
 @dataclass(frozen=True)
 class _Measured:
-    """What lines took: parsed and stored, and stored once more with the parses that are there."""
+    """Times and sizes of lines: parsed and stored, then stored again with the existing parses."""
 
     counts: Counts
     parsing: float
@@ -59,7 +59,7 @@ class _Measured:
         return self.parsing / self.counts.examples
 
     def sample(self, trial: _Measured | None = None) -> Sample:
-        """The cost of one more line, less what a trial shows to be the cost of any commit."""
+        """The cost of one line, without the fixed cost of a commit, which a trial shows."""
         parses, rows = max(1, self.counts.parsed), max(1, self.counts.stored)
         fixed = _fixed(self, trial) if trial else dict.fromkeys(_COMMITTED, 0.0)
         return Sample(
@@ -77,7 +77,7 @@ _COMMITTED: Final = ("storing", "parse_bytes", "row_bytes")
 
 
 def _fixed(whole: _Measured, trial: _Measured) -> dict[str, float]:
-    """What no line costs: where the straight line through both measurements begins."""
+    """The fixed cost: the intercept of the line through both measurements."""
     more = whole.counts.examples - trial.counts.examples
     if more < trial.counts.examples:  # too near each other to tell
         return dict.fromkeys(_COMMITTED, 0.0)
@@ -91,7 +91,7 @@ def _intercept(whole: _Measured, trial: _Measured, name: str, more: int) -> floa
 
 @dataclass(frozen=True)
 class _Bench:
-    """A store to be thrown away, and what works on it."""
+    """A temporary store and its tools."""
 
     folder: Path
     toolbox: Toolbox
@@ -120,7 +120,7 @@ class _Bench:
         shard = Shard(id=0, job=name, number=0, tries=1, first_seq=0, request=request)
         tools = self.toolbox.tools(request)
         started = time.perf_counter()
-        counts = run_shard(shard, lines, tools, _Nobody())
+        counts = run_shard(shard, lines, tools, _NoSignals())
         return time.perf_counter() - started, counts
 
     def _size(self, table: str) -> int:
@@ -128,11 +128,11 @@ class _Bench:
         return sum(file.stat().st_size for file in files if file.is_file())
 
 
-class _Nobody:
-    """Signals that nobody waits for."""
+class _NoSignals:
+    """Signals without effect."""
 
-    suspects: frozenset[str] = frozenset()
-    doubtful: frozenset[str] = frozenset()
+    fatal_keys: frozenset[str] = frozenset()
+    isolated_keys: frozenset[str] = frozenset()
 
     def beat(self) -> None:
         """See `Signals.beat`."""
@@ -150,11 +150,11 @@ def _staged(request: JobRequest, position: int, line: str) -> StagedLine:
 
 
 def main() -> None:
-    """Measure what standard input describes; the answer goes to standard output."""
-    probe = Probe.model_validate_json(sys.stdin.buffer.read())
-    die_with(parent=probe.parent)
-    own_process(probe.settings.log_level, probe.settings.log_format)
-    sample = measure(probe.settings, JobRequest.from_json(probe.request), probe.lines)
+    """Measure the lines on standard input; the result goes to standard output."""
+    asked = MeasureRequest.model_validate_json(sys.stdin.buffer.read())
+    die_with(parent=asked.parent)
+    own_process(asked.settings.log_level, asked.settings.log_format)
+    sample = measure(asked.settings, JobRequest.from_json(asked.request), asked.lines)
     sys.stdout.write(json.dumps(asdict(sample)))
 
 

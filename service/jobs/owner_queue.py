@@ -1,4 +1,4 @@
-"""The job tables, for one who claims shards and settles them: under its name, and patiently."""
+"""The job queue of one owner, which waits while the job database does not answer."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ from service.jobs.queue import Failure, JobQueue
 from service.jobs.records import Counts, Shard
 
 DATABASE_SECONDS: Final = 0.5
-"""Between two tries to reach a job database that does not answer."""
+"""Seconds between two attempts to reach the job database."""
 
 _LOG = structlog.get_logger("parsebank.jobs")
 
 
-class Desk:
-    """Claims and settles shards for one owner, and bears a database that is away for a while.
+class OwnerQueue:
+    """Claims and settles shards for one owner, and tolerates outages of the database.
 
     Args:
-        owner: Name under which it claims.
-        queue: Where it claims.
-        stop: Set when this process shall end.
+        owner: Name of the process that claims.
+        queue: The job queue.
+        stop: Set when this process must stop.
 
     Attributes:
-        lease_seconds: How long a lease lasts.
-        patience: The most seconds for which `save_plan` and `complete` wait for the database.
+        lease_seconds: Length of a lease.
+        max_wait: Most seconds that `save_plan` and `complete` wait for the database.
     """
 
     def __init__(self, owner: str, queue: JobQueue, stop: Event) -> None:
         self.lease_seconds = queue.lease_seconds
-        self.patience = queue.lease_seconds + DATABASE_SECONDS + BUSY_SECONDS
+        self.max_wait = queue.lease_seconds + DATABASE_SECONDS + BUSY_SECONDS
         self._owner = owner
         self._queue = queue
         self._stop = stop
 
     def claim(self, pause: float = 0.0) -> Shard | None:
-        """Take the oldest free shard; ``None`` when there is none, or, after a pause, no database.
+        """Claim the oldest free shard; ``None`` if there is none or the database does not answer.
 
         Args:
-            pause: Seconds to wait when the database is away.
+            pause: Seconds to wait if the database does not answer.
         """
         try:
             return self._queue.claim(self._owner)
@@ -57,16 +57,16 @@ class Desk:
         """Extend a lease.
 
         Raises:
-            LeaseLostError: The shard is another's, or its job was cancelled.
-            JobDatabaseError: The database is away.
+            LeaseLostError: Another owner has the shard, or its job was cancelled.
+            JobDatabaseError: The database does not answer.
         """
         self._queue.renew(shard, self._owner)
 
     def renew_all(self, claimed: Iterable[Shard]) -> set[tuple[int, int]]:
-        """Extend leases; the claims that are still ours, and whose job was not cancelled.
+        """Extend leases; returns the claims that are still valid.
 
         Raises:
-            JobDatabaseError: The database is away.
+            JobDatabaseError: The database does not answer.
         """
         return self._queue.renew_all(claimed, self._owner)
 
@@ -74,37 +74,37 @@ class Desk:
         """See `JobQueue.save_plan`.
 
         Args:
-            shard: A shard of ours.
-            plan: What it is about to do.
-            lease_end: When its lease ends, on the monotonic clock; without it a lease from now.
+            shard: A shard of this owner.
+            plan: The counts of its coming commits.
+            lease_end: End of the lease on the monotonic clock; one lease from now if left out.
 
         Raises:
-            LeaseLostError: The shard is another's.
-            JobDatabaseError: The database was away for as long as the lease lasts.
+            LeaseLostError: Another owner has the shard.
+            JobDatabaseError: The database did not answer until the lease ended.
         """
         self._insist(lambda: self._queue.save_plan(shard, self._owner, plan), lease_end)
 
     def complete(self, shard: Shard, counts: Counts, lease_end: float | None = None) -> None:
-        """Settle a shard whose rows are committed; `save_plan` has the arguments.
+        """Settle a shard whose rows are committed; arguments as for `save_plan`.
 
         Raises:
-            LeaseLostError: The shard is another's, or settled already.
-            JobDatabaseError: The database was away for as long as the lease lasts.
+            LeaseLostError: Another owner has the shard, or it is settled already.
+            JobDatabaseError: The database did not answer until the lease ended.
         """
         self._insist(lambda: self._queue.complete(shard, self._owner, counts), lease_end)
 
     def fail(self, shard: Shard, error: Failure) -> None:
-        """Settle a shard that cannot be done."""
-        with suppress(JobDatabaseError):  # then its lease runs out
+        """Settle a shard that failed for good."""
+        with suppress(JobDatabaseError):  # then its lease expires
             self._queue.fail(shard, self._owner, error)
 
     def release(self, shard: Shard, error: Failure | None = None, delay: float = 0.0) -> None:
         """Give a shard back; see `JobQueue.release`."""
-        with suppress(JobDatabaseError):  # then its lease runs out
+        with suppress(JobDatabaseError):  # then its lease expires
             self._queue.release(shard, self._owner, error, delay)
 
     def _insist(self, action: Callable[[], None], lease_end: float | None) -> None:
-        """Do what must reach the database, again and again while the lease lasts."""
+        """Repeat an action until the database answers or the lease ends."""
         deadline = time.monotonic() + self.lease_seconds if lease_end is None else lease_end
         while True:
             try:

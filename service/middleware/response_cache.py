@@ -1,4 +1,4 @@
-"""The short way of requests to ``POST /parse`` whose answers are kept as ready bytes."""
+"""The response cache in front of ``POST /parse``."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.logs import note
-from service.pipeline.ready import ReadyAnswer, ready_key
+from service.pipeline.response_cache import CachedResponse, response_key
 from service.render.etag import is_current
 from service.render.negotiate import FORMATS, choose_encoding, negotiate
 
 LONGEST_BODY: Final = 262_144
-"""Bytes of a request up to which it is looked for; to hash them takes 0.3 ms."""
+"""Bytes of the longest request that is looked up; hashing them takes 0.3 ms."""
 
 _PATH: Final = "/parse"
 _JSON: Final = b"application/json"
 
 
-class Shortcut:
-    """ASGI middleware that answers from `service.pipeline.ready`, before the app sees a request.
+class ResponseCacheMiddleware:
+    """ASGI middleware that answers repeated requests from the `ResponseCache`.
 
-    All that is in doubt is left to the app: a request is either word for word one that the app
-    has answered, or none of ours. Keys, rates and sizes are looked at by the middleware around.
+    It answers a request only if its bytes equal those of a request that the app has answered;
+    every other request goes to the app. The middleware around it checks keys, rates and sizes.
 
     Args:
         app: The app behind it.
-        route: The route that is cut short, for those who count requests by route.
+        route: The route that it answers for, so that requests are counted under that route.
     """
 
     def __init__(self, app: ASGIApp, route: Any) -> None:
@@ -39,7 +39,7 @@ class Shortcut:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or pass it on."""
-        headers = _headers_of_ours(scope)
+        headers = _cacheable_headers(scope)
         shape = headers and _shape(
             scope["query_string"], headers.get(b"accept", b""), headers.get(b"accept-encoding", b"")
         )
@@ -48,7 +48,7 @@ class Shortcut:
             return
         body = _Body(receive)
         services = scope["app"].state.services
-        answer = await services.ready.get(ready_key(await body.read(), *shape))
+        answer = await services.responses.get(response_key(await body.read(), *shape))
         if answer is None:
             await self._app(scope, body, send)
             return
@@ -59,7 +59,7 @@ class Shortcut:
 
 
 class _Body:
-    """A request body that is read ahead, and then given to whoever asks for it.
+    """A request body that is read once and then replayed to the app.
 
     Args:
         receive: Where it comes from.
@@ -72,7 +72,7 @@ class _Body:
         self._seen: list[Message | Exception] = []
 
     async def read(self) -> bytes:
-        """The whole body; what cannot be read is left to the app, which knows how to answer."""
+        """The whole body; empty if reading it fails, which the app then reports."""
         parts: list[bytes] = []
         more = True
         while more:
@@ -87,7 +87,7 @@ class _Body:
         return b"".join(parts)
 
     async def __call__(self) -> Message:
-        """The next message, as if nobody had looked."""
+        """The next message, from the part that was read ahead if any is left."""
         if not self._seen:
             return await self._receive()
         seen = self._seen.pop(0)
@@ -96,14 +96,14 @@ class _Body:
         return seen
 
 
-def _headers_of_ours(scope: Scope) -> dict[bytes, bytes] | None:
-    """The headers of a request that may have been answered before; ``None`` for any other."""
+def _cacheable_headers(scope: Scope) -> dict[bytes, bytes] | None:
+    """The headers of a request that may be in the cache; ``None`` for any other request."""
     if scope["type"] != "http" or scope["path"] != _PATH or scope["method"] != "POST":
         return None
     headers = dict(scope["headers"])
     length = headers.get(b"content-length", b"")
     if not length.isdigit() or int(length) > LONGEST_BODY or len(headers) < len(scope["headers"]):
-        # A chunked body, a long one, or a header that came twice.
+        # A chunked body, a long body, or a repeated header.
         return None
     kind = headers.get(b"content-type", b"")
     return headers if kind.partition(b";")[0].strip().lower() == _JSON else None
@@ -111,7 +111,7 @@ def _headers_of_ours(scope: Scope) -> dict[bytes, bytes] | None:
 
 @lru_cache(maxsize=64)
 def _shape(query: bytes, accept: bytes, accept_encoding: bytes) -> Sequence[str]:
-    """Format and encoding, as the route would choose them; nothing if that is in doubt."""
+    """The format and encoding that the route would choose; empty if the query is ambiguous."""
     asked = parse_qs(query.decode("latin-1"), keep_blank_values=True).pop("format", [])
     known = [name for name in FORMATS if asked == [name]]
     if asked and not known:
@@ -123,10 +123,10 @@ def _shape(query: bytes, accept: bytes, accept_encoding: bytes) -> Sequence[str]
     return shape, choose_encoding(accept_encoding.decode("latin-1"))
 
 
-async def _send(answer: ReadyAnswer, held: str, send: Send) -> None:
+async def _send(answer: CachedResponse, held: str, send: Send) -> None:
     unchanged = bool(held) and is_current(held, answer.etag)
     status = 304 if unchanged else 200
-    # A list of its own: middleware on the way out adds to it.
+    # A copy: outer middleware appends to it.
     headers = list(answer.unchanged_headers if unchanged else answer.headers)
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": b"" if unchanged else answer.content})

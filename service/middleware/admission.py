@@ -1,4 +1,4 @@
-"""Requests begin a few at a time, so that the event loop comes round soon, whoever waits."""
+"""Admission: a few requests start in each turn of the event loop, so that no turn is long."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from service.security.rules import path_of
 
 AT_ONCE: Final = 4
-"""Requests that begin in one turn of the loop. An answer at hand takes a quarter of a millisecond
-at worst, so a turn takes one."""
+"""Requests that start in one turn of the loop. A cached answer takes at most a quarter of a
+millisecond, so a turn takes at most one."""
 
 _FIRST: Final = frozenset({"/health/live"})
 
 
-class Turnstile:
-    """ASGI middleware that lets a few requests begin in each turn of the event loop.
+class AdmissionMiddleware:
+    """ASGI middleware that lets a few requests start in each turn of the event loop.
 
-    Sixty-four callers of answers at hand would otherwise be served in one turn, and a health check
-    that comes meanwhile would wait for all of them. Health checks pass at once; the others pass in
-    the order in which they came. What waits for a parser is not in hand, and holds nobody up.
+    Without it, sixty-four cached answers are served in one turn, and a health check that arrives
+    meanwhile waits for all of them. Health checks start at once; other requests start in order of
+    arrival. A request that waits for a parser does not count.
 
     Args:
         app: The app with its other middleware.
@@ -34,18 +34,18 @@ class Turnstile:
         self._at_once = at_once
         self._left = at_once
         self._waiting: deque[asyncio.Future[None]] = deque()
-        self._is_turning = False
+        self._has_turn = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on when it is its turn."""
+        """Pass a request to the app in its turn."""
         if scope["type"] == "http" and path_of(scope) not in _FIRST:
-            await self._pass()
+            await self._admit()
         await self._app(scope, receive, send)
 
-    async def _pass(self) -> None:
+    async def _admit(self) -> None:
         loop = asyncio.get_running_loop()
-        if not self._is_turning:
-            self._is_turning = True
+        if not self._has_turn:
+            self._has_turn = True
             loop.call_soon(self._turn, loop)
         if self._left and not self._waiting:
             self._left -= 1
@@ -55,13 +55,13 @@ class Turnstile:
         await turn
 
     def _turn(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Begin a turn: it is the loop's next one, after it has looked for what came."""
+        """Start a turn, which is the loop's next one."""
         self._left = self._at_once
         while self._waiting and self._left:
             turn = self._waiting.popleft()
             if not turn.done():
                 turn.set_result(None)
                 self._left -= 1
-        self._is_turning = self._left < self._at_once
-        if self._is_turning:
+        self._has_turn = self._left < self._at_once
+        if self._has_turn:
             loop.call_soon(self._turn, loop)

@@ -1,4 +1,4 @@
-"""The line from a task on the cluster to the coordinator."""
+"""The channel from a task on the cluster to the coordinator."""
 
 from __future__ import annotations
 
@@ -9,86 +9,86 @@ from contextlib import contextmanager
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 
-from service.jobs.engines.dask.messages import Answer, Message, Ticket, What
+from service.jobs.engines.dask.messages import Answer, Message, TaskSpec, What
 
 if TYPE_CHECKING:
     from distributed import Worker
 
-_SIGNS_PER_LEASE: Final = 6
+_HEARTBEATS_PER_LEASE: Final = 6
 
 _LOOK_SECONDS: Final = 0.2
-"""Between two looks whether a run that waits for an answer is still wanted."""
+"""Seconds between two checks whether a waiting run is still wanted."""
 
 
 class UnwantedError(Exception):
     """The coordinator, the scheduler or this worker is ending, or the job was cancelled."""
 
 
-class Line:
-    """The line from a task to the coordinator.
+class TaskChannel:
+    """The channel from a task to the coordinator.
 
     Args:
-        ticket: Of the task.
-        worker: That it runs on.
-        box: Where answers arrive.
+        spec: The task.
+        worker: The dask worker.
+        answers: Queue of the coordinator's answers.
 
     Attributes:
-        patience: The most seconds for which `ask` waits.
+        max_wait: Most seconds that `ask` waits.
     """
 
-    def __init__(self, ticket: Ticket, worker: Worker, box: SimpleQueue[Answer]) -> None:
-        self._ticket = ticket
+    def __init__(self, spec: TaskSpec, worker: Worker, answers: SimpleQueue[Answer]) -> None:
+        self._spec = spec
         self._worker = worker
         self._key = worker.get_current_task()
-        self._box = box
-        self.patience = ticket.lease_seconds
-        self._pause = ticket.lease_seconds / _SIGNS_PER_LEASE
+        self._answers = answers
+        self.max_wait = spec.lease_seconds
+        self._pause = spec.lease_seconds / _HEARTBEATS_PER_LEASE
 
     def say(self, what: What, **facts: Any) -> None:
-        """Tell something; nothing comes back."""
-        message = Message(self._ticket.run, what, self._worker.address, facts)
-        self._worker.log_event(self._ticket.topic, message.to_json())
+        """Send a message without an answer."""
+        message = Message(self._spec.run, what, self._worker.address, facts)
+        self._worker.log_event(self._spec.topic, message.to_json())
 
     def ask(self, what: What, **facts: Any) -> Answer:
-        """Tell something, and wait for the answer.
+        """Send a message, and wait for the answer.
 
         Raises:
             UnwantedError: The answer is to stop, or none will come.
         """
         self.say(what, **facts)
-        deadline = time.monotonic() + self.patience
+        deadline = time.monotonic() + self.max_wait
         while time.monotonic() < deadline:
             try:
-                return _unless_stop(self._box.get(timeout=_LOOK_SECONDS))
+                return _unless_stop(self._answers.get(timeout=_LOOK_SECONDS))
             except Empty:
                 self._check_wanted()
         raise UnwantedError
 
     @contextmanager
-    def signs(self) -> Iterator[None]:
-        """Give signs of life while this lasts, from a thread of its own: steps may take long."""
+    def heartbeat(self) -> Iterator[None]:
+        """Send heartbeats from a thread while the block runs, because steps may take long."""
         over = threading.Event()
 
-        def give() -> None:
+        def send() -> None:
             self.say("sign")
             while not over.wait(self._pause):
                 self.say("sign")
 
-        threading.Thread(target=give, name="signs of life", daemon=True).start()
+        threading.Thread(target=send, name="heartbeat", daemon=True).start()
         try:
             yield
         finally:
             over.set()
 
     def check(self) -> None:
-        """Make sure that the run is still wanted.
+        """Check that the run is still wanted.
 
         Raises:
-            UnwantedError: The run shall end.
+            UnwantedError: The run must stop.
         """
         self._check_wanted()
-        if not self._box.empty():
-            _unless_stop(self._box.get())
+        if not self._answers.empty():
+            _unless_stop(self._answers.get())
 
     def _check_wanted(self) -> None:
         # A task whose client went away, or cancelled it, is told so by its worker's records only.

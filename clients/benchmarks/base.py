@@ -56,8 +56,8 @@ Names = Mapping[str, tuple[str, ...]]
 class Benchmark:
     """A benchmark as its reader knows it.
 
-    A new one is one short file that builds this and hands it to `register`; `docs/benchmarks.md`
-    walks through it.
+    A new one is one short file that builds this and hands it to `register`;
+    `docs/extend/benchmark.md` walks through it.
 
     Attributes:
         name: Name in the registry, and of the dataset unless the user gives another.

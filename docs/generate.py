@@ -11,6 +11,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,6 +25,7 @@ from service.settings import Settings
 from syntax import errors
 from syntax.matrices import COLUMNS, MATRICES
 from syntax.reasons import DROP_REASONS
+from trainer.options import DataOptions, OptimizerOptions, StreamOptions, TrainingOptions
 from trainer.recipes import RECIPES
 
 DOCS: Final = Path(__file__).parent
@@ -136,6 +138,31 @@ def matrices() -> str:
     return table(("name", "shape", "dtype", "settings", "meaning"), rows)
 
 
+def options(kind: type[Any]) -> Callable[[], str]:
+    """The options of a section of a recipe, as its docstring describes them."""
+
+    def rows() -> Iterator[tuple[str, str, str]]:
+        described = (inspect.getdoc(kind) or "").partition("Attributes:\n")[2].partition("\n\n")[0]
+        defaults = {field.name: field.default for field in fields(kind)}
+        for names, text in re.findall(r"^    ([\w, ]+): (.*(?:\n {8}.*)*)", described, re.MULTILINE):
+            listed = names.split(", ")
+            yield (
+                ", ".join(f"`{name}`" for name in listed),
+                ", ".join(_default_option(defaults[name]) for name in listed),
+                text,
+            )
+
+    return lambda: table(("option", "default", "meaning"), rows())
+
+
+def _default_option(value: Any) -> str:
+    if value is MISSING:
+        return "required"
+    if value is None or value == ():
+        return "-"
+    return f"`{value if isinstance(value, str) else json.dumps(value)}`"
+
+
 def _first(thing: Any) -> str:
     """First paragraph of a docstring."""
     return inspect.getdoc(thing).partition("\n\n")[0]  # type: ignore[union-attr]
@@ -144,6 +171,10 @@ def _first(thing: Any) -> str:
 TABLES: Final[dict[str, Callable[[], str]]] = {
     "drop-reasons": drop_reasons,
     "errors": error_names,
+    "options-data": options(DataOptions),
+    "options-optimizer": options(OptimizerOptions),
+    "options-stream": options(StreamOptions),
+    "options-training": options(TrainingOptions),
     "matrices": matrices,
     "readers": readers,
     "recipes": recipes,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 import torch
 
 from syntax import fingerprint
+from syntax.batches import AssemblySpec, SequenceSpec
 from syntax.errors import SpecError, StoreError
 from syntax.examples import LabelSpec
+from syntax.options import options_of
 from syntax.registry import unknown_name
 from trainer.batch import SyntaxBatch
 from trainer.matrices.derive import node_arrays, with_matrices
@@ -75,24 +77,33 @@ class Source:
             rank=rank,
             world_size=world_size,
             bucket=recipe.data.bucket,
+            assembly=_assembly(recipe),
+            order=recipe.model.order(),
+            spans=recipe.task.spans() or None,
             # Pinning copies at once, so the stream may then write over its buffers.
             buffers="ring" if device.type == "cuda" else "fresh",
-            **_stream_options(recipe),
         )
 
     def evaluation_stream(
-        self, recipe: Recipe, dataset: StreamedDataset | None = None, **options: Any
+        self,
+        recipe: Recipe,
+        dataset: StreamedDataset | None = None,
+        matrices: Sequence[str] | None = None,
     ) -> FeatureStream:
         """Every example once, those of like length together, to save padding.
 
         Args:
             recipe: Says how examples become batches.
             dataset: Other examples of the same task, such as crossed ones.
-            **options: Of the stream, in place of those of the recipe.
+            matrices: Other matrices than those of the recipe's model.
         """
-        batch_size = recipe.training.evaluation_batch_size
         chosen = self.dataset if dataset is None else dataset
-        return chosen.stream(batch_size=batch_size, **{**_stream_options(recipe), **options})
+        return chosen.stream(
+            batch_size=recipe.training.evaluation_batch_size,
+            assembly=_assembly(recipe, matrices),
+            order=recipe.model.order(),
+            spans=recipe.task.spans() or None,
+        )
 
 
 def open_source(
@@ -128,7 +139,7 @@ def open_source(
     known = _labelled(dataset, recipe.task) if labelled else dataset
     unlabelled = len(dataset) - len(known)
     known = recipe.model.dataset(store, known)
-    task = TASKS[recipe.task.name](recipe.task, labels)
+    task = TASKS[recipe.task.name].task(recipe.task, labels)
     return Source(known, task, labels, ",".join(known.langs), unlabelled)
 
 
@@ -244,20 +255,9 @@ def states_of(source: Source) -> dict[str, str]:
 
 
 def features_of(data: DataOptions) -> dict[str, Any]:
-    """How examples become batches, in the words of a stream's options."""
-    return {
-        "max_length": data.max_length,
-        "truncation": data.truncation,
-        "truncation_tie": data.truncation_tie,
-        "truncation_side": data.truncation_side,
-        "segment_limits": data.segment_limits,
-        "template": data.template,
-        "stride": data.stride,
-        "level": data.level,
-        "policy": data.policy,
-        "joint_root": data.joint_root,
-        "separator_edge": SEPARATOR_EDGE[data.separator_edge],
-    }
+    """How examples become sequences and trees, as options of `AssemblySpec`."""
+    shared = {name: getattr(data, name) for name in options_of(SequenceSpec)}
+    return {**shared, "separator_edge": SEPARATOR_EDGE[data.separator_edge]}
 
 
 def device_batches(
@@ -293,12 +293,14 @@ def _derives(recipe: Recipe) -> bool:
     return bool(matrices_of(recipe)) and recipe.data.matrices == "device"
 
 
-def _stream_options(recipe: Recipe) -> dict[str, Any]:
-    return {
+def _assembly(recipe: Recipe, matrices: Sequence[str] | None = None) -> AssemblySpec:
+    derives = _derives(recipe)
+    if matrices is None:
+        matrices = () if derives else matrices_of(recipe)
+    return AssemblySpec(
         **features_of(recipe.data),
-        **TASKS[recipe.task.name].stream_options,
+        **TASKS[recipe.task.name].task.stream_options,
         **recipe.model.stream_options(),
-        "spans": recipe.task.spans() or None,
-        "matrices": () if _derives(recipe) else matrices_of(recipe),
-        "nodes": _derives(recipe),
-    }
+        matrices=tuple(matrices),
+        nodes=derives,
+    )

@@ -2,7 +2,8 @@
 
 A paper and its code rarely agree in every line. Each such place is one switch with two settings, so
 that both can be trained and compared. Plain faults of a release have no switch; the guides in
-docs/systems list them. A system lists its switches where it is registered (`trainer.systems`).
+docs/systems list them. Systems (`trainer.systems`) and tasks (`trainer.tasks`) list their switches
+where they are registered.
 """
 
 from __future__ import annotations
@@ -47,16 +48,3 @@ TAGGING: Final = (
     ),
 )
 """The switch of tagging, in the data of Syntax-MBERT's release."""
-
-
-def switches() -> dict[str, tuple[Switch, ...]]:
-    """The switches of each system and task that has some, by its name."""
-    from trainer.systems import SYSTEMS
-
-    systems = {name: system.switches for name, system in SYSTEMS.items() if system.switches}
-    return {
-        **systems,
-        "intent_slots.v1": TAGGING,
-        "relation.v1": RELATION,
-        "token_classification.v1": TAGGING,
-    }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 import torch
-from trainer.models.encoders import SlaEncoder
 from transformers import AutoModel
 
 from syntax.errors import SpecError
@@ -13,7 +12,7 @@ from trainer.models.config import SyntaxConfig
 from trainer.models.model import SyntaxForSequenceClassification
 from trainer.nn.attention import EAGER, SDPA
 from trainer.options import DataOptions, SlaOptions
-from trainer.systems.sla.encoder import LocalGate
+from trainer.systems.sla.encoder import LocalGate, SlaEncoder
 
 
 def model_of(encoder, attention=SDPA, **options) -> SyntaxForSequenceClassification:

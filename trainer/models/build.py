@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from syntax.errors import SpecError
 from trainer.models.config import SyntaxConfig
-from trainer.models.heads import SequenceClassificationHead
-from trainer.models.model import MODEL_CLASSES, SyntaxModel
+from trainer.models.model import SyntaxModel, model_class
 from trainer.nn.stock import (
     ATTENTION,
     check_fits,
     load_encoder,
     load_encoder_config,
-    load_pooler,
 )
 from trainer.nn.tokenizer import check_tokenizer
-from trainer.options import Recipe, SequenceClassificationOptions
+from trainer.options import Recipe
 from trainer.requirements import Requirements
 
 if TYPE_CHECKING:
@@ -61,19 +59,15 @@ def build_model(recipe: Recipe, profile: DataProfile) -> SyntaxModel:
         requires=needs.to_json(),
     )
     pretrained = options.weights == "pretrained" and not options.reads_words
-    pooler = isinstance(recipe.task, SequenceClassificationOptions) and recipe.task.pooler
-    if pooler and options.reads_words:
-        raise SpecError(f"{options.name} reads words, which no pooler does; set task.pooler=false")
     encoder = None
     if pretrained:
         if not options.any_tokenizer:
             check_tokenizer(options.encoder, needs.tokenizer, needs.tokenizer_name)
         encoder = load_encoder(options.encoder, stock, config.attention)
-    model = MODEL_CLASSES.get(recipe.task.name, SyntaxModel)(config, encoder)
+    model = model_class(recipe.task.name)(config, encoder)
     model.encoder.prepare(recipe, profile)
-    if pooler and pretrained:
-        head = cast(SequenceClassificationHead, model.head)
-        head.classifier.load_pooler(load_pooler(options.encoder, stock))
+    if hasattr(model.head, "prepare"):
+        model.head.prepare(recipe, profile)
     if recipe.training.gradient_checkpointing:
         recompute_activations(model)
     return model

@@ -24,10 +24,10 @@ from transformers import (
 from syntax.errors import SpecError
 from trainer.batch import SyntaxBatch
 from trainer.models.config import SyntaxConfig
-from trainer.models.heads import HEADS
 from trainer.models.outputs import SyntaxOutput
 from trainer.objectives.base import Objective, build_objectives, weighted_sum
 from trainer.systems import SYSTEMS
+from trainer.tasks import TASKS
 
 EARLIER_NAMES: Final = {r"^encoder\.losses\.objectives\.": "objectives."}
 """Weights under the names of earlier releases, as patterns, with what stands there now."""
@@ -56,7 +56,7 @@ class SyntaxModel(PreTrainedModel):
         options = config.objective_options()
         found = build_objectives(options, config, self.encoder)
         self.objectives = nn.ModuleList(cast(Iterable[nn.Module], found))
-        self.head = HEADS[config.task["name"]](config, self.encoder.width)
+        self.head = TASKS[config.task["name"]].head(config, self.encoder.width)
         self.register_load_state_dict_pre_hook(_rename_earlier)  # type: ignore[no-untyped-call]
         self.post_init()  # type: ignore[no-untyped-call]
 
@@ -169,15 +169,18 @@ class SyntaxForTokenClassification(SyntaxModel):
 
 AutoConfig.register(SyntaxConfig.model_type, SyntaxConfig)
 AutoModel.register(SyntaxConfig, SyntaxModel)
-AutoModelForQuestionAnswering.register(SyntaxConfig, SyntaxForQuestionAnswering)
-AutoModelForMultipleChoice.register(SyntaxConfig, SyntaxForMultipleChoice)
-AutoModelForSequenceClassification.register(SyntaxConfig, SyntaxForSequenceClassification)
-AutoModelForTokenClassification.register(SyntaxConfig, SyntaxForTokenClassification)
 
-MODEL_CLASSES: dict[str, type[SyntaxModel]] = {
-    "extractive_qa.v1": SyntaxForQuestionAnswering,
-    "multiple_choice.v1": SyntaxForMultipleChoice,
-    "sequence_classification.v1": SyntaxForSequenceClassification,
-    "token_classification.v1": SyntaxForTokenClassification,
+_CLASSES: dict[type, type[SyntaxModel]] = {
+    AutoModelForMultipleChoice: SyntaxForMultipleChoice,
+    AutoModelForQuestionAnswering: SyntaxForQuestionAnswering,
+    AutoModelForSequenceClassification: SyntaxForSequenceClassification,
+    AutoModelForTokenClassification: SyntaxForTokenClassification,
 }
-"""The class of each task's models; a task that is not here has plain `SyntaxModel`."""
+for auto_class, own_class in _CLASSES.items():
+    auto_class.register(SyntaxConfig, own_class)  # type: ignore[attr-defined]
+
+
+def model_class(task: str) -> type[SyntaxModel]:
+    """The class of a task's models: the one that the task's auto class loads."""
+    auto_class = TASKS[task].auto_class
+    return SyntaxModel if auto_class is None else _CLASSES[auto_class]

@@ -1,8 +1,8 @@
 """What a run is told: its sections, each a frozen dataclass that serialises.
 
 Nothing here imports torch, so that recipes can be listed and described at once. The options of
-systems, tasks and objectives lie in their own folders, which import what all options share from the
-modules here. The names below are therefore imported when they are first used.
+systems, tasks and objectives stand beside their code, which imports from the modules here what all
+options share; those of tasks need torch. So the names below are imported when they are first used.
 """
 
 from __future__ import annotations
@@ -18,28 +18,26 @@ if TYPE_CHECKING:
     from trainer.options.optimizer import GroupOptions, OptimizerOptions
     from trainer.options.recipe import Recipe
     from trainer.options.stream import MAIN, StreamOptions
-    from trainer.options.tasks import (
-        TASK_OPTIONS,
-        ExtractiveQaOptions,
-        IntentSlotsOptions,
-        MultipleChoiceOptions,
-        RelationOptions,
-        SequenceClassificationOptions,
-        StructuralProbeOptions,
-        TaskOptions,
-        TokenClassificationOptions,
-        TreesOptions,
-    )
+    from trainer.options.task import TaskOptions
     from trainer.options.training import TrainingOptions
     from trainer.systems.frozen.options import FrozenOptions
     from trainer.systems.gate.options import GateOptions
     from trainer.systems.sgnet.options import SgNetOptions
     from trainer.systems.sla.options import SlaOptions
     from trainer.systems.syntax_mbert.options import SyntaxBertOptions, SyntaxGatOptions
+    from trainer.tasks import (
+        ExtractiveQaOptions,
+        IntentSlotsOptions,
+        MultipleChoiceOptions,
+        RelationOptions,
+        SequenceClassificationOptions,
+        StructuralProbeOptions,
+        TokenClassificationOptions,
+        TreesOptions,
+    )
 
 __all__ = [
     "MAIN",
-    "TASK_OPTIONS",
     "DataOptions",
     "ExtractiveQaOptions",
     "FrozenOptions",
@@ -76,16 +74,17 @@ _HOMES: Final = {
     "trainer.options.optimizer": ("GroupOptions", "OptimizerOptions"),
     "trainer.options.recipe": ("Recipe",),
     "trainer.options.stream": ("MAIN", "StreamOptions"),
+    "trainer.options.task": ("TaskOptions",),
     "trainer.options.training": ("TrainingOptions",),
     "trainer.systems.frozen.options": ("FrozenOptions",),
     "trainer.systems.gate.options": ("GateOptions",),
     "trainer.systems.sgnet.options": ("SgNetOptions",),
     "trainer.systems.sla.options": ("SlaOptions",),
     "trainer.systems.syntax_mbert.options": ("SyntaxBertOptions", "SyntaxGatOptions"),
-    "trainer.options.tasks": (
-        *("TASK_OPTIONS", "ExtractiveQaOptions", "IntentSlotsOptions", "MultipleChoiceOptions"),
-        *("RelationOptions", "SequenceClassificationOptions", "StructuralProbeOptions"),
-        *("TaskOptions", "TokenClassificationOptions", "TreesOptions"),
+    "trainer.tasks": (
+        *("ExtractiveQaOptions", "IntentSlotsOptions", "MultipleChoiceOptions", "RelationOptions"),
+        *("SequenceClassificationOptions", "StructuralProbeOptions", "TokenClassificationOptions"),
+        "TreesOptions",
     ),
 }
 """The names above by the module that defines them."""

@@ -10,7 +10,7 @@ from syntax.errors import SpecError
 from trainer.options.checks import check_range
 
 if TYPE_CHECKING:
-    from featurestore import FeatureDataset, FeatureStore
+    from featurestore import FeatureDataset, FeatureStore, OrderPolicy
     from trainer.options.data import DataOptions
 
 
@@ -63,8 +63,12 @@ class ModelOptions:
         return ()
 
     def stream_options(self) -> Mapping[str, Any]:
-        """Options of the stream that this model needs (`StreamedDataset.stream`)."""
+        """What batches must hold, as options of `syntax.batches.AssemblySpec`."""
         return {}
+
+    def order(self) -> OrderPolicy | None:
+        """In which order a stream gives the examples; None for the usual order."""
+        return None
 
     def dataset(self, store: FeatureStore, dataset: FeatureDataset) -> FeatureDataset:  # noqa: ARG002
         """The dataset with what else the model reads of its examples."""

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from syntax.errors import SpecError
 from trainer.options.model import ModelOptions, check_separate_trees
-from trainer.systems.frozen.words import STREAM_OPTIONS, word_arrays
+from trainer.systems.frozen.words import POOL, STREAM_OPTIONS, word_arrays
 
 if TYPE_CHECKING:
-    from featurestore import FeatureDataset, FeatureStore
+    from featurestore import FeatureDataset, FeatureStore, OrderPolicy
     from trainer.options.data import DataOptions
 
 TREES_OF_WORDS: Final = ("none", "attach", "broadcast")
@@ -49,6 +49,12 @@ class FrozenOptions(ModelOptions):
     def stream_options(self) -> Mapping[str, Any]:
         """What tells the words."""
         return STREAM_OPTIONS
+
+    def order(self) -> OrderPolicy:
+        """Small pools: states are large."""
+        from featurestore import OrderPolicy
+
+        return OrderPolicy(pool=POOL)
 
     def dataset(self, store: FeatureStore, dataset: FeatureDataset) -> FeatureDataset:
         """The dataset with the states of its words; those not in the store are computed."""

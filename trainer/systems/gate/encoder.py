@@ -24,7 +24,6 @@ from trainer.models.outputs import SyntaxEncoding
 from trainer.nn.encoder import Encoder
 from trainer.nn.tags import EXTRA_TAGS, tag_ids
 from trainer.options import RelationOptions
-from trainer.options.tasks.relation import MENTION_IDS, TAG_IDS
 from trainer.systems.gate.attention import (
     DistanceLayer,
     RelativePositions,
@@ -33,6 +32,7 @@ from trainer.systems.gate.attention import (
     structure_positions,
 )
 from trainer.systems.gate.options import GateOptions
+from trainer.tasks.mentions import MENTION_IDS, TAG_IDS
 
 
 class WordInput(nn.Module):

@@ -9,7 +9,8 @@ et al. do; the scripts tell 10, and so do the recipes ``-as-released``.
 
 from __future__ import annotations
 
-from trainer.options import GateOptions, Recipe, RelationOptions, TrainingOptions
+from trainer import options
+from trainer.options import GateOptions, Recipe, TrainingOptions
 from trainer.recipes.base import RECIPES, variant, whole_sentences
 from trainer.switches import RELATION
 from trainer.systems.gate import SWITCHES
@@ -39,7 +40,7 @@ def relation() -> Recipe:
         name="gate-relation",
         data=whole_sentences("ace-relations"),
         model=GateOptions(),
-        task=RelationOptions(),
+        task=options.RelationOptions(),
         training=_TRAINING,
     )
 
@@ -50,7 +51,7 @@ def event() -> Recipe:
         name="gate-event",
         data=whole_sentences("ace-events"),
         model=GateOptions(deltas=(1, 1, 1, 1), use_types=True),
-        task=RelationOptions(),
+        task=options.RelationOptions(),
         training=_TRAINING,
     )
 

@@ -58,7 +58,12 @@ class SyntaxConfig(PretrainedConfig):
         self.classes = {name: list(names) for name, names in (classes or {}).items()}
         self.requires = dict(requires or {})
         super().__init__(**kwargs)
-        self.model_options(), self.task_options(), self.objective_options()
+        self.model_options(), self.objective_options()
+        found = self.task_options().found()
+        if len(found) == 1 and self.classes.get(found[0]):
+            # Under these names pipelines look for the classes.
+            self.id2label = dict(enumerate(self.classes[found[0]]))
+            self.label2id = {name: number for number, name in self.id2label.items()}
 
     def encoder_config(self) -> PretrainedConfig:
         """The encoder's configuration as the object that transformers builds encoders from."""

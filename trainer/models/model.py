@@ -69,6 +69,13 @@ class SyntaxModel(PreTrainedModel):
         loaded._weight_conversions = []
         return model
 
+    def get_input_embeddings(self) -> nn.Module:
+        """The word embeddings of the stock encoder."""
+        if self.encoder.stock is None:
+            raise NotImplementedError(f"{self.config.model['name']} trains no stock encoder")
+        embeddings: nn.Module = self.encoder.stock.get_input_embeddings()
+        return embeddings
+
     @property
     def supports_gradient_checkpointing(self) -> bool:  # type: ignore[override]
         """Whether the layers of the stock encoder can compute their activations again."""

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from clients.benchmarks import BENCHMARKS, CONLL, FCE, WIKIANN
-from clients.benchmarks.columns import read_columns
 from clients.benchmarks.conll import LABEL
+from clients.benchmarks.tags import read_columns
 from syntax.errors import SpecError
 from syntax.examples import Example, Rejection
 
@@ -41,7 +41,7 @@ def test_a_prefix_that_not_every_token_has_is_text(tmp_path):
     assert [token for token, _ in tagged(first) + tagged(second)] == ["de:Ada", "Bell", "fr:Ada"]
 
 
-def test_bilou_of_the_lowresource_files_becomes_bio(benchmark_files):
+def test_bilou_becomes_bio(benchmark_files):
     first, second = WIKIANN.read(benchmark_files / "wikiann", "test", "xx")
     assert [tag for _, tag in tagged(first)] == ["B-PER", "O", "O", "B-LOC", "I-LOC", "I-LOC"]
     assert tagged(second) == [("Blue", "B-ORG"), ("Heron", "I-ORG")]

@@ -36,6 +36,6 @@ def test_an_old_module_warns_and_has_the_names_of_the_new_one(old, new, name) ->
 
 def test_the_warning_names_the_line_that_imports() -> None:
     sys.modules.pop("syntax.ud", None)
-    with pytest.warns(DeprecationWarning) as told:
+    with pytest.warns(DeprecationWarning, match="syntax.ud has moved") as told:
         from syntax.ud import upos_id  # noqa: F401
     assert told[0].filename == __file__

@@ -38,7 +38,7 @@ def test_the_digest_is_fixed() -> None:
 
 
 @given(json_content)
-def test_a_trip_through_json_changes_nothing(content: Any) -> None:
+def test_json_round_trip_keeps_the_fingerprint(content: Any) -> None:
     assert fingerprint(json.loads(json.dumps(content))) == fingerprint(content)
 
 
@@ -62,18 +62,18 @@ def test_composed_and_decomposed_letters_differ() -> None:
 @pytest.mark.parametrize(
     "content", [{"a": {1, 2}}, object(), b"bytes", {1: "a"}, [{"a": {None: 1}}], Path("x")]
 )
-def test_what_is_not_json_has_no_identity(content: Any) -> None:
+def test_values_that_are_not_json_are_refused(content: Any) -> None:
     with pytest.raises(TypeError):
         fingerprint(content)
 
 
 @pytest.mark.parametrize("content", [float("nan"), [float("inf")], "\ud800"])
-def test_what_json_cannot_carry_has_no_identity(content: Any) -> None:
+def test_numbers_and_strings_that_json_lacks_are_refused(content: Any) -> None:
     with pytest.raises(ValueError):
         fingerprint(content)
 
 
-def test_a_file_is_its_bytes(tmp_path: Path) -> None:
+def test_the_digest_of_a_file_is_that_of_its_bytes(tmp_path: Path) -> None:
     path = tmp_path / "model"
     path.write_bytes(b"\x00\r\n" * 100_000)
     assert file_sha256(path) == hashlib.sha256(path.read_bytes()).hexdigest()

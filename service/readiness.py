@@ -112,7 +112,7 @@ async def _answer(check: _Check, services: Services) -> tuple[bool, str]:
         return False, error.message
     except OSError as error:
         return False, error.strerror or type(error).__name__
-    except Exception as error:  # whatever it is, a parse would meet it too
+    except Exception as error:  # any error here would fail a parse too
         return False, type(error).__name__
 
 

@@ -48,8 +48,8 @@ class LoadedTokenizer:
     """A fast tokenizer without truncation, padding or special tokens; those come at load.
 
     Attributes:
-        name: As it was asked for.
-        fingerprint: Of ``content``; equal tokenizers share it, whatever they are called.
+        name: The requested name.
+        fingerprint: Fingerprint of ``content``; equal under all names.
         content: SHA-256 of the canonical ``tokenizer.json`` and the special tokens.
         special_tokens: Where special tokens go around one text and between two.
         folder: Where it was read, unless it is bundled or from the hub.
@@ -79,7 +79,7 @@ class LoadedTokenizer:
         ]
 
     def encode_flat(self, texts: Sequence[str]) -> tuple[Int32, Int32, list[int]]:
-        """As `encode_batch`, with the pieces of all texts (N) one after the other.
+        """Like `encode_batch`, with the pieces of all texts (N) concatenated.
 
         Returns:
             Their ids, *shape* (N,); their offsets, *shape* (N, 2); how many each text has.
@@ -179,7 +179,7 @@ def _read_files(name: str, folder: Path) -> tuple[Any, Mapping[str, str]]:
 
 
 def _from_hub(name: str, timeout: float, *, offline: bool) -> tuple[Any, Mapping[str, str]]:
-    """As `_read_folder`; what the cache has in full is read there, and the hub is not asked."""
+    """Like `_read_folder`; a file that the cache holds is read there, without asking the hub."""
     folder = _cached_folder(name)
     if folder is not None:
         return _read_folder(name, folder)

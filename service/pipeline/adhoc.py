@@ -1,4 +1,4 @@
-"""The dataset ``adhoc``: the features of whatever was asked for, beside those of backfills.
+"""The dataset ``adhoc``: the features of interactive requests.
 
 A row costs a request one look into a set and one put into a buffer. All else (is it stored
 already? the commit itself) happens in the buffer's thread, so that no answer waits for the disk.
@@ -212,7 +212,7 @@ class AdhocDataset:
         self, tokenizer: LoadedTokenizer, lang: str, count: int, matrices: bool
     ) -> DatasetHandle:
         name = NAME if count == 1 else f"{NAME}-{count}"
-        # A tokenizer has one table, whatever it is called this time.
+        # A tokenizer has one table under all its names.
         card = self._store.features.card_of(name, tokenizer.fingerprint)
         return DatasetHandle(
             _spec(name, lang, count),

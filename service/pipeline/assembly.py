@@ -109,7 +109,7 @@ class FeatureAssembler:
         """A tokenizer; by default the service's.
 
         Raises:
-            UnknownTokenizerError: There is none of this name.
+            UnknownTokenizerError: There is no tokenizer with this name.
         """
         return await self._pipeline.tokenizers.get(name or self._settings.tokenizer)
 

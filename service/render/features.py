@@ -84,5 +84,5 @@ def _segment(segment: Prepared, kept: int) -> dict[str, Any]:
 
 
 def _valid(name: str | None) -> str | None:
-    """A name that is text, whatever came: lone surrogates become U+FFFD."""
+    """A name as valid text: lone surrogates become U+FFFD."""
     return name and name.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -204,7 +204,7 @@ class KeyFile:
             What was removed.
 
         Raises:
-            SpecError: There is none; the message lists what there is.
+            SpecError: There is no such key; the message lists the keys.
         """
         keys = self.read()
         gone = [key for key in keys if name_or_id in (key.id, key.name)]
@@ -245,7 +245,7 @@ class KeyStore:
         sha256 = digest(secret)
         key = self._keys.get(sha256)
         # The lookup leaks at most a prefix of a hash, which does not reveal a key;
-        # the comparison that decides takes the same time whatever came.
+        # the comparison takes constant time.
         if key is None or not hmac.compare_digest(key.sha256, sha256):
             raise UnauthorizedError(
                 "the API key is not known; ask the operator for one (`parsebank keys add NAME`)"

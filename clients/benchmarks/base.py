@@ -62,7 +62,7 @@ class Benchmark:
     """A benchmark and its reader.
 
     A new benchmark is one short file that builds this and passes it to `register`;
-    `docs/benchmarks.md` explains how.
+    `docs/extend/benchmark.md` explains how.
 
     Attributes:
         name: Name in the registry, and default name of the dataset.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -242,18 +241,8 @@ def test_a_batch_must_have_been_padded(client: Client) -> None:
 
 @pytest.mark.parametrize("name", FeatureOptions.__annotations__)
 def test_every_option_is_in_the_guides(name: str) -> None:
-    for guide in ("client.md", "features.md"):
+    for guide in ("reference/client.md", "features.md"):
         assert f"`{name}`" in (DOCS / guide).read_text("utf-8"), guide
-
-
-def test_guide_exchanges_match_the_service(client: Client) -> None:
-    section = (DOCS / "client.md").read_text("utf-8").partition("## Features")[2]
-    (code, *_) = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
-    shape = re.search(r"\.shape +# (\(.*\))", code)
-    namespace: dict[str, Any] = {"client": client, "print": lambda *_: None}
-    exec(code, namespace)
-    assert shape is not None
-    assert str(namespace["result"].batch()["distance"].shape) == shape[1]
 
 
 async def test_the_asynchronous_client_does_the_same(tmp_path: Any) -> None:

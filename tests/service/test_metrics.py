@@ -20,7 +20,7 @@ from service.timing import Histogram, Stages
 
 asyncio_module = pytest.mark.asyncio(loop_scope="module")
 
-GUIDE = (Path(__file__).parents[2] / "docs" / "operations.md").read_text(encoding="utf-8")
+GUIDE = (Path(__file__).parents[2] / "docs" / "operate.md").read_text(encoding="utf-8")
 Serve = Callable[..., Any]
 Values = dict[tuple[str, ...], float]
 

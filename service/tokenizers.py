@@ -48,7 +48,6 @@ class LoadedTokenizer:
     """A fast tokenizer without truncation, padding or special tokens; those come at load.
 
     Attributes:
-        name: The requested name.
         fingerprint: Fingerprint of ``content``; equal under all names.
         content: SHA-256 of the canonical ``tokenizer.json`` and the special tokens.
         special_tokens: Where special tokens go around one text and between two.

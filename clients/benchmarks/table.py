@@ -48,7 +48,6 @@ class TableColumns:
 
     Attributes:
         fields: Name of each segment.
-        labels: Label columns.
         columns: Column of a field or label, if its name differs.
         id: Column of the id; without one, rows are numbered.
 

@@ -77,8 +77,6 @@ class FeatureSegment:
     """One segment of an example.
 
     Attributes:
-        key: Key of the parse.
-        parser: Fingerprint of the parser.
         cached: Whether the parse was stored before.
         text: The text that ``offset_mapping`` refers to.
         length: Number of wordpieces before truncation.
@@ -128,7 +126,6 @@ class FeaturesResult:
 
     Attributes:
         special_tokens: Special tokens around the segments.
-        options: The options in effect.
         examples: One per example, in order.
         json: The answer as received.
     """

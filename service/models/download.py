@@ -67,8 +67,6 @@ class Fetched:
 
     Attributes:
         source: URL or path.
-        sha256: Its checksum.
-        size: Its bytes.
         checked: Whether there was a checksum to compare.
     """
 

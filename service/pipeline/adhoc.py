@@ -50,15 +50,7 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class AdhocSegment:
-    """One text of an example.
-
-    Attributes:
-        key: Key of its parse.
-        lang: Its language.
-        parser: Fingerprint of its parser.
-        text: The text.
-        features: Its pieces.
-    """
+    """One text of an example."""
 
     key: str
     lang: str

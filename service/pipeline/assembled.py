@@ -34,10 +34,8 @@ class Source:
     Attributes:
         key: Key of the parse in the store.
         lang: Language of the text.
-        parser: Fingerprint of the parser.
         parser_name: Its name; the fingerprint if unknown.
         cached: Whether the parse was there before.
-        parse: The parse.
     """
 
     key: str
@@ -87,7 +85,6 @@ class AssembledExample:
     """What a trainer would see of an example.
 
     Attributes:
-        example: The example.
         length: Real positions, special tokens included.
         kept: Pieces that each segment keeps.
         arrays: The row of each array of `syntax.batches.assemble_batch`, and ``offset_mapping``

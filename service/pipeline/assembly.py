@@ -54,7 +54,6 @@ class AssemblyRequest:
     """Examples, and what to make of them.
 
     Attributes:
-        examples: The examples.
         tokenizer: Name or path of the tokenizer; by default the service's.
         spec: Template, truncation, policy and matrices.
         parsing: How segments are parsed; its items are those of the examples.

@@ -24,7 +24,6 @@ class FeatureRequest:
     """Texts, and what to make of them.
 
     Attributes:
-        items: The texts.
         lang: ISO code; by default the parser's, or the settings' if there is no parser either.
         parser: Name of a parser; by default the one for the language.
         tokenizer: Name or path of a tokenizer; without one there are no pieces.
@@ -79,7 +78,6 @@ class ItemFeatures:
     Attributes:
         key: Key of the parse in the store.
         cached: Whether the parse was there before.
-        parse: The parse.
         pieces: The pieces, if the request names a tokenizer.
         matrices: The requested matrices, by name.
         token_words: Words of each token that was sent, through the whole text; if any were.

@@ -42,7 +42,6 @@ class ApiKey:
     Attributes:
         name: Whose it is. Several keys may have one name, while the old one is replaced.
         sha256: Of the whole key, in hexadecimal digits.
-        created: Day.
         expires: Last day on which it is valid, in UTC; ``None`` for ever.
         rate_limit: Of its own, such as ``600/minute``; ``None``: the service's.
         disabled: Refused, but not forgotten.

@@ -32,7 +32,7 @@ from syntax.tokenizers import special_tokens_of, tokenizer_content
 
 Int32 = NDArray[np.int32]
 
-Pieces = tuple[Int32, Int32]
+PieceArrays = tuple[Int32, Int32]
 """Piece ids, *shape* (L,), and character offsets into the text, *shape* (L, 2)."""
 
 _HUB_NAME: Final = re.compile(r"[\w.-]+(/[\w.-]+)?")
@@ -66,11 +66,11 @@ class LoadedTokenizer:
         """Its folder as a path that means the same to another process; else its name."""
         return self.name if self.folder is None else str(self.folder.resolve())
 
-    def encode(self, text: str) -> Pieces:
+    def encode(self, text: str) -> PieceArrays:
         """Pieces of one text."""
         return self.encode_batch([text])[0]
 
-    def encode_batch(self, texts: Sequence[str]) -> list[Pieces]:
+    def encode_batch(self, texts: Sequence[str]) -> list[PieceArrays]:
         """Pieces of each text; other threads run meanwhile."""
         return [
             _pieces(encoding)
@@ -304,7 +304,7 @@ def _first_line(error: BaseException) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
-def _pieces(encoding: Any) -> Pieces:
+def _pieces(encoding: Any) -> PieceArrays:
     ids = np.array(encoding.ids, dtype=np.int32)
     offsets = np.array(encoding.offsets, dtype=np.int32).reshape(-1, 2)
     return ids, offsets

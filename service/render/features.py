@@ -5,7 +5,12 @@ from __future__ import annotations
 from typing import Any, Final
 
 from service.errors import error_body
-from service.pipeline.assembled import AssembledExample, AssemblyAnswer, FailedExample, Prepared
+from service.pipeline.assembled import (
+    AlignedSegment,
+    AssembledExample,
+    AssemblyAnswer,
+    FailedExample,
+)
 from service.render.json import dump
 from service.render.ndjson import done_line
 
@@ -70,7 +75,7 @@ def _content(example: AssembledExample | FailedExample) -> dict[str, Any]:
     return {**facts(example), **arrays}
 
 
-def _segment(segment: Prepared, kept: int) -> dict[str, Any]:
+def _segment(segment: AlignedSegment, kept: int) -> dict[str, Any]:
     source = segment.source
     return {
         "key": source.key,

@@ -1,34 +1,31 @@
-"""Predictions for texts that nobody stored: the service parses them, the model reads them.
-
-The texts become a small dataset without labels, with the columns that the service answers, and
-are then read as any other: what the model is given is what it was trained on.
-"""
+"""Predictions for texts that are not in a store: a service parses them, the model reads them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from clients.client.results import ItemError
+from featurestore import DatasetHandle, ExampleRow, MemoryDataset
 from syntax.batches import SegmentFeatures
 from syntax.errors import SpecError
 from syntax.examples import DatasetSpec, LabelSpec, LabelValue, SpanLabel
 from syntax.fingerprint import fingerprint
 from syntax.labels import token_offsets
 from syntax.strict_json import parse_json
+from trainer.data import Source, source_of, states_of
 from trainer.evaluation.predictions import Prediction
-from trainer.evaluation.trained import TrainedRun, ask, open_language
+from trainer.evaluation.trained import TrainedRun, ask
 from trainer.requirements import Requirements
 
 if TYPE_CHECKING:
     from clients import Client
     from clients.client.features import FeatureExample, FeaturesResult
-    from featurestore import ExampleRow, FeatureStore
 
 SPLIT: Final = "predict"
 _AT_ONCE: Final = 64
@@ -119,6 +116,10 @@ def predict(
 ) -> list[Prediction | FailedExample]:
     """What a model says of texts; an example that cannot be parsed fails alone.
 
+    The texts are parsed and aligned by the service; batches of them are then made in memory, by
+    the functions that make those of stored examples. So the predictions equal those of a stored
+    split that has the same examples in the same order.
+
     Args:
         run: The run.
         client: The service that parses; it keeps nothing of the texts.
@@ -134,13 +135,45 @@ def predict(
 
     Raises:
         SpecError: The service has another tokenizer or parser than the model needs.
-        ParsebankError: What the service answers.
     """
     if not any_parser:
         parser = parser or _own_parser(run.requirements, lang)
     answers = list(_answers(run.requirements, client, examples, lang, parser))
-    with TemporaryDirectory(prefix="parsebank-predict-") as folder:
-        return _predicted(run, folder, examples, answers, lang, any_parser)
+    parsers = {one.fingerprint: {"name": one.name} for answer in answers for one in answer.parsers}
+    if not any_parser:
+        names = {found: content["name"] for found, content in parsers.items()}
+        run.requirements.check_parsers(lang, names)
+    outcomes: list[list[Prediction | FailedExample]] = [[] for _ in examples]
+    rows = []
+    for at, item in enumerate(item for answer in answers for item in answer):
+        if isinstance(item, ItemError):
+            failed = FailedExample(examples[at].example_id, item.error_type, item.message)
+            outcomes[at].append(failed)
+        else:
+            rows.append(_row(at, examples[at], item))
+    if rows:
+        source = _source(run, rows, parsers, answers[0], lang)
+        for one in ask(run, source).predictions:
+            at = int(one.example_id)
+            outcomes[at].append(replace(one, example_id=examples[at].example_id))
+    return [one for outcome in outcomes for one in outcome]
+
+
+def _source(
+    run: TrainedRun,
+    rows: Sequence[ExampleRow],
+    parsers: Mapping[str, dict[str, Any]],
+    answer: FeaturesResult,
+    lang: str,
+) -> Source:
+    """Examples in memory as the data of a run."""
+    needs, recipe = run.requirements, run.recipe
+    spec = DatasetSpec(recipe.data.dataset, SPLIT, lang, needs.fields, needs.labels, needs.mode)
+    tokenizer = (answer.tokenizer.name, answer.tokenizer.fingerprint, answer.special_tokens)
+    data = MemoryDataset(DatasetHandle(spec, *tokenizer, matrices=False), rows, parsers)
+    source = source_of(data, recipe)
+    needs.check_states(states_of(source).get("states"))
+    return source
 
 
 def _of_line(line: str, at: int, fields: Sequence[str], given: Sequence[LabelSpec]) -> RawExample:
@@ -220,64 +253,8 @@ def _segment_body(text: Text, mode: str) -> dict[str, Any]:
     return {"tokens": list(text), **({"mode": mode} if known else {})}
 
 
-def _predicted(
-    run: TrainedRun,
-    folder: str,
-    examples: Sequence[RawExample],
-    answers: Sequence[FeaturesResult],
-    lang: str,
-    any_parser: bool,
-) -> list[Prediction | FailedExample]:
-    from clients.client.results import ItemError
-    from featurestore import open_store
-
-    items = [item for answer in answers for item in answer]
-    outcomes: dict[int, list[Prediction | FailedExample]] = {
-        at: [FailedExample(examples[at].example_id, item.error_type, item.message)]
-        for at, item in enumerate(items)
-        if isinstance(item, ItemError)
-    }
-    rows = [
-        _row(at, examples[at], item)
-        for at, item in enumerate(items)
-        if not isinstance(item, ItemError)
-    ]
-    with open_store(folder) as store:
-        for one in _asked(run, store, rows, answers, lang, any_parser):
-            at = int(one.example_id)
-            named = replace(one, example_id=examples[at].example_id)
-            outcomes.setdefault(at, []).append(named)
-    return [one for at in sorted(outcomes) for one in outcomes[at]]
-
-
-def _asked(
-    run: TrainedRun,
-    store: FeatureStore,
-    rows: Sequence[ExampleRow],
-    answers: Sequence[FeaturesResult],
-    lang: str,
-    any_parser: bool,
-) -> list[Prediction]:
-    from featurestore import DatasetHandle
-
-    if not rows:
-        return []
-    first, needs = answers[0], run.requirements
-    spec = DatasetSpec(run.recipe.data.dataset, SPLIT, lang, needs.fields, needs.labels, needs.mode)
-    for answer in answers:
-        for parser in answer.parsers:
-            store.describe(parser.fingerprint, "parser", {"name": parser.name})
-    tokenizer = (first.tokenizer.name, first.tokenizer.fingerprint, first.special_tokens)
-    store.features.append(DatasetHandle(spec, *tokenizer, matrices=False), list(rows))
-    here = run.on(store)
-    source = open_language(store, here, SPLIT, lang, any_parser=any_parser)
-    return ask(here, source).predictions
-
-
 def _row(at: int, example: RawExample, answer: FeatureExample) -> ExampleRow:
-    """An answer as the store would hold it."""
-    from featurestore import ExampleRow
-
+    """An answer as the store would hold it; its position stands in for its name."""
     keys = tuple(segment.key for segment in answer.segments)
     segments = tuple(segment_of(answer.arrays, number) for number in range(len(keys)))
     return ExampleRow(

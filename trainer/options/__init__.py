@@ -15,7 +15,10 @@ from trainer.options.models import (
     SyntaxBertOptions,
     SyntaxGatOptions,
 )
+from trainer.options.objective import OBJECTIVE_OPTIONS, ObjectiveOptions
+from trainer.options.optimizer import GroupOptions, OptimizerOptions
 from trainer.options.recipe import Recipe
+from trainer.options.stream import MAIN, StreamOptions
 from trainer.options.tasks import (
     TASK_OPTIONS,
     ExtractiveQaOptions,
@@ -31,21 +34,27 @@ from trainer.options.tasks import (
 from trainer.options.training import TrainingOptions
 
 __all__ = [
+    "MAIN",
     "MODEL_OPTIONS",
+    "OBJECTIVE_OPTIONS",
     "TASK_OPTIONS",
     "DataOptions",
     "ExtractiveQaOptions",
     "FrozenOptions",
     "GateOptions",
+    "GroupOptions",
     "IntentSlotsOptions",
     "ModelOptions",
     "MultipleChoiceOptions",
+    "ObjectiveOptions",
+    "OptimizerOptions",
     "Recipe",
     "RelationOptions",
     "SeparatorEdge",
     "SequenceClassificationOptions",
     "SgNetOptions",
     "SlaOptions",
+    "StreamOptions",
     "StructuralProbeOptions",
     "SyntaxBertOptions",
     "SyntaxGatOptions",

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from syntax.errors import SpecError
+from trainer.options.checks import check_unique
 from trainer.options.data import DataOptions
 from trainer.options.models import ModelOptions, SyntaxBertOptions
-from trainer.options.tasks import SequenceClassificationOptions, TaskOptions
+from trainer.options.objective import ObjectiveOptions
+from trainer.options.optimizer import OptimizerOptions
+from trainer.options.stream import MAIN, StreamOptions
+from trainer.options.tasks import SequenceClassificationOptions, TaskOptions, TreesOptions
 from trainer.options.training import TrainingOptions
+
+LISTS = ("objectives", "streams", "optimizers")
+"""Parts of a recipe that are lists of named entries; most recipes have none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +29,14 @@ class Recipe:
         model: What it trains; the class of these options belongs to the model.
         task: What is predicted; likewise.
         training: How it trains.
+        objectives: Losses beside the task's.
+        streams: What it reads beside ``data``, ``task`` and ``objectives``, which make the main
+            stream.
+        optimizers: When empty, the one that ``training`` describes.
+
+    Raises:
+        SpecError: Two entries of a list have one name, or the streams leave no step to the main
+            one.
     """
 
     name: str
@@ -28,7 +44,35 @@ class Recipe:
     model: ModelOptions = field(default_factory=SyntaxBertOptions)
     task: TaskOptions = field(default_factory=SequenceClassificationOptions)
     training: TrainingOptions = field(default_factory=TrainingOptions)
+    objectives: tuple[ObjectiveOptions, ...] = ()
+    streams: tuple[StreamOptions, ...] = ()
+    optimizers: tuple[OptimizerOptions, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in LISTS:
+            check_unique(name, [entry.name for entry in getattr(self, name)])
+        taken = sum(stream.share for stream in self.streams if not stream.joins)
+        if taken >= 1:
+            raise SpecError(
+                f"the streams take {taken:g} of the steps, and none is left to the main one; lower "
+                "their shares"
+            )
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON content; `trainer.options.settings.recipe_from_json` reads it back."""
-        return asdict(self)
+        content = asdict(self)
+        return {key: value for key, value in content.items() if value or key not in LISTS}
+
+    def of_stream(self, name: str) -> Recipe:
+        """The run that would train the same model on one of the streams alone."""
+        if name == MAIN:
+            return replace(self, streams=(), optimizers=())
+        (stream,) = [stream for stream in self.streams if stream.name == name]
+        return replace(
+            self,
+            data=stream.data,
+            task=stream.task or TreesOptions(),
+            objectives=stream.objectives,
+            streams=(),
+            optimizers=(),
+        )

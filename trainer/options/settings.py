@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import types
-from collections.abc import Iterable, Mapping
-from dataclasses import fields, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import MISSING, fields, is_dataclass, replace
 from reprlib import repr as shown
-from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Final, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from syntax.errors import SpecError
 from syntax.lists import listed
@@ -16,38 +17,59 @@ from syntax.registry import Registry, unknown_name
 from syntax.strict_json import parse_json
 from trainer.options.data import DataOptions
 from trainer.options.models import MODEL_OPTIONS, ModelOptions
+from trainer.options.objective import OBJECTIVE_OPTIONS, ObjectiveOptions
 from trainer.options.recipe import Recipe
 from trainer.options.tasks import TASK_OPTIONS, TaskOptions
 from trainer.options.training import TrainingOptions
 
-FIXED: Final[Mapping[str, type[Any]]] = {"data": DataOptions, "training": TrainingOptions}
-"""Sections whose options are the same in every recipe."""
+SECTIONS: Final[Mapping[str, type[Any]]] = {
+    "data": DataOptions,
+    "model": ModelOptions,
+    "task": TaskOptions,
+    "training": TrainingOptions,
+}
+"""The parts of a recipe that every recipe has; their options need no prefix where only one has
+them."""
 
-NAMED: Final[Mapping[str, Registry[type[Any]]]] = {"model": MODEL_OPTIONS, "task": TASK_OPTIONS}
-"""Sections whose ``name`` says which options they have."""
+NAMED: Final[Mapping[type[Any], Registry[type[Any]]]] = {
+    ModelOptions: MODEL_OPTIONS,
+    TaskOptions: TASK_OPTIONS,
+    ObjectiveOptions: OBJECTIVE_OPTIONS,
+}
+"""Options whose ``name`` says which further options there are."""
 
-COMMON: Final[Mapping[str, type[Any]]] = {"model": ModelOptions, "task": TaskOptions}
-"""What all options of such a section have."""
 
-SECTIONS: Final = ("data", "model", "task", "training")
+class Option(NamedTuple):
+    """One option of a recipe.
+
+    Attributes:
+        kind: Its type.
+        value: Its value.
+    """
+
+    kind: Any
+    value: Any
+
+    @property
+    def nested(self) -> bool:
+        """Whether it is made of options: a section, or a list of named entries."""
+        return is_dataclass(self.value) or _entry_kind(self.kind) is not None
 
 
 def options(recipe: Recipe) -> dict[str, Any]:
     """Every option of a recipe by its dotted name, with its type."""
-    return {
-        f"{section}.{name}": kind
-        for section in SECTIONS
-        for name, kind in get_type_hints(type(getattr(recipe, section))).items()
-    }
+    return {key: option.kind for key, option in _walk(recipe) if not option.nested}
 
 
 def with_settings(recipe: Recipe, settings: Iterable[str]) -> Recipe:
     """The recipe with ``key=value`` settings applied, in order.
 
-    A key is dotted (``model.max_distance``), or bare where only one section has it. A value is
-    JSON (``4``, ``true``, ``null``, ``[0, 1]``), plain text, or a list as ``0,1``. ``model.name``
-    and ``task.name`` change the options that there are; those that all models have keep their
-    values.
+    A key is dotted (``model.max_distance``), or bare where only one section has it. An entry of a
+    list goes by its name, without the version: ``objectives.tree_distance.weight``,
+    ``streams.gold.data.lang``. A value is JSON (``4``, ``true``, ``null``, ``[0, 1]``), plain text,
+    or a list as ``0,1``; a list of entries is JSON (``objectives=[{"name": "tree_depth.v1"}]``).
+    ``model.name`` and ``task.name`` change the options that there are; those that all models have
+    keep their values.
 
     Raises:
         SpecError: A setting has no ``=``, or its value does not fit the option.
@@ -57,7 +79,8 @@ def with_settings(recipe: Recipe, settings: Iterable[str]) -> Recipe:
         key, equals, text = setting.partition("=")
         if not equals:
             raise SpecError(f"the setting {setting!r} has no '='; give `key=value`")
-        recipe = _with_option(recipe, _dotted(recipe, key.strip()), text.strip())
+        key = _dotted(recipe, key.strip())
+        recipe = _changed(recipe, key, key, _parsed(text.strip()))
     return recipe
 
 
@@ -69,10 +92,12 @@ def recipe_from_json(content: Mapping[str, Any]) -> Recipe:
         UnknownNameError: The content has an option that this release does not know.
     """
     try:
-        sections = {name: section_from_json(name, content[name]) for name in SECTIONS}
-        return Recipe(name=content["name"], **sections)
-    except (KeyError, TypeError) as error:
+        for section in SECTIONS:
+            _ = content[section].keys()
+        recipe: Recipe = _built("", Recipe, content)
+    except (KeyError, TypeError, AttributeError) as error:
         raise SpecError(f"this is no recipe: {error} is missing or malformed") from error
+    return recipe
 
 
 def section_from_json(section: str, content: Mapping[str, Any]) -> Any:
@@ -82,51 +107,105 @@ def section_from_json(section: str, content: Mapping[str, Any]) -> Any:
         SpecError: A value does not fit its option.
         UnknownNameError: No such option, or no such model or task.
     """
-    kind = NAMED[section][content["name"]] if section in NAMED else FIXED[section]
-    hints = get_type_hints(kind)
-    for name in content:
-        if name not in hints:
-            raise unknown_name("recipe option", f"{section}.{name}", _dotted_names(section, hints))
-    return kind(**{name: _fit(f"{section}.{name}", hints[name], content[name]) for name in content})
+    return _built(section, SECTIONS[section], content)
 
 
 def described(recipe: Recipe) -> list[tuple[str, str, Any]]:
     """Every option of a recipe: dotted name, what it may be, its value."""
     return [
-        (key, _described(kind), getattr(getattr(recipe, section), name))
-        for key, kind in options(recipe).items()
-        for section, _, name in [key.partition(".")]
+        (key, _described(option.kind), option.value)
+        for key, option in _walk(recipe)
+        if not option.nested
     ]
 
 
-def _with_option(recipe: Recipe, key: str, text: str) -> Recipe:
-    section, _, name = key.partition(".")
-    value = _fit(key, options(recipe)[key], _parsed(text))
-    before = getattr(recipe, section)
-    if name == "name" and section in NAMED:
-        return replace(recipe, **{section: _renamed(section, before, value)})
-    return replace(recipe, **{section: replace(before, **{name: value})})
+def _walk(holder: Any, prefix: str = "") -> Iterator[tuple[str, Option]]:
+    """Every option below a dataclass, each section and list before what it is made of."""
+    for name, kind in get_type_hints(type(holder)).items():
+        key, value = f"{prefix}{name}", getattr(holder, name)
+        if key == "name":
+            continue  # of the recipe itself
+        yield key, (option := Option(kind, value))
+        if is_dataclass(value):
+            yield from _walk(value, f"{key}.")
+        elif option.nested:
+            for entry in value:
+                yield from _walk(entry, f"{key}.{_short(entry.name)}.")
 
 
-def _renamed(section: str, before: Any, name: str) -> Any:
+def _short(name: str) -> str:
+    """The name of an entry in settings: without its version."""
+    return re.sub(r"\.v[0-9]+$", "", name)
+
+
+def _entry_kind(kind: Any) -> type[Any] | None:
+    """What a list of entries is made of; None of other options."""
+    for accepted in _alternatives(kind):
+        item = get_args(accepted)[0] if get_origin(accepted) is tuple else None
+        if is_dataclass(item):
+            assert isinstance(item, type)
+            return item
+    return None
+
+
+def _changed(holder: Any, key: str, path: str, value: Any) -> Any:
+    """The holder with the option at ``path`` changed; ``key`` is its whole name."""
+    name, _, rest = path.partition(".")
+    before = getattr(holder, name)
+    if not rest:
+        fitting = _fit(key, get_type_hints(type(holder))[name], value)
+        base = next((base for base in NAMED if isinstance(holder, base)), None)
+        if name == "name" and base is not None:
+            return _renamed(base, holder, fitting)
+        return replace(holder, **{name: fitting})
+    if not isinstance(before, tuple):
+        return replace(holder, **{name: _changed(before, key, rest, value)})
+    entry, _, rest = rest.partition(".")
+    entries = [
+        _changed(one, key, rest, value) if _short(one.name) == entry else one for one in before
+    ]
+    return replace(holder, **{name: tuple(entries)})
+
+
+def _renamed(base: type[Any], before: Any, name: str) -> Any:
     """The options of another model or task; those that all of them have keep their values."""
-    shared = [field.name for field in fields(COMMON[section]) if field.name != "name"]
-    return NAMED[section][name](name=name, **{field: getattr(before, field) for field in shared})
+    shared = [field.name for field in fields(base) if field.name != "name"]
+    return NAMED[base][name](name=name, **{field: getattr(before, field) for field in shared})
 
 
 def _dotted(recipe: Recipe, key: str) -> str:
-    known = options(recipe)
-    matches = [name for name in known if key == name or key == name.partition(".")[2]]
+    known = dict(_walk(recipe))
+    if key in known and key not in SECTIONS:
+        return key
+    bare = {
+        name: name.partition(".")[2] for name in options(recipe) if name.split(".")[0] in SECTIONS
+    }
+    matches = [name for name, short in bare.items() if short == key]
     if len(matches) > 1:
         raise SpecError(f"the option {key!r} is ambiguous: {', '.join(matches)}")
     if not matches:
-        bare = (name.partition(".")[2] for name in known)
-        raise unknown_name("recipe option", key, known if "." in key else bare)
+        raise unknown_name("recipe option", key, known if "." in key else bare.values())
     return matches[0]
 
 
-def _dotted_names(section: str, names: Iterable[str]) -> list[str]:
-    return [f"{section}.{name}" for name in names]
+def _built(key: str, kind: type[Any], content: Mapping[str, Any]) -> Any:
+    """An instance of a dataclass of options from JSON.
+
+    Raises:
+        SpecError: An option without a default is missing.
+    """
+    prefix = f"{key}." if key else ""
+    needed = {one.name for one in fields(kind) if one.default is one.default_factory is MISSING}
+    for name in sorted(needed - content.keys()):
+        raise SpecError(f"{prefix}{name} is missing; it has no default")
+    kind = NAMED[kind][content["name"]] if kind in NAMED else kind
+    hints = get_type_hints(kind)
+    for name in content:
+        if name not in hints:
+            raise unknown_name(
+                "recipe option", f"{prefix}{name}", [f"{prefix}{one}" for one in hints]
+            )
+    return kind(**{name: _fit(f"{prefix}{name}", hints[name], content[name]) for name in content})
 
 
 def _parsed(text: str) -> Any:
@@ -143,6 +222,9 @@ def _fit(key: str, kind: Any, value: Any) -> Any:
             return value
         if get_origin(accepted) is tuple and value is not None:
             return tuple(_fit(key, get_args(accepted)[0], item) for item in _items(value))
+        if is_dataclass(accepted) and isinstance(value, Mapping):
+            assert isinstance(accepted, type)
+            return _built(key, accepted, value)
         if accepted is float and _is_number(value) and math.isfinite(value):
             return float(value)
         if accepted is str and _is_number(value):
@@ -177,4 +259,6 @@ def _described(kind: Any) -> str:
         return "null"
     if get_origin(kind) is tuple:
         return f"list of {_described(get_args(kind)[0])}"
+    if is_dataclass(kind):
+        return "an object in JSON, with its options"
     return kind.__name__ if isinstance(kind, type) and not get_args(kind) else str(kind)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from syntax.errors import SpecError
 from trainer.options.checks import check_positive, check_range
 
 LARGEST_SEED: Final = 2**31 - 1
@@ -23,9 +24,10 @@ class TrainingOptions:
         max_steps: Optimizer steps, however many passes they take.
         optimizer: ``adamw``, or plain ``sgd``, which has no epsilon.
         learning_rate, epsilon, weight_decay: Of the optimizer.
-        schedule: ``linear``: the learning rate falls to 0; or ``plateau``: it is multiplied by
-            ``decay`` after every evaluation that is no better than the best one before, those of
-            the first ``decay_after`` left out.
+        schedule: ``linear``: the learning rate falls to 0; ``cosine``: it falls to 0 along half a
+            cosine; ``constant``: it stays; ``plateau``: it is multiplied by ``decay`` after every
+            evaluation that is no better than the best one before, except the first
+            ``decay_after``.
         decay, decay_after: Of the plateau.
         warmup_steps: Steps over which the learning rate rises, before the schedule begins.
         warmup_share: The same as a share of all steps; the larger of the two holds.
@@ -40,6 +42,7 @@ class TrainingOptions:
         log_every: Steps that one logged loss averages.
         evaluation_batch_size: Examples of a batch in evaluation.
         threads: CPU threads of torch; its own choice when left out.
+        betas: Of AdamW: decay of the means of the gradient and of its square.
     """
 
     seed: int = 0
@@ -51,7 +54,7 @@ class TrainingOptions:
     learning_rate: float = 2e-5
     epsilon: float = 1e-8
     weight_decay: float = 0.0
-    schedule: Literal["linear", "plateau"] = "linear"
+    schedule: Literal["linear", "plateau", "cosine", "constant"] = "linear"
     decay: float = 0.9
     decay_after: int = 0
     warmup_steps: int = 0
@@ -65,6 +68,7 @@ class TrainingOptions:
     log_every: int = 10
     evaluation_batch_size: int = 64
     threads: int | None = None
+    betas: tuple[float, ...] = (0.9, 0.999)
 
     def __post_init__(self) -> None:
         for name in ("batch_size", "accumulation", "epochs", "log_every", "evaluation_batch_size"):
@@ -79,3 +83,7 @@ class TrainingOptions:
         for name in ("warmup_share", "decay"):
             check_range(f"training.{name}", getattr(self, name), 0, 1)
         check_range("training.seed", self.seed, 0, LARGEST_SEED)
+        if len(self.betas) != 2 or not all(0 <= beta < 1 for beta in self.betas):
+            raise SpecError(
+                f"training.betas is {self.betas}; it must be two numbers from 0 and below 1"
+            )

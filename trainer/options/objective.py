@@ -1,0 +1,36 @@
+"""What every objective is told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from syntax.registry import Registry
+from trainer.options.checks import check_range
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectiveOptions:
+    """A loss beside the task's; an objective's own options are in a dataclass that adds to these.
+
+    Attributes:
+        name: Name of the objective, in `OBJECTIVE_OPTIONS` and in `trainer.objectives.OBJECTIVES`.
+        weight: Factor of the loss in what training minimises.
+    """
+
+    name: str
+    weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_range(f"objectives.{self.name}.weight", self.weight, 0)
+
+    def matrices(self) -> tuple[str, ...]:
+        """Names of `syntax.matrices.MATRICES` that a batch must carry for this objective."""
+        return ()
+
+    def arrays(self) -> tuple[str, ...]:
+        """Names of further arrays of the stream that a batch must carry, such as a sampler's."""
+        return ()
+
+
+OBJECTIVE_OPTIONS: Registry[type[ObjectiveOptions]] = Registry("objective")
+"""The options of each objective; their ``name`` is the key."""

@@ -1,0 +1,82 @@
+"""What one of several optimizers is told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal
+
+from trainer.options.checks import check_entry_name, check_positive, check_unique
+from trainer.options.training import TrainingOptions
+
+
+@dataclass(frozen=True, slots=True)
+class GroupOptions:
+    """Parameters of an optimizer with a learning rate or a decay of their own.
+
+    Attributes:
+        name: Of the group, in settings.
+        parameters: As in `OptimizerOptions`.
+        learning_rate, weight_decay: Of these parameters; the optimizer's when left out.
+    """
+
+    name: str
+    parameters: tuple[str, ...]
+    learning_rate: float | None = None
+    weight_decay: float | None = None
+
+    def __post_init__(self) -> None:
+        check_entry_name("groups", self.name)
+
+    def trained(self, training: TrainingOptions) -> TrainingOptions:
+        """The options of an optimizer, with those of this group in their place."""
+        return _given(self, training)
+
+
+@dataclass(frozen=True, slots=True)
+class OptimizerOptions:
+    """One optimizer of a run; what is left out is as `TrainingOptions` say.
+
+    Attributes:
+        name: Of the optimizer, in settings.
+        parameters: What it trains: names of modules or parameters of the model (``head``,
+            ``encoder.gat``), or regular expressions that match the whole name of a parameter. The
+            first optimizer trains what no other names.
+        objectives: The losses that train it, by name: of objectives, or ``task``. They train
+            nothing else. When empty, all those that no other optimizer names.
+        every: It takes a step in the first of every so many steps of the run.
+        groups: Parameters with a learning rate or a decay of their own; none when empty.
+        optimizer, learning_rate, epsilon, betas, weight_decay: As in `TrainingOptions`.
+        schedule, decay, decay_after, warmup_steps, warmup_share, clip_norm: Likewise.
+    """
+
+    name: str
+    parameters: tuple[str, ...] = ()
+    objectives: tuple[str, ...] = ()
+    every: int = 1
+    groups: tuple[GroupOptions, ...] = ()
+    optimizer: Literal["adamw", "sgd"] | None = None
+    learning_rate: float | None = None
+    epsilon: float | None = None
+    betas: tuple[float, ...] | None = None
+    weight_decay: float | None = None
+    schedule: Literal["linear", "plateau", "cosine", "constant"] | None = None
+    decay: float | None = None
+    decay_after: int | None = None
+    warmup_steps: int | None = None
+    warmup_share: float | None = None
+    clip_norm: float | None = None
+
+    def __post_init__(self) -> None:
+        check_entry_name("optimizers", self.name)
+        check_positive(f"optimizers.{self.name}.every", self.every)
+        check_unique(f"optimizers.{self.name}.groups", [one.name for one in self.groups])
+
+    def trained(self, training: TrainingOptions) -> TrainingOptions:
+        """The options of the run, with those of this optimizer in their place."""
+        return _given(self, training)
+
+
+def _given(options: Any, training: TrainingOptions) -> TrainingOptions:
+    known = {field.name for field in fields(TrainingOptions)}
+    given = {one.name: getattr(options, one.name) for one in fields(options) if one.name in known}
+    return replace(training, **{name: value for name, value in given.items() if value is not None})

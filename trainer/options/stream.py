@@ -1,0 +1,42 @@
+"""What a run reads and learns beside its main stream."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from trainer.options.checks import check_entry_name, check_share, check_unique
+from trainer.options.data import DataOptions
+from trainer.options.objective import ObjectiveOptions
+from trainer.options.tasks import TaskOptions
+
+MAIN = "main"
+"""Name of the stream that a recipe's own ``data``, ``task`` and ``objectives`` make."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOptions:
+    """One more stream of a run: examples, and what the model learns from them.
+
+    The examples come in epochs of their own, one after the other, as long as the run goes on.
+
+    Attributes:
+        name: Of the stream, in settings and results.
+        data: What it reads; `dev_split` is evaluated when there is a task.
+        task: What is predicted; left out, the objectives are all that is learned.
+        objectives: Losses beside the task's.
+        share: Share of the optimizer steps.
+        joins: Whether its batches join those of the main stream in a step, and the gradients add;
+            otherwise the step is the stream's own, and the main stream has the steps that are left.
+    """
+
+    name: str
+    data: DataOptions
+    task: TaskOptions | None = None
+    objectives: tuple[ObjectiveOptions, ...] = ()
+    share: float = 0.5
+    joins: bool = False
+
+    def __post_init__(self) -> None:
+        check_entry_name("streams", self.name, MAIN)
+        check_share(f"streams.{self.name}.share", self.share)
+        check_unique(f"streams.{self.name}.objectives", [one.name for one in self.objectives])

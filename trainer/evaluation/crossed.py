@@ -105,6 +105,14 @@ class CrossedTable:
             "data": self.data,
         }
 
+    def title(self) -> str:
+        """What was scored, and by which metric."""
+        return f"{self.dataset}, {self.split}: {self.metric}"
+
+    def header(self) -> tuple[str, ...]:
+        """Names of the columns of `rows`."""
+        return (f"{self.fields[0]} / others", *self.langs)
+
     def rows(self) -> list[tuple[str, ...]]:
         """A row for each language of the first field, a column for each of the others."""
         return [(a, *(f"{self.cells[a, b].score:.4f}" for b in self.langs)) for a in self.langs]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
@@ -41,8 +42,8 @@ class RawExample:
 
     Attributes:
         example_id: Name of the example.
-        texts: A text, or the tokens of one sentence, for each field.
-        labels: What the task is given beside them (`TaskOptions.given`), such as two mentions.
+        texts: For each field a text, or the tokens of one sentence.
+        labels: What the task is given beside the texts (`TaskOptions.given`), such as two mentions.
     """
 
     example_id: str
@@ -52,7 +53,7 @@ class RawExample:
 
 @dataclass(frozen=True, slots=True)
 class FailedExample:
-    """An example that the service could not parse; the others are unharmed.
+    """An example that the service could not parse.
 
     Attributes:
         example_id: Name of the example.
@@ -65,11 +66,25 @@ class FailedExample:
     message: str
 
 
+def examples_of(items: Iterable[Any], run: TrainedRun) -> list[RawExample]:
+    """Examples as Python has them.
+
+    Args:
+        items: Each a text; the texts of all fields; a mapping, as `examples_of_lines` describes
+            the objects of lines; or a `RawExample`.
+        run: Says how many texts an example has, and what else comes with it.
+
+    Raises:
+        SpecError: An item is not such an example.
+    """
+    return [_of_item(item, at, run) for at, item in enumerate(items)]
+
+
 def examples_of_texts(texts: Sequence[str], fields: Sequence[str]) -> list[RawExample]:
     """As many texts as there are fields make an example.
 
     Raises:
-        SpecError: They do not come out even.
+        SpecError: The number of texts is not a multiple of the number of fields.
     """
     if not texts or not fields or len(texts) % len(fields):
         raise SpecError(
@@ -85,22 +100,26 @@ def examples_of_lines(
 ) -> list[RawExample]:
     """Examples from JSON objects, one a line, with a text or a list of tokens for each field.
 
-    ``example_id`` names an example; left out, it is the number of its line, from 0.
+    ``example_id`` names an example; when it is left out, the number of its line does, from 0.
 
     Args:
         lines: The objects.
         fields: Names of the texts.
         given: Label columns that the task is given (`given_labels`): tags are a list of names,
-            spans one of objects with ``start_char``, ``end_char`` and, where it has one, ``label``.
+            spans a list of objects with ``start_char``, ``end_char`` and an optional ``label``.
 
     Raises:
         SpecError: A line is not such an object.
     """
-    return [_of_line(line, at, fields, given) for at, line in enumerate(lines) if line.strip()]
+    return [
+        _of_content(partial(parse_json, line), f"line {at + 1}", at, fields, given)
+        for at, line in enumerate(lines)
+        if line.strip()
+    ]
 
 
 def given_labels(run: TrainedRun) -> list[LabelSpec]:
-    """The label columns that come with an example, for they are not what the run finds."""
+    """The label columns that come with an example: those that the run does not predict."""
     names = run.recipe.task.given()
     return [label for label in run.requirements.labels if label.name in names]
 
@@ -176,15 +195,38 @@ def _source(
     return source
 
 
-def _of_line(line: str, at: int, fields: Sequence[str], given: Sequence[LabelSpec]) -> RawExample:
+def _of_item(item: Any, at: int, run: TrainedRun) -> RawExample:
+    fields, given = run.requirements.fields, given_labels(run)
+    if isinstance(item, RawExample):
+        return item
+    if isinstance(item, Mapping):
+        return _of_content(lambda: item, f"item {at + 1}", at, fields, given)
+    texts = (item,) if isinstance(item, str) else tuple(item)
+    if len(texts) != len(fields) or not all(isinstance(text, str) for text in texts):
+        raise SpecError(
+            f"item {at + 1} is {item!r}; an example has {len(fields)} texts: {', '.join(fields)}"
+        )
+    if given:
+        names = ", ".join(label.name for label in given)
+        raise SpecError(f"an example comes with its {names}; give mappings in place of texts")
+    return RawExample(str(at), texts)
+
+
+def _of_content(
+    read: Callable[[], Mapping[str, Any]],
+    place: str,
+    at: int,
+    fields: Sequence[str],
+    given: Sequence[LabelSpec],
+) -> RawExample:
     try:
-        content = parse_json(line)
+        content = read()
         texts = tuple(_text(content[name]) for name in fields)
         labels = {label.name: _label(content[label.name], label) for label in given}
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         also = "".join(f", and the {label.kind} {label.name}" for label in given)
         raise SpecError(
-            f"line {at + 1} is no example ({_fault(error)}); expected a JSON object with a text, "
+            f"{place} is no example ({_fault(error)}); expected a JSON object with a text, "
             f"or a list of tokens, for each of {', '.join(fields)}{also}"
         ) from error
     return RawExample(str(content.get("example_id", at)), texts, labels)
@@ -209,7 +251,7 @@ def _label(value: Any, label: LabelSpec) -> LabelValue:
 
 
 def _own_parser(requirements: Requirements, lang: str) -> str | None:
-    """The parser to ask the service for; it has none of those who made gold trees."""
+    """The parser to ask the service for; None for gold trees, which no parser has made."""
     known = () if requirements.mode == "gold" else requirements.parsers.get(lang, ())
     return requirements.parser_names.get(known[0]) if known else None
 
@@ -221,7 +263,11 @@ def _answers(
     lang: str,
     parser: str | None,
 ) -> Iterable[FeaturesResult]:
-    """The service's answers, a few examples at a time, every one of the model's tokenizer."""
+    """The service's answers, a few examples at a time.
+
+    Raises:
+        SpecError: The service has another tokenizer than the model needs.
+    """
     step = max(1, _AT_ONCE // len(requirements.fields))
     for start in range(0, len(examples), step):
         part = examples[start : start + step]
@@ -246,7 +292,7 @@ def _body(example: RawExample, mode: str) -> dict[str, Any]:
 
 
 def _segment_body(text: Text, mode: str) -> dict[str, Any]:
-    """A text in the mode that the model knows, if its dataset was of the same form."""
+    """A text in the mode of the model's dataset, where that mode takes texts; likewise tokens."""
     if isinstance(text, str):
         return {"text": text, **({"mode": mode} if mode in ("raw", "sentence") else {})}
     known = mode in ("pretokenized", "retokenize")
@@ -293,7 +339,7 @@ def segment_of(arrays: Mapping[str, NDArray[Any]], number: int) -> SegmentFeatur
 
 
 def _tokens(text: Text, segment: SegmentFeatures) -> NDArray[np.int32]:
-    """Where the tokens are that a tagger tags: the given ones, or the words of running text."""
+    """Characters of the tokens that a tagger tags: the given ones, or the words of a text."""
     if not isinstance(text, str):
         return token_offsets(text)
     known = segment.word_ids >= 0

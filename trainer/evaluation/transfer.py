@@ -81,6 +81,14 @@ class TransferTable:
             "languages": languages,
         }
 
+    def title(self) -> str:
+        """What was scored."""
+        return f"{self.dataset}, {self.split}"
+
+    def header(self) -> tuple[str, ...]:
+        """Names of the columns of `rows`."""
+        return ("language", "examples", self.metric)
+
     def rows(self) -> list[tuple[str, str, str]]:
         """Language, examples and score, as text, sources first; then mean and gap.
 
@@ -100,7 +108,7 @@ class TransferTable:
 
     def markdown(self) -> str:
         """The same for people."""
-        shown = table(("language", "examples", self.metric), self.rows())
+        shown = table(self.header(), self.rows())
         trained = f"Trained on {', '.join(self.sources)}.{rules_text(self.rules)}"
         return f"# {self.dataset}, {self.split}\n\n{trained}\n\n{shown}\n"
 

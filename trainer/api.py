@@ -31,11 +31,10 @@ from trainer.results import RESULT, is_result_of, read_result, recipe_of, write_
 if TYPE_CHECKING:
     from clients import Client
     from featurestore import FeatureStore
-    from trainer.evaluation.crossed import CrossedTable
     from trainer.evaluation.predict import FailedExample, RawExample
     from trainer.evaluation.predictions import Prediction
     from trainer.evaluation.trained import TrainedRun
-    from trainer.evaluation.transfer import TransferTable
+    from trainer.evaluation.transfer import CrossedTable, TransferTable
     from trainer.metrics.answers import Rules
     from trainer.options import Recipe
     from trainer.progress import Observer
@@ -256,9 +255,9 @@ def evaluate_crossed(
         MissingExtraError: matplotlib is not installed.
     """
     require_training()
-    from trainer.evaluation.crossed import evaluate_crossed as crossed_run
-    from trainer.evaluation.crossed import write_crossed
     from trainer.evaluation.pictures import draw_crossed, require_matplotlib
+    from trainer.evaluation.transfer import evaluate_crossed as crossed_run
+    from trainer.evaluation.transfer import write_crossed
 
     require_matplotlib()
     folder = _folder(run)

@@ -154,7 +154,7 @@ def source_of(
     labels = _task_labels(dataset, recipe.task)
     if isinstance(recipe.model, FrozenOptions):
         dataset = with_states(store, dataset, recipe.model)
-    task = TASKS[recipe.task.name](recipe.task, labels)
+    task = TASKS[recipe.task.name].task(recipe.task, labels)
     return Source(dataset, task, labels, ",".join(dataset.langs), unlabelled)
 
 
@@ -328,7 +328,7 @@ def _derives(recipe: Recipe) -> bool:
 def _stream_options(recipe: Recipe) -> dict[str, Any]:
     return {
         **features_of(recipe.data),
-        **TASKS[recipe.task.name].stream_options,
+        **TASKS[recipe.task.name].task.stream_options,
         **(OF_WORDS if isinstance(recipe.model, FrozenOptions) else {}),
         "spans": recipe.task.spans() or None,
         "matrices": () if _derives(recipe) else recipe.model.matrices(),

@@ -15,7 +15,7 @@ from featurestore import DEFAULT_STORE
 from featurestore.commands import Where
 from syntax.commands.tables import print_table
 from trainer.commands.shared import quiet_transformers
-from trainer.environment import is_first_process
+from trainer.environment import is_first_process, require_training
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -78,6 +78,7 @@ def train(
     from trainer.api import chosen_recipe
     from trainer.recipes import RECIPES
 
+    require_training()
     seeds = _seeds(seed)
     if recipe is None:
         raise SpecError(f"which recipe? Known: {', '.join(RECIPES)}; see parsebank train --list")

@@ -394,7 +394,12 @@ def _setting(value: Any) -> str:
 
 
 def _folder(run: FinishedRun | Path | str) -> Path:
-    return run.folder if isinstance(run, FinishedRun) else Path(run)
+    """The folder of a run.
+
+    Raises:
+        SpecError: It holds no result.
+    """
+    return run.folder if isinstance(run, FinishedRun) else FinishedRun.read(run).folder
 
 
 @contextmanager

@@ -58,9 +58,9 @@ def evaluate(
 
     quiet_transformers()
     score = api.evaluate_crossed if crossed else api.evaluate
-    found = []
+    folders, found = runs_of(run).values(), []
     with open_there(store) as opened:
-        for folder in runs_of(run).values():
+        for folder in folders:
             scored: Any = score(
                 *(folder, opened, split, lang or ()),
                 dataset=dataset,

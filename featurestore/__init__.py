@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     )
     from featurestore.store import FeatureStore, open_store
     from featurestore.stream.iterator import FeatureStream
+    from featurestore.stream.order import OrderPolicy
     from featurestore.tables.states import WordStates
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "FeatureStore",
     "FeatureStream",
     "MemoryDataset",
+    "OrderPolicy",
     "ParseRecord",
     "Part",
     "StatedDataset",
@@ -57,6 +59,7 @@ _HOMES = {
     "MemoryDataset": "featurestore.dataset.memory",
     "FeatureStore": "featurestore.store",
     "FeatureStream": "featurestore.stream.iterator",
+    "OrderPolicy": "featurestore.stream.order",
     "StatedDataset": "featurestore.dataset.states",
     "WordStates": "featurestore.tables.states",
     "open_store": "featurestore.store",

@@ -12,13 +12,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from featurestore.dataset.dataset import FeatureDataset
-from featurestore.dataset.rows import RowIndex
+from featurestore.dataset.reader import ExampleReader
 from featurestore.records import DatasetHandle, Drop, ExampleRow, key_bytes
-from featurestore.stream.reader import ExampleReader, Window
+from featurestore.stream.window import Window
 from featurestore.tables.card import DatasetCard
 from featurestore.tables.encode.examples import encode_examples
 from featurestore.tables.files import FileReader
 from featurestore.tables.index import keys_of
+from featurestore.tables.rows import RowIndex
 from syntax.examples import DatasetSpec
 
 _TABLE: Final = "memory"

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from featurestore import FeatureStore, MemoryDataset
+from syntax.batches import AssemblySpec, Template
 from syntax.errors import LabelError, SpecError, UnknownNameError
 
 from .conftest import PARSER
@@ -17,12 +18,24 @@ from .test_token_labels import handle, marked, rows  # noqa: F401
 
 GOLD = {PARSER: {"name": "gold"}}
 
+FIELDS = ("premise", "hypothesis")
 STREAMS: Mapping[str, dict[str, Any]] = {
     "pairs": {},
     "whole": {"max_length": None, "shuffle": False, "policy": "broadcast"},
-    "choices": {"template": ["premise hypothesis", "hypothesis"], "token_ids": True},
-    "windows": {"max_length": 24, "truncation": "only_second", "stride": 6, "offsets": True},
-    "spans": {"spans": ("mentions",), "matrices": ("gate_distance", "depth"), "nodes": True},
+    "choices": {
+        "assembly": AssemblySpec(
+            template=Template.of(FIELDS, "premise hypothesis", "hypothesis"), token_ids=True
+        )
+    },
+    "windows": {
+        "assembly": AssemblySpec(
+            max_length=64, truncation="only_second", stride=16, offsets=True, matrices=()
+        )
+    },
+    "spans": {
+        "spans": ("mentions",),
+        "assembly": AssemblySpec(matrices=("gate_distance", "depth"), nodes=True),
+    },
 }
 
 

@@ -1,7 +1,7 @@
 """Encoders by name: what each published system makes of a stock encoder and a tree.
 
 To add one, write its module beside these and its options in `trainer.options.models`, under the
-same versioned name; docs/extend/system.md walks through it.
+same versioned name; docs/extend/model.md walks through it.
 """
 
 from trainer.systems.base import ENCODERS, Encoder, ReachesIntoAttention

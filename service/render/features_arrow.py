@@ -106,7 +106,7 @@ def _packed(
 
 
 def _dtype(matrix: NDArray[Any] | None) -> str | None:
-    """As `numpy.dtype` reads it, whatever the machine: ``|u1`` or ``<u2``."""
+    """The dtype as a string for `numpy.dtype`, little-endian: ``|u1`` or ``<u2``."""
     return None if matrix is None else matrix.dtype.newbyteorder("<").str
 
 

@@ -1,4 +1,4 @@
-"""Equal contents have equal fingerprints, different ones different, and nothing else counts."""
+"""Fingerprints and keys of parses: fixed values, equal for equal contents only."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from syntax import fingerprint
 from syntax.fingerprint import canonical_json, file_sha256
+from syntax.keys import parse_key
 
 json_content = st.recursive(
     st.none()
@@ -35,6 +36,15 @@ def test_the_canonical_text_is_fixed() -> None:
 def test_the_digest_is_fixed() -> None:
     assert fingerprint({}) == hashlib.blake2b(b"{}", digest_size=16).hexdigest()
     assert fingerprint({"name": "ö"}) == "c4ddc6ca52d9d57145940e40bb68a175"
+
+
+def test_keys_of_parses_are_those_recorded() -> None:
+    parser = "0" * 32
+    assert parse_key(parser, "en", "raw", "Time flies.") == "ebff1f9487c9133940f7eecbf891f84a"
+    of_tokens = parse_key(parser, "fr", "pretokenized", tokens=("du", "chat"))
+    assert of_tokens == "2263f45ffd28f2eb1ab0e1c7bf25fd36"
+    split = parse_key(parser, "de", "sentence", "Ein\nSatz", long_sentences="split")
+    assert split == "1e88b099fc327a507832292216f42302"
 
 
 @given(json_content)

@@ -60,5 +60,5 @@ def test_no_trees_have_no_shapes() -> None:
 
 @pytest.mark.parametrize("heads", [[2, 1], [0, 3], [-1], [1]])
 def test_heads_that_form_no_tree_are_refused(heads: list[int]) -> None:
-    with pytest.raises(InputError, match="tree 1 is none"):
+    with pytest.raises(InputError, match="tree 1 is not a tree"):
         tree_shapes([0, *heads], [0, 1, 1 + len(heads)])

@@ -16,7 +16,7 @@ from typing import Any, Final
 import pyarrow as pa
 from deltalake import DeltaTable, Schema, write_deltalake
 
-from featurestore.reports.inspect import all_tables
+from featurestore.maintenance.inspect import all_tables
 from featurestore.store import FeatureStore
 from featurestore.tables.delta import FORMAT_PROPERTY, Table
 from featurestore.tables.encode.parses import packed_column

@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from featurestore.reports.inspect import all_tables
+from featurestore.maintenance.inspect import all_tables
 from featurestore.store import FeatureStore
 from featurestore.tables.delta import Table
 from syntax.errors import SpecError

@@ -11,20 +11,21 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from featurestore.maintenance.changed import ChangedExample, changed_examples
 from featurestore.maintenance.validate_deep import (
     check_key,
+    label_columns,
     repeated_places,
     repeated_rows,
     row_name,
     told,
     unknown_fingerprints,
     wrong_examples,
+    wrong_labels,
 )
-from featurestore.maintenance.validate_labels import label_columns, wrong_labels
 from featurestore.records import ParseRecord, key_bytes
 from featurestore.store import FeatureStore
 from featurestore.tables.card import DatasetCard
-from featurestore.tables.changed import ChangedExample, changed_examples
 from featurestore.tables.delta import Table
 from featurestore.tables.encode.blobs import matrix_blobs
 from featurestore.tables.encode.columns import binary_numbers, list_parts

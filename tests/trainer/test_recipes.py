@@ -8,7 +8,7 @@ import pytest
 from clients.benchmarks import BENCHMARKS
 from syntax.errors import SpecError, UnknownNameError
 from syntax.variant import check_variant
-from tests.syntax.assembly_cases import DOGS, assemble
+from tests.syntax.batches_cases import DOGS, assemble
 from trainer.data import features_of
 from trainer.options import MODEL_OPTIONS, TASK_OPTIONS, DataOptions, Recipe, TrainingOptions
 from trainer.options.settings import described, options, recipe_from_json, with_settings

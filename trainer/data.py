@@ -144,7 +144,7 @@ def open_source(
     unlabelled = len(dataset) - len(known)
     if isinstance(recipe.model, FrozenOptions):
         known = with_states(store, known, recipe.model)
-    task = TASKS[recipe.task.name](recipe.task, labels)
+    task = TASKS[recipe.task.name].task(recipe.task, labels)
     return Source(known, task, labels, ",".join(known.langs), unlabelled)
 
 
@@ -310,7 +310,7 @@ def _assembly(recipe: Recipe, matrices: Sequence[str] | None = None) -> Assembly
         matrices = () if derives else recipe.model.matrices()
     return AssemblySpec(
         **features_of(recipe.data),
-        **TASKS[recipe.task.name].stream_options,
+        **TASKS[recipe.task.name].task.stream_options,
         **(OF_WORDS if isinstance(recipe.model, FrozenOptions) else {}),
         matrices=tuple(matrices),
         nodes=derives,

@@ -36,13 +36,13 @@ from trainer.data import open_source, profile_data
 from trainer.loop import train
 from trainer.models.build import build_model
 from trainer.models.config import SyntaxConfig
-from trainer.models.heads.sequence_classification import ClassifierOfFirst
 from trainer.models.model import SyntaxModel
 from trainer.nn.attention import EAGER, SDPA
 from trainer.nn.stock import check_fits, load_encoder_config
 from trainer.nn.tokenizer import read_tokenizer
 from trainer.options import DataOptions, FrozenOptions, SyntaxBertOptions
 from trainer.systems.frozen.states import FrozenEncoder
+from trainer.tasks.classes import ClassifierOfFirst
 
 SIZE = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
 BERT = {**SIZE, "intermediate_size": 32}

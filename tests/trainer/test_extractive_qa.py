@@ -23,19 +23,17 @@ from syntax.errors import SpecError, UnknownNameError
 from syntax.examples import DatasetSpec, LabelSpec, SpanLabel
 from syntax.fingerprint import fingerprint
 from tests.trainer.tagged import sentences
-from trainer.evaluation.crossed import evaluate_crossed
-from trainer.evaluation.transfer import evaluate_run, write_transfer
+from trainer.evaluation.transfer import evaluate_crossed, evaluate_run, write_transfer
 from trainer.evaluation.verifier import Weights, verify_run
 from trainer.loop import train
 from trainer.metrics.answers import answer_scores, best_threshold, normalised
-from trainer.models.heads.extractive_qa import LOWEST, shared_loss
 from trainer.options import ExtractiveQaOptions
 from trainer.options.settings import with_settings
 from trainer.recipes import RECIPES
 from trainer.report import result_of
 from trainer.results import write_result
 from trainer.tasks import ExtractiveQa
-from trainer.tasks.extractive_qa import best_spans
+from trainer.tasks.questions import LOWEST, best_spans, shared_loss
 
 ANSWERS = LabelSpec("answers", "spans", field="passage")
 ANSWERABLE = LabelSpec("answerable", "class", ("no", "yes"))

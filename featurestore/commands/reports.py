@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import astuple, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -126,7 +126,9 @@ def word_order(
         return
     if linkage is not None and picture is None:
         raise typer.BadParameter("--linkage is of the dendrogram; give --picture as well")
-    wanted = "published" if types == "published" else int(types) if types.isdecimal() else 0
+    wanted: int | Literal["published"] = "published"
+    if types != "published":
+        wanted = int(types) if types.isdecimal() else 0
     if not wanted:
         raise typer.BadParameter(f"--types is {types}; give a number above 0, or published")
     with open_there(store) as opened:

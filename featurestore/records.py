@@ -53,7 +53,7 @@ class ExampleRow:
         segments: Features of each segment, untruncated, without special tokens.
         labels: Value of each label column; a missing one is stored as null.
         tokens: Start and end, in each segment's text, of the tokens that the dataset brought; none
-            for a segment of running text. Left out where nobody knows them. *Shape:* (T, 2) each.
+            for a segment of running text. Left out where they are unknown. *Shape:* (T, 2) each.
     """
 
     seq: int

@@ -62,7 +62,7 @@ class FeatureDataset(StreamedDataset):
         self.reader = reader
 
     def pin(self, name: str, by: str = "") -> None:
-        """Keep this version: ``store.dataset(..., version=name)`` reads it whatever comes.
+        """Keep this version: ``store.dataset(..., version=name)`` reads it from then on.
 
         Args:
             name: Name of the pin; one per store.
@@ -81,7 +81,7 @@ class FeatureDataset(StreamedDataset):
 
     @cached_property
     def parsers(self) -> dict[str, dict[str, Any]]:
-        """What each parser behind the examples is, by fingerprint; empty if nobody said."""
+        """Descriptions of the parsers of the examples, by fingerprint; empty without one."""
         known = self._store.fingerprints.all("parser")
         used = (self.rows.parsers[index] for index in np.unique(self.rows.parser))
         return {parser: known.get(parser, {}) for parser in used}

@@ -1,6 +1,6 @@
 """A dataset together with a frozen encoder's states for its words.
 
-The store computes no states, it keeps them: whoever has the encoder writes those of the examples
+The store keeps states and computes none: a program with the encoder writes those of the examples
 that have none yet, and streams give them beside the other arrays.
 """
 

@@ -187,7 +187,7 @@ def _has(table: Table, keys: Sequence[str]) -> bool:
 
 
 class _Examples:
-    """The examples that use one of some parses, told file by file."""
+    """The examples that use one of some parses, file by file."""
 
     def __init__(self, store: FeatureStore, keys: Sequence[str]) -> None:
         self._store = store

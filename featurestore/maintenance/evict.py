@@ -76,7 +76,7 @@ def evict_parses(
 
     Raises:
         SpecError: A negative bound or age.
-        FileGoneError: A pinned version lacks files, so nobody knows what it needs.
+        FileGoneError: A pinned version lacks files, so the parses that it needs are unknown.
         StoreFormatError: The store is of an older format.
         StoreBusyError: Writers kept winning; what was deleted so far stays deleted.
         StoreError: A table cannot be read or written.
@@ -168,7 +168,7 @@ def _oldest(
 
 
 class _Examples:
-    """The parses that examples refer to, told file by file."""
+    """The parses that examples refer to, file by file."""
 
     def __init__(self, store: FeatureStore) -> None:
         self._store = store

@@ -1,4 +1,4 @@
-"""Give back the disk of versions that nobody has pinned."""
+"""Delete the files of versions without a pin."""
 
 from __future__ import annotations
 

@@ -15,10 +15,10 @@ from featurestore.maintenance.changed import ChangedExample, changed_examples
 from featurestore.maintenance.validate_deep import (
     check_key,
     label_columns,
+    message_of,
     repeated_places,
     repeated_rows,
     row_name,
-    told,
     unknown_fingerprints,
     wrong_examples,
     wrong_labels,
@@ -103,15 +103,15 @@ def validate_store(
         deep: Also derive again what was derived: keys from texts, vectors from parses; lay tokens,
             tags and spans against their texts; and look up every fingerprint. Slower by an order
             of magnitude.
-        watch: Told of the rows that were checked, some at a time.
+        watch: Called with the number of rows that were checked, after some at a time.
 
     Raises:
         StoreError: A log cannot be read.
     """
-    report, told = Validation(), watch or _nobody
+    report, progress = Validation(), watch or (lambda _: None)
     for rows in _row_groups("parses", store.parses.table, PARSES.schema.names, report):
         _check_parses(rows, report, deep)
-        told(rows.num_rows)
+        progress(rows.num_rows)
     compares = deep and _finds_parses(store, report)
     for card, table in store.features.tables():
         path = f"datasets/{card.path}"
@@ -121,7 +121,7 @@ def validate_store(
             features = wrong_examples(store, rows) if compares else ()
             for row, message in chain(features, wrong_labels(card, rows) if deep else ()):
                 report.add(Problem(path, row, message))
-            told(rows.num_rows)
+            progress(rows.num_rows)
     described = store.fingerprints.table
     for rows in _row_groups("fingerprints", described, FINGERPRINTS.schema.names, report):
         _check_descriptions(rows, report)
@@ -154,10 +154,6 @@ def _look_up(store: FeatureStore, report: Validation, deep: bool) -> None:
     except StoreError as error:
         message = f"what only whole tables show was not all looked up: {error}"
         report.add(Problem("store", "keys", message))
-
-
-def _nobody(rows: int) -> None:
-    """Nobody watches."""
 
 
 def _row_groups(
@@ -207,7 +203,7 @@ def _reported(report: Validation, table: str, row: pa.Table, column: str) -> Ite
     try:
         yield
     except Exception as error:
-        report.add(Problem(table, row_name(row, column), told(error)))
+        report.add(Problem(table, row_name(row, column), message_of(error)))
 
 
 def _is_packed(record: ParseRecord, row: pa.Table) -> bool:

@@ -56,7 +56,7 @@ def possible_keys(record: ParseRecord) -> Iterator[str]:
 
 
 def unknown_fingerprints(store: FeatureStore) -> Iterator[tuple[str, str]]:
-    """Fingerprints of parsers and tokenizers that nobody described: table, fingerprint."""
+    """Fingerprints of parsers and tokenizers without a description: table, fingerprint."""
     known = {kind: store.fingerprints.all(kind) for kind in ("parser", "tokenizer")}
     for table in ("parses", "examples"):
         with named_faults():
@@ -102,17 +102,17 @@ def wrong_examples(store: FeatureStore, rows: pa.Table) -> Iterator[tuple[str, s
         try:
             _check_example(store, row, records)
         except Exception as error:  # damaged bytes may fail anywhere
-            yield row_name(row, "example_id"), told(error)
+            yield row_name(row, "example_id"), message_of(error)
 
 
 def row_name(row: pa.Table, column: str) -> str:
-    """What a row is called, even if that is no text any more."""
+    """The name of a row, even if its bytes are damaged."""
     name = row[column][0].as_buffer()
     return "?" if name is None else name.to_pybytes().decode(errors="replace")
 
 
-def told(error: Exception) -> str:
-    """An error in words; of one that is not ours also which it is."""
+def message_of(error: Exception) -> str:
+    """The message of an error; of one that is not ours, with its class."""
     return str(error) if isinstance(error, ParsebankError) else f"cannot be read: {error!r}"
 
 
@@ -194,7 +194,7 @@ def wrong_labels(card: DatasetCard, rows: pa.Table) -> Iterator[tuple[str, str]]
         try:
             _check_labels(card, row)
         except Exception as error:  # damaged bytes may fail anywhere
-            yield row_name(row, "example_id"), told(error)
+            yield row_name(row, "example_id"), message_of(error)
 
 
 def _check_labels(card: DatasetCard, row: pa.Table) -> None:
@@ -210,7 +210,7 @@ def _check_labels(card: DatasetCard, row: pa.Table) -> None:
 
 
 def _tokens(row: pa.Table, texts: Sequence[str], counts: Sequence[int] | None) -> list[Offsets]:
-    """The tokens of each segment; none where nobody recorded them."""
+    """The tokens of each segment; none where they were not recorded."""
     pairs = binary_numbers(row["token_offsets"], "int32")
     counts = [0] * len(texts) if counts is None else counts
     if (len(counts), 2 * sum(counts)) != (len(texts), len(pairs)):

@@ -42,7 +42,7 @@ class ParseStats:
 
     Attributes:
         lang: Language.
-        parser: Name of the parser; its fingerprint, if nobody described it.
+        parser: Name of the parser; its fingerprint, if it was never described.
         fingerprint: Fingerprint of the parser.
         sentences, words: Their numbers.
         length: Words of a sentence.

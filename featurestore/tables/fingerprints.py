@@ -45,7 +45,7 @@ class FingerprintTable:
         """The content behind a fingerprint.
 
         Raises:
-            UnknownKeyError: Nobody described it.
+            UnknownKeyError: It was never described.
             StoreError: A description is damaged.
         """
         if fingerprint not in self._rows:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 LARGEST_MATRIX: Final = 4_096
 """Pieces of a segment up to which matrices are stored (16 MB); a text of 200,000 characters would
-take gigabytes, which nobody reads. Its example is stored as without matrices."""
+take gigabytes that are never read. Its example is stored as one without matrices."""
 
 
 def encode_examples(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,9 +26,12 @@ from syntax.matrices.offsets import round_up
 
 Arrays = Mapping[str, NDArray[Any]]
 
+_NOT_ANSWERED: Final = ("piece_ids", "shown_characters")
+"""Arrays that `AssemblySpec.offsets` adds beside ``offset_mapping``."""
+
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ParsedText:
     """A parsed text.
 
     Attributes:
@@ -52,7 +55,7 @@ class Source:
 class Prepared:
     """A parsed text with its pieces, untruncated, without special tokens."""
 
-    source: Source
+    parsed: ParsedText
     features: SegmentFeatures
 
 
@@ -66,7 +69,7 @@ class Example:
     @property
     def key(self) -> str:
         """What ``GET /features/{key}`` calls it."""
-        return ",".join(segment.source.key for segment in self.segments)
+        return ",".join(segment.parsed.key for segment in self.segments)
 
     @property
     def features(self) -> list[SegmentFeatures]:
@@ -117,13 +120,13 @@ class AssemblyAnswer:
     @property
     def parsers(self) -> dict[str, str]:
         """Names of the parsers behind the answer, by fingerprint."""
-        sources = (
-            segment.source
+        texts = (
+            segment.parsed
             for example in self.examples
             if isinstance(example, AssembledExample)
             for segment in example.example.segments
         )
-        return {source.parser: source.parser_name for source in sources}
+        return {text.parser: text.parser_name for text in texts}
 
 
 class Assembler:
@@ -237,22 +240,13 @@ def _assemble(
     if not examples:
         return []
     flat = FlatExamples.from_segments([example.features for example in examples])
-    batch = assemble_batch(flat, special, spec)
-    lengths = batch.pop("lengths")
-    rows = ({name: array[row] for name, array in batch.items()} for row in range(len(examples)))
-    return [
-        _assembled(example, int(length), arrays)
-        for example, length, arrays in zip(examples, lengths, rows, strict=True)
-    ]
-
-
-def _assembled(example: Example, length: int, arrays: dict[str, NDArray[Any]]) -> AssembledExample:
-    segment_ids = arrays["segment_ids"]
-    counts = np.bincount(segment_ids[segment_ids >= 0], minlength=len(example.segments))
-    kept = tuple(counts.tolist())
-    offsets = np.zeros((len(segment_ids), 2), np.int32)
-    # Pieces are cut off at the end of a segment, so those that are left are its first ones.
-    offsets[segment_ids >= 0] = np.concatenate(
-        [features.offsets[:count] for features, count in zip(example.features, kept, strict=True)]
-    )
-    return AssembledExample(example, length, kept, {**arrays, "offset_mapping": offsets})
+    batch = assemble_batch(flat, special, replace(spec, offsets=True))
+    lengths = batch.pop("lengths").tolist()
+    arrays = {name: batch[name] for name in batch if name not in _NOT_ANSWERED}
+    assembled = []
+    for row, (example, length) in enumerate(zip(examples, lengths, strict=True)):
+        segment_ids = arrays["segment_ids"][row]
+        counts = np.bincount(segment_ids[segment_ids >= 0], minlength=len(example.segments))
+        one = {name: array[row] for name, array in arrays.items()}
+        assembled.append(AssembledExample(example, length, tuple(counts.tolist()), one))
+    return assembled

@@ -10,9 +10,6 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-from numpy.typing import NDArray
-
 from featurestore import FeatureStore, ParseRecord
 from service.parsers import ParseInput
 from service.pipeline.adhoc import AdhocDataset, AdhocSegment
@@ -21,8 +18,8 @@ from service.pipeline.assembled import (
     AssemblyAnswer,
     Example,
     FailedExample,
+    ParsedText,
     Prepared,
-    Source,
 )
 from service.pipeline.pipeline import FeaturePipeline
 from service.pipeline.records import FeatureAnswer, FeatureRequest, ItemFeatures
@@ -68,7 +65,7 @@ class AssemblyRequest:
     padded: bool = False
 
 
-Found = Mapping[SegmentText, Source | ParsebankError]
+Found = Mapping[SegmentText, ParsedText | ParsebankError]
 
 
 class FeatureAssembler:
@@ -149,12 +146,13 @@ class FeatureAssembler:
                 groups.setdefault(segment.lang or request.parsing.lang, {})[segment] = None
         answers = await asyncio.gather(
             *(
-                self._pipeline.run(_group_request(request.parsing, lang, segments))
+                self._pipeline.run(replace(request.parsing, lang=lang, items=items))
                 for lang, segments in groups.items()
+                for items in [tuple(segment.item for segment in segments)]
             )
         )
         return {
-            segment: _source(item, answer)
+            segment: _parsed_text(item, answer)
             for segments, answer in zip(groups.values(), answers, strict=True)
             for segment, item in zip(segments, answer.items, strict=True)
         }
@@ -178,20 +176,22 @@ class FeatureAssembler:
         records = self._store.parses.get_many(list(dict.fromkeys(keys)))
         if missing := [key for key in dict.fromkeys(keys) if key not in records]:
             raise _unknown_keys(missing)
-        sources = {key: self._source(record) for key, record in records.items()}
-        prepared = _prepare(sources.values(), tokenizer)
+        texts = {key: self._parsed_text(record) for key, record in records.items()}
+        prepared = _prepare(texts.values(), tokenizer)
         example = Example(None, tuple(_usable(prepared[key]) for key in keys))
         answer = self._assembled([example], tokenizer, spec, padded=False)
         if isinstance(answer.examples[0], FailedExample):
             raise answer.examples[0].error
         return answer
 
-    def _source(self, record: ParseRecord) -> Source:
+    def _parsed_text(self, record: ParseRecord) -> ParsedText:
         try:
             name = self._store.resolve(record.parser).get("name", record.parser)
         except UnknownKeyError:
             name = record.parser
-        return Source(record.key, record.lang, record.parser, name, cached=True, parse=record.parse)
+        return ParsedText(
+            record.key, record.lang, record.parser, name, cached=True, parse=record.parse
+        )
 
     def _assembled(
         self,
@@ -211,40 +211,39 @@ class FeatureAssembler:
     ) -> None:
         for example in examples:
             if isinstance(example, Example):
-                segments = [_adhoc_segment(segment) for segment in example.segments]
+                segments = [
+                    AdhocSegment(text.key, text.lang, text.parser, text.parse.text, one.features)
+                    for one in example.segments
+                    for text in [one.parsed]
+                ]
                 self._adhoc.add(tokenizer, segments, generation)
 
 
-def _group_request(
-    parsing: FeatureRequest, lang: str | None, segments: Iterable[SegmentText]
-) -> FeatureRequest:
-    return replace(parsing, lang=lang, items=tuple(segment.item for segment in segments))
-
-
-def _source(item: ItemFeatures | ParsebankError, answer: FeatureAnswer) -> Source | ParsebankError:
+def _parsed_text(
+    item: ItemFeatures | ParsebankError, answer: FeatureAnswer
+) -> ParsedText | ParsebankError:
     if isinstance(item, ParsebankError):
         return item
     parser = answer.parser
-    return Source(item.key, answer.lang, parser.fingerprint, parser.name, item.cached, item.parse)
+    return ParsedText(
+        item.key, answer.lang, parser.fingerprint, parser.name, item.cached, item.parse
+    )
 
 
 def _prepare(
-    found: Iterable[Source | ParsebankError], tokenizer: LoadedTokenizer
+    found: Iterable[ParsedText | ParsebankError], tokenizer: LoadedTokenizer
 ) -> dict[str, Prepared | ParsebankError]:
     """The pieces of each distinct parse, by its key."""
-    sources = {source.key: source for source in found if isinstance(source, Source)}
-    encoded = tokenizer.encode_batch([source.parse.text for source in sources.values()])
-    pairs = zip(sources.items(), encoded, strict=True)
-    return {key: _with_pieces(source, *pieces) for (key, source), pieces in pairs}
-
-
-def _with_pieces(
-    source: Source, input_ids: NDArray[np.int32], offsets: NDArray[np.int32]
-) -> Prepared | ParsebankError:
-    try:
-        return Prepared(source, segment_features(source.parse, input_ids, offsets))
-    except ParsebankError as error:
-        return error
+    texts = {parsed.key: parsed for parsed in found if isinstance(parsed, ParsedText)}
+    encoded = tokenizer.encode_batch([parsed.parse.text for parsed in texts.values()])
+    prepared: dict[str, Prepared | ParsebankError] = {}
+    for parsed, (input_ids, offsets) in zip(texts.values(), encoded, strict=True):
+        try:
+            features = segment_features(parsed.parse, input_ids, offsets)
+            prepared[parsed.key] = Prepared(parsed, features)
+        except ParsebankError as error:
+            prepared[parsed.key] = error
+    return prepared
 
 
 def _example(
@@ -253,18 +252,16 @@ def _example(
     segments: list[Prepared] = []
     for number, text in enumerate(texts.segments):
         outcome = found[text]
-        ready = prepared[outcome.key] if isinstance(outcome, Source) else outcome
+        ready = prepared[outcome.key] if isinstance(outcome, ParsedText) else outcome
         if isinstance(ready, ParsebankError):
-            error = ready if len(texts.segments) == 1 else _in_segment(ready, number)
-            return FailedExample(texts.example_id, error)
+            if len(texts.segments) > 1:
+                message = f"segment {number}: {ready.message}"
+                ready = type(ready)(message, **ready.detail, segment=number)
+            return FailedExample(texts.example_id, ready)
         segments.append(ready)
     if not segments:
         return FailedExample(texts.example_id, SpecError("the example has no segment; give one"))
     return Example(texts.example_id, tuple(segments))
-
-
-def _in_segment(error: ParsebankError, number: int) -> ParsebankError:
-    return type(error)(f"segment {number}: {error.message}", **error.detail, segment=number)
 
 
 def _unknown_keys(missing: Sequence[str]) -> UnknownKeyError:
@@ -279,10 +276,3 @@ def _usable(prepared: Prepared | ParsebankError) -> Prepared:
     if isinstance(prepared, ParsebankError):
         raise prepared
     return prepared
-
-
-def _adhoc_segment(prepared: Prepared) -> AdhocSegment:
-    source = prepared.source
-    return AdhocSegment(
-        source.key, source.lang, source.parser, source.parse.text, prepared.features
-    )

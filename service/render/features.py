@@ -71,13 +71,13 @@ def _content(example: AssembledExample | FailedExample) -> dict[str, Any]:
 
 
 def _segment(segment: Prepared, kept: int) -> dict[str, Any]:
-    source = segment.source
+    parsed = segment.parsed
     return {
-        "key": source.key,
-        "lang": source.lang,
-        "parser": source.parser,
-        "cached": source.cached,
-        "text": source.parse.text,
+        "key": parsed.key,
+        "lang": parsed.lang,
+        "parser": parsed.parser,
+        "cached": parsed.cached,
+        "text": parsed.parse.text,
         "length": len(segment.features),
         "kept": kept,
     }

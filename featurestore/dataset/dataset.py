@@ -282,7 +282,13 @@ def open_dataset(
     if langs:
         wanted = dict.fromkeys(langs)
         files = [file for one in wanted for file in _chosen_files(name, snapshot.files, split, one)]
-    _check_one_split(name, files, split)
+    splits = sorted({file.partition["split"] for file in files})
+    if len(splits) > 1 and split != EVERY:
+        raise SpecError(
+            f"dataset {name!r} has the splits {', '.join(splits)}; choose one, such as "
+            f"`split={splits[0]}`",
+            splits=splits,
+        )
     reader = FileReader(table.location, schema=table.layout.schema)
     known = store.fingerprints.all("parser")
     rows = of_parsers(read_row_index(reader, files), choice, known, f"dataset {name!r}", langs)
@@ -319,16 +325,6 @@ def _chosen_files(
             f"part of dataset {name!r}", f"{split or '*'}/{lang or '*'}", held, UnknownDatasetError
         )
     return chosen
-
-
-def _check_one_split(name: str, files: list[DataFile], split: str | None) -> None:
-    splits = sorted({file.partition["split"] for file in files})
-    if len(splits) > 1 and split != EVERY:
-        raise SpecError(
-            f"dataset {name!r} has the splits {', '.join(splits)}; choose one, such as "
-            f"`split={splits[0]}`",
-            splits=splits,
-        )
 
 
 def _only(values: list[str]) -> str:

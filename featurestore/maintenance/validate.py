@@ -124,7 +124,10 @@ def validate_store(
             progress(rows.num_rows)
     described = store.fingerprints.table
     for rows in _row_groups("fingerprints", described, FINGERPRINTS.schema.names, report):
-        _check_descriptions(rows, report)
+        for at in range(rows.num_rows):
+            row = rows.slice(at, 1)
+            with _reported(report, "fingerprints", row, "fingerprint"):
+                read_content(*(row[name][0].as_py() for name in ("fingerprint", "content")))
     for pin in store.pins.all().values():
         if fault := store.pins.fault(pin):
             report.add(Problem("pins", pin.name, fault))
@@ -229,13 +232,6 @@ def _check_parse(record: ParseRecord) -> None:
         raise InputError("a character offset lies outside the text")
 
 
-def _check_descriptions(rows: pa.Table, report: Validation) -> None:
-    for index in range(rows.num_rows):
-        row = rows.slice(index, 1)
-        with _reported(report, "fingerprints", row, "fingerprint"):
-            read_content(*(row[name][0].as_py() for name in ("fingerprint", "content")))
-
-
 def _check_examples(card: DatasetCard, rows: pa.Table, report: Validation) -> None:
     report.examples += rows.num_rows
     for index in range(rows.num_rows):
@@ -257,7 +253,9 @@ def _check_example(card: DatasetCard, row: pa.Table) -> int:
         raise StoreError(f"{len(lengths)} segments are stored for the fields {card.fields}")
     vectors = {name: binary_numbers(row[name], dtype) for name, dtype in VECTORS.items()}
     _check_sizes(vectors, int(lengths.sum()))
-    _check_ids(vectors["input_ids"], card.special_tokens.vocab_size)
+    ids, count = vectors["input_ids"], card.special_tokens.vocab_size
+    if len(wrong := ids[(ids < 0) | (ids >= count)]):
+        raise StoreError(f"input_ids holds {wrong[0]}; ids of the tokenizer are 0 to {count - 1}")
     heads = np.split(vectors["head"], np.cumsum(lengths)[:-1])
     stored = [row[name][0].as_py() for name in MATRIX_BLOBS]
     if stored == [None] * len(MATRIX_BLOBS):
@@ -275,12 +273,6 @@ def _check_names(example_id: str | None, key: str | None, seq: int | None) -> No
         raise StoreError(f"example_id is {example_id!r}; an example has a name that is not empty")
     if seq is None or seq < 0:
         raise StoreError(f"seq is {seq}; places in the order of a split are 0 or more")
-
-
-def _check_ids(ids: np.ndarray[Any, Any], count: int) -> None:
-    wrong = ids[(ids < 0) | (ids >= count)]
-    if len(wrong):
-        raise StoreError(f"input_ids holds {wrong[0]}; ids of the tokenizer are 0 to {count - 1}")
 
 
 def _check_sizes(vectors: dict[str, np.ndarray[Any, Any]], pieces: int) -> None:

@@ -40,8 +40,9 @@ THIRD_PARTY = {
         *("scipy", "matplotlib", "wandb"),
     },
 }
-# From the lowest layer to the highest. A module belongs to the entry that names it or a folder above
-# it (``*`` stands for any folder), the longest that fits; an empty name is the package's ``__init__``.
+# From the lowest layer to the highest. A module belongs to the entry that names it or a folder
+# above it (``*`` stands for any folder), the longest that fits; an empty name is the package's own
+# ``__init__``.
 LAYERS: dict[str, tuple[set[str], ...]] = {
     "syntax": (
         {"errors", "compiled", "spans", "fingerprint", "strict_json"},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import astuple, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -126,14 +126,12 @@ def word_order(
         return
     if linkage is not None and picture is None:
         raise typer.BadParameter("--linkage is of the dendrogram; give --picture as well")
-    wanted: int | Literal["published"] = "published"
-    if types != "published":
-        wanted = int(types) if types.isdecimal() else 0
-    if not wanted:
+    number = int(types) if types.isdecimal() else 0
+    if types != "published" and not number:
         raise typer.BadParameter(f"--types is {types}; give a number above 0, or published")
     with open_there(store) as opened:
         found = report.word_order(
-            opened, types=wanted, missing=missing, min_count=min_count, parser=parser
+            opened, types=number or "published", missing=missing, min_count=min_count, parser=parser
         )
     if picture is not None:
         found.draw(picture, linkage or "average")

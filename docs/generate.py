@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import MISSING, fields
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, get_args, get_type_hints
 
 import numpy as np
 
@@ -36,7 +36,10 @@ def table(names: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     """A Markdown table; a bar in a cell is escaped, a line break becomes a space."""
     head = list(names)
     lines = [head, ["---"] * len(head), *rows]
-    cells = ([" ".join(cell.split()).replace("|", r"\|") for cell in line] for line in lines)
+    cells = (
+        [" ".join(cell.split()).replace("|", r"\|").replace("``", "`") for cell in line]
+        for line in lines
+    )
     return "".join(f"| {' | '.join(line)} |\n" for line in cells)
 
 
@@ -142,10 +145,15 @@ def options(kind: type[Any]) -> Callable[[], str]:
     """The options of a section of a recipe, as its docstring describes them."""
 
     def rows() -> Iterator[tuple[str, str, str]]:
-        described = (inspect.getdoc(kind) or "").partition("Attributes:\n")[2].partition("\n\n")[0]
+        described = inspect.getdoc(kind).partition("Attributes:\n")[2]  # type: ignore[union-attr]
         defaults = {field.name: field.default for field in fields(kind)}
-        for names, text in re.findall(r"^    ([\w, ]+): (.*(?:\n {8}.*)*)", described, re.MULTILINE):
+        kinds = get_type_hints(kind)
+        entries = re.findall(r"^    ([\w, ]+): (.*(?:\n {8}.*)*)", described, re.MULTILINE)
+        for names, text in entries:
             listed = names.split(", ")
+            chosen = [value for value in get_args(kinds[listed[0]]) if isinstance(value, str)]
+            if chosen:
+                text += f" One of {', '.join(f'`{value}`' for value in chosen)}."
             yield (
                 ", ".join(f"`{name}`" for name in listed),
                 ", ".join(_default_option(defaults[name]) for name in listed),

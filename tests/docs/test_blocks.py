@@ -68,10 +68,9 @@ def test_the_blocks_of_a_page_run(page: Path, folder: Path, request, capsys) -> 
                 value.close()
 
 
-def run(
-    language: str, code: str, names: dict[str, object], folder: Path, where: str, capsys
-) -> str:
+def run(block: Block, names: dict[str, object], folder: Path, where: str, capsys) -> str:
     """Run one block; what it prints."""
+    code, language = block.code, block.language
     if language == "bash":
         return run_bash(code, folder)
     if language == "sql":

@@ -19,11 +19,15 @@ import numpy as np
 
 from clients.benchmarks import BENCHMARKS
 from clients.benchmarks.base import Benchmark
+from featurestore import OrderPolicy
+from featurestore.stream.options import StreamOptions as ReaderOptions
 from service.app import create_app
 from service.errors import status_of
 from service.settings import Settings
 from syntax import errors
+from syntax.batches import AssemblySpec
 from syntax.matrices import COLUMNS, MATRICES
+from syntax.options import options_table
 from syntax.reasons import DROP_REASONS
 from trainer.options import DataOptions, OptimizerOptions, StreamOptions, TrainingOptions
 from trainer.recipes import RECIPES
@@ -179,8 +183,11 @@ def _first(thing: Any) -> str:
 TABLES: Final[dict[str, Callable[[], str]]] = {
     "drop-reasons": drop_reasons,
     "errors": error_names,
-    "options-data": options(DataOptions),
+    "options-assembly": lambda: options_table(AssemblySpec),
+    "options-data": lambda: options_table(DataOptions),
     "options-optimizer": options(OptimizerOptions),
+    "options-order": lambda: options_table(OrderPolicy),
+    "options-reader": lambda: options_table(ReaderOptions),
     "options-stream": options(StreamOptions),
     "options-training": options(TrainingOptions),
     "matrices": matrices,

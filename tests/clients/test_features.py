@@ -168,7 +168,7 @@ def test_offsets_spell_the_pieces(client: Client) -> None:
     assert not example["offset_mapping"][example["special_tokens_mask"]].any()
 
 
-def test_texts_tuples_examples_and_json_are_one(client: Client) -> None:
+def test_features_accepts_texts_tuples_examples_and_json(client: Client) -> None:
     text = "One is enough."
     forms = [
         text,
@@ -191,7 +191,7 @@ def test_tokens_stay_words(client: Client) -> None:
     assert answered.segments[0].text == "New York is big"
 
 
-def test_an_example_that_fails_stands_alone(client: Client) -> None:
+def test_failing_example_does_not_affect_others(client: Client) -> None:
     answered = client.features(["Fine.", ("Fine.", " "), Example("none", ())], padded=True)
     fine, empty, none = answered
     assert isinstance(fine, FeatureExample)
@@ -204,7 +204,7 @@ def test_an_example_that_fails_stands_alone(client: Client) -> None:
         answered.assembled()
 
 
-def test_what_cannot_fit_is_named(client: Client) -> None:
+def test_features_name_examples_that_cannot_fit(client: Client) -> None:
     for padded in (False, True):
         short, long = client.features(
             ["Go!", PASSAGE], max_length=6, truncation="none", padded=padded

@@ -195,7 +195,7 @@ async def test_arrow_without_any_success(client: httpx.AsyncClient) -> None:
     assert row["input_ids"] is row["distance"] is None
 
 
-async def test_nothing_asked_is_nothing_answered(client: httpx.AsyncClient) -> None:
+async def test_features_of_no_examples_are_empty(client: httpx.AsyncClient) -> None:
     for shape in ("json", "ndjson", "arrow"):
         for padded in (False, True):
             body = {"examples": [], "padded": padded}
@@ -297,7 +297,7 @@ async def test_query_parameters_are_the_options(client: httpx.AsyncClient) -> No
         ("KEY?tokenizer=/nope", 422, "unknown_tokenizer"),
     ],
 )
-async def test_stored_features_that_there_are_not(
+async def test_unknown_stored_features_are_404(
     client: httpx.AsyncClient, path: str, status: int, error_type: str
 ) -> None:
     (example,) = await ask(client, PAIR)

@@ -20,8 +20,8 @@ from transformers import (
 from trainer.batch import SyntaxBatch
 from trainer.models.config import SyntaxConfig
 from trainer.models.encoders import ENCODERS
-from trainer.models.heads import HEADS
 from trainer.models.outputs import SyntaxOutput
+from trainer.tasks import TASKS
 
 
 class SyntaxModel(PreTrainedModel):
@@ -43,7 +43,7 @@ class SyntaxModel(PreTrainedModel):
     def __init__(self, config: SyntaxConfig, pretrained: PreTrainedModel | None = None) -> None:
         super().__init__(config)
         self.encoder = ENCODERS[config.model["name"]](config, pretrained)
-        self.head = HEADS[config.task["name"]](config, self.encoder.width)
+        self.head = TASKS[config.task["name"]].head(config, self.encoder.width)
         self.post_init()  # type: ignore[no-untyped-call]
 
     def forward(self, batch: SyntaxBatch) -> SyntaxOutput:
@@ -81,15 +81,18 @@ class SyntaxForTokenClassification(SyntaxModel):
 
 AutoConfig.register(SyntaxConfig.model_type, SyntaxConfig)
 AutoModel.register(SyntaxConfig, SyntaxModel)
-AutoModelForQuestionAnswering.register(SyntaxConfig, SyntaxForQuestionAnswering)
-AutoModelForMultipleChoice.register(SyntaxConfig, SyntaxForMultipleChoice)
-AutoModelForSequenceClassification.register(SyntaxConfig, SyntaxForSequenceClassification)
-AutoModelForTokenClassification.register(SyntaxConfig, SyntaxForTokenClassification)
 
-MODEL_CLASSES: dict[str, type[SyntaxModel]] = {
-    "extractive_qa.v1": SyntaxForQuestionAnswering,
-    "multiple_choice.v1": SyntaxForMultipleChoice,
-    "sequence_classification.v1": SyntaxForSequenceClassification,
-    "token_classification.v1": SyntaxForTokenClassification,
+_CLASSES: dict[type, type[SyntaxModel]] = {
+    AutoModelForMultipleChoice: SyntaxForMultipleChoice,
+    AutoModelForQuestionAnswering: SyntaxForQuestionAnswering,
+    AutoModelForSequenceClassification: SyntaxForSequenceClassification,
+    AutoModelForTokenClassification: SyntaxForTokenClassification,
 }
-"""The class of each task's models; a task that is not here has plain `SyntaxModel`."""
+for auto_class, own_class in _CLASSES.items():
+    auto_class.register(SyntaxConfig, own_class)  # type: ignore[attr-defined]
+
+
+def model_class(task: str) -> type[SyntaxModel]:
+    """The class of a task's models: the one that the task's auto class loads."""
+    auto_class = TASKS[task].auto_class
+    return SyntaxModel if auto_class is None else _CLASSES[auto_class]

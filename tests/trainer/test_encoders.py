@@ -152,9 +152,11 @@ def test_trees_reach_every_family_that_obeys(family, batch, make_batch) -> None:
 )
 def test_a_text_may_be_as_long_as_there_are_positions(config, positions, tokenizer) -> None:
     config.vocab_size = 100000
-    check_fits(config, DataOptions("any", max_length=positions), tokenizer.special_tokens)
+    check_fits(config, DataOptions(dataset="any", max_length=positions), tokenizer.special_tokens)
     with pytest.raises(SpecError, match=f"has {positions} positions"):
-        check_fits(config, DataOptions("any", max_length=positions + 1), tokenizer.special_tokens)
+        check_fits(
+            config, DataOptions(dataset="any", max_length=positions + 1), tokenizer.special_tokens
+        )
 
 
 def test_a_model_with_a_decoder_is_refused(tmp_path, tokenizer) -> None:

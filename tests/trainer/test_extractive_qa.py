@@ -18,6 +18,7 @@ from torchmetrics.functional.text import squad
 from featurestore import DatasetHandle, ExampleRow, FeatureStore, open_store
 from service.parsers import Limits, ParseInput
 from syntax.alignment import segment_features
+from syntax.batches import AssemblySpec
 from syntax.errors import SpecError, UnknownNameError
 from syntax.examples import DatasetSpec, LabelSpec, SpanLabel
 from syntax.fingerprint import fingerprint
@@ -258,11 +259,10 @@ def test_gold_positions_give_back_the_gold_answers(qa) -> None:
     data = qa.dataset("squad", split="dev", lang="en")
     stream = data.stream(
         batch_size=4,
-        max_length=24,
-        truncation="only_second",
-        stride=6,
         matrices=(),
-        **task.stream_options,
+        assembly=AssemblySpec(
+            max_length=24, truncation="only_second", stride=6, **task.stream_options
+        ),
     )
     scorer = task.scorer(data)
     for arrays in stream:
@@ -277,7 +277,9 @@ def test_questions_that_nobody_answered_are_not_scored_where_all_have_an_answer(
     data = qa.dataset("squad", split="dev", lang="en")
     knowing = ExtractiveQa(ExtractiveQaOptions(no_answer=True), {"answers": ANSWERS})
     scorer = task.scorer(data)
-    for arrays in data.stream(batch_size=4, matrices=(), **task.stream_options):
+    for arrays in data.stream(
+        batch_size=4, matrices=(), assembly=AssemblySpec(**task.stream_options)
+    ):
         scorer.add(*perfect(arrays, knowing))
     assert scorer.scores().examples == PASSAGES * 3 // 4
     assert scorer.scores().f1 == 1.0
@@ -289,7 +291,9 @@ def test_questions_without_label_are_not_scored_as_without_answer(qa) -> None:
     task = ExtractiveQa(ExtractiveQaOptions(no_answer=True), {"answers": ANSWERS})
     data = qa.dataset("squad", split="test", lang="en")
     scorer = task.scorer(data)
-    for arrays in data.stream(batch_size=4, matrices=(), **task.stream_options):
+    for arrays in data.stream(
+        batch_size=4, matrices=(), assembly=AssemblySpec(**task.stream_options)
+    ):
         scorer.add(*perfect(arrays, task))
     scores = scorer.scores()
     assert (scores.examples, scores.f1, scores.unanswerable) == (PASSAGES * 3 // 4, 1.0, 0.0)
@@ -314,7 +318,9 @@ def test_answers_are_compared_by_the_rules_of_the_language_of_each_question(bili
     task = ExtractiveQa(ExtractiveQaOptions(), {"answers": ANSWERS})
     data = bilingual.dataset("mlqa", split="dev", lang="de,en")
     scorer = task.scorer(data)
-    for arrays in data.stream(batch_size=4, matrices=(), **task.stream_options):
+    for arrays in data.stream(
+        batch_size=4, matrices=(), assembly=AssemblySpec(**task.stream_options)
+    ):
         output, batch = perfect(arrays, task)
         output.logits["start"] = output.logits["start"].roll(1, 1)
         scorer.add(output, batch)

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import f1_score, matthews_corrcoef
 
+from syntax.batches import AssemblySpec
 from syntax.errors import SpecError
 from syntax.examples import LabelSpec
 from tests.trainer.tagged import INTENT, NAME, TAGS, append_tagged
@@ -104,7 +105,7 @@ def test_tags_add_up_to_their_scores(tmp_path, english, tokenizer, name, options
     with open_store(tmp_path) as store:
         append_tagged(store, english, tokenizer, "dev")
         data = store.dataset(NAME, split="dev", lang="en")
-        for arrays in data.stream(batch_size=16, **task.stream_options):
+        for arrays in data.stream(batch_size=16, assembly=AssemblySpec(**task.stream_options)):
             gold = {key: torch.from_numpy(v) for key, v in task.targets(arrays).items()}
             logits = {
                 key: torch.nn.functional.one_hot(value.clamp(0), 5) * 2.0

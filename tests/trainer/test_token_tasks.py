@@ -14,6 +14,7 @@ from sklearn.metrics import fbeta_score
 
 from clients.benchmarks.fce import EDITS
 from featurestore import FeatureStore, open_store
+from syntax.batches import AssemblySpec
 from syntax.errors import SpecError
 from syntax.examples import LabelSpec
 from tests.trainer.tagged import INTENT, NAME, TAGS, append_tagged
@@ -110,7 +111,7 @@ def test_right_pieces_give_right_tokens_and_back(tagged, pieces) -> None:
     options = TokenClassificationOptions(pieces=pieces)
     task = TASKS["token_classification.v1"].task(options, {"tags": TAGS})
     data = tagged.dataset(NAME, split="dev", lang="en")
-    for arrays in data.stream(batch_size=16, **task.stream_options):
+    for arrays in data.stream(batch_size=16, assembly=AssemblySpec(**task.stream_options)):
         gold_BL = task.targets(arrays)["tags"]
         for ours, theirs in task._tags.pairs(arrays, np.where(gold_BL < 0, 3, gold_BL)):
             assert ours == theirs
@@ -154,7 +155,9 @@ def test_released_fce_is_scored_by_spans() -> None:
 def test_tokens_that_truncation_cut_off_are_predicted_outside(tagged) -> None:
     task = TASKS["token_classification.v1"].task(TokenClassificationOptions(), {"tags": TAGS})
     data = tagged.dataset(NAME, split="dev", lang="en")
-    arrays = next(iter(data.stream(batch_size=16, max_length=6, **task.stream_options)))
+    arrays = next(
+        iter(data.stream(batch_size=16, max_length=6, assembly=AssemblySpec(**task.stream_options)))
+    )
     pairs = task._tags.pairs(arrays, np.ones_like(arrays["input_ids"]))
     for (ours, theirs), count in zip(pairs, arrays["token_counts"][:, 0], strict=True):
         assert len(ours) == len(theirs) == count

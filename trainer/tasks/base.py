@@ -96,7 +96,7 @@ class Task(Protocol):
     """Name of the headline metric, a key of the scores."""
 
     stream_options: ClassVar[Mapping[str, Any]]
-    """Options of `StreamedDataset.stream` that the task needs."""
+    """What batches must hold beside the usual, as options of `syntax.batches.AssemblySpec`."""
 
     extras: ClassVar[tuple[str, ...]]
     """Further arrays of the stream that the head reads (`SyntaxBatch.extras`)."""

@@ -1,4 +1,4 @@
-"""What the commands of this package share; nothing here imports torch."""
+"""Options and checks that commands share; nothing here imports torch."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ ParserOption = Annotated[
 
 
 def require_training() -> None:
-    """Refuse to go on without the libraries that train.
+    """Check that the libraries that train are installed.
 
     Raises:
-        MissingExtraError: With the line that installs them.
+        MissingExtraError: One is missing; the message has the line that installs them.
     """
     from syntax.extras import missing_extra
 
@@ -36,7 +36,7 @@ def require_training() -> None:
 
 
 def quiet_transformers() -> None:
-    """Leave the terminal to us: no bars for loading weights."""
+    """Turn off the progress bars of loading weights."""
     from transformers.utils.logging import disable_progress_bar
 
     disable_progress_bar()
@@ -46,7 +46,7 @@ def one_language(lang: str) -> str:
     """The language of a command that reads one.
 
     Raises:
-        SpecError: Several were named.
+        SpecError: Several are named.
     """
     from syntax.errors import SpecError
     from syntax.lists import listed
@@ -58,5 +58,5 @@ def one_language(lang: str) -> str:
 
 
 def is_first_process() -> bool:
-    """Whether this one writes and shows what all processes of a run did; torchrun says so."""
+    """Whether this process writes and shows the results of a run of several, by torchrun's rank."""
     return os.environ.get("RANK", "0") == "0"

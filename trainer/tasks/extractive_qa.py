@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
-from transformers import AutoModelForQuestionAnswering
 
 from syntax.batches import INSIDE, locate_spans, spans_of_text
 from syntax.errors import SpecError
@@ -393,5 +392,5 @@ def _mean(values: Sequence[float]) -> float:
 
 TASKS.add(
     "extractive_qa.v1",
-    TaskEntry(ExtractiveQaOptions, ExtractiveQa, ExtractiveQaHead, AutoModelForQuestionAnswering),
+    TaskEntry(ExtractiveQaOptions, ExtractiveQa, ExtractiveQaHead, "AutoModelForQuestionAnswering"),
 )

@@ -174,6 +174,10 @@ def test_tables_that_cannot_be_made_are_refused(make, runs, tmp_path) -> None:
         score_table([runs], metric="f2")
     with pytest.raises(UnknownNameError, match="use_syntax=false"):
         score_table([runs], baseline="other")
+    with pytest.raises(SpecError, match="has runs of several systems"):
+        score_table([runs], baseline=str(runs))
+    with pytest.raises(UnknownNameError, match="accuracy, loss"):
+        score_table([runs], metric="baseline")
     shutil.copytree(runs / "with" / "seed1", tmp_path / "again")
     with pytest.raises(SpecError, match="of one recipe and of the seed 1"):
         score_table([runs, tmp_path / "again"])

@@ -20,12 +20,12 @@ from trainer.results import RESULT, read_json, read_result
 MEAN: Final = "mean"
 """The column of the mean over languages."""
 
-Scores = dict[str, dict[int, float]]
+ByColumn = dict[str, dict[int, float]]
 """By language and seed."""
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class SeedScores:
     """The scores of one system in one language, or their mean over all languages.
 
     Attributes:
@@ -67,7 +67,7 @@ class ScoreTable:
     split: str
     metric: str
     columns: list[str]
-    rows: dict[str, dict[str, Cell]] = field(default_factory=dict)
+    rows: dict[str, dict[str, SeedScores]] = field(default_factory=dict)
     unlearned: dict[str, float] = field(default_factory=dict)
     unlearned_name: str = ""
     baseline: str | None = None
@@ -128,7 +128,7 @@ def score_table(
     for name, evaluations in found.items():
         scores = _scores(evaluations, langs, chosen)
         notes += _missing(name, scores, systems[name])
-        table.rows[name] = {column: Cell(of) for column, of in scores.items() if of}
+        table.rows[name] = {column: SeedScores(of) for column, of in scores.items() if of}
     if chosen == every[0]["metric"]:
         _add_unlearned(table, every, langs)
     if baseline is not None:
@@ -196,11 +196,19 @@ def _system_name(options: Mapping[str, str], recipes: Mapping[str, Mapping[str, 
 
 
 def _system_named(name: str, systems: Mapping[str, Mapping[int, Path]]) -> str:
-    folder = Path(name)
-    for system, runs in systems.items():
-        if name == system or any(folder in (run, *run.parents) for run in runs.values()):
-            return system
-    raise unknown_name("system", name, systems)
+    if name in systems:
+        return name
+    folder = Path(name).resolve()
+    found = [
+        system
+        for system, runs in systems.items()
+        if any(folder in (run.resolve(), *run.resolve().parents) for run in runs.values())
+    ]
+    if not found:
+        raise unknown_name("system", name, systems)
+    if len(found) > 1:
+        raise SpecError(f"{name} has runs of several systems: {', '.join(found)}; name one")
+    return found[0]
 
 
 def _evaluation(run: Path, split: str, notes: list[str]) -> dict[str, Any] | None:
@@ -211,14 +219,17 @@ def _evaluation(run: Path, split: str, notes: list[str]) -> dict[str, Any] | Non
     return read_json(path, f"{path} is gone")
 
 
-def _scores(evaluations: Mapping[int, dict[str, Any]], langs: Sequence[str], metric: str) -> Scores:
+def _scores(
+    evaluations: Mapping[int, dict[str, Any]], langs: Sequence[str], metric: str
+) -> ByColumn:
     """Scores by column and seed; a seed that lacks a language has no mean."""
-    scores: Scores = {lang: {} for lang in langs}
+    scores: ByColumn = {lang: {} for lang in langs}
     for seed, evaluation in evaluations.items():
-        for lang, numbers in evaluation["languages"].items():
+        for lang, content in evaluation["languages"].items():
+            # A score that is not a number is null in JSON.
+            numbers = {name: one for name, one in content.items() if one is None or _is_number(one)}
             if metric not in numbers:
-                known = [name for name, one in numbers.items() if isinstance(one, int | float)]
-                raise unknown_name("metric of these evaluations", metric, known)
+                raise unknown_name("metric of these evaluations", metric, numbers)
             if numbers[metric] is not None:
                 scores[lang][seed] = float(numbers[metric])
     if len(langs) > 1:
@@ -227,7 +238,11 @@ def _scores(evaluations: Mapping[int, dict[str, Any]], langs: Sequence[str], met
     return scores
 
 
-def _missing(name: str, scores: Scores, runs: Mapping[int, Path]) -> list[str]:
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float)
+
+
+def _missing(name: str, scores: ByColumn, runs: Mapping[int, Path]) -> list[str]:
     notes = []
     for column, found in scores.items():
         lacking = [str(seed) for seed in runs if seed not in found]
@@ -282,4 +297,4 @@ def _add_tests(
         table.notes.append(f"{name} is tested against {table.baseline} on the seeds {listed} alone")
     for column, line in tests.items():
         if column in row and (column != MEAN or whole):
-            row[column] = Cell(row[column].scores, line)
+            row[column] = SeedScores(row[column].scores, line)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from io import StringIO
 from typing import Final
 
-from trainer.evaluation.tables import Cell, ScoreTable
+from trainer.evaluation.tables import ScoreTable, SeedScores
 from trainer.results import table as markdown_table
 
 _MISSING: Final = "–"
@@ -92,7 +92,7 @@ def comma_separated(scores: ScoreTable) -> str:
     return out.getvalue()
 
 
-def _tests(cell: Cell) -> list[float | None]:
+def _tests(cell: SeedScores) -> list[float | None]:
     if cell.test is None:
         return [None] * 5
     found = cell.test.difference
@@ -126,7 +126,7 @@ def _percent(score: float | None) -> str:
     return _MISSING if score is None else f"{100 * score:.2f}"
 
 
-def _stars(cell: Cell | None) -> str:
+def _stars(cell: SeedScores | None) -> str:
     if cell is None or cell.test is None:
         return ""
     p = cell.test.difference.permutation

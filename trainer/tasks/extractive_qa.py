@@ -341,9 +341,11 @@ class QaScorer:
     def _answers(self) -> tuple[dict[str, Answer], float]:
         """What is answered in the end, and the threshold."""
         options, label = self._options, self._label
-        passages = dict(passages_of(self._data, label))
-        known = zip(passages_of(self._data, label), gold_spans(self._data, label), strict=True)
-        labelled = {name for (name, _), golds in known if golds is not None}
+        texts, known = passages_of(self._data, label), gold_spans(self._data, label)
+        passages = dict(texts)
+        labelled = {
+            name for (name, _), golds in zip(texts, known, strict=True) if golds is not None
+        }
 
         def answer(name: str, text: str) -> Answer:
             if name not in labelled:

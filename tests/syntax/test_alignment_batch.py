@@ -1,8 +1,9 @@
-"""Many texts aligned in one call come to what each comes to alone."""
+"""Features of many texts in one call, against those of each text."""
 
 from __future__ import annotations
 
 from dataclasses import fields
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -25,6 +26,7 @@ SENTENCES = (
 )
 
 
+@cache
 def parse_of(*numbers: int) -> Parse:
     lines = "\n\n".join(SENTENCES[n].replace(" ", "\t").replace("|", "\n") for n in numbers)
     return parse_from_sentences(list(parse_conllu(lines + "\n\n")))
@@ -74,5 +76,5 @@ def test_the_error_of_a_tree_is_that_of_its_text() -> None:
 
 
 def test_more_pieces_than_lengths_are_refused() -> None:
-    with pytest.raises(InputError, match="2 input ids and 2 offsets came for 1 pieces"):
+    with pytest.raises(InputError, match="there are 2 input ids and 2 offsets for 1 pieces"):
         batch([parse_of(0)], [(0, 2), (3, 5)])

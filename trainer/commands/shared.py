@@ -1,9 +1,7 @@
-"""What the commands of this package share; nothing here imports torch."""
+"""Options and checks that commands share; nothing here imports torch."""
 
 from __future__ import annotations
 
-import os
-from importlib.util import find_spec
 from typing import Annotated
 
 import typer
@@ -22,21 +20,8 @@ ParserOption = Annotated[
 ]
 
 
-def require_training() -> None:
-    """Refuse to go on without the libraries that train.
-
-    Raises:
-        MissingExtraError: With the line that installs them.
-    """
-    from syntax.extras import missing_extra
-
-    missing = [name for name in ("torch", "accelerate") if find_spec(name) is None]
-    if missing:
-        raise missing_extra(f"training needs {' and '.join(missing)}", "train")
-
-
 def quiet_transformers() -> None:
-    """Leave the terminal to us: no bars for loading weights."""
+    """Turn off the progress bars of loading weights."""
     from transformers.utils.logging import disable_progress_bar
 
     disable_progress_bar()
@@ -46,7 +31,7 @@ def one_language(lang: str) -> str:
     """The language of a command that reads one.
 
     Raises:
-        SpecError: Several were named.
+        SpecError: Several are named.
     """
     from syntax.errors import SpecError
     from syntax.lists import listed
@@ -55,8 +40,3 @@ def one_language(lang: str) -> str:
     if len(langs) > 1:
         raise SpecError(f"`lang={lang}` names {len(langs)} languages; give one at a time")
     return langs[0]
-
-
-def is_first_process() -> bool:
-    """Whether this one writes and shows what all processes of a run did; torchrun says so."""
-    return os.environ.get("RANK", "0") == "0"

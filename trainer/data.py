@@ -17,7 +17,14 @@ from syntax.registry import unknown_name
 from trainer.batch import SyntaxBatch
 from trainer.matrices.derive import node_arrays, with_matrices
 from trainer.models.build import DataProfile
-from trainer.options import DataOptions, FrozenOptions, Recipe, SeparatorEdge, TaskOptions
+from trainer.options import (
+    MAIN,
+    DataOptions,
+    FrozenOptions,
+    Recipe,
+    SeparatorEdge,
+    TaskOptions,
+)
 from trainer.requirements import Requirements
 from trainer.ring import sender
 from trainer.switches import SYNTAX_MBERT
@@ -280,9 +287,16 @@ def features_of(data: DataOptions) -> dict[str, Any]:
 
 
 def device_batches(
-    stream: FeatureStream, recipe: Recipe, task: Task, device: torch.device
+    stream: FeatureStream, recipe: Recipe, task: Task, device: torch.device, name: str = MAIN
 ) -> Iterator[SyntaxBatch]:
     """The batches of a stream where the model is, each made only when it is asked for.
+
+    Args:
+        stream: The arrays.
+        recipe: Of this stream alone.
+        task: What is predicted.
+        device: Where the model is.
+        name: Of the stream, in the run.
 
     Raises:
         SpecError: A matrix that is to be derived on the device has no form there.
@@ -295,7 +309,7 @@ def device_batches(
         arrays = word_arrays(pieces) if words else pieces
         further = [name for name in task.extras if name in arrays]
         carried = (*further, *(node_arrays(arrays) if derive else extras))
-        batch = send(SyntaxBatch.from_numpy(arrays, task.targets(arrays), carried))
+        batch = send(SyntaxBatch.from_numpy(arrays, task.targets(arrays), carried, name))
         yield with_matrices(batch, extras) if derive else batch
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, cast
 
 from syntax.errors import SpecError
@@ -40,11 +40,13 @@ class DataProfile:
         classes: Names of the classes of each label column that has some, in id order.
         special_tokens: Of the tokenizer.
         requirements: What the model is to ask for from now on.
+        streams: As ``classes``, for each further stream of the run by name.
     """
 
     classes: Mapping[str, tuple[str, ...]]
     special_tokens: SpecialTokens
     requirements: Requirements
+    streams: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
 
 
 def build_model(recipe: Recipe, profile: DataProfile) -> SyntaxModel:
@@ -69,6 +71,15 @@ def build_model(recipe: Recipe, profile: DataProfile) -> SyntaxModel:
         task=asdict(recipe.task),
         classes={name: list(names) for name, names in profile.classes.items()},
         requires=needs.to_json(),
+        streams={
+            stream.name: {
+                "task": None if stream.task is None else asdict(stream.task),
+                "classes": {
+                    name: list(names) for name, names in profile.streams[stream.name].items()
+                },
+            }
+            for stream in recipe.streams
+        },
     )
     pretrained = options.weights == "pretrained" and not frozen
     pooler = isinstance(recipe.task, SequenceClassificationOptions) and recipe.task.pooler

@@ -24,6 +24,8 @@ class SyntaxConfig(PretrainedConfig):
         classes: Names of the classes of each label column that has some, in id order.
         requires: What the model was trained on and so needs again: tokenizer, parsers, features
             (`trainer.requirements.Requirements`).
+        streams: The ``task`` (None for one without) and ``classes`` of each further stream that
+            the model was trained on, by name.
 
     Raises:
         SpecError: An option is outside its range.
@@ -40,6 +42,7 @@ class SyntaxConfig(PretrainedConfig):
         task: Mapping[str, Any] | None = None,
         classes: Mapping[str, list[str]] | None = None,
         requires: Mapping[str, Any] | None = None,
+        streams: Mapping[str, Mapping[str, Any]] | None = None,
         **kwargs: Any,
     ) -> None:
         # transformers builds a configuration without arguments to find out its defaults.
@@ -49,8 +52,15 @@ class SyntaxConfig(PretrainedConfig):
         self.task = dict(task or {"name": "sequence_classification.v1"})
         self.classes = {name: list(names) for name, names in (classes or {}).items()}
         self.requires = dict(requires or {})
+        self.streams = {name: dict(stream) for name, stream in (streams or {}).items()}
         super().__init__(**kwargs)
         self.model_options(), self.task_options()
+
+    def of_stream(self, name: str) -> SyntaxConfig:
+        """The configuration of a model with the same encoder for a further stream alone."""
+        content = {**self.to_dict(), **self.streams[name], "streams": {}}
+        config: SyntaxConfig = type(self).from_dict(content)
+        return config
 
     def encoder_config(self) -> PretrainedConfig:
         """The encoder's configuration as the object that transformers builds encoders from."""

@@ -44,12 +44,17 @@ class SyntaxModel(PreTrainedModel):
         super().__init__(config)
         self.encoder = ENCODERS[config.model["name"]](config, pretrained)
         self.head = HEADS[config.task["name"]](config, self.encoder.width)
+        self.heads = nn.ModuleDict()  # of further streams that have a task
+        for name, stream in config.streams.items():
+            if stream["task"] is not None:
+                own = config.of_stream(name)
+                self.heads[name] = HEADS[own.task["name"]](own, self.encoder.width)
         self.post_init()  # type: ignore[no-untyped-call]
 
     def forward(self, batch: SyntaxBatch) -> SyntaxOutput:
-        """Predictions, and the losses when the batch carries the task's targets."""
+        """Predictions, and the losses when the batch carries the targets of its stream's task."""
         encoding = self.encoder(batch)
-        logits, task_loss = self.head(encoding, batch)
+        logits, task_loss = self._head(batch.stream)(encoding, batch)
         loss = task_loss
         if self.training and loss is not None and encoding.auxiliary_loss is not None:
             loss = loss + encoding.auxiliary_loss

@@ -70,7 +70,6 @@ def expanded(
         which a text cannot be parsed.
 
     Raises:
-        SpecError: As `expanded_spec`.
         ParsebankError: What the service answers to a whole request.
     """
     expanded_spec(spec)

@@ -42,18 +42,13 @@ class StoredParses:
         """The jobs whose uploads hold the text of a parse.
 
         Raises:
-            SpecError, UnknownKeyError, StoreError: As `get`.
             JobDatabaseError: The jobs cannot be read.
         """
         record = self._record(key)
         return self.jobs.holding(record.parse.text, record.lang)
 
     def delete(self, key: str, dry_run: bool) -> Deleted:
-        """Delete a parse and the examples that use it.
-
-        Raises:
-            SpecError, UnknownKeyError, StoreError: As `delete_parses`.
-        """
+        """Delete a parse and the examples that use it."""
         if dry_run:
             self.adhoc.flush()  # what waits would go too
             return delete_parses(self.store, [key], dry_run)

@@ -100,9 +100,6 @@ def load_tokenizer(name_or_path: str, hub_timeout_seconds: float = 5.0) -> Loade
     Args:
         name_or_path: ``parsebank-wordpiece-en``, a folder, or a name on the hub.
         hub_timeout_seconds: How long to wait for the hub's first answer.
-
-    Raises:
-        UnknownTokenizerError, TokenizerOffsetsError: As `read_tokenizer`.
     """
     folder = bundled_tokenizers().get(name_or_path) or find_folder(name_or_path)
     return read_tokenizer(name_or_path, folder, hub_timeout_seconds)

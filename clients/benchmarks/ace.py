@@ -22,9 +22,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from clients.benchmarks.base import Benchmark, Item, Names, Part, attempt, register
+from clients.benchmarks.base import Benchmark, Item, Names, Part, attempt, named_parts, register
 from clients.benchmarks.documents import UniqueIds, guarded, records_of, text_of
-from clients.benchmarks.layout import named_parts
 from clients.benchmarks.lines import check_characters
 from clients.benchmarks.tags import OUTSIDE, check_tokens
 from syntax.errors import ExampleError, InputError, LabelError

@@ -8,8 +8,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Final
 
-from clients.benchmarks.base import Benchmark, Item, Part, attempt, register
-from clients.benchmarks.layout import files_like
+from clients.benchmarks.base import Benchmark, Item, Part, attempt, files_like, register
 from clients.benchmarks.lines import decoded, numbered_lines
 from clients.benchmarks.slots import FIELDS, LABELS, MODES, REJECTS, divided, slot_names, utterance
 from clients.files import plain_path

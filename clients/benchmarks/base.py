@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -9,12 +10,16 @@ from pathlib import Path
 from typing import Final
 
 from clients.benchmarks.lines import check_characters
+from clients.files import ENDINGS, plain_path
 from syntax.errors import ExampleError, InputError, SpecError, UnknownNameError
 from syntax.examples import DatasetSpec, Example, LabelSpec, Mode, Rejection
 from syntax.registry import Registry, unknown_name
 
 ANY: Final = "*"
-"""The split or language of a part that the user may call as they like."""
+"""The split or language of a part that the user names freely."""
+
+WHOLE: Final = "whole"
+"""The split of a file that names none."""
 
 NESTED: Final = "the record is nested too deeply; repair it"
 """Message of a JSON record that is."""
@@ -174,12 +179,7 @@ class Benchmark:
     def read(
         self, path: Path | None, split: str, lang: str, mode: str | None = None
     ) -> Iterator[Item]:
-        """Every example of one part, and every record that is none, in file order.
-
-        Raises:
-            SpecError, UnknownNameError: As `part` and `mode`, before the first item.
-            InputError: As `items`.
-        """
+        """Every example of one part, and every record that is none, in file order."""
         return self.items(self.part(path, split, lang), self.mode(mode))
 
     def items(self, part: Part, mode: Mode) -> Iterator[Item]:
@@ -265,6 +265,46 @@ def register(benchmark: Benchmark) -> Benchmark:
         SpecError: The name is taken.
     """
     return BENCHMARKS.add(benchmark.name, benchmark)
+
+
+def named_parts(folder: Path, *, patterns: Sequence[str], lang: str = ANY) -> list[Part]:
+    """Parts of one file each, from names below ``folder``.
+
+    Args:
+        folder: Where to look.
+        patterns: Regular expressions of a file's path below the folder, with the groups ``split``
+            and ``lang``; as many folders down as a pattern has slashes. The ending of a packed
+            file is left out.
+        lang: The language of a pattern without ``lang``.
+    """
+    found = [match for pattern in patterns for match in _matches(folder, pattern)]
+    return [_part(match, path, lang) for match, path in found]
+
+
+def files_like(folder: Path, pattern: str) -> tuple[Path, ...]:
+    """The files below a folder whose path, but for the ending of a packed file, fits a glob.
+
+    Raises:
+        SpecError: A file is there twice, packed in different ways.
+    """
+    found: dict[Path, Path] = {}
+    for path in sorted(path for end in ("", *ENDINGS) for path in folder.glob(pattern + end)):
+        other = found.setdefault(plain_path(path), path)
+        if other != path:
+            raise SpecError(f"{path} and {other.name} are one file, packed and not; remove one")
+    return tuple(found.values())
+
+
+def _matches(folder: Path, pattern: str) -> Iterator[tuple[re.Match[str], Path]]:
+    for path in folder.glob("/".join("*" * (pattern.count("/") + 1))):
+        match = re.fullmatch(pattern, plain_path(path).relative_to(folder).as_posix())
+        if match and path.is_file():
+            yield match, path
+
+
+def _part(match: re.Match[str], path: Path, lang: str) -> Part:
+    named = match.groupdict()
+    return Part(named.get("split") or WHOLE, named.get("lang") or lang, (path,))
 
 
 def attempt(example_id: str, make: Callable[[], Example]) -> Item:

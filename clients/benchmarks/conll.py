@@ -7,9 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from clients.benchmarks.base import Benchmark, Part, register
-from clients.benchmarks.columns import MODES, REJECTS, entities, read_columns
-from clients.benchmarks.layout import named_parts
+from clients.benchmarks.base import Benchmark, Part, named_parts, register
+from clients.benchmarks.tags import MODES, REJECTS, entities, read_columns
 
 LABEL: Final = entities("LOC", "MISC", "ORG", "PER")
 ENCODINGS: Final = ("utf-8", "latin-1")

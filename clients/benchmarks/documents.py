@@ -42,7 +42,6 @@ def records_of(path: Path, place: str) -> Iterator[Any]:
     Raises:
         ExampleError: The document breaks off or is none, after the records before the break; or
             it has no such list.
-        InputError: As `open_file`.
     """
     import ijson
 
@@ -68,7 +67,6 @@ def document_of(path: Path) -> Any:
 
     Raises:
         ExampleError: It is no JSON document.
-        InputError: As `open_file`.
     """
     with _opened(path) as file:
         try:

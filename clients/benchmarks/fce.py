@@ -9,10 +9,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Final
 
-from clients.benchmarks.base import Benchmark, Item, Names, Part, register
-from clients.benchmarks.columns import MODES, REJECTS, read_columns
-from clients.benchmarks.layout import named_parts
+from clients.benchmarks.base import Benchmark, Item, Names, Part, named_parts, register
 from clients.benchmarks.lines import blocks
+from clients.benchmarks.tags import MODES, REJECTS, read_columns
 from syntax.errors import SpecError
 from syntax.examples import LabelSpec, Mode
 

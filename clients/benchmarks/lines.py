@@ -43,11 +43,7 @@ def _refuse_cr(first: bytes, path: Path) -> None:
 
 
 def any_line(path: Path, has: Callable[[bytes], object]) -> bool:
-    """Whether a line has something, such as a label; the file is read as far as the first that has.
-
-    Raises:
-        InputError: As `numbered_lines`.
-    """
+    """Whether a line, such as one with a label, exists; reading stops at the first."""
     return any(has(raw) for _, raw in numbered_lines(path))
 
 
@@ -59,9 +55,6 @@ def blocks(
     Args:
         path: The file.
         blank: Whether a line is blank: by default, whether it is empty.
-
-    Raises:
-        InputError: As `numbered_lines`.
     """
     lines: list[bytes] = []
     for number, raw in numbered_lines(path):

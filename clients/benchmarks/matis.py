@@ -8,8 +8,15 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from clients.benchmarks.base import BENCHMARKS, Benchmark, Item, Part, attempt, register
-from clients.benchmarks.layout import named_parts
+from clients.benchmarks.base import (
+    BENCHMARKS,
+    Benchmark,
+    Item,
+    Part,
+    attempt,
+    named_parts,
+    register,
+)
 from clients.benchmarks.lines import decoded, numbered_lines, tsv_fields
 from clients.benchmarks.slots import FIELDS, LABELS, MODES, REJECTS, divided, slot_names, utterance
 from syntax.examples import Example, Mode

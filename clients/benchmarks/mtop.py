@@ -9,8 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from clients.benchmarks.base import Benchmark, Item, Part, attempt, register
-from clients.benchmarks.layout import named_parts
+from clients.benchmarks.base import Benchmark, Item, Part, attempt, named_parts, register
 from clients.benchmarks.lines import decoded, numbered_lines, tsv_fields
 from clients.benchmarks.slots import FIELDS, LABELS, MODES, REJECTS, slot_names, utterance
 from syntax.errors import ExampleError, LabelError

@@ -10,8 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from clients.benchmarks.base import Item, Part, attempt
-from clients.benchmarks.layout import named_parts
+from clients.benchmarks.base import Item, Part, attempt, named_parts
 from clients.benchmarks.lines import any_line, decoded, numbered_lines
 from syntax.errors import ExampleError, LabelError
 from syntax.examples import Example, LabelSpec, Mode, Segment

@@ -7,8 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from clients.benchmarks.base import BENCHMARKS, Benchmark, Part, register
-from clients.benchmarks.layout import named_parts
+from clients.benchmarks.base import BENCHMARKS, Benchmark, Part, named_parts, register
 from clients.benchmarks.pairs import IDS, QUIRKS, REJECTS, find_pairs, read_numbered_pairs
 from syntax.examples import LabelSpec
 

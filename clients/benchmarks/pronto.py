@@ -11,8 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from clients.benchmarks.base import Benchmark, Item, Part, attempt, register
-from clients.benchmarks.layout import named_parts
+from clients.benchmarks.base import Benchmark, Item, Part, attempt, named_parts, register
 from clients.benchmarks.lines import decoded, numbered_lines
 from syntax.errors import ExampleError, LabelError
 from syntax.examples import Example, LabelSpec, LabelValue, Mode, Segment

@@ -8,9 +8,8 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final
 
-from clients.benchmarks.base import Benchmark, Item, Part, attempt, register, rejection
+from clients.benchmarks.base import Benchmark, Item, Part, attempt, files_like, register, rejection
 from clients.benchmarks.documents import document_of, text_of
-from clients.benchmarks.layout import files_like
 from clients.files import plain_path
 from syntax.errors import ExampleError, InputError, LabelError
 from syntax.examples import Example, LabelSpec, Mode, Segment

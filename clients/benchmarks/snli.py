@@ -7,9 +7,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from clients.benchmarks.base import BENCHMARKS, Benchmark, Item, Part, attempt, register
+from clients.benchmarks.base import (
+    BENCHMARKS,
+    Benchmark,
+    Item,
+    Part,
+    attempt,
+    named_parts,
+    register,
+)
 from clients.benchmarks.documents import parsed_object, text_of
-from clients.benchmarks.layout import named_parts
 from clients.benchmarks.lines import any_line, decoded, numbered_lines
 from clients.benchmarks.xnli import LABEL
 from syntax.errors import LabelError, NoLabelError

@@ -17,8 +17,7 @@ from clients.benchmarks.answers import (
     Labels,
     read_answers,
 )
-from clients.benchmarks.base import Benchmark, Item, Part, register
-from clients.benchmarks.layout import named_parts
+from clients.benchmarks.base import Benchmark, Item, Part, named_parts, register
 from syntax.errors import LabelError, NoLabelError
 from syntax.examples import LabelSpec, Mode
 

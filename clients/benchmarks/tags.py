@@ -1,21 +1,38 @@
-"""Tags of tokens: every scheme of the files becomes BIO, and their names have one order.
+"""Tags of tokens, and the files that hold them.
 
-BIO (also called IOB2): ``B-X`` on the first token of a mention of type X, ``I-X`` on its other
-tokens, ``O`` elsewhere.
+Every scheme becomes BIO (also called IOB2): ``B-X`` on the first token of a mention of type X,
+``I-X`` on its other tokens, ``O`` elsewhere.
+
+A file has a token on each line, its tag in the last column, and a blank line between sentences.
+TABs separate the columns, or spaces in a line without TAB. Quotation marks are text. A file of
+tokens alone is blind: its sentences are kept without tags.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache, partial
+from pathlib import Path
 from typing import Final
 
+from clients.benchmarks.base import Item, Part, attempt
+from clients.benchmarks.lines import any_line, blocks, decoded, encoding_of
 from syntax.errors import EmptyTokenError, LabelError
+from syntax.examples import Example, LabelSpec, Mode, Segment
+
+MODES: Final[tuple[Mode, ...]] = ("pretokenized", "retokenize")
+REJECTS: Final = {
+    "empty_token": "a sentence with a token that is empty or white space only",
+    "label": "a sentence with a line that has no tag, or a tag of no known type (of a file of "
+    "tokens alone, no sentence)",
+    "invalid_character": "a sentence with a line that is not in the encoding",
+}
 
 OUTSIDE: Final = "O"
 SCHEMES: Final = "O, or a type after one of B- I- L- E- U- S-"
 
+_MARK = b"-DOCSTART-"
 _TAG = re.compile(r"O|[BILEUS]-\S+")
 _FIRST = frozenset("BUS")
 _OPEN = frozenset("BI")
@@ -85,3 +102,103 @@ def check_tokens(tokens: Sequence[str], tags: Sequence[str], where: str) -> None
         raise LabelError(
             f"{where}: {len(tokens)} tokens and {len(tags)} tags; expected as many of both"
         )
+
+
+def entities(*types: str) -> LabelSpec:
+    """The label column of tagged entities of these types, in BIO."""
+    return LabelSpec("ner_tags", "tags", tag_names(f"B-{name}" for name in types), "text")
+
+
+def read_columns(
+    part: Part,
+    mode: Mode,  # noqa: ARG001
+    *,
+    label: LabelSpec,
+    encodings: Sequence[str] = ("utf-8",),
+) -> Iterator[Item]:
+    """Sentences with their tags, and rejections for those that cannot be used.
+
+    Tags become BIO, unless those of the label have no ``O``: then they are names, as they are.
+
+    An example's id is its split and its running number in the file (``dev-17``), whatever is
+    rejected before it. ``-DOCSTART-`` lines are marks between documents, no tokens. A prefix
+    ``en:``, in the part's own language, is taken from the tokens of a sentence where each has it.
+    """
+    (path,) = part.files
+    encoding = encoding_of(path, encodings)
+    blind = not any_line(path, _has_tag)
+    for number, (first, lines) in enumerate(_sentences(path), 1):
+        example_id = f"{part.split}-{number}"
+        read = partial(_example, example_id, first, lines, part, encoding, label, blind)
+        yield attempt(example_id, read)
+
+
+def _sentences(path: Path) -> Iterator[tuple[int, list[bytes]]]:
+    for first, lines in blocks(path, _is_blank):
+        marks = sum(line.startswith(_MARK) for line in lines)
+        if marks < len(lines):
+            yield first, lines
+
+
+def _is_blank(raw: bytes) -> bool:
+    return not raw.strip()
+
+
+def _has_tag(raw: bytes) -> bool:
+    """Whether a line may have a tag: whether it has a second column."""
+    values = raw.split(b"\t") if b"\t" in raw else raw.split()
+    return any(values[1:]) and not raw.startswith(_MARK)
+
+
+def _example(
+    example_id: str,
+    first: int,
+    lines: list[bytes],
+    part: Part,
+    encoding: str,
+    label: LabelSpec,
+    blind: bool,
+) -> Example:
+    (path,) = part.files
+    texts = [
+        (number, decoded(raw, path, number, encoding))
+        for number, raw in enumerate(lines, first)
+        if not raw.startswith(_MARK)
+    ]
+    if blind:
+        tokens = _bare([line.rstrip("\t ") for _, line in texts], f"{part.lang}:")
+        check_tokens(tokens, tokens, f"{path.name}, line {first}")
+        return Example(example_id, (Segment(tokens=tuple(tokens)),), {label.name: None})
+    rows = [_row(line, path, number, label) for number, line in texts]
+    tokens = _bare([token for token, _ in rows], f"{part.lang}:")
+    tags = tuple(tag for _, tag in rows)
+    tags = to_bio(tags) if OUTSIDE in label.names else tags
+    check_tokens(tokens, tags, f"{path.name}, line {first}")
+    if unknown := set(tags) - set(label.names):
+        raise LabelError(
+            f"{path.name}, line {first}: tags {', '.join(sorted(unknown))}; "
+            f"expected {', '.join(label.names)}"
+        )
+    return Example(example_id, (Segment(tokens=tuple(tokens)),), {label.name: tags})
+
+
+def _row(line: str, path: Path, number: int, label: LabelSpec) -> tuple[str, str]:
+    """Token and tag; some copies carry one more column after the tag."""
+    values = line.split("\t") if "\t" in line else line.rstrip(" ").split(" ")
+    if any("\r" in value for value in values[1:]):
+        raise LabelError(
+            f"{path.name}, line {number}: {line!r} has a CR behind its token; end lines with LF"
+        )
+    for tag in values[:0:-1][:2]:
+        if is_tag(tag) if OUTSIDE in label.names else tag in label.names:
+            return values[0], tag
+    raise LabelError(
+        f"{path.name}, line {number}: {line!r} ends in no tag; "
+        f"expected a token and, in the last column, a tag such as {label.names[1]}"
+    )
+
+
+def _bare(tokens: list[str], prefix: str) -> list[str]:
+    if all(token.startswith(prefix) for token in tokens):
+        return [token.removeprefix(prefix) for token in tokens]
+    return tokens

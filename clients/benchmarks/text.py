@@ -7,8 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from clients.benchmarks.base import ANY, Benchmark, Item, Part, attempt, register
-from clients.benchmarks.layout import files_like
+from clients.benchmarks.base import ANY, Benchmark, Item, Part, attempt, files_like, register
 from clients.benchmarks.lines import decoded, numbered_lines
 from clients.files import plain_path
 from syntax.errors import EmptyTextError

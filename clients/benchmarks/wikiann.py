@@ -5,9 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from clients.benchmarks.base import BENCHMARKS, Benchmark, register
-from clients.benchmarks.columns import MODES, REJECTS, entities, read_columns
-from clients.benchmarks.layout import named_parts
+from clients.benchmarks.base import BENCHMARKS, Benchmark, named_parts, register
+from clients.benchmarks.tags import MODES, REJECTS, entities, read_columns
 
 LABEL: Final = entities("LOC", "ORG", "PER")
 

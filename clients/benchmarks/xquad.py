@@ -16,8 +16,7 @@ from clients.benchmarks.answers import (
     REJECTS,
     read_answers,
 )
-from clients.benchmarks.base import Benchmark, Part, register
-from clients.benchmarks.layout import named_parts
+from clients.benchmarks.base import Benchmark, Part, named_parts, register
 
 
 def _find(folder: Path) -> Sequence[Part]:

@@ -6,9 +6,10 @@ The synchronous and the asynchronous client differ in how they wait, and in noth
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypedDict, TypeVar, Unpack
+from typing import Any, Final, Generic, Literal, TypedDict, TypeVar, Unpack
 from urllib.parse import quote, urlencode
 
 from clients.client.failures import answered_error
@@ -30,6 +31,41 @@ from syntax.strict_json import parse_json
 T = TypeVar("T")
 
 MatrixName = Literal["distance", "depth", "ancestor"]
+
+URL: Final = "http://127.0.0.1:8000"
+"""Where `parsebank serve` listens unless told otherwise."""
+
+API_KEY: Final = "PARSEBANK_API_KEY"
+"""Environment variable with the key for the command line."""
+
+EMBEDDED_URL: Final = "http://embedded.parsebank"
+"""Address of an app in this process; it is never resolved."""
+
+TIMEOUT: Final = 60.0
+"""Seconds to wait for an answer: twice the service's own deadline for parsing."""
+
+POLL_SECONDS: Final = 0.5
+"""Seconds between two polls of a job whose events cannot be streamed."""
+
+
+def key_headers(api_key: str | None) -> dict[str, str]:
+    """The header that authenticates a caller; empty without a key.
+
+    >>> key_headers("pb_secret")
+    {'Authorization': 'Bearer pb_secret'}
+    """
+    return {} if api_key is None else {"Authorization": f"Bearer {api_key}"}
+
+
+def quiet_httpx() -> None:
+    """Raise httpx's log level to WARNING, unless the program has set one.
+
+    At INFO, httpx logs a line for each request.
+    """
+    for name in ("httpx", "httpcore"):
+        logger = logging.getLogger(name)
+        if logger.level == logging.NOTSET:
+            logger.setLevel(logging.WARNING)
 
 
 class ParseOptions(TypedDict, total=False):

@@ -10,23 +10,22 @@ from typing import Any, Self, TypeVar, Unpack
 import httpx
 
 from clients.client import calls
-from clients.client.calls import Call, ParseOptions
-from clients.client.features import ExampleLike, FeatureOptions, FeaturesResult, StoredOptions
-from clients.client.jobs import Forecast, Job, JobState
-from clients.client.results import Deletion, ParseResult
-from clients.client.retries import PATIENCE_SECONDS, OnOutage, Outage, Retries
-from clients.client.session import (
+from clients.client.calls import (
     EMBEDDED_URL,
     POLL_SECONDS,
     TIMEOUT,
     URL,
-    JobEvents,
-    is_event_stream,
+    Call,
+    ParseOptions,
     key_headers,
     quiet_httpx,
 )
+from clients.client.features import ExampleLike, FeatureOptions, FeaturesResult, StoredOptions
+from clients.client.jobs import Forecast, Job, JobState
+from clients.client.results import Deletion, ParseResult
+from clients.client.retries import PATIENCE_SECONDS, OnOutage, Outage, Retries
 from clients.client.staging import BackfillOptions
-from clients.client.streams import AnswerReader, NumberedItem
+from clients.client.streams import AnswerReader, JobEvents, NumberedItem, is_event_stream
 from syntax.errors import OverloadedError, ParsebankError, RateLimitError
 from syntax.examples import DatasetSpec, Example, Rejection
 

@@ -1,25 +1,29 @@
-"""Answers that come line by line: cut into lines, and read as parsed texts.
+"""Answers that arrive in chunks: the texts of ``POST /parse`` and the progress of a job.
 
-No socket is touched here, so the synchronous and the asynchronous client share it.
+Nothing here touches a socket, so the synchronous and the asynchronous client share it.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
+import httpx
+
 from clients.client.failures import ServiceUnreachableError, named_error
+from clients.client.jobs import Job, decode_job
 from clients.client.results import ItemError, ParsedItem, decode_item
 from syntax.strict_json import parse_json
 
 NumberedItem = tuple[int, ParsedItem | ItemError]
-"""A text's place in its request, and what became of it."""
+"""A text's place in its request, and its result."""
 
 
 class LineBuffer:
-    r"""Cuts chunks of bytes at line feeds, and nowhere else.
+    r"""Cuts chunks of bytes at line feeds only.
 
-    ``str.splitlines``, and with it httpx's lines, also cuts at U+2028 and its like, which a JSON
-    string may hold as they are.
+    ``str.splitlines``, which httpx uses, also cuts at U+2028 and similar characters, which a JSON
+    string may hold unescaped.
 
     >>> buffer = LineBuffer()
     >>> buffer.feed(b'{"a": 1}\n{"b"'), buffer.feed(b": 2}\n")
@@ -36,7 +40,7 @@ class LineBuffer:
 
 
 class AnswerReader:
-    """Reads the NDJSON of ``POST /parse``: who answers, a line per text, and an end.
+    """Reads the NDJSON of ``POST /parse``: a head, a line per text, and an end.
 
     Attributes:
         began: Whether an item has been read.
@@ -59,10 +63,10 @@ class AnswerReader:
         return items
 
     def close(self) -> None:
-        """The answer is over.
+        """Check that the answer is complete.
 
         Raises:
-            ServiceUnreachableError: Its end did not come.
+            ServiceUnreachableError: The end of the answer is missing.
         """
         if not self._ended:
             raise ServiceUnreachableError(
@@ -76,3 +80,59 @@ class AnswerReader:
             raise named_error(line["error"])
         self._ended = self._ended or "done" in line
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A server-sent event; the lines of ``data`` are joined by newlines."""
+
+    name: str
+    data: str
+
+
+@dataclass(slots=True)
+class EventDecoder:
+    r"""Collects the lines of an event until a blank line ends it (WHATWG HTML, section 9.2.6).
+
+    >>> decoder = EventDecoder()
+    >>> [decoder.feed(line) for line in ("event: end", "data: {}", "")][-1]
+    Event(name='end', data='{}')
+    """
+
+    _name: str = "message"
+    _data: list[str] = field(default_factory=list)
+
+    def feed(self, line: str) -> Event | None:
+        """The event that this line completes; comments and unknown fields are ignored."""
+        if not line:
+            event = Event(self._name, "\n".join(self._data)) if self._data else None
+            if self._name == "end" and event is None:
+                event = Event("end", "")
+            self._name, self._data = "message", []
+            return event
+        name, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        if name == "event":
+            self._name = value
+        elif name == "data":
+            self._data.append(value)
+        return None
+
+
+def is_event_stream(response: httpx.Response) -> bool:
+    """Whether the service streams the progress of a job; if not, the client polls."""
+    kind = response.headers.get("content-type", "")
+    return response.is_success and kind.startswith("text/event-stream")
+
+
+class JobEvents:
+    """Reads the stream of a job's progress."""
+
+    def __init__(self) -> None:
+        self._lines = LineBuffer()
+        self._events = EventDecoder()
+
+    def feed_jobs(self, chunk: bytes) -> list[Job]:
+        """The states of the job that this chunk completes; the last event may carry none."""
+        events = map(self._events.feed, self._lines.feed(chunk))
+        return [decode_job(parse_json(event.data)) for event in events if event and event.data]

@@ -76,8 +76,8 @@ def connect(url: str | None, store: str | None, **settings: Any) -> Client:
     Raises:
         BadParameter: Both were given.
     """
+    from clients.client.calls import API_KEY
     from clients.client.client import Client
-    from clients.client.session import API_KEY
 
     address = service_address(url, store)
     if address:

@@ -88,8 +88,8 @@ _FIGURES: tuple[tuple[str, Callable[[Round], str]], ...] = (
 
 
 def _tour(store: Path, folder: Path, console: Console) -> None:
-    from clients.commands.rendering import sentence_tree
     from clients.demo import play, serving
+    from clients.display import sentence_tree
 
     def tell(line: str) -> None:
         console.print(f"{line} ...")

@@ -127,8 +127,8 @@ def _client(url: str | None, store: str | None, *, working: bool = False) -> Ite
         SpecError: There is no such store.
         ServiceUnreachableError: No service answers.
     """
+    from clients.client.calls import URL
     from clients.client.failures import ServiceUnreachableError
-    from clients.client.session import URL
     from syntax.errors import SpecError
 
     if store and "://" not in store and not Path(store).expanduser().is_dir():

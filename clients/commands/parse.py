@@ -93,7 +93,7 @@ def parse(
 
 
 def _show(result: ParseResult, form: Format) -> None:
-    from clients.commands.rendering import RENDERERS
+    from clients.display import RENDERERS
 
     RENDERERS[form](result)
     _exit(list(result))
@@ -101,7 +101,7 @@ def _show(result: ParseResult, form: Format) -> None:
 
 def _stream(client: Client, given: dict[str, Any]) -> None:
     """A line per text, as soon as it is parsed."""
-    from clients.commands.rendering import show_line
+    from clients.display import show_line
 
     items = []
     for _, item in client.parse_iter(**given):

@@ -10,7 +10,8 @@ import typer
 
 from featurestore import DEFAULT_STORE
 from featurestore.commands.printing import Langs, Parsers, Version, Where, open_there, version_of
-from syntax.commands.tables import AsJson, print_json, print_record, print_rows, print_table
+from featurestore.reports.word_order_types import Linkage, Missing
+from syntax.commands.tables import AsForm, AsJson, print_json, print_record, print_rows, print_table
 
 if TYPE_CHECKING:
     from featurestore.dataset.dataset import FeatureDataset
@@ -80,30 +81,69 @@ def diff(
 
 def word_order(
     store: Where = DEFAULT_STORE,
-    types: Annotated[int, typer.Option(min=1, help="Dependency types, the most frequent.")] = 52,
+    types: Annotated[
+        str,
+        typer.Option(
+            help="How many dependency types to compare by, the most frequent ones; or "
+            "`published` for the 52 types of Ahmad et al. (2019)."
+        ),
+    ] = "52",
+    missing: Annotated[
+        Missing,
+        typer.Option(
+            help="How a type counts that is too rare in a language: dropped from its comparisons, "
+            "or as a share of 0.5 (as_published)."
+        ),
+    ] = "dropped",
     min_count: Annotated[int, typer.Option(min=1, help="Dependents that a share needs.")] = 20,
     parser: Parsers = None,
     picture: Annotated[
         Path | None, typer.Option(help="Write the dendrogram (.svg, .png, .pdf).")
     ] = None,
+    linkage: Annotated[
+        Linkage | None,
+        typer.Option(help="Linkage of the dendrogram, average by default; the paper has single."),
+    ] = None,
+    dependency_distances: Annotated[
+        bool,
+        typer.Option(
+            "--dependency-distances",
+            help="Print how far dependents stand from their heads instead: of each language, the "
+            "per cent of words at each signed distance.",
+        ),
+    ] = False,
+    form: AsForm = "table",
     as_json: AsJson = False,
 ) -> None:
     """Compare the languages by the directions of their dependencies."""
-    from featurestore.reports.word_order import word_order
+    from featurestore.reports import word_order as report
 
+    form = "json" if as_json else form
+    if dependency_distances:
+        with open_there(store) as opened:
+            table = report.dependency_distances(opened, parser=parser)
+        print_rows(table.rows(), form=form)
+        return
+    if linkage is not None and picture is None:
+        raise typer.BadParameter("--linkage is of the dendrogram; give --picture as well")
+    wanted = "published" if types == "published" else int(types) if types.isdecimal() else 0
+    if not wanted:
+        raise typer.BadParameter(f"--types is {types}; give a number above 0, or published")
     with open_there(store) as opened:
-        found = word_order(opened, types=types, min_count=min_count, parser=parser)
+        found = report.word_order(
+            opened, types=wanted, missing=missing, min_count=min_count, parser=parser
+        )
     if picture is not None:
-        found.draw(picture)
+        found.draw(picture, linkage or "average")
     if found.left_out:
         langs = ", ".join(found.left_out)
         typer.echo(f"left out, with too few dependents to be compared: {langs}", err=True)
     content = found.to_json()
-    if as_json:
+    if form == "json":
         print_json(content)
-        return
-    rows = [{"distance": lang, **row} for lang, row in content["distances"].items()]
-    print_rows(rows)
+    else:
+        rows = [{"distance": lang, **row} for lang, row in content["distances"].items()]
+        print_rows(rows, form=form)
 
 
 def export(

@@ -1,12 +1,13 @@
-"""Word-order typology from dependency directions: vectors, distances, clusters.
+"""Word-order typology: directions of dependencies, their distances, and clusters of languages.
 
-A language is described by where its dependents stand: for each *type*, a triple (dependent's UPOS,
-head's UPOS, relation), the share of dependents that follow their head. Languages are compared by
-the Manhattan distance of these vectors, and clustered by it.
+A *type* is a triple (UPOS of the dependent, UPOS of the head, relation). A language is described
+by the share of dependents of each type that follow their head. Two languages are compared by the
+mean absolute difference of these shares, which is the Manhattan distance over the number of types,
+and clustered by it.
 
 Source: Ahmad et al. (2019), "On Difficulties of Cross-Lingual Transfer with Order Differences: A
-Case Study on Dependency Parsing", section 3 (52 frequent types). The released table has the mean
-absolute difference, which is the Manhattan distance over the number of types; so do we.
+Case Study on Dependency Parsing", section 3, and the first author's dissertation, chapter 3. They
+count dependents *before* their head, which gives the same distances.
 """
 
 from __future__ import annotations
@@ -14,23 +15,27 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from featurestore.dataset.parsers import store_parsers
+from featurestore.reports.word_order_types import (
+    NEUTRAL_SHARE,
+    PUBLISHED_TYPES,
+    Linkage,
+    Missing,
+    Type,
+)
 from featurestore.sql.session import named_faults
 from featurestore.store import FeatureStore
 from syntax.errors import SpecError
 from syntax.extras import missing_extra
 from syntax.lists import ParserChoice
 
-PUBLISHED_TYPES: Final = 52
-"""Types in the paper's vectors."""
-
-Type = tuple[str, str, str]
-"""UPOS of the dependent, UPOS of the head, relation without its subtype."""
+DISTANCES: Final = ("<-2", "-2", "-1", "1", "2", ">2")
+"""Classes of signed distances in words, position of the dependent less that of its head."""
 
 _DIRECTIONS: Final = """
     with placed as (
@@ -45,6 +50,17 @@ _DIRECTIONS: Final = """
     group by all
 """
 
+_DISTANCES: Final = """
+    with placed as (
+        select lang, upos, head, unnest(generate_series(1, len(form))) as i from sentences
+        where lang || ' ' || parser in (select unnest($groups))
+    )
+    select lang, greatest(-3, least(3, i - head[i])) as distance, count(*)
+    from placed
+    where coalesce(upos[i], '_') not in ('PUNCT', 'SYM')
+    group by all
+"""
+
 
 @dataclass(frozen=True)
 class WordOrder:
@@ -52,9 +68,9 @@ class WordOrder:
 
     Attributes:
         langs: Languages (G).
-        types: Types (T), the most frequent first.
-        following: Share of the dependents that follow their head, NaN where a language has too
-            few of the type. *Shape:* (G, T), float64.
+        types: Types (T), the most frequent first or in the published order.
+        following: Share of the dependents that follow their head. Where a language has too few of
+            the type it is NaN, or 0.5 with `missing="as_published"`. *Shape:* (G, T), float64.
         counts: Dependents of each type. *Shape:* (G, T), int64.
         left_out: Languages of the store with too few dependents to be compared with the others.
     """
@@ -82,30 +98,38 @@ class WordOrder:
         means: NDArray[np.float64] = np.nanmean(differences, axis=2)
         return means
 
-    def clusters(self) -> NDArray[np.float64]:
-        """Average-linkage clustering, as ``scipy.cluster.hierarchy.linkage`` gives it.
+    def clusters(self, linkage: Linkage = "average") -> NDArray[np.float64]:
+        """Hierarchical clustering of the languages by their distances.
+
+        Returns:
+            As ``scipy.cluster.hierarchy.linkage`` gives it. *Shape:* (G - 1, 4), float64.
 
         Raises:
-            SpecError: There are fewer than two languages.
+            SpecError: There are fewer than two languages, or the linkage is unknown.
             MissingExtraError: scipy is not installed.
         """
+        if linkage not in get_args(Linkage):
+            raise SpecError(
+                f"`linkage={linkage}` is unknown; it is one of {', '.join(get_args(Linkage))}"
+            )
         if len(self.langs) < 2:
             raise SpecError(f"a clustering needs two languages, and there are {len(self.langs)}")
         try:
-            from scipy.cluster.hierarchy import linkage
+            from scipy.cluster import hierarchy
             from scipy.spatial.distance import squareform
         except ImportError:
             raise missing_extra("clusters need scipy", "typology") from None
-        linked: NDArray[np.float64] = linkage(squareform(self.distances()), method="average")
+        linked: NDArray[np.float64] = hierarchy.linkage(squareform(self.distances()), linkage)
         return linked
 
-    def draw(self, path: Path) -> None:
-        """Write the dendrogram as a picture; the suffix says which kind (svg, png, pdf).
+    def draw(self, path: Path, linkage: Linkage = "average") -> None:
+        """Write the dendrogram of `clusters` as a picture; the suffix chooses svg, png or pdf.
 
         Raises:
-            SpecError, MissingExtraError: As `clusters`; also without matplotlib.
+            SpecError: The suffix is not that of a picture.
+            MissingExtraError: matplotlib is not installed.
         """
-        linked = self.clusters()
+        linked = self.clusters(linkage)
         try:
             from matplotlib.figure import Figure
         except ImportError:
@@ -115,7 +139,9 @@ class WordOrder:
         figure = Figure(figsize=(6.0, 1.0 + 0.3 * len(self.langs)), layout="constrained")
         known = figure.canvas.get_supported_filetypes()
         if path.suffix[1:].lower() not in known:
-            raise SpecError(f"{path} is no picture; end its name with one of .{', .'.join(known)}")
+            raise SpecError(
+                f"{path} is not a picture; end its name with one of .{', .'.join(known)}"
+            )
         axes = figure.add_subplot()
         dendrogram(linked, labels=list(self.langs), orientation="left", ax=axes)
         axes.set_xlabel("mean absolute difference of directions")
@@ -135,85 +161,157 @@ class WordOrder:
         return {**found, "left_out": self.left_out}
 
 
+@dataclass(frozen=True)
+class DependencyDistances:
+    """How far dependents stand from their heads, in several languages.
+
+    Attributes:
+        langs: Languages (G).
+        counts: Words of each class of `DISTANCES`. *Shape:* (G, 6), int64.
+    """
+
+    langs: tuple[str, ...]
+    counts: NDArray[np.int64]
+
+    def percentages(self) -> NDArray[np.float64]:
+        """Share of each class in the words of a language, in per cent. *Shape:* (G, 6)."""
+        shares: NDArray[np.float64] = 100 * self.counts / self.counts.sum(axis=1, keepdims=True)
+        return shares
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row for each language: its percentages, rounded to two digits, and its words."""
+        return [
+            {"lang": lang, **dict(zip(DISTANCES, row, strict=True)), "words": words}
+            for lang, row, words in zip(
+                self.langs,
+                self.percentages().round(2).tolist(),
+                self.counts.sum(axis=1).tolist(),
+                strict=True,
+            )
+        ]
+
+
 @named_faults()
 def word_order(
     store: FeatureStore,
     *,
-    types: int = PUBLISHED_TYPES,
+    types: int | Literal["published"] = len(PUBLISHED_TYPES),
+    missing: Missing = "dropped",
     min_count: int = 20,
     parser: str | Collection[str] | None = None,
 ) -> WordOrder:
-    """Directions in every language of the store.
+    """Directions of dependencies in every language of the store.
+
+    A language that shares no type with another is left out, the one with the fewest types first;
+    with ``missing="as_published"`` only a language without any type is.
 
     Args:
         store: The store; gold trees and parses count alike.
-        types: How many types, the most frequent by their mean share over the languages.
+        types: How many types, the most frequent by their mean share over the languages, or
+            ``"published"`` for `PUBLISHED_TYPES`.
+        missing: How a type counts of which a language has fewer than ``min_count`` dependents.
         min_count: Dependents that a language needs for its share of a type to count.
-        parser: Only parses by the parsers of this name or fingerprint; by default all. Of each
-            language its own as ``"en:NAME,fr:NAME"``, or a mapping.
-
-    A language that shares no type with another is left out, the one with the fewest types first.
+        parser: Only parses by the parsers of this name or fingerprint; by default all. A parser
+            for each language is written ``"en:NAME,fr:NAME"`` or given as a mapping.
 
     Raises:
-        UnknownParserError: The store has no parse by such a parser.
-        UnknownNameError: A parser is chosen for a language that the store lacks.
-        SpecError: The store has no tagged parse, or too few; or no type was asked for.
-        StoreError: The store cannot be read.
+        SpecError: The store has no tagged parse or too few, or an argument is out of range.
     """
-    if types < 1:
-        raise SpecError(f"types is {types}; it must be 1 or more")
-    wanted = store_parsers(store, ParserChoice.read(parser))
-    groups = [f"{lang} {one}" for lang, parsers in wanted.items() for one in parsers]
-    rows = store.sql(_DIRECTIONS, {"groups": groups}).fetchall()
+    if types != "published" and (not isinstance(types, int) or types < 1):
+        raise SpecError(f"types is {types}; it must be 1 or more, or published")
+    if missing not in get_args(Missing):
+        raise SpecError(f"`missing={missing}` is unknown; it is dropped or as_published")
+    rows = store.sql(_DIRECTIONS, {"groups": _groups(store, parser)}).fetchall()
     if not rows:
         raise SpecError("the store has no parses with UPOS tags; parse or backfill something")
     langs = {lang: at for at, lang in enumerate(sorted({row[0] for row in rows}))}
-    every = {kind: at for at, kind in enumerate(sorted({row[1:4] for row in rows}))}
+    fixed = PUBLISHED_TYPES if types == "published" else ()
+    # The published types are the first columns.
+    others = sorted({row[1:4] for row in rows} - set(fixed))
+    every = {kind: at for at, kind in enumerate([*fixed, *others])}
     following, counts = (np.zeros((len(langs), len(every)), np.int64) for _ in range(2))
     for lang, dependent, head, deprel, after, total in rows:
         at = langs[lang], every[dependent, head, deprel]
         following[at], counts[at] = after, total
-    kept, chosen = _comparable(counts, types, min_count)
+    number = types if isinstance(types, int) else None
+    kept, chosen = _comparable(counts, number, min_count, missing)
     if not kept:
+        most = counts[:, : len(fixed) or None].max()
         raise SpecError(
-            f"no language has {min_count} dependents of one type, the most are {counts.max()}; "
+            f"no language has {min_count} dependents of one type, the most are {most}; "
             "parse more text, or lower `min_count=`"
         )
     names, kinds = list(langs), list(every)
     own = counts[kept][:, chosen]
+    unknown = NEUTRAL_SHARE if missing == "as_published" else np.nan
+    shares = following[kept][:, chosen] / np.maximum(own, 1)
     return WordOrder(
         langs=tuple(names[at] for at in kept),
         types=tuple(kinds[at] for at in chosen),
-        following=_shares(following[kept][:, chosen], own, min_count),
+        following=np.where(_enough(own, min_count), shares, unknown),
         counts=own,
         left_out=tuple(name for at, name in enumerate(names) if at not in kept),
     )
 
 
+@named_faults()
+def dependency_distances(
+    store: FeatureStore, *, parser: str | Collection[str] | None = None
+) -> DependencyDistances:
+    """Relative frequency of the distances between dependents and heads, by language.
+
+    The distance is the position of the dependent less that of its head, in syntactic words. A root
+    hangs from position 0, before the first word of its sentence. Words with UPOS PUNCT or SYM do
+    not count as dependents. Source: the dissertation's Table 3.4.
+
+    Args:
+        store: The store; gold trees and parses count alike.
+        parser: As in `word_order`.
+
+    Raises:
+        SpecError: The store has no parse with a word that counts.
+    """
+    rows = store.sql(_DISTANCES, {"groups": _groups(store, parser)}).fetchall()
+    if not rows:
+        raise SpecError("the store has no parses; parse or backfill something")
+    langs = {lang: at for at, lang in enumerate(sorted({row[0] for row in rows}))}
+    counts = np.zeros((len(langs), len(DISTANCES)), np.int64)
+    for lang, distance, total in rows:
+        counts[langs[lang], distance + 3 - (distance > 0)] = total
+    return DependencyDistances(tuple(langs), counts)
+
+
+def _groups(store: FeatureStore, parser: str | Collection[str] | None) -> list[str]:
+    """The chosen parsers, each as its language and fingerprint with a space between."""
+    wanted = store_parsers(store, ParserChoice.read(parser))
+    return [f"{lang} {one}" for lang, parsers in wanted.items() for one in parsers]
+
+
 def _comparable(
-    counts: NDArray[np.int64], types: int, min_count: int
+    counts: NDArray[np.int64], types: int | None, min_count: int, missing: Missing
 ) -> tuple[list[int], NDArray[np.intp]]:
-    """Languages of which any two share a type, and the types most frequent in them."""
+    """Rows of languages that can be compared, and columns of the types to compare them by.
+
+    Args:
+        counts: Dependents of each type. *Shape:* (G, T).
+        types: How many types; ``None`` for the published ones, which are the first columns.
+        min_count: Dependents that a share needs.
+        missing: ``dropped``: any two languages share a type; ``as_published``: each has one.
+    """
     kept = list(range(len(counts)))
     while kept:
-        chosen = _most_frequent(counts[kept], types)
-        enough = _enough(counts[kept][:, chosen], min_count)
-        if (enough.astype(int) @ enough.T.astype(int)).all():
+        if types is None:
+            chosen = np.arange(len(PUBLISHED_TYPES))
+        else:
+            # Languages count alike, however much text each has.
+            share = (counts[kept] / counts[kept].sum(axis=1, keepdims=True)).mean(axis=0)
+            chosen = np.argsort(-share, kind="stable")[:types]
+        enough = _enough(counts[kept][:, chosen], min_count).astype(int)
+        known = enough.sum(axis=1)
+        if (known if missing == "as_published" else enough @ enough.T).all():
             return kept, chosen
-        del kept[int(enough.sum(axis=1).argmin())]
+        del kept[int(known.argmin())]
     return [], np.empty(0, np.intp)
-
-
-def _most_frequent(counts: NDArray[np.int64], types: int) -> NDArray[np.intp]:
-    """Languages count alike, however much text each has."""
-    share = (counts / counts.sum(axis=1, keepdims=True)).mean(axis=0)
-    return np.argsort(-share, kind="stable")[:types]
-
-
-def _shares(
-    following: NDArray[np.int64], counts: NDArray[np.int64], min_count: int
-) -> NDArray[np.float64]:
-    return np.where(_enough(counts, min_count), following / np.maximum(counts, 1), np.nan)
 
 
 def _enough(counts: NDArray[np.int64], min_count: int) -> NDArray[np.bool_]:

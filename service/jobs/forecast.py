@@ -202,9 +202,6 @@ async def forecast(receiver: Receiver, name: str, chunks: AsyncIterable[bytes]) 
         receiver: What would receive the upload.
         name: Dataset in the path.
         chunks: The body, cut anywhere.
-
-    Raises:
-        SpecError, UnknownNameError, ExampleError: As `Receiver.receive`.
     """
     async with open_upload(receiver, name, chunks) as (lines, request):
         counting = await asyncio.to_thread(_forecaster, receiver, request)

@@ -121,9 +121,6 @@ class JobManager:
         Args:
             name: Dataset.
             chunks: Body of the request.
-
-        Raises:
-            SpecError, ExampleError, UnknownNameError: As `submit`.
         """
         return await forecast(self._receiver, name, chunks)
 

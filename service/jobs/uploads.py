@@ -210,11 +210,7 @@ def _parser_name(spec: BackfillSpec, settings: Settings) -> str:
 async def open_upload(
     receiver: Receiver, name: str, chunks: AsyncIterable[bytes]
 ) -> AsyncIterator[tuple[Lines, JobRequest]]:
-    """The lines of an upload after the first, and the job that the first asks for.
-
-    Raises:
-        SpecError, UnknownNameError: As `Receiver.receive`.
-    """
+    """The lines of an upload after the first, and the job that the first asks for."""
     lines = numbered_lines(chunks, receiver.settings.job_max_line_bytes)
     try:
         spec = await _first_line(lines, name)

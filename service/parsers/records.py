@@ -144,11 +144,7 @@ def recorded_file(entry: Any, where: str) -> RecordedFile:
 
 @contextmanager
 def changed_records(folder: Path) -> Iterator[dict[str, ModelRecord]]:
-    """The records, to be changed; written when the block ends well, and by one process at a time.
-
-    Raises:
-        ModelLoadError: As `read_records`.
-    """
+    """The records for one process to change; they are written when the block ends well."""
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder / f"{FILE_NAME}.lock"):
         records = read_records(folder)

@@ -98,7 +98,6 @@ class FeatureAssembler:
 
         Raises:
             UnknownNameError: No such parser, language or tokenizer.
-            OverloadedError, ModelLoadError, DeadlineError, StoreError: As `FeaturePipeline.run`.
             TextTooLongError: A padded batch would be too large.
         """
         tokenizer = await self.tokenizer(request.tokenizer)

@@ -30,11 +30,7 @@ class ParserDesk:
         self._read: dict[ModelFile, tuple[Stamps, ParserIdentity]] = {}
 
     def choose(self, name: str | None, lang: str | None) -> Choice:
-        """The parser that names lead to; a file that has changed is read whole for its checksum.
-
-        Raises:
-            UnknownParserError, UnknownLanguageError, ModelLoadError: As `find_parser`.
-        """
+        """The parser that names lead to; a file that has changed is read whole for its checksum."""
         model = find_parser(self._settings, name, lang)
         # Stamps first: a file that changes while it is read is then read again.
         stamps = _stamps(model)

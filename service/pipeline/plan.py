@@ -121,7 +121,6 @@ class Planner:
         """Choose the parser, check each text, and find what is stored.
 
         Raises:
-            UnknownParserError, UnknownLanguageError, ModelLoadError: As `ParserDesk.choose`.
             StoreError: The store cannot be read.
         """
         choice = self._parsers.choose(request.parser, request.lang)

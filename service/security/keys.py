@@ -223,9 +223,6 @@ class KeyRing:
 
     Args:
         path: The keys file.
-
-    Raises:
-        SpecError: As `KeyFile.read`.
     """
 
     def __init__(self, path: Path) -> None:

@@ -1,14 +1,16 @@
-"""Rows as every command prints them: a table for people, TSV for pipes, JSON for programs."""
+"""Rows as every command prints them: a table on a terminal, TSV into a pipe, JSON if asked for."""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import re
 from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, count
 from math import isfinite
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
@@ -19,6 +21,12 @@ if TYPE_CHECKING:
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 """Option of every command that prints a table."""
+
+Form = Literal["table", "markdown", "csv", "json"]
+"""``table`` is a table on a terminal, and TSV in a pipe."""
+
+AsForm = Annotated[Form, typer.Option("--format", help="Print a table, Markdown, CSV or JSON.")]
+"""Option of commands whose table goes into a paper or a spreadsheet."""
 
 _ESCAPES: Final = {"\\": r"\\", "\t": r"\t", "\n": r"\n", "\r": r"\r"}
 _LONG: Final = 10_000
@@ -37,34 +45,66 @@ def print_table(
     rows: Iterable[Sequence[object]],
     as_json: bool = False,
     title: str | None = None,
+    form: Form = "table",
 ) -> None:
     r"""Print rows under the names of their columns.
 
-    On a terminal it is a table, in which long cells go on in the next line. Into a pipe or a file
-    it is TSV: a line of names, then a line a row, with backslashes, tabs and line breaks escaped
-    (``\\``, ``\t``, ``\n``, ``\r``), numbers as they are, and empty cells for what is unknown.
+    On a terminal it is a table, whose long cells continue in the next line. Into a pipe or a file
+    it is TSV: a line of names, then a line for each row, with backslashes, tabs and line breaks
+    escaped (``\\``, ``\t``, ``\n``, ``\r``), numbers in full, and empty cells for unknown values.
 
     Args:
         columns: Names of the columns.
-        rows: Their values: texts, numbers, and what `cell` makes a text of.
-        as_json: Print a list of objects instead; a repeated name gets a number there.
+        rows: Their values: texts, numbers, and what `cell` turns into text.
+        as_json: Print a list of objects instead, as with ``form="json"``. A repeated name gets a
+            number there.
         title: Of the table on a terminal.
+        form: Print Markdown, CSV (RFC 4180, lines end in LF) or JSON instead.
     """
-    if as_json:
+    if as_json or form == "json":
         names = _different(columns)
         print_json([dict(zip(names, row, strict=True)) for row in rows])
+    elif form == "markdown":
+        typer.echo(markdown_table(columns, rows))
+    elif form == "csv":
+        lines = io.StringIO()
+        cells = ([cell(value) for value in row] for row in (columns, *rows))
+        csv.writer(lines, lineterminator="\n").writerows(cells)
+        typer.echo(lines.getvalue(), nl=False)
     elif console := _terminal():
         _show(console, columns or ["nothing here"], list(rows), title)
     else:
         _print_tsv([columns, *rows] if columns else [])
 
 
+def markdown_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    r"""The rows as a Markdown table; numbers are aligned right, and ``|`` is written ``\|``.
+
+    >>> print(markdown_table(("lang", "UAS"), [("en", 90.35), ("a|b", None)]))
+    | lang | UAS |
+    |---|---:|
+    | en | 90.35 |
+    | a\|b |  |
+    """
+    values = list(rows)
+    marks = [
+        "---:" if values and all(_is_number(row[at]) for row in values) else "---"
+        for at in range(len(columns))
+    ]
+    lines = [[_escaped(value).replace("|", "\\|") for value in row] for row in (columns, *values)]
+    head, *body = [f"| {' | '.join(line)} |" for line in lines]
+    return "\n".join([head, f"|{'|'.join(marks)}|", *body])
+
+
 def print_rows(
-    rows: Sequence[Mapping[str, object]], as_json: bool = False, title: str | None = None
+    rows: Sequence[Mapping[str, object]],
+    as_json: bool = False,
+    title: str | None = None,
+    form: Form = "table",
 ) -> None:
     """Print rows of equal keys; see `print_table`."""
     columns = list(rows[0]) if rows else []
-    print_table(columns, [list(row.values()) for row in rows], as_json, title)
+    print_table(columns, [list(row.values()) for row in rows], as_json, title, form)
 
 
 def print_record(

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from clients.benchmarks import BENCHMARKS, CONLL, FCE, WIKIANN
-from clients.benchmarks.columns import read_columns
 from clients.benchmarks.conll import LABEL
+from clients.benchmarks.tags import read_columns
 from syntax.errors import SpecError
 from syntax.examples import Example, Rejection
 

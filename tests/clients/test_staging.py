@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from clients.client.client import staging
+from clients.client import staging
 from clients.client.staging import Upload, backfill_spec
 from syntax.errors import ExampleError
 from syntax.examples import DatasetSpec, Example, LabelSpec, Rejection, Segment, SpanLabel

@@ -10,7 +10,7 @@ from clients import AsyncClient, Client
 from clients.client.failures import ServiceUnreachableError
 from clients.client.results import ItemError, ParsedItem
 from clients.client.retries import Retries
-from clients.client.streams import AnswerReader, LineBuffer
+from clients.client.streams import AnswerReader, Event, EventDecoder, LineBuffer
 from syntax.errors import OverloadedError, StoreError
 
 HEAD = {"parser": {"name": "p", "fingerprint": "f"}, "tokenizer": None}
@@ -124,3 +124,34 @@ def test_continued_sentences_tokens_and_labels_are_decoded(tmp_path):
     assert item.parse.sentence_first_word == [0, 2]  # no token is cut
     assert item.token_words == [[0], [1], [2, 3], [4]]
     assert item.word_labels == ["O", "O", "B-X", "I-X", "O"]
+
+
+def decode_events(text: str) -> list[Event]:
+    decoder = EventDecoder()
+    return [event for line in text.split("\n") if (event := decoder.feed(line)) is not None]
+
+
+def test_events_end_at_blank_lines():
+    assert decode_events('event: progress\ndata: {"a": 1}\n\nevent: end\ndata: {}\n\n') == [
+        Event("progress", '{"a": 1}'),
+        Event("end", "{}"),
+    ]
+
+
+def test_data_lines_are_joined_and_one_space_after_the_colon_is_dropped():
+    assert decode_events("data:  a\ndata:b\n\n") == [Event("message", " a\nb")]
+
+
+def test_comments_ids_and_empty_events_are_passed_over():
+    assert decode_events(": keep-alive\n\nid: 7\nretry: 100\n\nevent: x\n\n") == []
+
+
+def test_a_name_does_not_leak_into_the_next_event():
+    assert decode_events("event: a\ndata: 1\n\ndata: 2\n\n") == [
+        Event("a", "1"),
+        Event("message", "2"),
+    ]
+
+
+def test_an_unfinished_event_is_none():
+    assert decode_events("event: end\ndata: {}") == []

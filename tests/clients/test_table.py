@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clients.benchmarks import BENCHMARKS, Part, table_benchmark
-from clients.benchmarks.rows import ENDINGS, Rows, open_rows
-from clients.benchmarks.tablenames import NameSearch
+from clients.benchmarks.table_files import ENDINGS, Rows, open_rows
+from clients.benchmarks.table_values import NameSearch
 from clients.commands.parts import chosen_reader
 from syntax.errors import InputError, SpecError
 from syntax.examples import Example, LabelSpec, SpanLabel

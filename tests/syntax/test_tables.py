@@ -33,6 +33,21 @@ def test_a_row_is_a_line_whatever_is_in_it(capsys) -> None:
     assert capsys.readouterr().out == "text\tmatrix\na\\tb\\\\\\r\\nc\t[[0, null], [1, 0]]\n"
 
 
+def test_markdown_aligns_numbers_and_escapes_bars(capsys) -> None:
+    print_table(("a|b", "n"), [("x\ny", 1), (None, 0.5)], form="markdown")
+    assert capsys.readouterr().out == "| a\\|b | n |\n|---|---:|\n| x\\ny | 1 |\n|  | 0.5 |\n"
+
+
+def test_csv_quotes_commas_and_line_breaks(capsys) -> None:
+    print_rows([{"text": 'a,"b"\nc', "n": None}], form="csv")
+    assert capsys.readouterr().out == 'text,n\n"a,""b""\nc",\n'
+
+
+def test_the_form_json_is_the_option_json(capsys) -> None:
+    print_rows([{"a": 1}], form="json")
+    assert json.loads(capsys.readouterr().out) == [{"a": 1}]
+
+
 def test_nothing_is_cut_on_a_narrow_terminal(shown) -> None:
     print_rows(ROWS, title="one [/row]")
     text = shown()

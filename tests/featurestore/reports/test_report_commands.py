@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,37 @@ def test_diff(run) -> None:
 
 def test_word_order(run) -> None:
     assert json.loads(run("word-order", "--json", "--types", "3"))["distances"] == {"en": {"en": 0}}
+
+
+def test_word_order_takes_the_published_types(run) -> None:
+    options = ("--types", "published", "--missing", "as_published")
+    assert len(json.loads(run("word-order", "--json", *options))["types"]) == 52
+    assert run("word-order", *options, "--format", "csv") == "distance,en\nen,0.0\n"
+
+
+@pytest.mark.parametrize(
+    "options", [("--types", "0"), ("--types", "many"), ("--linkage", "single"), ("--missing", "x")]
+)
+def test_word_order_refuses_options_that_do_not_fit(filled, options) -> None:
+    app = typer.Typer()
+    register(app)
+    done = CliRunner().invoke(app, ["store", "word-order", *options, "--store", filled.uri])
+    assert done.exit_code == 2
+    assert options[0] in re.sub(r"\x1b\[[\d;]*m", "", done.output)
+
+
+def test_dependency_distances_are_a_table_in_markdown_csv_and_json(run) -> None:
+    markdown = run("word-order", "--dependency-distances", "--format", "markdown").splitlines()
+    assert markdown[:2] == [
+        "| lang | <-2 | -2 | -1 | 1 | 2 | >2 | words |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    cells = markdown[2].strip("| ").split(" | ")
+    csv = run("word-order", "--dependency-distances", "--format", "csv").splitlines()
+    assert csv == ["lang,<-2,-2,-1,1,2,>2,words", ",".join(cells)]
+    (row,) = json.loads(run("word-order", "--dependency-distances", "--json"))
+    assert [str(value) for value in row.values()] == cells
+    assert sum(list(row.values())[1:-1]) == pytest.approx(100, abs=0.05)
 
 
 def test_export(run, tmp_path: Path) -> None:

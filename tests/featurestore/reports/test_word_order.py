@@ -8,10 +8,43 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from featurestore.reports.word_order import WordOrder, word_order
+from featurestore.reports.word_order import WordOrder, dependency_distances, word_order
+from featurestore.reports.word_order_types import PUBLISHED_TYPES, UNCERTAIN_TYPES
 from syntax import read_conllu
 from syntax.errors import SpecError, UnknownParserError
-from syntax.trees.conllu import parse_from_sentences
+from syntax.trees.conllu import parse_conllu, parse_from_sentences
+
+SMALL = {
+    "en": "the DET 2 det|dog NOUN 3 nsubj|sees VERB 0 root|cats NOUN 3 obj|. PUNCT 3 punct",
+    "fr": "chien NOUN 2 nsubj|voit VERB 0 root|le DET 5 det|grand ADJ 5 amod|chat NOUN 2 obj:x|"
+    "ici ADV 2 advmod|! PUNCT 2 punct",
+    "ja": "cats NOUN 3 obj|dog NOUN 3 nsubj|sees VERB 0 root|$ SYM 3 dep",
+}
+"""A sentence in each language; Japanese has its object before the verb."""
+
+
+@pytest.fixture
+def add_text(store, make_record):
+    """Adds a sentence of words such as ``the DET 2 det`` in a language."""
+
+    def add(lang: str, text: str) -> None:
+        words = [word.split() for word in text.split("|")]
+        lines = [
+            f"{n}\t{form}\t_\t{upos}\t_\t_\t{head}\t{deprel}\t_\t_"
+            for n, (form, upos, head, deprel) in enumerate(words, 1)
+        ]
+        parse = parse_from_sentences(list(parse_conllu("\n".join(lines) + "\n\n")))
+        store.parses.append([replace(make_record(parse, 0, lang * 16), lang=lang)])
+
+    return add
+
+
+@pytest.fixture
+def small(store, add_text):
+    """A store with the parses of `SMALL`."""
+    for lang, text in SMALL.items():
+        add_text(lang, text)
+    return store
 
 
 def by_hand(sentences, kind) -> tuple[int, int]:
@@ -81,10 +114,102 @@ def test_a_language_with_too_little_text_is_left_out(store, records, make_record
     assert word_order(store, min_count=1).left_out == ()
 
 
-@pytest.mark.parametrize("types", [0, -3])
-def test_no_types_cannot_be_compared(store, types) -> None:
-    with pytest.raises(SpecError, match=f"types is {types}"):
+@pytest.mark.parametrize("types", [0, -3, "publishd"])
+def test_types_are_a_positive_number_or_published(store, types) -> None:
+    with pytest.raises(SpecError, match=f"types is {types}; it must be 1 or more, or published"):
         word_order(store, types=types)
+
+
+def test_an_unknown_treatment_of_missing_types_is_refused(store) -> None:
+    with pytest.raises(SpecError, match="`missing=zero` is unknown; it is dropped or as_published"):
+        word_order(store, missing="zero")
+
+
+def test_published_types_are_52_of_which_8_are_uncertain() -> None:
+    assert len(set(PUBLISHED_TYPES)) == len(PUBLISHED_TYPES) == 52
+    assert len(UNCERTAIN_TYPES & set(PUBLISHED_TYPES)) == 8
+    assert PUBLISHED_TYPES[17] == ("DET", "NOUN", "det")
+    assert PUBLISHED_TYPES[45] == ("SCONJ", "VERB", "mark")
+
+
+def test_published_types_are_the_columns_whatever_the_store_has(small) -> None:
+    found = word_order(small, types="published", min_count=1)
+    assert found.types == PUBLISHED_TYPES
+    known = {
+        lang: {kind: share for kind, share in zip(found.types, row, strict=True) if share >= 0}
+        for lang, row in zip(found.langs, found.following.tolist(), strict=True)
+    }
+    of_verb = {name: ("NOUN", "VERB", name) for name in ("nsubj", "obj")}
+    det, punct = ("DET", "NOUN", "det"), ("PUNCT", "VERB", "punct")
+    assert known == {
+        "en": {det: 0, of_verb["nsubj"]: 0, of_verb["obj"]: 1, punct: 1},
+        "fr": {
+            det: 0,
+            of_verb["nsubj"]: 0,
+            of_verb["obj"]: 1,
+            punct: 1,
+            ("ADJ", "NOUN", "amod"): 0,
+            ("ADV", "VERB", "advmod"): 1,
+        },
+        "ja": {of_verb["nsubj"]: 0, of_verb["obj"]: 0},
+    }
+
+
+def test_missing_types_are_dropped_or_count_one_half(small) -> None:
+    # English and Japanese share subject and object, which differ by 0 and 1.
+    dropped = word_order(small, types="published", min_count=1)
+    assert dropped.distances() == pytest.approx(np.array([[0, 0, 0.5], [0, 0, 0.5], [0.5, 0.5, 0]]))
+    # English lacks two types that French has, each a difference of 1/2; Japanese lacks four.
+    kept = word_order(small, types="published", min_count=1, missing="as_published")
+    assert 52 * kept.distances() == pytest.approx(np.array([[0, 1, 2], [1, 0, 3], [2, 3, 0]]))
+    assert kept.to_json()["following"]["ja"][0] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("linkage", "height"), [("average", 2.5), ("single", 2), ("complete", 3), ("weighted", 2.5)]
+)
+def test_linkage_chooses_the_distance_of_a_language_from_a_cluster(small, linkage, height) -> None:
+    order = word_order(small, types="published", min_count=1, missing="as_published")
+    first, second = order.clusters(linkage)
+    assert first.tolist() == pytest.approx([0, 1, 1 / 52, 2])
+    assert second[2] == pytest.approx(height / 52)
+
+
+def test_an_unknown_linkage_is_refused(small) -> None:
+    with pytest.raises(SpecError, match="`linkage=ward` is unknown; it is one of average, single"):
+        word_order(small, min_count=1).clusters("ward")
+
+
+def test_a_language_without_any_type_is_left_out_as_published(small, add_text) -> None:
+    add_text("xx", "$ SYM 2 dep|x X 0 root")
+    found = word_order(small, types="published", min_count=1, missing="as_published")
+    assert (found.langs, found.left_out) == (("en", "fr", "ja"), ("xx",))
+    with pytest.raises(SpecError, match="no language has 2 dependents of one type, the most are 1"):
+        word_order(small, types="published", min_count=2, missing="as_published")
+
+
+def test_dependency_distances_are_signed_and_leave_out_punctuation(small) -> None:
+    found = dependency_distances(small)
+    assert found.langs == ("en", "fr", "ja")
+    # the -1, dog -1, sees 3 from the root at 0, cats 1; French has 4 and 3 beyond 2.
+    assert found.counts.tolist() == [[0, 0, 2, 1, 0, 1], [0, 1, 2, 0, 1, 2], [0, 1, 1, 0, 0, 1]]
+    assert found.percentages()[0].tolist() == [0, 0, 50, 25, 0, 25]
+    assert found.rows()[1] == {
+        "lang": "fr",
+        "<-2": 0.0,
+        "-2": 16.67,
+        "-1": 33.33,
+        "1": 0.0,
+        "2": 16.67,
+        ">2": 33.33,
+        "words": 6,
+    }
+    assert dependency_distances(small, parser="ja" * 16).langs == ("ja",)
+
+
+def test_an_empty_store_has_no_dependency_distances(store) -> None:
+    with pytest.raises(SpecError, match="the store has no parses"):
+        dependency_distances(store)
 
 
 def test_more_dependents_than_there_are_cannot_be_asked_for(store, records) -> None:
@@ -97,7 +222,7 @@ def test_more_dependents_than_there_are_cannot_be_asked_for(store, records) -> N
 def test_a_picture_of_an_unknown_kind_is_refused(tmp_path: Path, name) -> None:
     shares = np.array([[0.0], [0.5]])
     order = WordOrder(("a", "b"), (("ADJ", "NOUN", "amod"),), shares, np.full((2, 1), 50))
-    with pytest.raises(SpecError, match=r"is no picture; end its name with one of .*\.svg"):
+    with pytest.raises(SpecError, match=r"is not a picture; end its name with one of .*\.svg"):
         order.draw(tmp_path / name)
 
 
@@ -135,3 +260,38 @@ def test_related_languages_are_close(store, make_record, data_dir: Path, tmp_pat
     assert distance["fr"] < distance["es"] < distance["en"] < distance["tr"]
     found.draw(tmp_path / "tree.svg")
     assert "<svg" in (tmp_path / "tree.svg").read_text(encoding="utf-8")
+
+
+PUBLISHED_DISTANCES = {"de": 0.14, "es": 0.12, "fr": 0.09, "ko": 0.33, "ru": 0.14, "zh": 0.23}
+"""Distance of a language from English, column 2 of the dissertation's Table 3.2."""
+PUBLISHED_PERCENTAGES = [14.36, 15.45, 31.55, 7.51, 9.84, 21.29]
+"""The dissertation's Table 3.4, of another release of the English treebank."""
+
+
+@pytest.mark.slow
+def test_published_figures_are_found_in_treebanks(store, make_record, data_dir: Path) -> None:
+    folders = {
+        "de": "German-GSD",
+        "en": "English-EWT",
+        "es": "Spanish-GSD",
+        "fr": "French-Sequoia",
+        "ko": "Korean-GSD",
+        "ru": "Russian-GSD",
+        "zh": "Chinese-GSDSimp",
+    }
+    for lang, folder in folders.items():
+        pattern = "*train.conllu" if lang == "en" else "*.conllu"
+        paths = sorted((data_dir / "treebanks" / f"UD_{folder}").glob(pattern))
+        parses = [parse_from_sentences([tree]) for path in paths for tree in read_conllu(path)]
+        store.parses.append(
+            [replace(make_record(parse, n, lang * 16), lang=lang) for n, parse in enumerate(parses)]
+        )
+    found = dependency_distances(store)
+    percentages = found.percentages()[found.langs.index("en")]
+    assert percentages.round(2).tolist() == [14.48, 15.38, 31.41, 7.62, 9.90, 21.23]
+    assert np.abs(percentages - PUBLISHED_PERCENTAGES).max() < 0.15
+    order = word_order(store, types="published", missing="as_published")
+    row = dict(zip(order.langs, order.distances()[order.langs.index("en")], strict=True))
+    errors = [abs(row[lang] - distance) for lang, distance in PUBLISHED_DISTANCES.items()]
+    assert np.mean(errors) < 0.03
+    assert max(errors) < 0.05

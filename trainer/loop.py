@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -11,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import torch
-from accelerate import Accelerator
 from accelerate.utils import set_seed
 
 from syntax.errors import SpecError, WorkError
+from trainer.accelerator import new_accelerator
 from trainer.batch import SyntaxBatch
 from trainer.checkpoint import (
     clear_new,
@@ -49,7 +48,6 @@ if TYPE_CHECKING:
 
 MODEL: Final = "model"
 CHECKPOINT: Final = "checkpoint"
-_PRECISION: Final = {"fp32": "no", "bf16": "bf16", "fp16": "fp16"}
 
 
 def train(
@@ -403,21 +401,3 @@ class Run:
         started = time.perf_counter()
         yield
         self.progress.seconds += time.perf_counter() - started
-
-
-def new_accelerator(recipe: Recipe) -> Accelerator:
-    """This process's place among those of its run, all on accelerators or all on the CPU.
-
-    Raises:
-        SpecError: Other processes were started with this one, and it cannot reach them.
-    """
-    precision = _PRECISION[recipe.training.precision]
-    # Not told so, accelerate lets each process on the CPU train by itself.
-    accelerator = Accelerator(cpu=not torch.accelerator.is_available(), mixed_precision=precision)
-    started = int(os.environ.get("WORLD_SIZE", "1"))
-    if accelerator.num_processes != started:
-        raise SpecError(
-            f"{started} processes were started, and {accelerator.num_processes} can train together "
-            f"on {accelerator.device.type}; start one, or set ACCELERATE_USE_CPU=true"
-        )
-    return accelerator

@@ -22,6 +22,7 @@ from trainer.models.config import SyntaxConfig
 from trainer.models.encoders import ENCODERS
 from trainer.models.heads import HEADS
 from trainer.models.outputs import SyntaxOutput
+from trainer.options import MAIN
 
 
 class SyntaxModel(PreTrainedModel):
@@ -54,7 +55,9 @@ class SyntaxModel(PreTrainedModel):
     def forward(self, batch: SyntaxBatch) -> SyntaxOutput:
         """Predictions, and the losses when the batch carries the targets of its stream's task."""
         encoding = self.encoder(batch)
-        logits, task_loss = self._head(batch.stream)(encoding, batch)
+        heads = {MAIN: self.head, **dict(self.heads.items())}
+        head = heads.get(batch.stream)
+        logits, task_loss = ({}, None) if head is None else head(encoding, batch)
         loss = task_loss
         if self.training and loss is not None and encoding.auxiliary_loss is not None:
             loss = loss + encoding.auxiliary_loss

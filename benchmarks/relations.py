@@ -1,4 +1,4 @@
-"""Time of the relations and samples of docs/derived.md, per example, in batches of 32.
+"""Time of the relations and samples of docs/reference/matrices.md, per example, in batches of 32.
 
     python benchmarks/relations.py [--sizes 27,128] [--rounds 20]
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     )
     from featurestore.store import FeatureStore, open_store
     from featurestore.stream.iterator import FeatureStream
+    from featurestore.stream.order import OrderPolicy
     from featurestore.tables.states import WordStates
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "FeatureMixture",
     "FeatureStore",
     "FeatureStream",
+    "OrderPolicy",
     "ParseRecord",
     "Part",
     "StatedDataset",
@@ -54,6 +56,7 @@ _HOMES = {
     "FeatureMixture": "featurestore.dataset.mixture",
     "FeatureStore": "featurestore.store",
     "FeatureStream": "featurestore.stream.iterator",
+    "OrderPolicy": "featurestore.stream.order",
     "StatedDataset": "featurestore.dataset.states",
     "WordStates": "featurestore.tables.states",
     "open_store": "featurestore.store",

@@ -131,7 +131,7 @@ class FeatureStore:
 
         Args:
             query: One SELECT over the views ``parses``, ``sentences``, ``words``, ``examples``,
-                ``drops`` and ``fingerprints``; see docs/store.md for columns and functions.
+                ``drops`` and ``fingerprints``; docs/reference/store.md has columns and functions.
             params: Values of ``?`` or ``$name`` in the query.
 
         Returns:

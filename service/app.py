@@ -14,11 +14,11 @@ from fastapi.middleware.cors import CORSMiddleware
 from service.errors import install_error_handlers
 from service.logs import configure_logging
 from service.metrics import Metrics, RequestCounts
+from service.middleware.access_log import AccessLog
+from service.middleware.admission import AdmissionMiddleware
 from service.middleware.compression import add_compression
 from service.middleware.limits import BodyLimit
-from service.middleware.requests import Observer
-from service.middleware.shortcut import Shortcut
-from service.middleware.turnstile import Turnstile
+from service.middleware.response_cache import ResponseCacheMiddleware
 from service.readiness import Readiness
 from service.routes import (
     datasets,
@@ -34,7 +34,7 @@ from service.routes import (
 )
 from service.routes.answers import error_answers
 from service.security.describe import describe_security
-from service.security.middleware import Gate, Gatekeeper
+from service.security.middleware import Authenticator, AuthMiddleware
 from service.security.origins import OriginCheck
 from service.security.rates import RATE_HEADERS
 from service.services import running_services
@@ -48,15 +48,15 @@ def create_app(settings: Settings | None = None, **fields: Any) -> FastAPI:
     """Build the service.
 
     Args:
-        settings: Settings; by default they are read from the environment.
-        **fields: Instead, single settings over those of the environment.
+        settings: Settings; read from the environment when left out.
+        **fields: Single settings that override the environment, instead of ``settings``.
 
-    The store is opened and jobs are taken up when the app starts, not here.
-    ``app.state.services`` holds the `service.services.Services` while it runs.
+    The app opens the store and resumes jobs when it starts, not here. While it runs,
+    ``app.state.services`` holds the `service.services.Services`.
     """
     chosen = Settings(**fields) if settings is None else settings
     if not structlog.is_configured():
-        # structlog's default is standard output, which belongs to the program that embeds us.
+        # structlog logs to standard output by default, which belongs to the embedding program.
         configure_logging(chosen.log_level, chosen.log_format)
 
     @asynccontextmanager
@@ -84,19 +84,19 @@ def create_app(settings: Settings | None = None, **fields: Any) -> FastAPI:
 
 
 def _wrap(app: FastAPI, settings: Settings) -> None:
-    """Put the middleware around the routes; what is added last sees a request first."""
+    """Add the middleware; the last one added sees a request first."""
     add_compression(app)
-    app.add_middleware(Shortcut, route=parse.router.routes[0])
+    app.add_middleware(ResponseCacheMiddleware, route=parse.router.routes[0])
     app.add_middleware(BodyLimit, max_bytes=settings.max_body_bytes)
-    app.state.gatekeeper = Gatekeeper(settings)
-    app.add_middleware(Gate, keeper=app.state.gatekeeper)
+    app.state.authenticator = Authenticator(settings)
+    app.add_middleware(AuthMiddleware, authenticator=app.state.authenticator)
     if settings.cors_origins:
-        # Outside the gate: a browser sends no key with its preflight, and may read a refusal.
+        # Outside authentication: browsers send no key with a preflight, and must read refusals.
         app.add_middleware(CORSMiddleware, **_cross_origin(settings.cors_origins))
     app.add_middleware(OriginCheck, settings=settings)
     requests = RequestCounts()
-    app.add_middleware(Turnstile)
-    app.add_middleware(Observer, counts=requests)
+    app.add_middleware(AdmissionMiddleware)
+    app.add_middleware(AccessLog, counts=requests)
     app.state.metrics = Metrics(app, requests)
 
 

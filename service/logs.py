@@ -86,7 +86,7 @@ def request_facts(request_id: str) -> Iterator[dict[str, Any]]:
 
 
 def note(**facts: Any) -> None:
-    """Add facts to the line that will be logged about the request in hand, if there is one.
+    """Add facts to the log line of the current request, if there is one.
 
     Numbers and names only: what is noted is logged.
     """
@@ -113,7 +113,7 @@ def describe(error: BaseException) -> str:
 
 
 def headline(error: BaseException) -> str:
-    """The type of an exception, and its message if that quotes nobody."""
+    """The type of an exception, and its message if that quotes no user data."""
     kind = type(error)
     name = f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")
     if isinstance(error, OSError) and error.strerror:

@@ -154,7 +154,7 @@ def _text_metrics(services: Services) -> Iterator[Metric]:
 
 
 def _cache_metrics(services: Services) -> Iterator[Metric]:
-    texts, answers = services.pipeline.counts, services.ready.lookups
+    texts, answers = services.pipeline.counts, services.responses.lookups
     yield _counter(
         "cache_lookups",
         "Texts by whether their parse was there, and requests by whether their answer was.",
@@ -166,7 +166,9 @@ def _cache_metrics(services: Services) -> Iterator[Metric]:
             ("answers", "miss"): answers["miss"],
         },
     )
-    yield _gauge("ready_bytes", "Memory of answers kept as bytes.", (), {(): services.ready.size})
+    yield _gauge(
+        "ready_bytes", "Memory of answers kept as bytes.", (), {(): services.responses.size}
+    )
 
 
 def _queue_metrics(services: Services) -> Iterator[Metric]:
@@ -220,7 +222,7 @@ def _worker_metrics(services: Services) -> Iterator[Metric]:
         "model_loads",
         "Times that a model was loaded: first asked for, or again after it was unloaded.",
         ("parser",),
-        {labels: counts.loads + counts.nursery_restarts for labels, counts in stats.items()},
+        {labels: counts.loads + counts.fork_server_restarts for labels, counts in stats.items()},
     )
 
 

@@ -71,7 +71,7 @@ class Readiness:
             self._old_at = time.monotonic() + FRESH_SECONDS
 
     def _tell(self, faults: dict[str, str]) -> None:
-        """Log a change; whoever asks does so again and again."""
+        """Log a change of state; probes ask again and again."""
         if faults.keys() != self._faults.keys():
             self._faults = faults
             if faults:

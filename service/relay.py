@@ -39,7 +39,7 @@ def relay_standard_error() -> None:
 
 
 def main() -> None:
-    """Pass lines on until nobody is left to write any."""
+    """Pass lines on until all writers have closed the pipe."""
     for asked in (signal.SIGINT, signal.SIGTERM):
         signal.signal(asked, signal.SIG_IGN)
     _relay(sys.stdin.buffer, sys.stdout.buffer)

@@ -1,4 +1,4 @@
-"""What the routes work with: built and stopped by the app's lifespan."""
+"""The services behind the routes; the app's lifespan starts and stops them."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from fastapi import Depends, Request
 from featurestore import FeatureStore, open_store
 from service.jobs import JobManager
 from service.pipeline import AdhocDataset, FeatureAssembler, FeaturePipeline
-from service.pipeline.ready import ReadyAnswers
+from service.pipeline.response_cache import ResponseCache
 from service.settings import Settings
 from service.timing import Stages
 from service.workers.pools import WorkerPools
 from syntax.errors import StoreError
 
 FOLLOW_SECONDS: Final = 2.0
-"""Between two looks for what other processes deleted, or `refresh_seconds` if that is longer."""
+"""Seconds between two checks for deletions of other processes (or `refresh_seconds`, if longer)."""
 
 _log = structlog.get_logger(__name__)
 
@@ -31,17 +31,13 @@ class Services:
     """The service without HTTP.
 
     Attributes:
-        settings: What the operator set.
-        store: Parses and features.
         pools: Parser processes of the interactive routes.
-        pipeline: From texts to features.
-        assembler: From segments to what a trainer would see.
-        adhoc: The dataset of what was asked for.
-        ready: Whole answers, for requests that come again.
-        jobs: Backfill jobs.
-        stages: How long the stages of requests take.
-        stopping: Set when the service has been told to stop: streams without an end of their own
-            end, and the service is no longer ready.
+        pipeline: Answers `/parse`.
+        assembler: Answers `/features`: what a trainer would see.
+        adhoc: The dataset of the interactive routes.
+        responses: Cache of whole answers.
+        stages: Times of the stages of requests.
+        stopping: Set when the service stops: endless streams end, and it is no longer ready.
     """
 
     settings: Settings
@@ -50,7 +46,7 @@ class Services:
     pipeline: FeaturePipeline
     assembler: FeatureAssembler
     adhoc: AdhocDataset
-    ready: ReadyAnswers
+    responses: ResponseCache
     jobs: JobManager
     stages: Stages = field(default_factory=Stages)
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
@@ -68,17 +64,19 @@ async def running_services(settings: Settings) -> AsyncIterator[Services]:
         pools = WorkerPools(settings, stages)
         adhoc = AdhocDataset(store, settings.commit_seconds)
         pipeline = FeaturePipeline(settings, store, pools, adhoc, stages)
-        ready = ReadyAnswers(settings, pipeline.parsers, pipeline.tokenizers)
+        responses = ResponseCache(settings, pipeline.parsers, pipeline.tokenizers)
         assembler = FeatureAssembler(settings, store, pipeline, adhoc)
         jobs = JobManager(settings, store, pipeline.tokenizers.cache)
         await jobs.start()
         seconds = max(FOLLOW_SECONDS, settings.refresh_seconds)
-        following = asyncio.create_task(_follow_deletions(store, ready, adhoc, seconds))
+        following = asyncio.create_task(_follow_deletions(store, responses, adhoc, seconds))
         try:
-            yield Services(settings, store, pools, pipeline, assembler, adhoc, ready, jobs, stages)
+            yield Services(
+                settings, store, pools, pipeline, assembler, adhoc, responses, jobs, stages
+            )
         finally:
             following.cancel()
-            # Whatever fails, the next is stopped all the same.
+            # If stopping one fails, the others are still stopped.
             async with AsyncExitStack() as stack:
                 stack.push_async_callback(asyncio.to_thread, adhoc.close)
                 stack.push_async_callback(jobs.stop)
@@ -86,26 +84,26 @@ async def running_services(settings: Settings) -> AsyncIterator[Services]:
 
 
 async def _follow_deletions(
-    store: FeatureStore, ready: ReadyAnswers, adhoc: AdhocDataset, seconds: float
+    store: FeatureStore, responses: ResponseCache, adhoc: AdhocDataset, seconds: float
 ) -> None:
-    """Forget what other processes delete from the store."""
+    """Drop cached data that other processes have deleted from the store."""
     seen = store.parses.generation
     while True:
         await asyncio.sleep(seconds)
         try:
             await asyncio.to_thread(store.parses.refresh)
         except StoreError:
-            pass  # readiness tells
-        except Exception:  # logged, and tried again: deleted texts must not stay in silence
+            pass  # the readiness check reports it
+        except Exception:  # logged and tried again: deletions must be followed
             _log.exception("cannot look for what was deleted")
         if store.parses.generation != seen:
             seen = store.parses.generation
-            ready.forget()
+            responses.forget()
             adhoc.forget()
 
 
 def services_of(request: Request) -> Services:
-    """The services of the app that a request came to."""
+    """The services of a request's app."""
     services: Services = request.app.state.services
     return services
 
@@ -116,4 +114,4 @@ async def _services(request: Request) -> Services:
 
 
 UsesServices = Annotated[Services, Depends(_services)]
-"""Parameter type of routes that need them."""
+"""Parameter type of routes."""

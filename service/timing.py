@@ -1,4 +1,4 @@
-"""How long the stages of a request take: counted where they happen, read by whoever shows them."""
+"""Histograms of the times of a request's stages."""
 
 from __future__ import annotations
 

@@ -7,18 +7,10 @@ import tomllib
 from importlib.metadata import entry_points
 from pathlib import Path
 
-import pytest
 import typer
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_every_relative_link_leads_somewhere(page: Path) -> None:
-    links = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
-    local = [link for link in links if "://" not in link]
-    assert [link for link in local if not (page.parent / link).exists()] == []
 
 
 def test_both_commands_of_the_readme_are_targets() -> None:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import torch
 
+from featurestore import OrderPolicy
 from syntax import fingerprint
+from syntax.batches import AssemblySpec, SequenceSpec
 from syntax.errors import SpecError, StoreError
 from syntax.examples import LabelSpec
+from syntax.options import options_of
 from syntax.registry import unknown_name
 from trainer.batch import SyntaxBatch
 from trainer.matrices.derive import node_arrays, with_matrices
@@ -29,8 +32,8 @@ from trainer.requirements import Requirements
 from trainer.ring import sender
 from trainer.switches import SYNTAX_MBERT
 from trainer.systems.frozen.states import with_states
+from trainer.systems.frozen.words import POOL, word_arrays
 from trainer.systems.frozen.words import STREAM_OPTIONS as OF_WORDS
-from trainer.systems.frozen.words import word_arrays
 from trainer.tasks import TASKS, Task
 
 if TYPE_CHECKING:
@@ -85,24 +88,33 @@ class Source:
             rank=rank,
             world_size=world_size,
             bucket=recipe.data.bucket,
+            assembly=_assembly(recipe),
+            order=_order(recipe),
+            spans=recipe.task.spans() or None,
             # Pinning copies at once, so the stream may then write over its buffers.
             buffers="ring" if device.type == "cuda" else "fresh",
-            **_stream_options(recipe),
         )
 
     def evaluation_stream(
-        self, recipe: Recipe, dataset: StreamedDataset | None = None, **options: Any
+        self,
+        recipe: Recipe,
+        dataset: StreamedDataset | None = None,
+        matrices: Sequence[str] | None = None,
     ) -> FeatureStream:
         """Every example once, those of like length together, to save padding.
 
         Args:
             recipe: Says how examples become batches.
             dataset: Other examples of the same task, such as crossed ones.
-            **options: Of the stream, in place of those of the recipe.
+            matrices: Other matrices than those of the recipe's model.
         """
-        batch_size = recipe.training.evaluation_batch_size
         chosen = self.dataset if dataset is None else dataset
-        return chosen.stream(batch_size=batch_size, **{**_stream_options(recipe), **options})
+        return chosen.stream(
+            batch_size=recipe.training.evaluation_batch_size,
+            assembly=_assembly(recipe, matrices),
+            order=_order(recipe),
+            spans=recipe.task.spans() or None,
+        )
 
 
 def open_source(
@@ -139,7 +151,7 @@ def open_source(
     unlabelled = len(dataset) - len(known)
     if isinstance(recipe.model, FrozenOptions):
         known = with_states(store, known, recipe.model)
-    task = TASKS[recipe.task.name](recipe.task, labels)
+    task = TASKS[recipe.task.name].task(recipe.task, labels)
     return Source(known, task, labels, ",".join(known.langs), unlabelled)
 
 
@@ -270,20 +282,9 @@ def states_of(source: Source) -> dict[str, str]:
 
 
 def features_of(data: DataOptions) -> dict[str, Any]:
-    """How examples become batches, in the words of a stream's options."""
-    return {
-        "max_length": data.max_length,
-        "truncation": data.truncation,
-        "truncation_tie": data.truncation_tie,
-        "truncation_side": data.truncation_side,
-        "segment_limits": data.segment_limits,
-        "template": data.template,
-        "stride": data.stride,
-        "level": data.level,
-        "policy": data.policy,
-        "joint_root": data.joint_root,
-        "separator_edge": SEPARATOR_EDGE[data.separator_edge],
-    }
+    """How examples become sequences and trees, as options of `AssemblySpec`."""
+    shared = {name: getattr(data, name) for name in options_of(SequenceSpec)}
+    return {**shared, "separator_edge": SEPARATOR_EDGE[data.separator_edge]}
 
 
 def device_batches(
@@ -317,12 +318,18 @@ def _derives(recipe: Recipe) -> bool:
     return bool(recipe.model.matrices()) and recipe.data.matrices == "device"
 
 
-def _stream_options(recipe: Recipe) -> dict[str, Any]:
-    return {
+def _assembly(recipe: Recipe, matrices: Sequence[str] | None = None) -> AssemblySpec:
+    derives = _derives(recipe)
+    if matrices is None:
+        matrices = () if derives else recipe.model.matrices()
+    return AssemblySpec(
         **features_of(recipe.data),
-        **TASKS[recipe.task.name].stream_options,
+        **TASKS[recipe.task.name].task.stream_options,
         **(OF_WORDS if isinstance(recipe.model, FrozenOptions) else {}),
-        "spans": recipe.task.spans() or None,
-        "matrices": () if _derives(recipe) else recipe.model.matrices(),
-        "nodes": _derives(recipe),
-    }
+        matrices=tuple(matrices),
+        nodes=derives,
+    )
+
+
+def _order(recipe: Recipe) -> OrderPolicy | None:
+    return OrderPolicy(pool=POOL) if isinstance(recipe.model, FrozenOptions) else None

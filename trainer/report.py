@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import platform
 from collections.abc import Sequence
 from dataclasses import asdict
 from importlib.metadata import version
 from statistics import fmean
-from typing import Any
+from typing import Any, Final
 
 from trainer.data import Source, parser_names
+from trainer.evaluation.baseline import baseline_scores
 from trainer.loop import Run
+from trainer.progress import Progress
+
+POINTS: Final = 1000
+"""Losses in the curve of a run at most."""
 
 _LIBRARIES = ("parsebank", "torch", "transformers", "accelerate", "numpy")
 
@@ -20,6 +26,7 @@ def result_of(run: Run) -> dict[str, Any]:
     progress, best = run.progress, run.progress.best
     assert best is not None, "the last step is always evaluated"
     start, end = start_and_end(progress.losses)
+    baselines = baseline_scores(run.task, run.data.dataset, {"dev": run.dev.dataset})
     return {
         "recipe": run.recipe.to_json(),
         "dataset": {
@@ -45,9 +52,11 @@ def result_of(run: Run) -> dict[str, Any]:
         "loss_end": end,
         "metric": run.task.metric,
         run.task.metric: best.headline,
+        **({"baseline": asdict(baselines["dev"])} if baselines else {}),
         "best_step": best.step,
         "scores": best.scores,
         "evaluations": [asdict(evaluation) for evaluation in progress.evaluations],
+        "curve": curve(progress, run.training.log_every),
         "resumed": progress.resumed,
         "environment": _environment(run),
     }
@@ -61,6 +70,31 @@ def start_and_end(losses: Sequence[float]) -> tuple[float, float]:
     """
     tenth = max(1, len(losses) // 10)
     return fmean(losses[:tenth]), fmean(losses[-tenth:])
+
+
+def curve(progress: Progress, log_every: int, points: int = POINTS) -> dict[str, Any]:
+    """The losses and dev scores of a run by step, to draw.
+
+    Args:
+        progress: Of the run.
+        log_every: Steps that one training loss averages, as observers are told it.
+        points: Losses at most; in a longer run each averages more steps, a multiple of
+            ``log_every``.
+
+    Returns:
+        ``steps``, the last step that each of the ``losses`` averages; ``dev_steps`` and
+        ``dev_scores``, the headline metric of each evaluation. All are lists.
+    """
+    losses = progress.losses
+    every = log_every * max(1, math.ceil(len(losses) / (log_every * points)))
+    steps = [*range(every, len(losses), every), len(losses)] if losses else []
+    starts = [0, *steps[:-1]]
+    return {
+        "steps": steps,
+        "losses": [fmean(losses[at:end]) for at, end in zip(starts, steps, strict=True)],
+        "dev_steps": [evaluation.step for evaluation in progress.evaluations],
+        "dev_scores": [evaluation.headline for evaluation in progress.evaluations],
+    }
 
 
 def _part(source: Source) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 A paper and its code rarely agree in every line. Each such place is one switch with two settings,
 so that either can be trained, and compared. Differences that are plain faults of the release, with
-nothing to compare, have no switch; docs/trainer.md lists them too.
+nothing to compare, have no switch; the pages of docs/systems list them too.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from typing import Any
 
 from benchmarks.stream.corpus import LONGEST, SPECIAL
 from benchmarks.stream.work import BATCH, Contender, Epochs
-from featurestore import DatasetHandle, ExampleRow, open_store
+from featurestore import DatasetHandle, ExampleRow, OrderPolicy, open_store
 from syntax import fingerprint
 from syntax.batches import SegmentFeatures
 from syntax.examples import DatasetSpec, LabelSpec
@@ -67,11 +67,11 @@ def contenders(tokens: int) -> list[Contender]:
     return [
         _contender("ours, sequential", "sequential", shuffle=False),
         _contender("ours, shuffled in pools", "shuffled", bucket=False),
-        _contender("ours, exact shuffle", "exact", bucket=False, pool=None),
+        _contender("ours, exact shuffle", "exact", bucket=False, order=OrderPolicy(pool=None)),
         _contender("ours, buckets", "buckets"),
-        _contender("ours, exact shuffle, buckets", "buckets", pool=None),
+        _contender("ours, exact shuffle, buckets", "buckets", order=OrderPolicy(pool=None)),
         _contender("ours, buckets, ring", "buckets, ring", buffers="ring"),
-        _contender("ours, token budget", "tokens", batch_tokens=tokens),
+        _contender("ours, token budget", "tokens", order=OrderPolicy(batch_tokens=tokens)),
         _contender("ours, buckets, vectors only", "vectors", matrices=()),
         Contender(
             "ours, stored matrices",

@@ -1,4 +1,4 @@
-"""What a benchmark reader is: a few statements, where its files lie, how one part is read."""
+"""The benchmark reader: its description, how it finds its files, and how it reads a part."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ ANY: Final = "*"
 """The split or language of a part that the user names freely."""
 
 WHOLE: Final = "whole"
-"""The split of a file that names none."""
+"""Split of a file whose name has no split."""
 
 NESTED: Final = "the record is nested too deeply; repair it"
-"""Message of a JSON record that is."""
+"""Message of the rejection of a deeply nested JSON record."""
 
 Item = Example | Rejection
-"""What a reader yields: every line or record of its files is one or the other."""
+"""Item of a reader: every line or record of its files is an example or a rejection."""
 
 _SPLITS: Final = {
     **dict.fromkeys(("training",), "train"),
@@ -35,7 +35,7 @@ _SPLITS: Final = {
 
 
 def canonical_split(name: str) -> str:
-    """The one name of a split that benchmarks call differently; other names stay.
+    """The canonical name of a split; unknown names are returned unchanged.
 
     >>> canonical_split("testa"), canonical_split("validation_matched"), canonical_split("train")
     ('dev', 'dev_matched', 'train')
@@ -46,7 +46,7 @@ def canonical_split(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One split in one language, and the files that hold it, in reading order."""
+    """One split in one language, and its files in reading order."""
 
     split: str
     lang: str
@@ -59,33 +59,33 @@ Names = Mapping[str, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Benchmark:
-    """A benchmark as its reader knows it.
+    """A benchmark and its reader.
 
-    A new one is one short file that builds this and hands it to `register`; `docs/benchmarks.md`
-    walks through it.
+    A new benchmark is one short file that builds this and passes it to `register`;
+    `docs/extend/benchmark.md` explains how.
 
     Attributes:
-        name: Name in the registry, and of the dataset unless the user gives another.
+        name: Name in the registry, and default name of the dataset.
         fields: Name of each segment of an example, in order.
-        labels: Label columns; one whose names ``names_in`` finds has none here.
-        modes: How the segments can be read; the first is the usual one.
-        layout: How the files must be named, in words, for messages.
-        source, licence: Where the data comes from and under which terms.
-        origin: These two of certain parts, where their files tell more.
-        find: The parts in a folder.
-        read_part: The examples of one part, in file order, in one of ``modes``. Raises nothing
-            for a bad record: it becomes a `Rejection` (see `attempt`).
-        bundled: The folder that is read when the user gives none.
+        labels: Label columns, without the names that ``names_in`` finds.
+        modes: Modes in which the segments can be read, the default first.
+        layout: How the files are named, in words, for messages.
+        source, licence: Source of the data and its terms.
+        origin: Source and licence of certain parts, where their files state them.
+        find: Finds the parts in a folder.
+        read_part: Reads the items of one part, in file order, in one of ``modes``. A bad record
+            becomes a `Rejection` (see `attempt`), not an exception.
+        bundled: Default folder of the files.
         ids: How an example's id is made, in words, and what it joins.
-        rejects: What becomes a rejection, in words, by its reason.
-        langs: The languages it is published in; none where anyone may add one.
-        quirks: What a user of its files should know, a line each.
-        encodings: Encodings of the files; more than one where copies differ (`lines.encoding_of`).
-        names_in: The names of those labels that only the files know, from all parts of a folder,
-            so that every split and language has the same list. It must not depend on the order
-            of the parts.
-        general: Reads files that other readers may know better (any text, any table), so it is
-            not guessed from a path that one of those fits.
+        rejects: The rejected records, in words, by reason.
+        langs: Published languages; empty if the set is open.
+        quirks: Notes for users of the files, a line each.
+        encodings: Encodings of the files; several where copies differ (`lines.encoding_of`).
+        names_in: Finds the label names that only the files tell, in all parts of a folder, so
+            that every split and language has the same list. The result must not depend on the
+            order of the parts.
+        general: Whether it reads any text or table. Such a reader is guessed from a path only if
+            no other reader fits.
     """
 
     name: str
@@ -108,11 +108,11 @@ class Benchmark:
     origin: Callable[[Sequence[Part]], tuple[str, str]] | None = None
 
     def parts(self, path: Path | None = None) -> list[Part]:
-        """The splits and languages under ``path``, sorted; a file is one part, whatever it is.
+        """The splits and languages under ``path``, sorted; a single file is one part.
 
         Raises:
             SpecError: No path was given and nothing is bundled.
-            UnknownNameError: There is no such folder, or nothing in it is this benchmark's.
+            UnknownNameError: The path does not exist or holds no files of this benchmark.
         """
         folder = self._existing(path)
         if folder.is_file():
@@ -128,11 +128,10 @@ class Benchmark:
         return found
 
     def part(self, path: Path | None, split: str, lang: str) -> Part:
-        """One part; a single file is taken for the split and language that the user states.
+        """One part; a single file counts as the split and language given.
 
         Raises:
-            SpecError: No path was given, or two sets of files claim the part.
-            UnknownNameError: No such file, split or language; the message lists those found.
+            SpecError: Several files hold the part.
         """
         chosen = self.chosen(path, split, lang)
         if len(chosen) > 1:
@@ -145,10 +144,10 @@ class Benchmark:
     def chosen(
         self, path: Path | None = None, split: str | None = None, lang: str | None = None
     ) -> list[Part]:
-        """The parts of a split and a language, or of all where none is given.
+        """The parts of a split and a language, or of all if left out.
 
         Raises:
-            SpecError, UnknownNameError: As `parts`; no such split or language, with those found.
+            UnknownNameError: There is no such split or language; the message lists those found.
         """
         parts = self.parts(path)
         if split is not None:
@@ -162,10 +161,10 @@ class Benchmark:
         return parts
 
     def mode(self, asked: str | None = None) -> Mode:
-        """The mode asked for, or the usual one.
+        """Check a mode; the default mode if left out.
 
         Raises:
-            SpecError: The benchmark cannot be read in the mode asked for.
+            SpecError: The benchmark cannot be read in this mode.
         """
         for mode in self.modes:
             if asked in (None, mode):
@@ -179,14 +178,14 @@ class Benchmark:
     def read(
         self, path: Path | None, split: str, lang: str, mode: str | None = None
     ) -> Iterator[Item]:
-        """Every example of one part, and every record that is none, in file order."""
+        """Every example and rejection of one part, in file order."""
         return self.items(self.part(path, split, lang), self.mode(mode))
 
     def items(self, part: Part, mode: Mode) -> Iterator[Item]:
-        """The same of a part that was found.
+        """As `read`, for a part from `parts`.
 
         Raises:
-            InputError: The files are empty, or hold nothing but blank lines; or they are damaged.
+            InputError: The files hold no items, or are damaged.
         """
         empty = True
         for item in self.read_part(part, mode):
@@ -201,11 +200,8 @@ class Benchmark:
     def labels_of(self, path: Path | None = None) -> tuple[LabelSpec, ...]:
         """The label columns with all their names.
 
-        Where only the files know the names, all splits and languages under ``path`` are read for
-        them, once as long as no file changes. A single file knows only its own.
-
-        Raises:
-            SpecError, UnknownNameError: As `parts`, where files must be read.
+        If only the files tell the names, all splits and languages under ``path`` are read, once
+        until a file changes. A single file gives only its own names.
         """
         if self.names_in is None:
             return self.labels
@@ -222,12 +218,9 @@ class Benchmark:
         name: str | None = None,
         mode: str | None = None,
     ) -> DatasetSpec:
-        """The dataset that a part becomes in the store.
+        """The specification of the dataset that a part becomes in the store.
 
-        It needs the path to the files where only they know the names of a label, or their origin.
-
-        Raises:
-            SpecError, UnknownNameError: As `mode`, `labels_of` and, with a path, `chosen`.
+        The path is needed if only the files tell the label names or the origin.
         """
         source, licence = self.source, self.licence
         if self.origin is not None and path is not None:
@@ -255,7 +248,7 @@ class Benchmark:
 
 
 BENCHMARKS: Registry[Benchmark] = Registry("benchmark")
-"""Every reader by name."""
+"""Every reader, by name."""
 
 
 def register(benchmark: Benchmark) -> Benchmark:
@@ -308,9 +301,9 @@ def _part(match: re.Match[str], path: Path, lang: str) -> Part:
 
 
 def attempt(example_id: str, make: Callable[[], Example]) -> Item:
-    """The example that ``make`` builds, or the named error that it raises, as a rejection.
+    """The example that ``make`` builds, or a rejection with the named error that it raises.
 
-    A record that is nested too deeply to be shown in a message is one as well.
+    A record that is too deeply nested is rejected too.
     """
     try:
         check_characters(example_id, "its id")
@@ -322,7 +315,7 @@ def attempt(example_id: str, make: Callable[[], Example]) -> Item:
 
 
 def rejection(example_id: str, error: InputError) -> Rejection:
-    """An item refused by an error; half of a surrogate pair is written as its escape."""
+    """The rejection of an item; a lone surrogate is written as its escape."""
     return Rejection(_escaped(example_id), error.error_type, _escaped(error.message))
 
 

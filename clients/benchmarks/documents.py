@@ -1,7 +1,7 @@
-"""Benchmarks whose file is one JSON document: its records, one after the other.
+"""JSON: the records of a document, one after the other, and checked fields of records.
 
-The document is parsed while it is read, by `ijson`: a training file of 38 MB takes 12 MB of memory
-instead of 250, in the same time as `json.loads` (0.3 s), and what stands before a break is read.
+`ijson` parses a document while it is read: a training file of 38 MB takes 12 MB of memory instead
+of 250, in the same time as `json.loads` (0.3 s). The records before a syntax error are read.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ _LONE_SURROGATE: Final = re.compile(
 def records_of(path: Path, place: str) -> Iterator[Any]:
     """The elements of a list in a JSON document, in order; a stream.
 
-    A byte that is not UTF-8 spoils the text that it stands in and no other: there it becomes a
-    lone surrogate, which no parse accepts (see `text_of`).
+    A byte that is not UTF-8 becomes a lone surrogate, so only the text that holds it is refused
+    (see `text_of`).
 
     Args:
         path: The file, in UTF-8.
-        place: Where the list is: ``data.item`` in ``{"data": [...]}``, ``item`` in ``[...]``.
+        place: Path of the list: ``data.item`` in ``{"data": [...]}``, ``item`` in ``[...]``.
 
     Raises:
-        ExampleError: The document breaks off or is none, after the records before the break; or
-            it has no such list.
+        ExampleError: The document has a syntax error, after the records before it; or it has no
+            such list.
     """
     import ijson
 
@@ -66,7 +66,7 @@ def document_of(path: Path) -> Any:
     """A small JSON document as a whole; bad bytes are treated as in `records_of`.
 
     Raises:
-        ExampleError: It is no JSON document.
+        ExampleError: The file is not JSON.
     """
     with _opened(path) as file:
         try:
@@ -76,10 +76,10 @@ def document_of(path: Path) -> Any:
 
 
 def parsed_object(text: str, where: str) -> dict[str, Any]:
-    """The one record that a line holds.
+    """The JSON object in a line.
 
     Raises:
-        ExampleError: It is no JSON, or none of an object.
+        ExampleError: The line is not a JSON object.
     """
     try:
         record = parse_json(text)
@@ -89,10 +89,10 @@ def parsed_object(text: str, where: str) -> dict[str, Any]:
 
 
 def checked_object(record: Any, where: str) -> dict[str, Any]:
-    """A record that should be an object, as one.
+    """Check that a record is an object.
 
     Raises:
-        ExampleError: It is none.
+        ExampleError: The record is not an object.
     """
     if not isinstance(record, dict):
         raise ExampleError(f"{where} is a JSON {type(record).__name__}; expected an object")
@@ -103,13 +103,13 @@ def text_of(record: Any, key: str, where: str) -> str:
     """A text of a record.
 
     Args:
-        record: What came; expected to be a mapping.
-        key: The text's name in it.
-        where: How to call the record in a message.
+        record: The record, which should be a mapping.
+        key: Name of the text.
+        where: Name of the record in messages.
 
     Raises:
         ExampleError: There is no such text.
-        InvalidCharacterError: It held a byte that is not UTF-8, or half of a surrogate pair.
+        InvalidCharacterError: The text holds a byte that is not UTF-8, or a lone surrogate.
     """
     value = record.get(key) if isinstance(record, dict) else None
     if not isinstance(value, str):
@@ -119,7 +119,7 @@ def text_of(record: Any, key: str, where: str) -> str:
 
 
 class _Bytes:
-    """A text file as UTF-8 bytes; a byte that was none comes as a JSON escape."""
+    """A text file as UTF-8 bytes; an invalid byte is replaced by a JSON escape."""
 
     def __init__(self, file: IO[str]) -> None:
         self._file = file
@@ -134,7 +134,7 @@ def _opened(path: Path) -> IO[str]:
 
 
 def _has_lone_surrogate(path: Path) -> bool:
-    """Whether there may be one; a pair on the border of two chunks counts too."""
+    """Whether there may be a lone surrogate; a pair across two chunks counts too."""
     with _opened(path) as file:
         tail = b""
         for chunk in iter(partial(_Bytes(file).read, _CHUNK), b""):
@@ -151,10 +151,10 @@ def _first_line(error: Exception) -> str:
 
 
 def guarded(path: Path, items: Iterator[Item]) -> Iterator[Item]:
-    """Items of a file; the named error that ends them early becomes a rejection of the file.
+    """Items of a file; a named error that ends them early becomes a rejection of the file.
 
     Raises:
-        DamagedFileError: The file is packed, and damaged: nobody knows what it lacks.
+        DamagedFileError: The file is packed and damaged, so the lost items cannot be counted.
     """
     try:
         yield from items
@@ -167,7 +167,7 @@ def guarded(path: Path, items: Iterator[Item]) -> Iterator[Item]:
 
 
 class UniqueIds:
-    """Ids as a part gives them, and numbers for those that it gives again; it keeps all of them."""
+    """Makes the ids of a part unique by numbering repetitions; keeps all ids in memory."""
 
     def __init__(self) -> None:
         self._seen: Counter[str] = Counter()

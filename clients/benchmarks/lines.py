@@ -1,7 +1,7 @@
-"""Lines of a file as the readers count them.
+"""Lines of a file.
 
-Only LF ends a line (so U+2028 or a form feed inside a sentence stays inside it); one CR before it
-and a byte order mark before the first line belong to the file, not to the text.
+Only LF ends a line, so U+2028 or a form feed stays inside its sentence. A CR before the LF and a
+byte order mark before the first line are removed.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from clients.files import open_file
 from syntax.errors import ExampleError, InputError, InvalidCharacterError
 
 MOST_LINES: Final = 100_000
-"""Lines of a block: what is longer is cut, lest a file of another kind fill the memory."""
+"""Most lines of a block; longer blocks are split, so that a wrong file cannot fill the memory."""
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Each line with its 1-based number, undecoded, so that one bad line spoils no other.
+    """Each line with its 1-based number, as bytes, so that a bad line affects no other.
 
     Raises:
-        InputError: As `open_file`; or its lines end with CR alone.
+        InputError: The lines end with CR alone.
     """
     with open_file(path) as file:
         for number, raw in enumerate(file, 1):
@@ -35,7 +35,7 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def _refuse_cr(first: bytes, path: Path) -> None:
-    """Refuse the one line of a file without LF that has CR inside."""
+    """Refuse a file without LF whose only line has a CR inside."""
     if b"\r" in first[:-1] and not first.endswith(b"\n"):
         raise InputError(
             f"{path} ends its lines with CR alone; convert them to LF first", path=str(path)
@@ -50,7 +50,7 @@ def any_line(path: Path, has: Callable[[bytes], object]) -> bool:
 def blocks(
     path: Path, blank: Callable[[bytes], object] = operator.not_
 ) -> Iterator[tuple[int, list[bytes]]]:
-    """Lines between blank lines, with the number of the first; the last block may lack its own.
+    """Blocks of lines between blank lines, each with the number of its first line.
 
     Args:
         path: The file.
@@ -72,8 +72,7 @@ def decoded(raw: bytes, path: Path, number: int, encoding: str = "utf-8") -> str
     """The text of one line.
 
     Raises:
-        InvalidCharacterError: The bytes are not in the encoding, which is UTF-8 unless the reader
-            states another; ``detail`` has path, line and position.
+        InvalidCharacterError: The bytes are invalid; ``detail`` has path, line and position.
     """
     try:
         return raw.decode(encoding)
@@ -88,10 +87,10 @@ def decoded(raw: bytes, path: Path, number: int, encoding: str = "utf-8") -> str
 
 
 def check_characters(text: str, where: str) -> None:
-    """Refuse what no UTF-8 file can hold.
+    """Check that a text can be encoded in UTF-8.
 
     Raises:
-        InvalidCharacterError: There is a lone surrogate: a byte that was not UTF-8, or an escape.
+        InvalidCharacterError: There is a lone surrogate, from an invalid byte or an escape.
     """
     try:
         text.encode("utf-8")
@@ -106,9 +105,9 @@ def check_characters(text: str, where: str) -> None:
 def encoding_of(path: Path, encodings: Sequence[str]) -> str:
     """The first encoding in which at least half of the lines beyond ASCII are valid.
 
-    Copies of old benchmarks circulate in their first encoding and in UTF-8. Text in Latin-1 is
-    hardly ever valid UTF-8, so the lines tell; a few broken lines of a file in UTF-8 (which are
-    then rejected) do not turn it into Latin-1. The last encoding is taken on trust.
+    Copies of old benchmarks exist in their original encoding and in UTF-8. Latin-1 text is rarely
+    valid UTF-8, so the majority of lines decides; a few broken lines in a UTF-8 file are rejected
+    later. The last encoding is not checked.
     """
     for encoding in encodings[:-1]:
         lines = (raw for _, raw in numbered_lines(path) if not raw.isascii())
@@ -131,7 +130,7 @@ def tsv_fields(line: str, columns: Sequence[str], where: str) -> list[str]:
 
     Args:
         line: The line.
-        columns: What the fields are, in order, for the message.
+        columns: Names of the fields, in order.
         where: File and line, for the message.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Which reader fits a path."""
+"""Recognise which reader fits a path."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from syntax.errors import ParsebankError, UnknownNameError
 from syntax.examples import Rejection
 
 LOOKED_AT: Final = 100
-"""Items from the first on that tell whether a reader fits."""
+"""Number of first items that decide whether a reader fits."""
 
 PASSED_OVER: Final = 10_000
-"""Items without labels, of blind files, among which those that tell are looked for."""
+"""Most items to read, because items of blind files do not count."""
 
 
 def fitting(path: Path) -> list[str]:
-    """Names of the readers that fit the files: they make examples of at least half of the first.
+    """Names of the readers that fit: they make examples of at least half of the first items.
 
-    Examples without any label, of blind files, do not count: their form tells too little.
-    A general reader (plain text, tables) is named only where no other fits.
+    Unlabelled examples of blind files do not count, because their form tells too little. General
+    readers (plain text, tables) are returned only if no other reader fits.
     """
     fits = {name for name, reader in BENCHMARKS.items() if _fits(reader, path)}
     known = [name for name in BENCHMARKS if name in fits and not BENCHMARKS[name].general]
@@ -33,7 +33,7 @@ def recognised(path: Path) -> str:
     """Name of the one reader that fits.
 
     Raises:
-        UnknownNameError: There is no such path, none fits, or several do.
+        UnknownNameError: The path does not exist, or not exactly one reader fits.
     """
     if not path.exists():
         raise UnknownNameError(f"there is no file or folder {path}", path=str(path))
@@ -61,7 +61,7 @@ def _fits(reader: Benchmark, path: Path) -> bool:
 
 
 def _tells(item: Item) -> bool:
-    """Whether an item is no example of a blind file."""
+    """Whether an item counts: it is not an example of a blind file."""
     return isinstance(item, Rejection) or not item.labels or set(item.labels.values()) != {None}
 
 

@@ -1,6 +1,6 @@
 """Utterances with an intent and slots, in the forms of ATIS and SNIPS, MultiATIS++ and mTOP.
 
-Intents and slots are no closed list: their names come from all splits and languages of a folder.
+Intents and slots are open lists: their names come from all splits and languages of a folder.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def utterance(
     """An example of an utterance.
 
     Raises:
-        EmptyTokenError, LabelError, NoLabelError: As `REJECTS` says.
+        NoLabelError: The utterance has no intent.
     """
     check_tokens(tokens, tags, where)
     if not intent:

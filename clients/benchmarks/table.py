@@ -44,16 +44,16 @@ _NAMED: Final = frozenset({"class", "spans", "tags"})
 
 @dataclass(frozen=True, slots=True)
 class TableColumns:
-    """The columns that are the segments, labels and id of an example.
+    """The columns of a table that hold the segments, labels and id of an example.
 
     Attributes:
         fields: Name of each segment.
         labels: Label columns.
-        columns: The table's name of a field or label, where it is not the same.
-        id: The column with the id; without one, rows are counted.
+        columns: Column of a field or label, if its name differs.
+        id: Column of the id; without one, rows are numbered.
 
     Raises:
-        SpecError: A name occurs twice, or ``columns`` or a label speaks of a field that is none.
+        SpecError: A name occurs twice, or ``columns`` or a label names an unknown field.
     """
 
     fields: tuple[str, ...]
@@ -72,13 +72,13 @@ class TableColumns:
 
     @property
     def modes(self) -> tuple[Mode, ...]:
-        """How the segments can be read; tags need the tokens that they are about."""
+        """Modes in which the segments can be read; tags need tokens."""
         tagged = any(label.kind == "tags" for label in self.labels)
         return WITH_TOKENS if tagged else ("raw", "sentence", *WITH_TOKENS)
 
     @property
     def unnamed(self) -> list[LabelSpec]:
-        """The labels whose names only the data knows."""
+        """The labels whose names only the data tells."""
         return [label for label in self.labels if label.kind in _NAMED and not label.names]
 
     def column(self, name: str) -> str:
@@ -88,9 +88,9 @@ class TableColumns:
     def items(
         self, open_table: Callable[[], Rows], numbers: Iterator[int], split: str, mode: Mode
     ) -> Iterator[Item]:
-        """The examples and rejections of a table, which take their numbers from ``numbers``.
+        """The examples and rejections of a table, numbered by ``numbers``.
 
-        A label that no row has is None in all of them: the table is blind.
+        A label that no row has is ``None`` in all examples: the table is blind.
         """
         blind = self._unlabelled(open_table)
         rows = open_table()
@@ -106,10 +106,10 @@ class TableColumns:
             yield attempt(example_id, make)
 
     def _unlabelled(self, open_table: Callable[[], Rows]) -> frozenset[str]:
-        """The labels that no row has; the table is read up to where each has been seen."""
+        """The labels that no row has; reading stops once each label has been seen."""
         missing = {label.name: label for label in self.labels}
         rows = open_table().rows if missing else iter(())
-        with suppress(InputError):  # told when the rows are read
+        with suppress(InputError):  # reported when the rows are read
             for make_row in rows:
                 with suppress(InputError):
                     row = make_row()
@@ -126,7 +126,7 @@ class TableColumns:
         """The names of each unnamed label: those that the tables list, else all that occur.
 
         Args:
-            tables: Each opens one.
+            tables: Functions that open a table.
         """
         search = NameSearch({label: self.column(label.name) for label in self.unnamed})
         for open_table in tables:
@@ -150,7 +150,7 @@ class TableColumns:
             segment_of(row[self.column(name)], mode, f"{name} of {example_id}")
             for name in self.fields
         )
-        labels: dict[str, LabelValue | None] = dict.fromkeys(blind)
+        labels: dict[str, LabelValue | None] = dict.fromkeys(sorted(blind))
         repairs: tuple[str, ...] = ()
         for label in (label for label in self.labels if label.name not in blind):
             column = self.column(label.name)

@@ -24,7 +24,7 @@ from syntax.extras import missing_extra
 
 Row = Mapping[str, Any]
 MakeRow = Callable[[], Row]
-"""A row, or the named error that its line deserves."""
+"""Returns a row, or raises the named error of its line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +32,8 @@ class Rows:
     """The rows of a file.
 
     Attributes:
-        rows: Each row, in order; a stream.
-        names: Names of the classes that a column's numbers stand for, where the file has them.
+        rows: The rows in order, as a stream.
+        names: Class names of the columns that have numbers for classes, if the file has them.
     """
 
     rows: Iterator[MakeRow]
@@ -44,7 +44,7 @@ def open_rows(path: Path) -> Rows:
     """The rows of a file, by its ending (`ENDINGS`).
 
     Raises:
-        InputError: No such ending, or the file is damaged (perhaps after some rows).
+        InputError: The ending is unknown.
         MissingExtraError: The file needs the library `datasets`.
     """
     opener = _OPENERS.get(plain_path(path).suffix)
@@ -111,7 +111,7 @@ _Record = tuple[int, int, list[str] | csv.Error]
 
 
 def _records(path: Path) -> Iterator[_Record]:
-    """The records that are not blank; after one that is wrongly quoted, those of the next line."""
+    """The records that are not blank; after a quoting error, reading goes on with the next line."""
     bad_bytes = "surrogateescape"
     with io.TextIOWrapper(open_file(path), "utf-8-sig", bad_bytes, newline="") as file:
         reader = csv.reader(file, strict=True)
@@ -152,10 +152,10 @@ def _wrongly_quoted(path: Path, first: int, last: int, error: csv.Error) -> Exam
 
 
 def _checked_header(header: list[str], path: Path) -> list[str]:
-    """A header in which no column but a nameless one occurs twice.
+    """Check that no named column occurs twice.
 
     Raises:
-        InputError: One does.
+        InputError: A column occurs twice.
     """
     repeated = [name for name, count in Counter(header).items() if name and count > 1]
     if repeated:
@@ -182,13 +182,13 @@ def parquet_file(path: Path) -> Any:
 
     Raises:
         MissingExtraError: The library is not installed.
-        InputError: It cannot read the file.
+        InputError: The library cannot read the file.
     """
     datasets = _library(path)
     files = {"all": str(path)}
     try:
         return datasets.load_dataset("parquet", data_files=files, split="all", streaming=True)
-    except Exception as error:  # whatever the library and Arrow raise for a damaged file
+    except Exception as error:  # the library and Arrow raise various errors for a damaged file
         raise _damaged(path, error) from error
 
 
@@ -205,7 +205,7 @@ def rows_in(data: Any, path: Path) -> Iterator[Mapping[str, Any]]:
     """The rows of an open file.
 
     Raises:
-        InputError: The file is damaged behind the rows that came.
+        InputError: The file is damaged after the rows yielded so far.
     """
     try:
         yield from data

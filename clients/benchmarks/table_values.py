@@ -23,20 +23,19 @@ from syntax.labels import LARGEST_FLOAT
 from syntax.strict_json import parse_json
 
 UNLABELLED: Final = -1
-"""The number of a `ClassLabel` that stands for no class."""
+"""Number of a `ClassLabel` for a missing label."""
 
 WITH_TOKENS: Final[tuple[Mode, ...]] = ("pretokenized", "retokenize")
-"""Modes that take tokens."""
+"""Modes that read tokens."""
 
 
 def segment_of(value: Any, mode: Mode, where: str) -> Segment:
-    """A text, or tokens where the mode takes them.
+    """A segment from a text or a list of tokens.
 
-    A list of tokens is a text when joined by spaces; a text is tokens when divided at spaces.
+    Tokens are joined by spaces to a text, and a text is split at spaces, as the mode needs.
 
     Raises:
-        ExampleError: It is neither a text nor a list of texts.
-        InvalidCharacterError: It held a byte that is not UTF-8, or half of a surrogate pair.
+        ExampleError: The value is neither a text nor a list of texts.
     """
     tokens = value.split() if isinstance(value, str) else value
     if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
@@ -49,18 +48,18 @@ def segment_of(value: Any, mode: Mode, where: str) -> Segment:
 def label_of(
     spec: LabelSpec, value: Any, names: Sequence[str], where: str, text: str = ""
 ) -> tuple[LabelValue, tuple[str, ...]]:
-    """A label's value, and what had to be put right in it.
+    """A label's value, and the repairs made to it.
 
     Args:
-        spec: Its column.
-        value: What the row has.
-        names: Names of its classes or tags, in id order; none where any will do.
-        where: How to call the value in a message.
-        text: What spans are about; answers that stand beside their offset are moved in it.
+        spec: The label column.
+        value: The value in the row.
+        names: Allowed names of classes or tags, in id order; empty if all are allowed.
+        where: Name of the value in messages.
+        text: The text that spans refer to; displaced answers are moved to their place in it.
 
     Raises:
-        LabelError: It is no such label, or has none of the names; `NoLabelError` where a class is
-            empty, or the number of none.
+        LabelError: The value is not of the label's kind, or its name is not allowed;
+            `NoLabelError` if a class is missing.
     """
     if spec.kind == "spans":
         return _spans(value, names, where, text)
@@ -68,7 +67,7 @@ def label_of(
 
 
 def is_missing(spec: LabelSpec, value: Any) -> bool:
-    """Whether a value says that nobody gave a label; an empty list of spans does not."""
+    """Whether a value means a missing label; an empty list of spans is a label."""
     if value is None or value == "":
         return True
     if spec.kind == "tags" and isinstance(value, list):
@@ -77,12 +76,12 @@ def is_missing(spec: LabelSpec, value: Any) -> bool:
 
 
 def is_unlabelled(value: Any) -> bool:
-    """Whether it is the number of a `ClassLabel` that stands for no class."""
+    """Whether a value is the number of a `ClassLabel` for a missing label."""
     return type(value) is int and value == UNLABELLED
 
 
 def names_of(spec: LabelSpec, value: Any) -> Iterable[str]:
-    """The names in a value whose names nobody has listed; none if it is malformed."""
+    """The names in a value; none if the value is malformed."""
     try:
         label, _ = label_of(spec, value, (), "")
     except InputError:
@@ -210,10 +209,10 @@ _READERS: Final[Mapping[LabelKind, Callable[[Any, Sequence[str], str], LabelValu
 
 
 class NameSearch:
-    """The names of labels in tables; what is wrong with a table is said when it is read.
+    """Collects the names of labels in tables. Errors of a table are reported when it is read.
 
     Args:
-        columns: Each label, and the column that it is in.
+        columns: Column of each label.
     """
 
     def __init__(self, columns: Mapping[LabelSpec, str]) -> None:
@@ -223,7 +222,7 @@ class NameSearch:
         self._failure: InputError | None = None
 
     def add(self, open_table: Callable[[], Rows]) -> None:
-        """Take the names that a table lists for a column, else all that occur in it."""
+        """Add the names that a table lists for a column, else all that occur in it."""
         with self._noted():
             rows = open_table()
             for label, names in {**self._listed(rows), **self._occurring(rows)}.items():
@@ -233,8 +232,8 @@ class NameSearch:
         """The names of each label.
 
         Raises:
-            SpecError: There is none of a class, or of tags.
-            InputError: Nor could any row be read.
+            SpecError: A class or tag column has no names.
+            InputError: No row could be read.
         """
         found = {label: _merged(lists) for label, lists in self._lists.items()}
         for label, names in found.items():
@@ -285,7 +284,7 @@ class NameSearch:
 
 
 def _merged(lists: set[tuple[str, ...]]) -> tuple[str, ...]:
-    """A list on which all tables agree as it is, else all names in one order."""
+    """The list, if all tables have the same, else all names in a fixed order."""
     return next(iter(lists)) if len(lists) == 1 else _sorted(set().union(*lists))
 
 

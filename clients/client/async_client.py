@@ -1,4 +1,4 @@
-"""The client for programs with an event loop."""
+"""The asynchronous client."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from clients.client.calls import (
 from clients.client.features import ExampleLike, FeatureOptions, FeaturesResult, StoredOptions
 from clients.client.jobs import Forecast, Job, JobState
 from clients.client.results import Deletion, ParseResult
-from clients.client.retries import PATIENCE_SECONDS, OnOutage, Outage, Retries
+from clients.client.retries import MAX_OUTAGE_SECONDS, OnOutage, Outage, Retries
 from clients.client.staging import BackfillOptions
 from clients.client.streams import AnswerReader, JobEvents, NumberedItem, is_event_stream
 from syntax.errors import OverloadedError, ParsebankError, RateLimitError
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 class AsyncClient:
-    """`clients.client.client.Client` with ``await``; the methods are described there.
+    """The asynchronous `Client`; see its methods for their arguments.
 
     >>> async def words() -> list[str]:
     ...     async with AsyncClient("http://127.0.0.1:8000") as client:
@@ -52,7 +52,7 @@ class AsyncClient:
     ) -> None:
         quiet_httpx()
         self._retries = retries or Retries()
-        # An app in this process answers only when an answer is complete: there we poll.
+        # An app in this process cannot stream a response, so jobs are polled.
         self._streams = transport is None
         self._is_answered = False
         self._http = httpx.AsyncClient(
@@ -61,24 +61,24 @@ class AsyncClient:
 
     @classmethod
     def embedded(cls, store: str | None = None, **settings: Any) -> AsyncClient:
-        """A client with its own service in this process; see `Client.embedded`."""
+        """See `Client.embedded`."""
         from clients.client.embedded import EmbeddedTransport, load_app
 
         app = load_app(store=store, **settings)
         return cls(EMBEDDED_URL, transport=EmbeddedTransport(app))
 
     async def parse(self, text: str | None = None, **options: Unpack[ParseOptions]) -> ParseResult:
-        """Parse one text or many."""
+        """See `Client.parse`."""
         return await self._do(calls.parse(text, **options))
 
     async def parse_conllu(self, text: str | None = None, **options: Unpack[ParseOptions]) -> str:
-        """Parse, answered as CoNLL-U."""
+        """See `Client.parse_conllu`."""
         return await self._do(calls.parse_conllu(text, **options))
 
     async def parse_iter(
         self, text: str | None = None, **options: Unpack[ParseOptions]
     ) -> AsyncIterator[NumberedItem]:
-        """Each text as soon as it is parsed, with its place in the request."""
+        """See `Client.parse_iter`."""
         call, reader, attempt = calls.parse_stream(text, **options), AnswerReader(), 0
         while True:
             attempt += 1
@@ -93,33 +93,33 @@ class AsyncClient:
     async def features(
         self, examples: Sequence[ExampleLike], **options: Unpack[FeatureOptions]
     ) -> FeaturesResult:
-        """What a trainer would see of texts, pairs, passages."""
+        """See `Client.features`."""
         return await self._do(calls.features(examples, **options))
 
     async def stored_features(
         self, key: str | Sequence[str], **options: Unpack[StoredOptions]
     ) -> FeaturesResult:
-        """The same, of one example whose parses are stored."""
+        """See `Client.stored_features`."""
         return await self._do(calls.stored_features(key, **options))
 
     async def stored_parse(self, key: str) -> ParseResult:
-        """A stored parse by its key, as a result of one text."""
+        """See `Client.stored_parse`."""
         return await self._do(calls.stored_parse(key))
 
     async def delete_parse(self, key: str, *, dry_run: bool = False) -> Deletion:
-        """Delete a text from the store: its parse, and every example that uses the parse."""
+        """See `Client.delete_parse`."""
         return await self._do(calls.delete_parse(key, dry_run))
 
     async def info(self) -> dict[str, Any]:
-        """What the service is, serves and allows."""
+        """See `Client.info`."""
         return await self._do(calls.info())
 
     async def models(self) -> list[dict[str, Any]]:
-        """The parsers, with their languages and fingerprints."""
+        """See `Client.models`."""
         return await self._do(calls.models())
 
     async def health(self) -> bool:
-        """Whether the service is ready."""
+        """See `Client.health`."""
         return await self._do(calls.health())
 
     async def backfill(
@@ -128,7 +128,7 @@ class AsyncClient:
         examples: Iterable[Example | Rejection],
         **options: Unpack[BackfillOptions],
     ) -> Job:
-        """Send a dataset split to be parsed, aligned and stored."""
+        """See `Client.backfill`."""
         return await self._do(calls.backfill(spec, examples, **options))
 
     async def forecast(
@@ -137,11 +137,11 @@ class AsyncClient:
         examples: Iterable[Example | Rejection],
         **options: Unpack[BackfillOptions],
     ) -> Forecast:
-        """What `backfill` would do: all examples are read, a sample is tried, nothing is kept."""
+        """See `Client.forecast`."""
         return await self._do(calls.forecast(spec, examples, **options))
 
     async def datasets(self) -> list[dict[str, Any]]:
-        """What the store holds, with the drops of each split."""
+        """See `Client.datasets`."""
         return await self._do(calls.datasets())
 
     async def jobs(
@@ -152,20 +152,20 @@ class AsyncClient:
         before: str | None = None,
         limit: int | None = None,
     ) -> list[Job]:
-        """The newest jobs, newest first."""
+        """See `Client.jobs`."""
         call = calls.jobs(state=state, dataset=dataset, before=before, limit=limit)
         return await self._do(call)
 
     async def job(self, job_id: str) -> Job:
-        """One job as it stands."""
+        """See `Client.job`."""
         return await self._do(calls.job(job_id))
 
     async def cancel(self, job_id: str) -> Job:
-        """Stop a job; what it has stored stays."""
+        """See `Client.cancel`."""
         return await self._do(calls.cancel(job_id))
 
     async def retry(self, job_id: str) -> Job:
-        """Run the failed shards of a failed job again."""
+        """See `Client.retry`."""
         return await self._do(calls.retry(job_id))
 
     async def wait(
@@ -174,18 +174,18 @@ class AsyncClient:
         on_progress: Callable[[Job], Any] | None = None,
         on_outage: OnOutage | None = None,
     ) -> Job:
-        """Wait until a job is over."""
+        """See `Client.wait`."""
         job: Job | None = None
         async for job in self.events(job_id, on_outage):
             if on_progress is not None:
                 on_progress(job)
-        assert job is not None  # there is one event at least
+        assert job is not None  # `events` yields at least one job
         return job
 
     async def events(self, job_id: str, on_outage: OnOutage | None = None) -> AsyncIterator[Job]:
-        """The job each time it has changed, until it is over."""
+        """See `Client.events`."""
         job: Job | None = None
-        outage = Outage(PATIENCE_SECONDS, on_outage)
+        outage = Outage(MAX_OUTAGE_SECONDS, on_outage)
         if self._streams:
             async for latest in self._streamed(job_id):
                 if latest != job:
@@ -230,7 +230,7 @@ class AsyncClient:
 
     async def _streamed(self, job_id: str) -> AsyncIterator[Job]:
         decoder = JobEvents()
-        # Where the stream breaks off, polling goes on.
+        # If the stream breaks, `events` goes on polling.
         with suppress(httpx.TransportError):
             async with self._http.stream("GET", calls.events_path(job_id)) as response:
                 if not is_event_stream(response):
@@ -251,7 +251,7 @@ class AsyncClient:
         reader.close()
 
     async def aclose(self) -> None:
-        """Close connections; an embedded service is shut down."""
+        """Close the connections and shut down an embedded service."""
         await self._http.aclose()
 
     async def __aenter__(self) -> Self:

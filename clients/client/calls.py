@@ -1,6 +1,6 @@
-"""Every call to the service as a value: what is sent, and what the answer means.
+"""Every call to the service as a value: its request, and how its response is decoded.
 
-The synchronous and the asynchronous client differ in how they wait, and in nothing else.
+The synchronous and the asynchronous client share these; they differ only in how they wait.
 """
 
 from __future__ import annotations
@@ -69,22 +69,22 @@ def quiet_httpx() -> None:
 
 
 class ParseOptions(TypedDict, total=False):
-    """Keywords of ``parse``; give one of a text, ``texts`` and ``tokens``.
+    """Keywords of ``parse``. Give exactly one of a text, ``texts`` and ``tokens``.
 
     Attributes:
         texts: Several texts.
         tokens: Several pre-tokenized texts, each a list of tokens.
-        lang: Language code, such as ``en``; left out, it is the parser's or the service's own.
+        lang: Language code, such as ``en``; the parser's or the service's default when left out.
         parser: Parser name; the service's choice for the language when left out.
-        mode: How the texts are read; ``raw`` (``pretokenized`` for tokens) when left out.
-        tokenizer: Name or path of the tokenizer whose pieces are to be aligned.
-        policy: How pieces hang together: ``attach``, ``broadcast``, ``chain``, ...
+        mode: Mode of the texts; ``raw`` (``pretokenized`` for tokens) when left out.
+        tokenizer: Name or path of the tokenizer to align.
+        policy: Subword policy: ``attach``, ``broadcast``, ``chain``, ...
         matrices: Which of ``distance``, ``depth`` and ``ancestor`` to answer.
-        store: Whether to keep new parses in the store; it does unless told otherwise.
-        long_sentences: What becomes of a sentence over the service's limit: ``refuse`` (an error,
-            unless told otherwise) or ``split``, by which it is cut and its pieces are marked.
-        token_labels: With ``tokens``: a label for each of them, which the words then get.
-        deadline_seconds: Time for the parsing; at most, and by default, the service's own.
+        store: Whether to keep new parses in the store (default: true).
+        long_sentences: Sentences over the service's limit: ``refuse`` (default) answers an error;
+            ``split`` splits them and marks the pieces.
+        token_labels: With ``tokens``: a label for each token; the words inherit them.
+        deadline_seconds: Time for the parsing; at most, and by default, the service's limit.
     """
 
     texts: Sequence[str]
@@ -103,15 +103,14 @@ class ParseOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[T]):
-    """One request, and the way from its answer to a result.
+    """One request, and the decoder of its response.
 
     Attributes:
-        method, path: As in HTTP.
-        decode: Makes the result from the answer's body.
+        decode: Decodes the response's body.
         body: JSON to send.
         upload: A body that is streamed instead.
-        accept: Media type asked for.
-        replayable: Whether sending it twice does the same as sending it once.
+        accept: Media type of the response.
+        replayable: Whether the request may be sent twice.
     """
 
     method: str
@@ -137,7 +136,7 @@ class Call(Generic[T]):
         }
 
     def raise_upload_failure(self) -> None:
-        """Raise what the examples raised, whatever became of the request that carried them."""
+        """Raise the error that the examples of the upload raised, if any."""
         if self.upload is not None and self.upload.failure is not None:
             raise self.upload.failure
 
@@ -164,7 +163,7 @@ def parse_conllu(text: str | None = None, **options: Any) -> Call[str]:
 
 
 def parse_stream(text: str | None = None, **options: Any) -> Call[None]:
-    """``POST /parse``, answered text by text; `clients.client.streams` reads the answer."""
+    """``POST /parse``, answered as NDJSON, which `clients.client.streams` reads."""
     body = _parse_body(text, **options)
     return Call("POST", "/parse", lambda _: None, body=body, accept="application/x-ndjson")
 
@@ -186,7 +185,7 @@ def stored_parse(key: str) -> Call[ParseResult]:
 
 
 def delete_parse(key: str, dry_run: bool = False) -> Call[Deletion]:
-    """``DELETE /parses/{key}``; sent twice, the second finds nothing."""
+    """``DELETE /parses/{key}``; not replayable, a second one finds nothing."""
     path = f"/parses/{quote(key, safe='')}{'?dry_run=true' if dry_run else ''}"
     return Call("DELETE", path, _json(decode_deletion), replayable=False)
 
@@ -202,7 +201,7 @@ def models() -> Call[list[dict[str, Any]]]:
 
 
 def health() -> Call[bool]:
-    """``GET /health/ready``: an answer means yes."""
+    """``GET /health/ready``: any success means ready."""
     return Call("GET", "/health/ready", lambda _: True)
 
 
@@ -211,7 +210,7 @@ def backfill(
     examples: Iterable[Example | Rejection],
     **options: Unpack[BackfillOptions],
 ) -> Call[Job]:
-    """``POST /datasets/{name}/backfill``; not replayable, for the examples can be read once."""
+    """``POST /datasets/{name}/backfill``; not replayable, the examples can be read only once."""
     upload = Upload(backfill_spec(spec, **options), examples)
     return Call("POST", _backfill_path(spec), _json(decode_job), upload=upload, replayable=False)
 
@@ -257,7 +256,7 @@ def cancel(job_id: str) -> Call[Job]:
 
 
 def retry(job_id: str) -> Call[Job]:
-    """``POST /jobs/{id}/retry``; sent twice, the second finds nothing to retry."""
+    """``POST /jobs/{id}/retry``; not replayable, a second one finds nothing to retry."""
     return Call("POST", f"{_job_path(job_id)}/retry", _json(decode_job), replayable=False)
 
 

@@ -1,4 +1,4 @@
-"""The client."""
+"""The synchronous client."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from clients.client.calls import (
 from clients.client.features import ExampleLike, FeatureOptions, FeaturesResult, StoredOptions
 from clients.client.jobs import Forecast, Job, JobState
 from clients.client.results import Deletion, ParseResult
-from clients.client.retries import PATIENCE_SECONDS, OnOutage, Outage, Retries
+from clients.client.retries import MAX_OUTAGE_SECONDS, OnOutage, Outage, Retries
 from clients.client.staging import BackfillOptions
 from clients.client.streams import AnswerReader, JobEvents, NumberedItem, is_event_stream
 from syntax.errors import OverloadedError, ParsebankError, RateLimitError
@@ -33,18 +33,18 @@ T = TypeVar("T")
 
 
 class Client:
-    """A connection to the service. Threads may share one.
+    """A connection to the service. Safe for threads.
 
-    Every method raises the named error (`syntax.errors`) that the service answered, and
-    `ServiceUnreachableError` when none answers. Overload and broken connections are tried again
+    Every method raises the named error (`syntax.errors`) of the service's response, and
+    `ServiceUnreachableError` when no service answers. Overload and broken connections are retried
     with growing pauses, except by `backfill`, whose examples can be read only once.
 
     Args:
-        base_url: Where the service listens.
-        api_key: Of the service, if it asks for one (`parsebank keys add NAME`).
+        base_url: Address of the service.
+        api_key: API key, if the service needs one (`parsebank keys add NAME`).
         timeout: Seconds to wait for a connection, and for an answer.
-        retries: How often and how patiently to try again.
-        transport: How requests travel; left out, over a socket.
+        retries: Number and pauses of retries.
+        transport: Transport of ``httpx``; a socket when left out.
 
     >>> with Client("http://127.0.0.1:8000") as client:  # doctest: +SKIP
     ...     result = client.parse("Birds sing.", lang="en")
@@ -63,7 +63,7 @@ class Client:
     ) -> None:
         quiet_httpx()
         self._retries = retries or Retries()
-        # An app in this process answers only when an answer is complete: there we poll.
+        # An app in this process cannot stream a response, so jobs are polled.
         self._streams = transport is None
         self._is_answered = False
         self._http = httpx.Client(
@@ -83,7 +83,7 @@ class Client:
 
         Raises:
             MissingExtraError: The service is not installed.
-            SpecError: A setting is unknown, or its value is not one.
+            SpecError: A setting or its value is invalid.
         """
         from clients.client.embedded import BlockingTransport, load_app
 
@@ -100,20 +100,20 @@ class Client:
         return self._do(calls.parse(text, **options))
 
     def parse_conllu(self, text: str | None = None, **options: Unpack[ParseOptions]) -> str:
-        """As `parse`, but answered as CoNLL-U, which any UD tool reads."""
+        """As `parse`, but returns CoNLL-U."""
         return self._do(calls.parse_conllu(text, **options))
 
     def parse_iter(
         self, text: str | None = None, **options: Unpack[ParseOptions]
     ) -> Iterator[NumberedItem]:
-        """As `parse`, but each text as soon as it is parsed, with its place in the request.
+        """As `parse`, but yields each text as soon as it is parsed, with its index.
 
         Args:
             text: One text; or give ``texts=[...]`` or ``tokens=[[...]]``.
             **options: See `ParseOptions`.
 
         Yields:
-            Pairs of a 0-based place and the text's `ParsedItem` or `ItemError`, in any order.
+            Pairs of the text's 0-based index and its `ParsedItem` or `ItemError`, in any order.
         """
         call, reader, attempt = calls.parse_stream(text, **options), AnswerReader(), 0
         while True:
@@ -140,7 +140,7 @@ class Client:
     def stored_features(
         self, key: str | Sequence[str], **options: Unpack[StoredOptions]
     ) -> FeaturesResult:
-        """As `features`, of one example whose parses are stored.
+        """As `features`, for one example whose parses are stored.
 
         Args:
             key: Its key, or the parse keys of its segments.
@@ -149,17 +149,18 @@ class Client:
         return self._do(calls.stored_features(key, **options))
 
     def stored_parse(self, key: str) -> ParseResult:
-        """As `parse`, of one text that is stored, by the key of its parse."""
+        """As `parse`, for one stored text, by the key of its parse."""
         return self._do(calls.stored_parse(key))
 
     def delete_parse(self, key: str, *, dry_run: bool = False) -> Deletion:
         """Delete a text from the store: its parse, and every example that uses the parse.
 
-        It is not sent again when the connection breaks: `stored_parse` tells whether it is gone.
+        The call is not repeated when the connection breaks; `stored_parse` then tells whether the
+        parse is gone.
 
         Args:
             key: Key of the parse.
-            dry_run: Only say what would be deleted.
+            dry_run: Only report what would be deleted.
 
         Raises:
             UnknownKeyError: The store has no parse under the key.
@@ -167,7 +168,7 @@ class Client:
         return self._do(calls.delete_parse(key, dry_run))
 
     def info(self) -> dict[str, Any]:
-        """What the service is, serves and allows."""
+        """Release, models, defaults and limits of the service."""
         return self._do(calls.info())
 
     def models(self) -> list[dict[str, Any]]:
@@ -175,7 +176,7 @@ class Client:
         return self._do(calls.models())
 
     def health(self) -> bool:
-        """Whether the service is ready; raises when it is not, or not there."""
+        """Whether the service is ready; raises an error if it is not."""
         return self._do(calls.health())
 
     def backfill(
@@ -187,11 +188,11 @@ class Client:
         """Send a dataset split to be parsed, aligned and stored.
 
         The examples are streamed, so a split may be larger than memory. When this returns, the
-        service has them on disk and the job survives its restart; `wait` for the job's end.
+        service has them on disk, and the job survives a restart. `wait` waits for its end.
 
         Args:
-            spec: What the split is.
-            examples: Its examples, and the items that a reader rejected, in training order.
+            spec: Specification of the split.
+            examples: Its examples and the reader's rejections, in training order.
             options: See `BackfillOptions`.
         """
         return self._do(calls.backfill(spec, examples, **options))
@@ -202,14 +203,14 @@ class Client:
         examples: Iterable[Example | Rejection],
         **options: Unpack[BackfillOptions],
     ) -> Forecast:
-        """What `backfill` would do with the same arguments; nothing is kept.
+        """Forecast what `backfill` would do with the same arguments; nothing is kept.
 
-        All examples are read, and a sample of those that would be parsed is tried.
+        The service reads all examples and parses a sample of them.
         """
         return self._do(calls.forecast(spec, examples, **options))
 
     def datasets(self) -> list[dict[str, Any]]:
-        """What the store holds, with the drops of each split."""
+        """The datasets of the store, with the drops of each split."""
         return self._do(calls.datasets())
 
     def jobs(
@@ -225,18 +226,18 @@ class Client:
         Args:
             state: Only those in this state, or in one of these.
             dataset: Only those for this dataset.
-            before: Id of the job after which to go on, the last one of a page.
-            limit: At most so many; the service's 100 when left out.
+            before: Id of the last job of the previous page.
+            limit: Largest number of jobs; 100 when left out.
         """
         call = calls.jobs(state=state, dataset=dataset, before=before, limit=limit)
         return self._do(call)
 
     def job(self, job_id: str) -> Job:
-        """One job as it stands."""
+        """One job."""
         return self._do(calls.job(job_id))
 
     def cancel(self, job_id: str) -> Job:
-        """Stop a job; what it has stored stays."""
+        """Stop a job; its stored examples stay."""
         return self._do(calls.cancel(job_id))
 
     def retry(self, job_id: str) -> Job:
@@ -254,38 +255,38 @@ class Client:
         on_progress: Callable[[Job], Any] | None = None,
         on_outage: OnOutage | None = None,
     ) -> Job:
-        """Wait until a job is over, calling ``on_progress`` each time it has changed.
+        """Wait until a job is over; calls ``on_progress`` at each change.
 
         Args:
-            job_id: Of the job.
+            job_id: Id of the job.
             on_progress: Called with the job.
             on_outage: As `events`.
 
         Returns:
-            The job in its last state; `done`, `failed` and `cancelled` are told by ``.state``.
+            The job in its final ``state``: ``done``, ``failed`` or ``cancelled``.
         """
         job: Job | None = None
         for job in self.events(job_id, on_outage):
             if on_progress is not None:
                 on_progress(job)
-        assert job is not None  # there is one event at least
+        assert job is not None  # `events` yields at least one job
         return job
 
     def events(self, job_id: str, on_outage: OnOutage | None = None) -> Iterator[Job]:
-        """The job each time it has changed, until it is over.
+        """Yield the job at each change, until it is over.
 
-        A service that goes away, as when it is restarted, is waited for, for five minutes. One
-        that has never answered this client is not.
+        During an outage, such as a restart of the service, the client waits for up to five
+        minutes, unless the service has never answered this client.
 
         Args:
-            job_id: Of the job.
-            on_outage: Called again and again meanwhile, with the error and the seconds left.
+            job_id: Id of the job.
+            on_outage: Called repeatedly during an outage, with the error and the seconds left.
 
         Raises:
-            ServiceUnreachableError: It did not come back, or was never there.
+            ServiceUnreachableError: The service did not answer, or did not come back.
         """
         job: Job | None = None
-        outage = Outage(PATIENCE_SECONDS, on_outage)
+        outage = Outage(MAX_OUTAGE_SECONDS, on_outage)
         if self._streams:
             for latest in self._streamed(job_id):
                 if latest != job:
@@ -307,7 +308,7 @@ class Client:
                 time.sleep(POLL_SECONDS)
 
     def close(self) -> None:
-        """Close connections; an embedded service is shut down."""
+        """Close the connections and shut down an embedded service."""
         self._http.close()
 
     def __enter__(self) -> Self:
@@ -337,7 +338,7 @@ class Client:
 
     def _streamed(self, job_id: str) -> Iterator[Job]:
         decoder = JobEvents()
-        # Where the stream breaks off, polling goes on.
+        # If the stream breaks, `events` goes on polling.
         with (
             suppress(httpx.TransportError),
             self._http.stream("GET", calls.events_path(job_id)) as response,

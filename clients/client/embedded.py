@@ -23,7 +23,7 @@ def load_app(**settings: Any) -> Any:
 
     Raises:
         MissingExtraError: No installed distribution offers the app.
-        SpecError: A setting is unknown, or its value is not one.
+        SpecError: A setting or its value is invalid.
     """
     found = [*entry_points(group=APP_GROUP)]
     if not found:
@@ -32,7 +32,7 @@ def load_app(**settings: Any) -> Any:
             "run `pip install parsebank`"
         )
     create = found[0].load()
-    # Only this process reaches it, whatever the environment says about a service for others.
+    # Only this process reaches the app, so keys and limits of a public service do not apply.
     own = {"keys_file": None, "rate_limit": None, "tokenizers_dir": "/"}
     fields = {**own, **_given(settings)}
     try:
@@ -99,13 +99,13 @@ class BlockingTransport(httpx.BaseTransport):
         self._finalizer = weakref.finalize(
             self, _shut_down, self._loop, thread, self._inner, self._running
         )
-        # A client that nobody closed still shuts its app down when the interpreter ends. By the
-        # time of `atexit` no thread pool takes work any more, and the app needs one to stop; the
-        # pools' own hook is private, but runs the latest entry first, so ours comes before it.
+        # If the client is never closed, its app shuts down when the interpreter ends. `atexit` is
+        # too late: thread pools accept no work by then, and the app needs one to stop. The hook
+        # that stops the pools is private; it runs the latest entry first, so ours runs earlier.
         threading._register_atexit(self._finalizer)  # type: ignore[attr-defined]
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Answer one request; the calling thread waits, and gives it up when interrupted."""
+        """Answer one request; the calling thread waits, and cancels it when interrupted."""
         answer = asyncio.run_coroutine_threadsafe(self._kept(request), self._loop)
         try:
             return answer.result()
@@ -114,11 +114,11 @@ class BlockingTransport(httpx.BaseTransport):
             raise
 
     def close(self) -> None:
-        """Shut the app and its loop down; requests that still run are given up first."""
+        """Cancel running requests, then shut down the app and its loop."""
         self._finalizer()
 
     async def _kept(self, request: httpx.Request) -> httpx.Response:
-        """The answer to a request that is known to `_shut_down` while it runs."""
+        """The answer to a request, which is registered for `_shut_down` while it runs."""
         task = asyncio.create_task(self._answer(request))
         self._running.add(task)
         task.add_done_callback(self._running.discard)
@@ -127,7 +127,7 @@ class BlockingTransport(httpx.BaseTransport):
     async def _answer(self, request: httpx.Request) -> httpx.Response:
         request.stream = _AsyncStream(request.stream)
         response = await self._inner.handle_async_request(request)
-        # As it is, compressed or not: the client that asked for an encoding decodes it.
+        # Not decoded here: the client that asked for an encoding decodes it.
         content = b"".join([chunk async for chunk in response.aiter_raw()])
         return httpx.Response(response.status_code, headers=response.headers, content=content)
 
@@ -151,7 +151,7 @@ def _shut_down(
 ) -> None:
     async def stop() -> None:
         for task in running:
-            if not task.cancelling():  # a second time would break off how it cleans up
+            if not task.cancelling():  # a second cancellation would interrupt its cleanup
                 task.cancel()
         try:
             await asyncio.gather(*running, return_exceptions=True)
@@ -162,7 +162,7 @@ def _shut_down(
     try:
         asyncio.run_coroutine_threadsafe(stop(), loop).result()
     finally:
-        # Not inside `stop`: a loop that stops at once never delivers the result waited for.
+        # Not inside `stop`: the loop must first deliver the result of `stop`.
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.close()

@@ -1,4 +1,4 @@
-"""Answers that are errors, as the same named errors that the service raised."""
+"""Error responses as the named errors that the service raised."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class ServiceUnreachableError(WorkError):
 
 
 def error_class(error_type: str) -> type[ParsebankError]:
-    """The class of a name that an answer carries; the base class for a name we do not know."""
+    """The error class of an ``error_type``; the base class if it is unknown."""
     named = {cls.error_type: cls for cls in _family(ParsebankError)}
     return named.get(error_type, ParsebankError)
 
@@ -30,7 +30,7 @@ def named_error(body: Mapping[str, Any]) -> ParsebankError:
 
 
 def answered_error(status: int, headers: Mapping[str, str], content: bytes) -> ParsebankError:
-    """The error of an answer with a status of 400 or more, whoever sent it."""
+    """The error of a response with a status of 400 or more, from the service or a proxy."""
     body = _error_body(content)
     if body is None:
         shown = content[:200].decode("utf-8", "replace").strip()
@@ -55,7 +55,7 @@ def _error_body(content: bytes) -> Mapping[str, Any] | None:
 
 
 def _too_much(error: ParsebankError, headers: Mapping[str, str]) -> ParsebankError:
-    """An answer 429, whoever sent it, is one of two errors, and says how long to wait."""
+    """A response 429 as one of two errors, with the seconds to wait."""
     wait = _seconds(headers.get("retry-after"))
     detail = error.detail if wait is None else {**error.detail, "retry_after": wait}
     kind = RateLimitError if isinstance(error, RateLimitError) else OverloadedError
@@ -63,7 +63,7 @@ def _too_much(error: ParsebankError, headers: Mapping[str, str]) -> ParsebankErr
 
 
 def _seconds(retry_after: str | None) -> float | None:
-    # A date is legal here too, but ours is always a number and a back-off replaces the rest.
+    # A date is legal too. The service sends a number; for a date the usual back-off applies.
     try:
         return max(0.0, float(retry_after or ""))
     except ValueError:

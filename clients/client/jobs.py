@@ -9,12 +9,12 @@ from typing import Any, Final, Literal
 JobState = Literal["queued", "running", "done", "failed", "cancelled"]
 
 OVER: Final[frozenset[JobState]] = frozenset({"done", "failed", "cancelled"})
-"""States that a job does not leave by itself; a failed one may be tried again."""
+"""Final states of a job; only a failed job can be retried."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShardCounts:
-    """How far a job is, in the pieces of work that it was cut into."""
+    """Number of shards of a job."""
 
     total: int
     done: int
@@ -23,12 +23,12 @@ class ShardCounts:
 
 @dataclass(frozen=True, slots=True)
 class JobCounts:
-    """What became of a job's examples.
+    """The account of a job's examples.
 
     Attributes:
-        examples: Items sent, those that the reader rejected included.
+        examples: Items sent, including those that the reader rejected.
         stored: Examples written by this job.
-        already_stored: Examples that the dataset held before.
+        already_stored: Examples that the dataset already held.
         dropped: Unusable items by reason (an ``error_type``).
         parses_done, parses_reused: Texts parsed by this job, and texts found in the cache.
     """
@@ -42,17 +42,17 @@ class JobCounts:
 
     @property
     def accounted(self) -> int:
-        """Items whose fate is known; equals ``examples`` when the job is done."""
+        """Items accounted for; equals ``examples`` when the job is done."""
         return self.stored + self.already_stored + sum(self.dropped.values())
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What was measured for a forecast, on examples drawn at random.
+    """The random sample of examples that a forecast measured.
 
     Attributes:
-        examples, parses: Examples that were tried, and their distinct texts.
-        dropped: Those on which the parser failed, by reason.
+        examples, parses: Number of examples, and of their distinct texts.
+        dropped: Examples on which the parser failed, by reason.
     """
 
     examples: int
@@ -65,18 +65,18 @@ class Forecast:
     """What a backfill would do: ``to_store + already_stored + sum(dropped) == examples``.
 
     Attributes:
-        examples: Items sent, those that the reader rejected included.
+        examples: Items sent, including those that the reader rejected.
         to_store: Examples that would be stored, if the parser can read them.
-        already_stored: Examples that the dataset holds, and repeated ones.
+        already_stored: Examples that the dataset holds, and repetitions.
         dropped: Unusable items by reason, as far as is known without parsing.
         texts, distinct_texts: Texts of the examples to store; the same, each once.
         already_parsed: Distinct texts whose parse the store holds.
-        sample: What the estimates go by; ``None`` when nothing would be stored.
-        workers: Processes that the times are meant for.
-        parse_seconds: Time to parse what nobody has parsed.
+        sample: Basis of the estimates; ``None`` when nothing would be stored.
+        workers: Number of processes for which the times hold.
+        parse_seconds: Time to parse the new texts.
         store_seconds: Time for everything else.
         parse_bytes, store_bytes: Disk for those parses, and for the rows.
-        warnings: What to think of before the backfill, such as another parser than the dataset's.
+        warnings: Such as another parser than the dataset's.
     """
 
     dataset: str
@@ -107,7 +107,7 @@ class Forecast:
 
 @dataclass(frozen=True, slots=True)
 class FailedShard:
-    """A piece of work that was given up after some tries, and the name of its last error."""
+    """A shard that failed at its last try, and the name of its last error."""
 
     number: int
     tries: int
@@ -141,7 +141,7 @@ class Job:
 
     @property
     def is_over(self) -> bool:
-        """Whether the job will not change any more."""
+        """Whether the job has reached a final state."""
         return self.state in OVER
 
 

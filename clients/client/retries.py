@@ -1,4 +1,4 @@
-"""When to try a call again, and how long to wait before."""
+"""Retries: when to repeat a call, and how long to wait before."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from syntax.errors import (
     SpecError,
 )
 
-PATIENCE_SECONDS: Final = 300.0
-"""How long one who follows a job waits for a service that is away."""
+MAX_OUTAGE_SECONDS: Final = 300.0
+"""Longest outage of the service that a client waits out while it follows a job."""
 
 OUTAGE_SECONDS: Final = 1.0
-"""Between two tries to reach it."""
+"""Seconds between two attempts to reach the service."""
 
 
 @dataclass(frozen=True, slots=True)
 class Retries:
-    """Exponential back-off with jitter; a server's ``Retry-After`` goes before it.
+    """Exponential back-off with jitter; a ``Retry-After`` header overrides it.
 
     Attributes:
-        attempts: How often a call is made in all.
+        attempts: Number of attempts, the first included.
         first: Seconds before the second attempt; each later pause is twice as long.
-        longest: No pause exceeds this many seconds, whatever the server asks.
+        longest: Longest pause in seconds, also with ``Retry-After``.
     """
 
     attempts: int = 4
@@ -45,13 +45,12 @@ class Retries:
         """Seconds to wait before the next attempt.
 
         Args:
-            failure: What `attempt` ended with: `OverloadedError`, `RateLimitError` or an ``httpx``
-                error.
-            attempt: Attempts made so far, 1 after the first.
-            replayable: Whether doing the call twice is the same as doing it once.
+            failure: `OverloadedError`, `RateLimitError` or an ``httpx`` error.
+            attempt: Number of attempts so far, 1 after the first.
+            replayable: Whether the call may be sent twice.
 
         Raises:
-            ParsebankError: There is no point, or no leave, in trying again.
+            ParsebankError: The failure, if the call must not be repeated.
         """
         error = as_named(failure)
         again = isinstance(error, (OverloadedError, RateLimitError, ServiceUnreachableError))
@@ -63,14 +62,14 @@ class Retries:
 
 
 OnOutage = Callable[[ParsebankError, float], Any]
-"""Is told why there is no answer, and for how many seconds one will go on waiting."""
+"""Called with the error and the seconds left to wait."""
 
 
 class Outage:
-    """The patience of one who follows a job while the service is away, as when it is restarted.
+    """An outage of the service, such as a restart, while a client follows a job.
 
     Args:
-        seconds: How long it may be away.
+        seconds: Longest outage.
         on_outage: Called before each pause.
     """
 
@@ -80,15 +79,15 @@ class Outage:
         self._until: float | None = None
 
     def end(self) -> None:
-        """Note that the service has answered."""
+        """Record that the service has answered."""
         self._until = None
 
     def pause(self, failure: ParsebankError) -> float:
-        """Seconds until it should be asked again.
+        """Seconds until the next attempt.
 
         Raises:
-            ParsebankError: The failure, if it is none of a service that is away, or if that has
-                lasted for too long.
+            ParsebankError: The failure, if it does not indicate an outage or the outage has lasted
+                too long.
         """
         now = time.monotonic()
         self._until = self._until or now + self._seconds
@@ -101,13 +100,13 @@ class Outage:
 
 
 def is_away(failure: ParsebankError) -> bool:
-    """Whether a failure is what a service shows that is being restarted, or a proxy before it."""
+    """Whether a failure indicates that the service, or a proxy in front of it, is restarting."""
     gone = isinstance(failure, ServiceUnreachableError | NotReadyError)
     return gone or failure.detail.get("status") in (502, 503, 504)
 
 
 def as_named(failure: Exception) -> ParsebankError:
-    """Our name for a failure of the transport; our own errors pass through."""
+    """A failure of the transport as a named error; named errors are returned unchanged."""
     if isinstance(failure, ParsebankError):
         return failure
     if isinstance(failure, httpx.UnsupportedProtocol):

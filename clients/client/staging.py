@@ -1,4 +1,4 @@
-"""A backfill's body: NDJSON, the specification first, then an example or rejection a line."""
+"""The body of a backfill: NDJSON with the specification, then one example or rejection a line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from syntax.examples import (
 _CHUNK_BYTES = 64 * 1024
 
 _CHUNK_SECONDS = 5.0
-"""Age at which a chunk is sent as it is: the service gives up bodies that pause for 30 s."""
+"""Age at which an incomplete chunk is sent: the service refuses bodies that pause for 30 s."""
 
 
 class BackfillOptions(TypedDict, total=False):
@@ -31,10 +31,9 @@ class BackfillOptions(TypedDict, total=False):
         tokenizer: Name or path; the service's default when left out.
         parser: Parser name, or one for each language (``en:NAME,fr:NAME``); the service's choice
             for the language when left out.
-        matrices: Whether to store the matrices beside the vectors, as it does unless told
-            otherwise.
-        long_sentences: Whether examples with sentences over the service's limit are dropped
-            (``refuse``, unless told otherwise), or the sentences cut (``split``).
+        matrices: Whether to store the matrices beside the vectors (default: true).
+        long_sentences: ``refuse`` (default) drops examples with sentences over the service's limit;
+            ``split`` splits the sentences.
     """
 
     tokenizer: str | None
@@ -46,11 +45,9 @@ class BackfillOptions(TypedDict, total=False):
 class Upload:
     """The chunks of a body, made while they are sent, so that memory stays bounded.
 
-    It keeps the error that its examples raise: an app in the same process would otherwise answer
-    it as an error of its own.
-
     Attributes:
-        failure: The error that ended the examples early.
+        failure: The error that the examples raised. An app in the same process would answer it as
+            an error of its own, so the client raises it instead.
     """
 
     def __init__(self, spec: dict[str, Any], examples: Iterable[Example | Rejection]) -> None:
@@ -66,7 +63,7 @@ class Upload:
             raise
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """The same for an event loop; httpx wants an iterator that is nothing else."""
+        """The chunks as an asynchronous iterator."""
         for chunk in self:
             yield chunk
 
@@ -75,7 +72,7 @@ def backfill_spec(
     spec: DatasetSpec,
     **options: Unpack[BackfillOptions],
 ) -> dict[str, Any]:
-    """The JSON of a specification; what was left open is left out."""
+    """The JSON of a specification, without options that are ``None``."""
     labels = [_given(asdict(label)) for label in spec.labels]
     return asdict(spec) | {"labels": labels} | _given(dict(options))
 
@@ -103,14 +100,14 @@ def _segment(segment: Segment) -> dict[str, Any]:
 
 
 def _label(value: LabelValue | None) -> Any:
-    """A label as JSON: the spans of ``spans`` as objects, all else as it is."""
+    """A label as JSON: spans as objects, other labels unchanged."""
     if not isinstance(value, tuple):
         return value
     return [item._asdict() if isinstance(item, SpanLabel) else item for item in value]
 
 
 def _line(body: dict[str, Any]) -> bytes:
-    # Escaped ASCII also carries a lone surrogate, which the service then names.
+    # Escaped ASCII can carry a lone surrogate, which the service then reports.
     return json.dumps(body, separators=(",", ":")).encode("ascii") + b"\n"
 
 

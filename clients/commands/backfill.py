@@ -107,7 +107,7 @@ def backfill(
     A part that cannot be read costs no other part.
     """
     from clients.commands.parts import chosen_reader, wanted_parts
-    from clients.commands.plan import Plan
+    from clients.commands.plan import BackfillPlan
     from clients.commands.progress import Watcher
     from clients.commands.reports import check_report, show_outcome, write_report
     from syntax.lists import ParserChoice, listed
@@ -116,7 +116,7 @@ def backfill(
     parts = wanted_parts(reader, path, split, lang)
     parsers = ParserChoice.read(parser)
     parsers.check({part_lang for _, part_lang in parts})
-    plan = Plan(
+    plan = BackfillPlan(
         reader,
         path,
         parts,

@@ -1,4 +1,4 @@
-"""What a backfill command sends, part by part, and what became of it."""
+"""The plan of a backfill command: what it sends, part by part, and the outcome."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from httpx import ConnectError
 
-from clients.client.retries import PATIENCE_SECONDS, Outage
+from clients.client.retries import MAX_OUTAGE_SECONDS, Outage
 from clients.expand import expanded, expanded_spec
 from syntax.errors import InputError, ParsebankError, SpecError, UnknownNameError
 from syntax.examples import Example
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
-    """One split in one language, for one tokenizer; none is the service's own."""
+class PlannedBackfill:
+    """One split in one language, for one tokenizer; ``None`` is the service's default."""
 
     split: str
     lang: str
@@ -39,19 +39,19 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A task that could not be sent, and its error."""
+    """A planned backfill that could not be sent, and its error."""
 
-    task: Task
+    planned: PlannedBackfill
     error_type: str
     message: str
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of every task: a job, or a forecast of one, or a failure.
+    """The result of every planned backfill: a job, a forecast or a failure.
 
     Attributes:
-        unlabelled: Examples without some label, by part.
+        unlabelled: Number of examples that lack a label, by part.
     """
 
     jobs: list[Job] = field(default_factory=list)
@@ -89,25 +89,24 @@ class Outcome:
             "forecasts": [asdict(each) for each in self.forecasts],
             "unlabelled": self.unlabelled,
             "failures": [
-                {**asdict(each.task), "error_type": each.error_type, "message": each.message}
+                {**asdict(each.planned), "error_type": each.error_type, "message": each.message}
                 for each in self.failures
             ],
         }
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What to send.
+class BackfillPlan:
+    """The backfills of one command.
 
     Attributes:
-        reader: Reads the parts.
-        path: Where they are.
-        parts: Split and language of each.
-        tokenizers: What each part is aligned with; the parses of the first serve the others.
-        name: Dataset; else the reader's name.
-        mode: How segments are read; else the reader's usual one.
-        limit: Only so many items of each part.
-        expand_words: Whether to send the words of multiword tokens in their place.
+        path: Path of the reader's files.
+        parts: Split and language of each part.
+        tokenizers: Tokenizers for each part; all of them share the parses.
+        name: Name of the dataset; the reader's name when left out.
+        mode: Mode of the segments; the reader's default when left out.
+        limit: Largest number of items of each part.
+        expand_words: Whether multiword tokens are replaced by their words.
         options: Keywords of `Client.backfill`.
     """
 
@@ -131,10 +130,10 @@ class Plan:
         return outcome
 
     def forecast(self, client: Client, watcher: Watcher) -> Outcome:
-        """Ask what each task would come to.
+        """Forecast each planned backfill.
 
         Raises:
-            SpecError: Multiword tokens are to be expanded, for which everything must be parsed.
+            SpecError: Multiword tokens must be expanded, which parses all texts.
         """
         if self.expand_words:
             raise SpecError(
@@ -146,53 +145,57 @@ class Plan:
         return outcome
 
     def _each(self, client: Client, call: Any, watcher: Watcher, outcome: Outcome) -> Iterator[Any]:
-        """The answers; a task that fails costs the others nothing, unless it is the only one."""
-        tasks = [Task(*part, tokenizer) for part in self.parts for tokenizer in self.tokenizers]
-        for number, task in enumerate(tasks, 1):
-            place = _of(number, len(tasks))
-            send = partial(self._sent, client, call, task, watcher, place, outcome)
+        """The answers; a failure does not stop the other backfills, unless it is the only one."""
+        backfills = [
+            PlannedBackfill(*part, tokenizer)
+            for part in self.parts
+            for tokenizer in self.tokenizers
+        ]
+        for number, planned in enumerate(backfills, 1):
+            place = _of(number, len(backfills))
+            send = partial(self._sent, client, call, planned, watcher, place, outcome)
             try:
                 yield _insisted(send, watcher, is_first=number == 1)
             except (InputError, UnknownNameError, OSError) as error:
-                if len(tasks) == 1:
+                if len(backfills) == 1:
                     raise
-                outcome.failures.append(_failure(task, error))
+                outcome.failures.append(_failure(planned, error))
 
     def _sent(
         self,
         client: Client,
         call: Any,
-        task: Task,
+        planned: PlannedBackfill,
         watcher: Watcher,
         place: str,
         outcome: Outcome,
     ) -> Any:
         spec = self.reader.spec(
-            task.split, task.lang, path=self.path, name=self.name, mode=self.mode
+            planned.split, planned.lang, path=self.path, name=self.name, mode=self.mode
         )
-        part = self.reader.part(self.path, task.split, task.lang)
-        # A forecast of no examples has the warnings before anything is read or parsed.
-        ahead = client.forecast(spec, (), tokenizer=task.tokenizer, **self.options)
+        part = self.reader.part(self.path, planned.split, planned.lang)
+        # A forecast of no examples returns the warnings before anything is read or parsed.
+        ahead = client.forecast(spec, (), tokenizer=planned.tokenizer, **self.options)
         for warning in ahead.warnings:
             watcher.warn(warning)
-        title = f"{spec.name} {task.split} {task.lang}"
+        title = f"{spec.name} {planned.split} {planned.lang}"
         items = _noting(self.reader.items(part, self.reader.mode(self.mode)), outcome, title)
-        sent = watcher.sending(items, self.limit, f"{spec.name} {task}{place}")
-        options = {"tokenizer": task.tokenizer, **self.options}
+        sent = watcher.sending(items, self.limit, f"{spec.name} {planned}{place}")
+        options = {"tokenizer": planned.tokenizer, **self.options}
         if not self.expand_words:
             return call(spec, sent, **options)
-        parser = ParserChoice.read(options.get("parser")).of(task.lang)
+        parser = ParserChoice.read(options.get("parser")).of(planned.lang)
         long_sentences = options.get("long_sentences")
         words = expanded(client, spec, sent, parser=parser, long_sentences=long_sentences)
         return call(expanded_spec(spec), words, **options)
 
 
 def _insisted(send: Callable[[], Any], watcher: Watcher, *, is_first: bool) -> Any:
-    """Send, and again from the start when the service went away: what it has is skipped.
+    """Send, and send again after an outage; the service skips what it has stored.
 
-    A service that was never there is not waited for.
+    If the service has never answered, the failure is raised at once.
     """
-    outage = Outage(PATIENCE_SECONDS, watcher.show_outage)
+    outage = Outage(MAX_OUTAGE_SECONDS, watcher.show_outage)
     while True:
         try:
             return send()
@@ -205,7 +208,7 @@ def _insisted(send: Callable[[], Any], watcher: Watcher, *, is_first: bool) -> A
 
 
 def _noting(items: Iterable[Item], outcome: Outcome, part: str) -> Iterator[Item]:
-    """The items of a part; how many lack a label is noted."""
+    """The items of a part; counts the unlabelled ones."""
     unlabelled = 0
     for item in items:
         if isinstance(item, Example) and None in item.labels.values():
@@ -214,9 +217,9 @@ def _noting(items: Iterable[Item], outcome: Outcome, part: str) -> Iterator[Item
         yield item
 
 
-def _failure(task: Task, error: Exception) -> Failure:
+def _failure(planned: PlannedBackfill, error: Exception) -> Failure:
     name = error.error_type if isinstance(error, ParsebankError) else type(error).__name__
-    return Failure(task, name, str(error))
+    return Failure(planned, name, str(error))
 
 
 def _of(number: int, total: int) -> str:

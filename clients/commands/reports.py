@@ -47,7 +47,7 @@ def _unsent(outcome: Outcome) -> list[str]:
     if not failed:
         return []
     total = len(failed) + len(outcome.jobs) + len(outcome.forecasts)
-    each = (f"  {one.task}: {one.error_type}: {spelled(one.message)}" for one in failed)
+    each = (f"  {one.planned}: {one.error_type}: {spelled(one.message)}" for one in failed)
     return [f"{len(failed)} of {total} were not sent:", *each]
 
 

@@ -59,7 +59,7 @@ def sql(
     store: Where = DEFAULT_STORE,
     as_json: AsJson = False,
 ) -> None:
-    """Query the store with one SELECT in DuckDB's SQL; docs/store.md lists views and functions.
+    """Query the store with one SELECT in DuckDB's SQL; docs/reference/store.md lists views.
 
     The store is read-only here: nothing is written, and no other file is read.
     """

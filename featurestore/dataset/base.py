@@ -5,25 +5,17 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-from featurestore.dataset.rows import RowIndex
+from featurestore.stream.iterator import FeatureStream
+from featurestore.stream.options import MAX_LENGTH, read_options
+from featurestore.stream.order import OrderPolicy
+from featurestore.stream.window import WindowReader
 from featurestore.tables.card import DatasetCard
+from featurestore.tables.rows import RowIndex
+from syntax.batches import AssemblySpec, Span, SpecialTokens
+from syntax.contrast import Sampler
 from syntax.examples import LabelSpec
-
-if TYPE_CHECKING:
-    from featurestore.stream.iterator import FeatureStream
-    from featurestore.stream.reader import WindowReader
-    from syntax.batches import (
-        Level,
-        SeparatorEdge,
-        Span,
-        SpecialTokens,
-        Truncation,
-        TruncationSide,
-        TruncationTie,
-    )
-    from syntax.contrast import Sampler
 
 
 class StreamedDataset(ABC):
@@ -89,86 +81,58 @@ class StreamedDataset(ABC):
         epoch: int = 0,
         rank: int = 0,
         world_size: int = 1,
-        max_length: int | None = 128,
+        max_length: int | None = MAX_LENGTH,
         policy: str = "attach",
         shuffle: bool = True,
         bucket: bool = True,
         matrices: Sequence[str] | Literal["stored"] = ("distance", "depth", "ancestor"),
-        buffers: Literal["fresh", "ring"] = "fresh",
-        drop_last: bool = False,
+        *,
+        assembly: AssemblySpec | None = None,
+        order: OrderPolicy | None = None,
         prefetch: int = 0,
-        pool: int | None = 8,
-        joint_root: bool = True,
-        separator_edge: SeparatorEdge = "root",
-        truncation: Truncation = "longest_first",
-        pad_to_multiple_of: int = 1,
-        batch_tokens: int | None = None,
-        truncation_side: TruncationSide | Sequence[TruncationSide] = "right",
-        segment_limits: Sequence[int | None] = (),
-        template: str | Sequence[str] = (),
-        stride: int | None = None,
-        level: Level = "document",
-        offsets: bool = False,
-        first_pieces: bool = False,
-        token_ids: bool = False,
+        buffers: Literal["fresh", "ring"] = "fresh",
         spans: Mapping[str, Sequence[Span]] | Sequence[str] | None = None,
         samplers: Sequence[Sampler] = (),
-        nodes: bool = False,
-        truncation_tie: TruncationTie = "fast",
+        **moved: Any,
     ) -> FeatureStream:
         """One epoch of batches.
+
+        ``batch_size``, ``seed``, ``epoch``, ``shuffle`` and ``bucket`` are those of `OrderPolicy`,
+        ``max_length``, ``policy`` and ``matrices`` those of `AssemblySpec`. Each may be given as a
+        keyword or in its object: where one of the two has the default, the other one counts.
 
         Args:
             batch_size: Examples in a batch.
             seed: With ``epoch``, chooses the order, which is the same for every world size.
             epoch: Number of the epoch.
-            rank: This rank.
-            world_size: Number of ranks. They take turns over one global sequence of batches;
-                every rank gets the same number of batches, none larger than asked for, and nothing
-                is lost or repeated (`featurestore.stream.turns`).
+            rank: This rank, from 0.
+            world_size: Number of ranks that share the epoch (`featurestore.stream.turns`).
             max_length: Longest sequence, special tokens included; ``None`` cuts nothing.
-            policy: Subword policy.
-            shuffle: ``False`` gives sequence order (``seq``).
+            policy: How the pieces of a word hang in the tree.
+            shuffle: ``False`` gives sequence order.
             bucket: Batch examples of like length; only when shuffled.
-            matrices: Which matrices to derive, by their names in `syntax.matrices.MATRICES`; ``()``
-                for vectors only, when the device derives them; ``"stored"`` reads the stored ones,
-                which is slower and needs ``attach``.
+            matrices: Which matrices to derive; ``()`` for vectors only; ``"stored"`` reads the
+                stored ones, which is slower and needs ``attach``.
+            assembly: How examples become arrays, where the keywords do not say it.
+            order: How the epoch is ordered and cut into batches, where the keywords do not say it.
+            prefetch: Batches that a thread prepares ahead; 0 for none.
             buffers: ``"fresh"`` arrays for every batch, or a ``"ring"`` of reused ones: then a
                 batch is valid until the next one is asked for.
-            drop_last: Leave out the examples that do not fill a batch on every rank.
-            prefetch: Batches that a thread prepares ahead; 0 for none.
-            pool: Chunks of about 256k pieces that are shuffled together; ``None`` shuffles all of
-                them together, exactly, and holds the epoch in memory.
-            joint_root: As in `syntax.batches.AssemblySpec`, and so the next three.
-            separator_edge: What separators hang from.
-            truncation: Which segment is shortened.
-            pad_to_multiple_of: The padded length is a multiple of this.
-            batch_tokens: Instead of ``batch_size``: positions of a padded batch, at most, before
-                ``pad_to_multiple_of``. Batches of short examples then have more of them; one that
-                is longer alone is a batch of its own.
-            truncation_side: As in `syntax.batches.AssemblySpec`, and so all that follow.
-            segment_limits: Pieces that each segment keeps at most.
-            template: Sequences by names of fields, as `syntax.batches.Template.of` takes them.
-            stride: Pieces between the starts of windows over what is too long.
-            level: ``"sentence"`` makes a sequence of each sentence.
-            offsets: Read the characters that pieces cover, and say which are where.
-            first_pieces: Say which pieces are the first of their words.
-            token_ids: Say which of the dataset's own tokens pieces show, and how many there are.
-            spans: Spans of characters by ``example_id``, for matrices that go by marks
-                (`syntax.batches.mark_spans`); examples without any have none. Or the names of
-                label columns of kind ``spans``.
-            samplers: Contrastive samples to draw for each example (`syntax.contrast`), from
-                ``seed``, ``epoch`` and ``example_id``; their arrays join the batch. One of a kind.
-            nodes: Give the nodes of whole sequences, too, for a device that derives the matrices.
-            truncation_tie: Which of equally long segments ``longest_first`` shortens.
+            spans: Spans of characters by ``example_id``, for matrices that go by marks, or the
+                names of label columns of kind ``spans``.
+            samplers: Contrastive samples to draw for each example; their arrays join the batch.
+            **moved: Other options of the two objects, which were keywords in earlier releases;
+                each gives a `DeprecationWarning`.
 
         Raises:
-            SpecError: An option is of another type, or options contradict each other or the
-                dataset.
-            UnknownNameError: The template names a field that the dataset does not have.
+            SpecError: An option is of another type or out of its range; options contradict each
+                other or the dataset; or a keyword and its object say different things.
+            UnknownNameError: There is no such option, policy or matrix, or the template names a
+                field that the dataset does not have.
         """
-        given = {name: value for name, value in locals().items() if name != "self"}
-        from featurestore.stream.iterator import FeatureStream
-        from featurestore.stream.options import StreamOptions
-
-        return FeatureStream(self, StreamOptions.of(**given))
+        given = {
+            name: value
+            for name, value in locals().items()
+            if name not in ("self", "assembly", "order", "moved")
+        }
+        return FeatureStream(self, read_options({**given, **moved}, assembly, order))

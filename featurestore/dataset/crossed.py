@@ -12,15 +12,18 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from featurestore.checks import names, one_of
 from featurestore.dataset.base import StreamedDataset
 from featurestore.dataset.dataset import FeatureDataset
-from featurestore.stream.reader import ExampleReader, Window
+from featurestore.dataset.reader import ExampleReader
+from featurestore.stream.window import Window
 from syntax.batches import FlatExamples
 from syntax.errors import SpecError
 from syntax.examples import LabelSpec
 from syntax.labels import field_of, is_local
+from syntax.options import checked
 from syntax.registry import unknown_name
+
+Differing = Literal["refuse", "leave_out"]
 
 
 class CrossedDataset(StreamedDataset):
@@ -58,11 +61,11 @@ class CrossedDataset(StreamedDataset):
         first: FeatureDataset,
         second: FeatureDataset,
         fields: Collection[str],
-        differing: Literal["refuse", "leave_out"] = "refuse",
+        differing: Differing = "refuse",
     ) -> None:
         _check_same(first, second)
-        one_of("differing", differing, ("refuse", "leave_out"))
-        crossed = names("fields", fields)
+        checked("differing", Differing, differing)
+        crossed = checked("fields", tuple[str, ...], fields)
         for name in crossed:
             if name not in first.card.fields:
                 raise unknown_name(f"field of {first.name!r}", name, first.card.fields)

@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 from featurestore.dataset.base import StreamedDataset
 from featurestore.dataset.filters import Wanted, in_langs, of_length, with_any_label, with_labels
 from featurestore.dataset.parsers import of_parsers
-from featurestore.dataset.rows import RowIndex, read_row_index
+from featurestore.dataset.reader import ExampleReader
 from featurestore.records import Drop, key_bytes
 from featurestore.tables.card import DatasetCard
 from featurestore.tables.files import FileReader
 from featurestore.tables.index import KeyIndex, keys_of
 from featurestore.tables.pins import Pin
+from featurestore.tables.rows import RowIndex, read_row_index
 from featurestore.tables.snapshot import DataFile, in_partition
 from syntax.errors import SpecError, UnknownDatasetError
 from syntax.examples import DatasetSpec
@@ -29,7 +30,6 @@ from syntax.registry import unknown_name
 
 if TYPE_CHECKING:
     from featurestore.store import FeatureStore
-    from featurestore.stream.reader import ExampleReader
 
 EVERY: Final = "*"
 """In the place of a split: all of them, one after the other. In that of a language, too."""
@@ -168,8 +168,6 @@ class FeatureDataset(StreamedDataset):
         self, stored: bool, offsets: bool = False, tokens: bool = False
     ) -> ExampleReader:
         """See `StreamedDataset.open_reader`."""
-        from featurestore.stream.reader import ExampleReader
-
         return ExampleReader(self, stored, offsets, tokens)
 
     def fetch(

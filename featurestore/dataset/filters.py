@@ -11,13 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from featurestore.checks import items, names, optional, whole_number
-from featurestore.dataset.rows import RowIndex
 from featurestore.tables.encode.columns import list_parts
 from featurestore.tables.files import FileReader
+from featurestore.tables.rows import RowIndex
 from syntax.errors import SpecError, UnknownDatasetError
 from syntax.examples import LabelSpec
 from syntax.matrices.offsets import sizes
+from syntax.options import checked
 from syntax.registry import unknown_name
 
 Wanted = Mapping[str, Collection[str | float | None]]
@@ -34,7 +34,7 @@ def in_langs(rows: RowIndex, langs: Collection[str]) -> NDArray[np.bool_]:
         SpecError: They are no collection of texts.
         UnknownDatasetError: None of the examples is in one of the languages.
     """
-    wanted = names("langs", langs)
+    wanted = checked("langs", tuple[str, ...], langs)
     known = {rows.parts[part][1] for part in np.unique(rows.part)}
     for lang in wanted:
         if lang not in known:
@@ -49,8 +49,8 @@ def of_length(rows: RowIndex, shortest: int, longest: int | None) -> NDArray[np.
     Raises:
         SpecError: A bound is no whole number, or they exclude every length.
     """
-    shortest = whole_number("shortest", shortest)
-    longest = optional(whole_number)("longest", longest)
+    shortest = checked("shortest", int, shortest)
+    longest = checked("longest", int | None, longest)
     if longest is not None and longest < shortest:
         raise SpecError(f"no example has at least {shortest} and at most {longest} pieces")
     long_enough = rows.pieces >= shortest
@@ -105,7 +105,7 @@ def _values(name: str, values: Any, labels: dict[str, LabelSpec]) -> tuple[Any, 
     if name not in labels:
         raise unknown_name("label", name, list(labels))
     label = labels[name]
-    wanted = items(f"labels[{name!r}]", values)
+    wanted: tuple[Any, ...] = checked(f"labels[{name!r}]", tuple[object, ...], values)
     for value in wanted:
         if value is not None:
             _check_type(label, value)

@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, Final, Literal
 
-from featurestore.checks import one_of
 from featurestore.dataset.base import StreamedDataset
 from featurestore.stream.batches import Batch
 from featurestore.stream.iterator import FeatureStream
+from featurestore.stream.options import StreamOptions, read_options
 from syntax.errors import SpecError
+from syntax.options import checked
 
 Until = Literal["longest", "shortest"]
 
@@ -21,7 +22,7 @@ _PASS: Final = 2**32
 
 
 @dataclass
-class _Source:
+class _Member:
     """One dataset of a mixture, and how far it has come.
 
     Attributes:
@@ -32,7 +33,7 @@ class _Source:
 
     data: StreamedDataset
     weight: float
-    options: dict[str, Any]
+    options: StreamOptions
     stream: FeatureStream
     taken: int = 0
     passes: int = 0
@@ -43,15 +44,16 @@ class _Source:
         self.passes += 1
         self.stream = self._pass(self.passes)
 
-    def moved(self, saved: Mapping[str, Any]) -> _Source:
+    def moved(self, saved: Mapping[str, Any]) -> _Member:
         """The same dataset at a saved position; this one stays where it is."""
         stream = self._pass(saved["passes"])
         stream.load_state_dict(saved["stream"])
         return replace(self, stream=stream, taken=saved["taken"], passes=saved["passes"])
 
     def _pass(self, number: int) -> FeatureStream:
-        epoch = self.options.get("epoch", 0) + number * _PASS
-        return self.data.stream(**{**self.options, "epoch": epoch})
+        order = self.options.order
+        order = replace(order, epoch=order.epoch + number * _PASS)
+        return FeatureStream(self.data, replace(self.options, order=order))
 
 
 class FeatureMixture(Iterator[Batch]):
@@ -85,15 +87,17 @@ class FeatureMixture(Iterator[Batch]):
         until: Until = "longest",
         **options: Any,
     ) -> None:
-        one_of("until", until, ("longest", "shortest"))
+        checked("until", Until, until)
         shares = _shares(datasets, weights, temperature)
         self._until = until
-        self._sources = {
-            name: _Source(data, shares[name], options, data.stream(**options))
+        objects = (options.pop("assembly", None), options.pop("order", None))
+        chosen = read_options(options, *objects)
+        self._members = {
+            name: _Member(data, shares[name], chosen, FeatureStream(data, chosen))
             for name, data in sorted(datasets.items())
         }
-        for name, source in self._sources.items():
-            _check_batches(name, source.stream)
+        for name, member in self._members.items():
+            _check_batches(name, member.stream)
 
     def __iter__(self) -> FeatureMixture:
         return self
@@ -101,25 +105,25 @@ class FeatureMixture(Iterator[Batch]):
     def __next__(self) -> Batch:
         while not self._is_over():
             name = self._turn()
-            source = self._sources[name]
-            if batch := next(source.stream, None):
-                source.taken += 1
+            member = self._members[name]
+            if batch := next(member.stream, None):
+                member.taken += 1
                 return {**batch, "dataset": name}
-            source.restart()
+            member.restart()
         raise StopIteration
 
     def state_dict(self) -> dict[str, Any]:
         """The position after the last batch given, as plain JSON; the same on every rank."""
-        sources = {
+        members = {
             name: {
-                "taken": source.taken,
-                "passes": source.passes,
-                "weight": source.weight,
-                "stream": source.stream.state_dict(),
+                "taken": member.taken,
+                "passes": member.passes,
+                "weight": member.weight,
+                "stream": member.stream.state_dict(),
             }
-            for name, source in self._sources.items()
+            for name, member in self._members.items()
         }
-        return {"until": self._until, "sources": sources}
+        return {"until": self._until, "sources": members}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on after the batch at which ``state`` was saved.
@@ -131,43 +135,43 @@ class FeatureMixture(Iterator[Batch]):
         if "sources" not in state:
             raise SpecError(
                 f"the state was saved in a stream of {state.get('dataset')!r} alone, and this is a "
-                f"mixture of {', '.join(self._sources)}; load it into such a stream"
+                f"mixture of {', '.join(self._members)}; load it into such a stream"
             )
         sources = state["sources"]
-        theirs = {name: source["weight"] for name, source in sources.items()}
-        ours = {name: source.weight for name, source in self._sources.items()}
+        theirs = {name: saved["weight"] for name, saved in sources.items()}
+        ours = {name: member.weight for name, member in self._members.items()}
         if state["until"] != self._until or not _are_close(theirs, ours):
             raise SpecError(
                 f"the state was saved in another mixture: until {state['until']}, weights "
                 f"{theirs}; here it is until {self._until}, weights {ours}"
             )
-        moved = {name: _moved(name, old, sources[name]) for name, old in self._sources.items()}
+        moved = {name: _moved(name, old, sources[name]) for name, old in self._members.items()}
         self.close()
-        self._sources = moved
+        self._members = moved
 
     def close(self) -> None:
         """End the prefetching threads, if there are any."""
-        for source in self._sources.values():
-            source.stream.close()
+        for member in self._members.values():
+            member.stream.close()
 
     def _turn(self) -> str:
         """The dataset furthest behind its share; of several, the first by name."""
-        steps = 1 + sum(source.taken for source in self._sources.values())
+        steps = 1 + sum(member.taken for member in self._members.values())
         return max(
-            self._sources,
-            key=lambda name: self._sources[name].weight * steps - self._sources[name].taken,
+            self._members,
+            key=lambda name: self._members[name].weight * steps - self._members[name].taken,
         )
 
     def _is_over(self) -> bool:
         passed = (
-            source.passes > 0 or source.stream.remaining == 0 for source in self._sources.values()
+            member.passes > 0 or member.stream.remaining == 0 for member in self._members.values()
         )
         return all(passed) if self._until == "longest" else any(passed)
 
 
-def _moved(name: str, source: _Source, saved: Mapping[str, Any]) -> _Source:
+def _moved(name: str, member: _Member, saved: Mapping[str, Any]) -> _Member:
     try:
-        return source.moved(saved)
+        return member.moved(saved)
     except SpecError as error:
         raise SpecError(f"{name}: {error.message}", **error.detail) from error
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from featurestore.dataset.rows import RowIndex
 from featurestore.tables.files import FileReader
+from featurestore.tables.rows import RowIndex
 from featurestore.tables.snapshot import in_partition
 from syntax.errors import SpecError, UnknownLanguageError, UnknownParserError
 from syntax.lists import ParserChoice

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from featurestore.dataset.dataset import FeatureDataset
+from featurestore.dataset.reader import ExampleReader
 from featurestore.store import FeatureStore
-from featurestore.stream.reader import ExampleReader, Window
+from featurestore.stream.window import Window
 from featurestore.tables.states import StatesTable, WordStates
 from syntax.fingerprint import fingerprint
 

@@ -180,4 +180,4 @@ FUNCTIONS: Final = (
     SqlFunction("upos_tags", ("BLOB",), _TAGS, _tags("upos", UPOS), _names),
     SqlFunction("deprel_tags", ("BLOB",), _TAGS, _tags("deprel", DEPREL), _names),
 )
-"""Every SQL function; docs/store.md describes each."""
+"""Every SQL function; docs/reference/store.md describes each."""

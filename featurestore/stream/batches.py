@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from featurestore.dataset.base import StreamedDataset
-from featurestore.stream.options import STORED, StreamOptions
+from featurestore.stream.options import StreamOptions
 from featurestore.stream.order import EpochOrder
 from featurestore.stream.prefetch import windows_ahead
-from featurestore.stream.reader import Window
 from featurestore.stream.samples import draw_samples, marked_examples
 from featurestore.stream.stored import stored_matrices
 from featurestore.stream.turns import Rounds, Turn
+from featurestore.stream.window import Streamable, Window
 from syntax.batches import AssemblySpec, BatchBuffers, assemble_batch
 from syntax.batches.naming import number_in, renamed
 from syntax.errors import InputError
@@ -37,7 +36,7 @@ class BatchSource:
         rounds: Its rounds.
     """
 
-    data: StreamedDataset
+    data: Streamable
     options: StreamOptions
     assembly: AssemblySpec
     order: EpochOrder
@@ -54,7 +53,7 @@ class BatchSource:
             workers: Then give the first of every so many.
         """
         reader = self.data.open_reader(
-            self.options.matrices == STORED, self.options.reads_offsets, self.options.token_ids
+            self.options.stored, self.options.reads_offsets, self.assembly.token_ids
         )
         turns = islice(self._turns(consumed), worker, None, workers)
         ring = _Ring(self.options)
@@ -79,10 +78,10 @@ class BatchSource:
 
     def _assemble(self, window: Window, out: BatchBuffers | None) -> Batch:
         batch = self._arrays(window, out)
-        if self.options.matrices == STORED:
+        if self.options.stored:
             kept = (batch["segment_ids"], batch["lengths"])
             special = self.data.special_tokens
-            batch.update(stored_matrices(window, special, self.options, *kept))
+            batch.update(stored_matrices(window, special, self.assembly, *kept))
         named = window.named
         rows = batch.get("example_index")
         whole: Batch = {**batch, **(named if rows is None else _repeated(named, rows))}

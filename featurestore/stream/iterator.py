@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from featurestore.dataset.base import StreamedDataset
 from featurestore.stream.batches import Batch, BatchSource
-from featurestore.stream.options import STORED, StreamOptions
+from featurestore.stream.options import StreamOptions
 from featurestore.stream.order import epoch_order
 from featurestore.stream.prefetch import Prefetched
 from featurestore.stream.stored import check_stored
 from featurestore.stream.turns import Rounds
+from featurestore.stream.window import Streamable
 from syntax.errors import SpecError
 
 
@@ -30,7 +30,7 @@ class FeatureStream(Iterator[Batch]):
 
     Args:
         data: The dataset.
-        options: See `StreamedDataset.stream`.
+        options: What `StreamedDataset.stream` is given.
 
     Example:
         >>> stream = data.stream(batch_size=32, seed=0, epoch=3)    # doctest: +SKIP
@@ -40,12 +40,12 @@ class FeatureStream(Iterator[Batch]):
         >>> resumed.load_state_dict(saved)   # goes on with the second batch  # doctest: +SKIP
     """
 
-    def __init__(self, data: StreamedDataset, options: StreamOptions) -> None:
+    def __init__(self, data: Streamable, options: StreamOptions) -> None:
         self.data = data
         self.options = options
-        self._assembly = options.assembly(data.card.fields)
-        if options.matrices == STORED:
-            check_stored(options)
+        self._assembly = options.assembly.for_fields(data.card.fields)
+        if options.stored:
+            check_stored(self._assembly)
         self._consumed = 0
         self._source: Iterator[tuple[int, Batch]] | None = None
 
@@ -165,8 +165,8 @@ class FeatureStream(Iterator[Batch]):
             len(self.data),
             order.batch_ends,
             options.world_size,
-            options.drop_last,
-            joins=options.batch_tokens is None,
+            options.order.drop_last,
+            joins=options.order.batch_tokens is None,
         )
         return BatchSource(self.data, options, self._assembly, order, rounds)
 
@@ -174,7 +174,7 @@ class FeatureStream(Iterator[Batch]):
         """Assembled length of each example."""
         special = self.data.special_tokens.count(len(self.data.card.fields))
         lengths = self.data.rows.pieces + special
-        longest = self.options.max_length
+        longest = self._assembly.max_length
         return lengths if longest is None else np.minimum(lengths, longest)
 
 

@@ -2,85 +2,97 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Final, Literal
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Annotated, Any, Final, Literal, TypeVar
 
-from featurestore.checks import flag, items, names, one_of, optional, text, whole_number
 from featurestore.stream.order import OrderPolicy
-from syntax.batches import (
-    AssemblySpec,
-    Level,
-    SeparatorEdge,
-    Span,
-    Template,
-    Truncation,
-    TruncationSide,
-    TruncationTie,
-)
+from syntax.batches import AssemblySpec, Span
 from syntax.contrast import Sampler
 from syntax.errors import SpecError
+from syntax.options import Option, check_options, options_of
+from syntax.registry import unknown_name
 
 STORED: Final = "stored"
+
+MAX_LENGTH: Final = 128
+"""Longest sequence of a stream that is not told another one."""
+
+DEFAULTS: Final[Mapping[str, Any]] = {
+    **{name: option.default for name, option in options_of(OrderPolicy).items()},
+    **{name: option.default for name, option in options_of(AssemblySpec).items()},
+    "max_length": MAX_LENGTH,
+}
+"""What the options of order and assembly are when a stream is told nothing."""
+
+DAILY: Final = frozenset(
+    {
+        *("batch_size", "seed", "epoch", "shuffle", "bucket"),
+        *("max_length", "policy", "matrices"),
+    }
+)
+"""Options of order and assembly that are keywords of a stream, too."""
+
+T = TypeVar("T", OrderPolicy, AssemblySpec)
 
 
 @dataclass(frozen=True)
 class StreamOptions:
-    """Options of one stream; `StreamedDataset.stream` describes each.
+    """Options of one stream: the order of its examples, what batches are made of, who reads them.
+
+    Attributes:
+        order: Which examples make which batch.
+        assembly: How the examples of a batch become arrays; without matrices if ``stored``.
+        stored: Read the stored matrices instead of deriving them.
 
     Raises:
-        SpecError: Options contradict each other.
+        SpecError: An option is of another type or out of its range, or options contradict each
+            other.
     """
 
-    batch_size: int
-    batch_tokens: int | None
-    seed: int
-    epoch: int
-    rank: int
-    world_size: int
-    max_length: int | None
-    policy: str
-    shuffle: bool
-    bucket: bool
-    matrices: tuple[str, ...] | Literal["stored"]
-    buffers: Literal["fresh", "ring"]
-    drop_last: bool
-    prefetch: int
-    pool: int | None
-    joint_root: bool
-    separator_edge: SeparatorEdge
-    truncation: Truncation
-    pad_to_multiple_of: int
-    truncation_side: TruncationSide | tuple[TruncationSide, ...]
-    segment_limits: tuple[int | None, ...]
-    template: tuple[str, ...]
-    stride: int | None
-    level: Level
-    offsets: bool
-    first_pieces: bool
-    token_ids: bool
-    nodes: bool
-    spans: Mapping[str, Sequence[Span]] | tuple[str, ...] | None
-    samplers: tuple[Sampler, ...]
-    truncation_tie: TruncationTie
-
-    @classmethod
-    def of(cls, **given: Any) -> StreamOptions:
-        """The options as callers give them: lists and NumPy's numbers too.
-
-        Raises:
-            SpecError: A value is of another type than its option, or options contradict each other.
-        """
-        return cls(**{name: _CHECKS[name](name, value) for name, value in given.items()})
+    order: OrderPolicy
+    assembly: AssemblySpec
+    stored: bool = False
+    rank: Annotated[int, Option("This rank, from 0.", low=0)] = 0
+    world_size: Annotated[
+        int,
+        Option(
+            "Number of ranks. They take turns over one global sequence of batches: every rank "
+            "gets the same number of batches, none larger than asked for, and nothing is lost or "
+            "repeated.",
+            low=1,
+        ),
+    ] = 1
+    buffers: Annotated[
+        Literal["fresh", "ring"],
+        Option(
+            "`fresh` arrays for every batch, or a `ring` of reused ones: then a batch is valid "
+            "until the next one is asked for."
+        ),
+    ] = "fresh"
+    prefetch: Annotated[int, Option("Batches that a thread prepares ahead; 0 for none.", low=0)] = 0
+    spans: Annotated[
+        Mapping[str, Sequence[Span]] | tuple[str, ...] | None,
+        Option(
+            "Spans of characters by `example_id`, for matrices that go by marks "
+            "(`syntax.batches.mark_spans`); examples without any have none. Or the names of label "
+            "columns of kind `spans`."
+        ),
+    ] = None
+    samplers: Annotated[
+        tuple[Sampler, ...],
+        Option(
+            "Contrastive samples to draw for each example (`syntax.contrast`), from `seed`, "
+            "`epoch` and `example_id`; their arrays join the batch. One of a kind."
+        ),
+    ] = ()
 
     def __post_init__(self) -> None:
-        _ = self.order  # refuses sizes that are not positive
-        if not 0 <= self.rank < self.world_size:
+        check_options(self)
+        if self.rank >= self.world_size:
             raise SpecError(f"rank {self.rank} is not one of {self.world_size} ranks, from 0")
-        if self.prefetch < 0:
-            raise SpecError(f"prefetch is {self.prefetch}; give 0 for none")
-        one_of("buffers", self.buffers, ("fresh", "ring"))
-        if self.batch_tokens is not None and self.rearranges:
+        if self.order.batch_tokens is not None and self.assembly.rearranges:
             raise SpecError(
                 "batch_tokens counts one sequence per example, of all its segments; with a "
                 "template, stride or level 'sentence', give batch_size"
@@ -89,97 +101,76 @@ class StreamOptions:
     @property
     def reads_offsets(self) -> bool:
         """Whether the characters of pieces are needed."""
-        return self.offsets or self.token_ids or self.spans is not None
-
-    @property
-    def rearranges(self) -> bool:
-        """Whether a sequence may be other than all segments of an example, in order."""
-        return bool(self.template) or self.stride is not None or self.level != "document"
-
-    @property
-    def order(self) -> OrderPolicy:
-        """The part that the order depends on."""
-        return OrderPolicy(
-            batch_size=self.batch_size,
-            batch_tokens=self.batch_tokens,
-            seed=self.seed,
-            epoch=self.epoch,
-            shuffle=self.shuffle,
-            bucket=self.bucket,
-            pool=self.pool,
-        )
-
-    def assembly(self, fields: tuple[str, ...]) -> AssemblySpec:
-        """The part that the arrays depend on.
-
-        Args:
-            fields: Names of the segments of an example.
-        """
-        return AssemblySpec(
-            max_length=self.max_length,
-            policy=self.policy,
-            joint_root=self.joint_root,
-            separator_edge=self.separator_edge,
-            truncation=self.truncation,
-            pad_to_multiple_of=self.pad_to_multiple_of,
-            matrices=() if self.matrices == STORED else self.matrices,
-            truncation_side=self.truncation_side,
-            segment_limits=self.segment_limits,
-            template=Template.of(fields, *self.template) if self.template else None,
-            stride=self.stride,
-            level=self.level,
-            offsets=self.offsets,
-            first_pieces=self.first_pieces,
-            token_ids=self.token_ids,
-            nodes=self.nodes,
-            truncation_tie=self.truncation_tie,
-        )
+        return self.assembly.offsets or self.assembly.token_ids or self.spans is not None
 
     def identity(self) -> dict[str, Any]:
         """What must be equal for a position in one stream to mean the same in another."""
-        return {**asdict(self.order), "max_length": self.max_length, "drop_last": self.drop_last}
+        return {**asdict(self.order), "max_length": self.assembly.max_length}
 
 
-def _matrices(name: str, value: Any) -> tuple[str, ...] | str:
-    return STORED if isinstance(value, str) and value == STORED else names(name, value)
+def read_options(
+    given: Mapping[str, Any],
+    assembly: AssemblySpec | None = None,
+    order: OrderPolicy | None = None,
+    stacklevel: int = 3,
+) -> StreamOptions:
+    """The options of a stream from its keywords and from the two objects that hold the others.
+
+    An option may be given as a keyword or in its object; what one of the two leaves at its default
+    is what the other one says.
+
+    Args:
+        given: Values by name, of those in `StreamOptions`, `AssemblySpec` and `OrderPolicy`.
+        assembly: Says the rest of assembly.
+        order: Says the rest of the order.
+        stacklevel: Whom to warn of keywords that moved into one of the two, as `warnings.warn`.
+
+    Raises:
+        SpecError: A value is of another type or out of its range, options contradict each other,
+            or a keyword says something else than its object.
+        UnknownNameError: There is no option, policy or matrix of a name.
+    """
+    own = options_of(StreamOptions)
+    for name in given:
+        if name not in own and name not in DEFAULTS:
+            raise unknown_name("option of a stream", name, {*own, *DEFAULTS})
+    _warn_of_moved([name for name in given if name not in own and name not in DAILY], stacklevel)
+    values = {"max_length": MAX_LENGTH, **given}
+    stored = isinstance(values.get("matrices"), str) and values["matrices"] == STORED
+    if stored:
+        values["matrices"] = ()
+    return StreamOptions(
+        _joined("order", order or OrderPolicy(), values),
+        _joined("assembly", assembly or AssemblySpec(), values),
+        stored,
+        **{name: values[name] for name in own if name in values},
+    )
 
 
-def _one_or_several(name: str, value: Any) -> tuple[str, ...]:
-    return (value,) if isinstance(value, str) else names(name, value)
+def _joined(name: str, held: T, values: Mapping[str, Any]) -> T:
+    """An object with what keywords say of its options, where it is at its own default."""
+    changes = {}
+    for option, field in options_of(type(held)).items():
+        if option in values:
+            said, here = field.checked(option, values[option]), getattr(held, option)
+            if here == field.default:
+                changes[option] = said
+            elif said not in (here, DEFAULTS[option]):
+                raise SpecError(
+                    f"{option} is {said!r}, and {here!r} in `{name}`; give it in one of the two"
+                )
+    return replace(held, **changes)
 
 
-def _sides(name: str, value: Any) -> tuple[str, ...] | str:
-    return value if isinstance(value, str) else names(name, value)
-
-
-def _limits(name: str, value: Any) -> tuple[int | None, ...]:
-    return tuple(optional(whole_number)(f"one of {name}", one) for one in items(name, value))
-
-
-def _spans(name: str, value: Any) -> Mapping[str, Sequence[Span]] | tuple[str, ...]:
-    return value if isinstance(value, Mapping) else names(name, value)
-
-
-def _samplers(name: str, value: Any) -> tuple[Sampler, ...]:
-    for one in items(name, value):
-        if not callable(getattr(one, "sample", None)):
-            raise SpecError(f"one of {name} is {one!r}; it must be a sampler of syntax.contrast")
-    return tuple(value)
-
-
-_CHECKS: Final[Mapping[str, Callable[[str, Any], Any]]] = {
-    **dict.fromkeys(("batch_size", "seed", "epoch", "rank", "world_size"), whole_number),
-    **dict.fromkeys(("prefetch", "pad_to_multiple_of"), whole_number),
-    **dict.fromkeys(("batch_tokens", "max_length", "pool", "stride"), optional(whole_number)),
-    **dict.fromkeys(("shuffle", "bucket", "drop_last", "joint_root", "nodes"), flag),
-    **dict.fromkeys(("offsets", "first_pieces", "token_ids"), flag),
-    **dict.fromkeys(("policy", "buffers", "separator_edge", "level"), text),
-    **dict.fromkeys(("truncation", "truncation_tie"), text),
-    "matrices": _matrices,
-    "truncation_side": _sides,
-    "segment_limits": _limits,
-    "template": _one_or_several,
-    "spans": optional(_spans),
-    "samplers": _samplers,
-}
-"""What each option must be."""
+def _warn_of_moved(names: Sequence[str], stacklevel: int) -> None:
+    """Warn of keywords that are options of `AssemblySpec` or `OrderPolicy` now."""
+    spelled = []
+    for home, kind in (("assembly", AssemblySpec), ("order", OrderPolicy)):
+        if found := [f"{name}=..." for name in names if name in options_of(kind)]:
+            spelled.append(f"`{home}={kind.__name__}({', '.join(found)})`")
+    if spelled:
+        warnings.warn(
+            f"the options {', '.join(names)} of a stream have moved; give {' and '.join(spelled)}",
+            DeprecationWarning,
+            stacklevel=stacklevel + 1,
+        )

@@ -13,51 +13,63 @@ Nothing is drawn from a library's generator: permutations sort the output of Spl
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Annotated, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from syntax.errors import SpecError
 from syntax.mixing import splitmix, stream_seed
+from syntax.options import Option, check_options
 
 CHUNK_PIECES: Final = 262_144
 """Pieces in a chunk, about."""
 
-Order = NDArray[np.int64]
+Positions = NDArray[np.int64]
+"""Positions of examples in sequence order, or of batches and pools among the ordered examples."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class OrderPolicy:
-    """What the order of an epoch depends on, beside the data.
-
-    Attributes:
-        batch_size: Examples in a batch.
-        batch_tokens: Instead: positions in a padded batch, at most (an example that is longer is
-            a batch of its own).
-        seed, epoch: Choose the permutation.
-        shuffle: ``False`` keeps sequence order, and ``bucket`` has no effect then.
-        bucket: Batch examples of like length.
-        pool: Chunks that are shuffled together; more mixes better and needs more memory. ``None``:
-            all of them.
+    """What the order of an epoch and its batches depend on, beside the data.
 
     Raises:
-        SpecError: A number is not positive.
+        SpecError: An option is of another type, or a number is too small.
     """
 
-    batch_size: int = 32
-    seed: int = 0
-    epoch: int = 0
-    shuffle: bool = True
-    bucket: bool = True
-    pool: int | None = 8
-    batch_tokens: int | None = None
+    batch_size: Annotated[int, Option("Examples in a batch.", low=1)] = 32
+    seed: Annotated[
+        int,
+        Option("With `epoch`, chooses the permutation, which is the same for every world size."),
+    ] = 0
+    epoch: Annotated[int, Option("Number of the epoch.")] = 0
+    shuffle: Annotated[
+        bool, Option("`False` keeps sequence order (`seq`); `bucket` has no effect then.")
+    ] = True
+    bucket: Annotated[bool, Option("Batch examples of like length.")] = True
+    pool: Annotated[
+        int | None,
+        Option(
+            "Chunks of about 262,144 pieces that are shuffled together: more of them mix better "
+            "and need more memory. `None` shuffles all of them together, exactly, and holds the "
+            "epoch in memory.",
+            low=1,
+        ),
+    ] = 8
+    batch_tokens: Annotated[
+        int | None,
+        Option(
+            "Instead of `batch_size`: positions of a padded batch, at most, before "
+            "`pad_to_multiple_of`. Batches of short examples then have more of them; an example "
+            "that is longer alone is a batch of its own.",
+            low=1,
+        ),
+    ] = None
+    drop_last: Annotated[
+        bool, Option("Leave out the examples that do not fill a batch on every rank.")
+    ] = False
 
     def __post_init__(self) -> None:
-        for name in ("batch_size", "batch_tokens", "pool"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise SpecError(f"{name} is {value}; it must be at least 1")
+        check_options(self)
 
 
 @dataclass(frozen=True)
@@ -72,9 +84,9 @@ class EpochOrder:
             *Shape:* (P,), int64.
     """
 
-    examples: Order
-    batch_ends: Order
-    pool_ends: Order
+    examples: Positions
+    batch_ends: Positions
+    pool_ends: Positions
 
     def pool_of(self, position: int) -> int:
         """The pool in which a position of ``examples`` lies."""
@@ -108,7 +120,7 @@ def epoch_order(
     return EpochOrder(examples, batch_ends.astype(np.int64), ends)
 
 
-def _chunks(pieces: NDArray[np.integer]) -> list[Order]:
+def _chunks(pieces: NDArray[np.integer]) -> list[Positions]:
     """Cut the sequence wherever another `CHUNK_PIECES` have been passed."""
     before = np.cumsum(pieces, dtype=np.int64) - pieces
     numbers = before // CHUNK_PIECES
@@ -116,7 +128,7 @@ def _chunks(pieces: NDArray[np.integer]) -> list[Order]:
     return np.split(np.arange(len(pieces), dtype=np.int64), cuts)
 
 
-def _pool_ends(sizes: list[int], policy: OrderPolicy) -> Order:
+def _pool_ends(sizes: list[int], policy: OrderPolicy) -> Positions:
     """Ends of the pools, at whole batches so that no batch needs two pools."""
     total = np.cumsum(sizes, dtype=np.int64)
     pool = policy.pool or len(total) + 1
@@ -127,8 +139,8 @@ def _pool_ends(sizes: list[int], policy: OrderPolicy) -> Order:
 
 
 def _mixed(
-    pool: Order, lengths: NDArray[np.integer], policy: OrderPolicy, index: int
-) -> tuple[Order, Order]:
+    pool: Positions, lengths: NDArray[np.integer], policy: OrderPolicy, index: int
+) -> tuple[Positions, Positions]:
     """A pool in the order of the epoch, and where its batches end."""
     if not policy.shuffle:
         return pool, _cuts(lengths[pool], policy)
@@ -146,7 +158,7 @@ def _mixed(
     return np.concatenate([np.empty(0, np.int64), *ordered, odd]), ends
 
 
-def _cuts(lengths: NDArray[np.integer], policy: OrderPolicy) -> Order:
+def _cuts(lengths: NDArray[np.integer], policy: OrderPolicy) -> Positions:
     """Where batches end, in examples of these lengths."""
     if policy.batch_tokens is None:
         return np.arange(policy.batch_size, len(lengths) + 1, policy.batch_size)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from syntax.errors import StoreError
 
 if TYPE_CHECKING:
-    from featurestore.stream.reader import Window, WindowReader
+    from featurestore.stream.window import Window, WindowReader
 
 T = TypeVar("T")
 

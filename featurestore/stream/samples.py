@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from featurestore.stream.options import StreamOptions
-from featurestore.stream.reader import Window
+from featurestore.stream.window import Window
 from featurestore.tables.card import DatasetCard
 from syntax.batches import FlatExamples, Span, mark_spans
 from syntax.contrast.base import Samples
@@ -59,7 +59,7 @@ def draw_samples(batch: dict[str, Any], options: StreamOptions) -> Samples:
     keys = sequence_keys(batch)
     arrays: Samples = {}
     for sampler in options.samplers:
-        drawn = sampler.sample(batch, keys, options.seed, options.epoch)
+        drawn = sampler.sample(batch, keys, options.order.seed, options.order.epoch)
         twice = sorted(drawn.keys() & (arrays.keys() | batch.keys()))
         if twice:
             raise SpecError(

@@ -14,11 +14,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from featurestore.stream.options import StreamOptions
-from featurestore.stream.reader import Window
+from featurestore.stream.window import Window
 from featurestore.tables.encode.blobs import decode_ancestor, decode_depth, decode_distance
 from featurestore.tables.schema import MATRIX_BLOBS
-from syntax.batches import SpecialTokens
+from syntax.batches import AssemblySpec, SpecialTokens
 from syntax.errors import SpecError
 from syntax.matrices import ISOLATED, UNREACHABLE8, UNREACHABLE16
 
@@ -26,18 +25,18 @@ _FAR: Final = 1 << 40
 """Stands for "no path" while lengths are added."""
 
 
-def check_stored(options: StreamOptions) -> None:
+def check_stored(spec: AssemblySpec) -> None:
     """Refuse options for which the stored matrices are not the ones asked for.
 
     Raises:
         SpecError: The policy is not ``attach``, separators hang from pieces, or sequences are
             other than all segments of an example in order.
     """
-    if options.policy.removesuffix(".v1") != "attach":
-        raise SpecError(f"stored matrices are those of policy 'attach', not {options.policy!r}")
-    if options.separator_edge == "last_piece":
+    if spec.policy.removesuffix(".v1") != "attach":
+        raise SpecError(f"stored matrices are those of policy 'attach', not {spec.policy!r}")
+    if spec.separator_edge == "last_piece":
         raise SpecError("stored matrices have no separators hanging from pieces; derive them")
-    if options.rearranges:
+    if spec.rearranges:
         raise SpecError(
             "stored matrices are of examples as they are; with a template, stride or level "
             "'sentence', derive them"
@@ -68,7 +67,7 @@ class _Sequence:
 def stored_matrices(
     window: Window,
     special: SpecialTokens,
-    options: StreamOptions,
+    spec: AssemblySpec,
     segment_ids: NDArray[np.int32],
     lengths: NDArray[np.int32],
 ) -> dict[str, NDArray[Any]]:
@@ -77,7 +76,7 @@ def stored_matrices(
     Args:
         window: The examples of the batch, with their blobs.
         special: The tokenizer's special tokens.
-        options: Options of the stream.
+        spec: What the batch is made of.
         segment_ids: Of the assembled batch; they tell what truncation kept. *Shape:* (B, L).
         lengths: Of the assembled batch. *Shape:* (B,).
 
@@ -85,14 +84,14 @@ def stored_matrices(
         SpecError: The examples were stored without matrices.
     """
     size, width = segment_ids.shape
-    whole = [_whole(window, index, special, options) for index in range(size)]
+    whole = [_whole(window, index, special, spec) for index in range(size)]
     longest = max((int(x.distance[x.distance < _FAR].max(initial=0)) for x in whole), default=0)
     dtype, none = (np.uint8, UNREACHABLE8) if longest <= 254 else (np.uint16, UNREACHABLE16)
     distance = np.full((size, width, width), none, dtype)
     depth = np.zeros((size, width), dtype)
     ancestor = np.zeros((size, width, width), bool)
     for index, sequence in enumerate(whole):
-        kept = _kept(sequence, segment_ids[index], options)
+        kept = _kept(sequence, segment_ids[index], spec)
         n = int(lengths[index])
         square = np.ix_(kept, kept)
         distance[index, :n, :n] = np.where(
@@ -104,13 +103,13 @@ def stored_matrices(
 
 
 def _kept(
-    sequence: _Sequence, segment_ids: NDArray[np.int32], options: StreamOptions
+    sequence: _Sequence, segment_ids: NDArray[np.int32], spec: AssemblySpec
 ) -> NDArray[np.intp]:
     """Positions that truncation, which cuts one end of a segment, left."""
     size = sequence.segments
     counts = np.bincount(segment_ids[segment_ids >= 0], minlength=size)
     lengths = np.bincount(sequence.segment[sequence.segment >= 0], minlength=size)
-    side = options.truncation_side
+    side = spec.truncation_side
     sides = (side,) * size if isinstance(side, str) else side
     first = np.where(np.array(sides) == "left", lengths - counts, 0)
     # The last entry, which -1 finds, keeps all special tokens: their place is 0.
@@ -119,7 +118,7 @@ def _kept(
     return np.flatnonzero((first[sequence.segment] <= place) & (place < end[sequence.segment]))
 
 
-def _whole(window: Window, index: int, special: SpecialTokens, options: StreamOptions) -> _Sequence:
+def _whole(window: Window, index: int, special: SpecialTokens, spec: AssemblySpec) -> _Sequence:
     heads = _heads(window, index)
     segment, place = _layout([len(head) for head in heads], special)
     depth = np.zeros(len(segment), np.int64)
@@ -131,7 +130,7 @@ def _whole(window: Window, index: int, special: SpecialTokens, options: StreamOp
         inside[np.ix_(at, at)] = np.where(far == none, _FAR, far.astype(np.int64))
         ancestor[np.ix_(at, at)] = above
         depth[at] = deep
-    rise = _rise(depth, segment, np.concatenate(heads), special, options)
+    rise = _rise(depth, segment, np.concatenate(heads), special, spec)
     np.fill_diagonal(inside, 0)
     ancestor[:, 0] |= rise < _FAR
     return _Sequence(
@@ -149,18 +148,18 @@ def _rise(
     segment: NDArray[np.int64],
     heads: NDArray[np.int32],
     special: SpecialTokens,
-    options: StreamOptions,
+    spec: AssemblySpec,
 ) -> NDArray[np.int64]:
     """Edges from each position up to the joint root, `_FAR` where there is no path."""
     rise = np.full(len(depth), _FAR)
-    if not options.joint_root:
+    if not spec.joint_root:
         return rise
     pieces = np.flatnonzero(segment >= 0)
     linked = pieces[heads != ISOLATED]
     rise[linked] = depth[linked] + 1
     rise[: len(special.prefix)] = 1
     rise[0] = 0
-    if options.separator_edge == "root":
+    if spec.separator_edge == "root":
         later = np.flatnonzero(segment < 0)[len(special.prefix) :]
         rise[later] = 1
     return rise

@@ -8,11 +8,11 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from featurestore.dataset.rows import RowIndex, read_row_index
 from featurestore.records import key_bytes
 from featurestore.tables.delta import Table
 from featurestore.tables.files import FileReader
 from featurestore.tables.index import KeyIndex, keys_of
+from featurestore.tables.rows import RowIndex, read_row_index
 from featurestore.tables.snapshot import in_partition
 
 _AT_ONCE: Final = 500

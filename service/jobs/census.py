@@ -20,7 +20,7 @@ class Census:
 
     Attributes:
         jobs: By state; every state is there.
-        shards_waiting: Shards of unfinished jobs that nobody works on.
+        shards_waiting: Shards of unfinished jobs that no worker has claimed.
         shards_running: Shards that a worker has claimed.
         shards_failed: Shards that were given up.
     """

@@ -10,7 +10,7 @@ from syntax.strict_json import parse_json
 from syntax.trees.conllu import parse_conllu, parse_from_sentences
 
 _ESCAPED_LETTER: Final = re.compile(r"\\u00[3-7]")
-"""JSON may escape ASCII letters and digits too, though nobody does."""
+"""JSON may escape ASCII letters and digits too, though it is rare."""
 
 _FIRST_TOKEN: Final = re.compile(r"^\d+(?:-\d+)?\t(\S+)", re.MULTILINE)
 

@@ -1,4 +1,4 @@
-"""The leases of the shards in hand: renewed by a timer, never by progress."""
+"""Leases of the running shards, renewed by a timer and never by progress."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Final, Self
 import structlog
 
 from service.jobs.database import JobDatabaseError
-from service.jobs.desk import Desk
+from service.jobs.owner_queue import OwnerQueue
 from service.jobs.records import Shard
 
 RENEWAL_SECONDS: Final = 2.0
-"""How often leases are renewed, at most; so a cancelled job is noticed."""
+"""Longest time between two renewals; a renewal also notices a cancelled job."""
 
 _LOG = structlog.get_logger("parsebank.jobs")
 
@@ -27,17 +27,14 @@ class _Lease:
 
 
 class Leases:
-    """Renews leases from a thread of its own, as long as this process runs; a context manager.
+    """Renews leases in a thread of its own; a context manager.
 
-    However long a worker loads, parses or commits, its lease lasts. How long it may do so is for
-    `service.jobs.steps` to say.
-
-    Args:
-        desk: Where they are renewed.
+    A lease lasts however long a worker loads, parses or commits; `service.jobs.steps` limits that
+    time.
     """
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, queue: OwnerQueue) -> None:
+        self._queue = queue
         self._held: dict[tuple[int, int], _Lease] = {}
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._renew, name="leases", daemon=True)
@@ -50,15 +47,15 @@ class Leases:
         self._over.set()
 
     def keep(self, shard: Shard) -> None:
-        """Renew the lease of a shard that was claimed just now, until `drop`."""
+        """Renew the lease of a shard, which was claimed just now, until `drop`."""
         self._held[shard.claim] = _Lease(shard, self._end())
 
     def drop(self, shard: Shard) -> None:
-        """Renew it no longer."""
+        """Stop renewing the lease of a shard."""
         self._held.pop(shard.claim, None)
 
     def until(self, shard: Shard) -> float:
-        """When a lease that is kept ends, on the monotonic clock."""
+        """End of a kept lease, on the monotonic clock."""
         return self._held[shard.claim].until
 
     def is_lost(self, shard: Shard) -> bool:
@@ -66,31 +63,31 @@ class Leases:
         return self._held[shard.claim].is_lost
 
     def check(self, shard: Shard) -> None:
-        """Make sure that a shard is still ours.
+        """Check that this process still holds a shard.
 
         Raises:
             LeaseLostError: The job was cancelled, or another worker has the shard.
-            JobDatabaseError: The database was away for as long as the lease lasted.
+            JobDatabaseError: The database did not answer until the lease ended.
         """
         lease = self._held[shard.claim]
         if lease.is_lost or time.monotonic() > lease.until:
-            self._desk.renew(shard)
+            self._queue.renew(shard)
 
     def _end(self) -> float:
-        return time.monotonic() + self._desk.lease_seconds
+        return time.monotonic() + self._queue.lease_seconds
 
     def _renew(self) -> None:
-        while not self._over.wait(min(RENEWAL_SECONDS, self._desk.lease_seconds / 4)):
+        while not self._over.wait(min(RENEWAL_SECONDS, self._queue.lease_seconds / 4)):
             leases = list(self._held.values())
             if not leases:
                 continue
             end = self._end()
             try:
-                kept = self._desk.renew_all(lease.shard for lease in leases)
+                kept = self._queue.renew_all(lease.shard for lease in leases)
             except JobDatabaseError as error:
                 _LOG.warning("job database away", reason=error.message)
                 continue
-            except Exception:  # logged, and tried again: leases must not end in silence
+            except Exception:  # logged and tried again: a lease must not expire unnoticed
                 _LOG.exception("cannot renew leases")
                 continue
             for lease in leases:

@@ -1,4 +1,4 @@
-"""Jobs as people see them: submitted, listed, shown, cancelled, tried again."""
+"""The service's side of the job tables: submit, list, show, cancel and retry jobs."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class JobLedger:
             return [_job(row) for row in found.mappings()]
 
     def cancel(self, job_id: str) -> Job:
-        """Stop a job: no further shard starts, and the workers drop those in hand.
+        """Stop a job: no further shard starts, and workers drop the running ones.
 
         Rows that are committed stay. A job that has ended already is left as it is.
 

@@ -1,4 +1,4 @@
-"""The jobs of a service: accepts them, and keeps workers running while there is work."""
+"""The manager of backfill jobs: it accepts them and keeps workers running while there is work."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ from service.tokenizer_cache import TokenizerCache
 from syntax.errors import StoreError, UploadGoneError
 
 BUSY_SECONDS: Final = 1.0
-"""Between two looks after the workers while there are any."""
+"""Seconds between two checks of the workers, while there are any."""
 
 IDLE_SECONDS: Final = 2.0
-"""Between two looks for work that came without our knowing, from another replica."""
+"""Seconds between two checks for work from other replicas."""
 
 EVENT_SECONDS: Final = 0.3
-"""Between two looks at a job whose progress somebody follows."""
+"""Seconds between two checks of a job that a client follows."""
 
 KEEPALIVE_SECONDS: Final = 15.0
-"""A follower hears at least this often, so that proxies keep the connection."""
+"""Longest silence of a progress stream, so that proxies keep the connection."""
 
 CRASH_SECONDS: Final = 2.0
-"""After a worker failed, how long none is started: a broken installation must not spin."""
+"""Pause after a worker that failed quickly, so that a broken installation does not spin."""
 
 SWEEP_SECONDS: Final = 600.0
-"""Between two looks for uploads that nobody needs any more."""
+"""Seconds between two removals of uploads that are no longer needed."""
 
 _LOG = structlog.get_logger("parsebank.jobs")
 
@@ -50,17 +50,14 @@ _LOG = structlog.get_logger("parsebank.jobs")
 class JobManager:
     """Accepts backfill jobs and runs them in worker processes.
 
-    Workers are started when a shard is free and end by themselves when there has been none for
-    a while. They need nothing of the service but the job tables, the staged shards and the store.
-    What they are is the engine's choice: with `dask` there is one, which hands shards to a cluster.
+    Workers start when a shard is free and exit when they have been idle for a while. They share
+    only the job tables, the staged shards and the store with the service. The engine decides what
+    a worker is: with `dask` there is one, which sends shards to a cluster.
 
     Args:
-        settings: Where jobs are kept, how many workers, how long a lease.
+        settings: Place of the jobs, number of workers, length of a lease.
         store: The service's store. Workers open it for themselves.
-        tokenizers: The service's tokenizers; of its own when left out.
-
-    Raises:
-        SpecError, MissingExtraError: The engine lacks a setting or a package.
+        tokenizers: The service's tokenizers; a cache of its own when left out.
     """
 
     def __init__(
@@ -88,12 +85,12 @@ class JobManager:
         return [worker.pid for worker in self._workers if worker.is_alive]
 
     async def start(self) -> None:
-        """Take up the jobs that an earlier service left, and begin to look after workers."""
+        """Resume the jobs of an earlier run, and start to supervise workers."""
         await asyncio.to_thread(self._sweep)
         self._task = asyncio.create_task(self._supervise())
 
     async def stop(self) -> None:
-        """End the workers; their shards go back to the queue."""
+        """Stop the workers; their shards go back to the queue."""
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -116,7 +113,7 @@ class JobManager:
         return await self.get(job_id)
 
     async def forecast(self, name: str, chunks: AsyncIterable[bytes]) -> Forecast:
-        """What a backfill would come to; nothing is kept.
+        """Forecast a backfill; nothing is kept.
 
         Args:
             name: Dataset.
@@ -129,14 +126,14 @@ class JobManager:
         return Receiver(self._settings, self._tokenizers, self._store, self._staging, self._accept)
 
     def census(self) -> Census:
-        """How many jobs and shards there are; asks the database, and waits for it."""
+        """Number of jobs and shards; a blocking database query."""
         return take_census(self._engine)
 
     async def get(self, job_id: str) -> Job:
         """One job; the report of one that has ended is in the store.
 
         Raises:
-            UnknownJobError: There is none of this id.
+            UnknownJobError: There is no job with this id.
         """
         job = await asyncio.to_thread(self._ledger.get, job_id)
         if not job.is_active:
@@ -144,10 +141,10 @@ class JobManager:
         return job
 
     async def cancel(self, job_id: str) -> Job:
-        """Stop a job; rows that are committed stay.
+        """Stop a job; committed rows stay.
 
         Raises:
-            UnknownJobError: There is none of this id.
+            UnknownJobError: There is no job with this id.
         """
         job = await asyncio.to_thread(self._ledger.cancel, job_id)
         await asyncio.to_thread(self._sweep)
@@ -166,7 +163,7 @@ class JobManager:
         """Run the failed shards of a failed job again.
 
         Raises:
-            UnknownJobError: There is none of this id.
+            UnknownJobError: There is no job with this id.
             ConflictError: The job has not failed; `UploadGoneError`: its upload is not kept.
         """
         job = await asyncio.to_thread(self._retry, job_id)
@@ -181,7 +178,7 @@ class JobManager:
         While the database does not answer, nothing changes.
 
         Raises:
-            UnknownJobError: There is none of this id.
+            UnknownJobError: There is no job with this id.
         """
         last, told = await self.get(job_id), time.monotonic()
         yield last
@@ -204,7 +201,7 @@ class JobManager:
         return jobs
 
     async def _now(self, last: Job) -> Job:
-        """A job as it stands; as it stood while its database does not answer."""
+        """The job now, or unchanged if the database does not answer."""
         try:
             return await self.get(last.id)
         except JobDatabaseError:
@@ -244,16 +241,16 @@ class JobManager:
                 self._start_workers(await asyncio.to_thread(self._look_after))
             except JobDatabaseError as error:
                 _LOG.warning("job database away", reason=error.message)
-            except Exception:  # logged, and tried again: jobs must not stop in silence
+            except Exception:  # logged and tried again: jobs must not stop unnoticed
                 _LOG.exception("cannot look after jobs")
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(BUSY_SECONDS if self._workers else IDLE_SECONDS):
                     await self._wake.wait()
 
     def _look_after(self) -> int:
-        """End the stopped, bury the dead, clean up; how many shards are free then.
+        """Kill stopped workers, reap dead ones, clean up; returns the number of free shards.
 
-        A worker that is stuck ends by itself (`service.jobs.steps`), unless it was stopped.
+        A worker that is stuck ends by itself (`service.jobs.steps`), unless a signal stopped it.
         """
         overdue = self._queue.overdue_owners()
         for worker in self._workers:
@@ -262,7 +259,7 @@ class JobManager:
                 worker.kill("was stopped and did not answer")
         ended = [worker for worker in self._workers if not worker.is_alive]
         for worker in ended:
-            self._bury(worker)
+            self._reap(worker)
         for owner in filter(is_gone, self._queue.owners()):
             self._queue.end_leases(owner)
         self._queue.fail_exhausted()
@@ -272,10 +269,10 @@ class JobManager:
         return self._queue.free(limit=self._most)
 
     def _write_reports(self) -> None:
-        with contextlib.suppress(StoreError):  # then at the next look
+        with contextlib.suppress(StoreError):  # the next check tries again
             self._reports.write()
 
-    def _bury(self, worker: WorkerProcess) -> None:
+    def _reap(self, worker: WorkerProcess) -> None:
         if worker.failed:
             self._queue.end_leases(worker.owner, worker.cause)
         self._workers.remove(worker)
@@ -296,7 +293,7 @@ class JobManager:
             worker.ask_to_stop()
         for worker in self._workers:
             worker.wait()
-        # Else leases end by themselves, and the next service writes the reports.
+        # Otherwise the leases expire, and the next service writes the reports.
         with contextlib.suppress(JobDatabaseError, StoreError):
             for worker in self._workers:
                 self._queue.end_leases(worker.owner)

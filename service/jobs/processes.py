@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 
-from service.jobs.orders import GRACE_SECONDS, Orders
+from service.jobs.worker_config import GRACE_SECONDS, WorkerConfig
 from service.processes import how_ended, python_command, python_environment
 from service.settings import Settings
 
@@ -40,8 +40,8 @@ class WorkerProcess:
             env=python_environment(TOKENIZERS_PARALLELISM="false", RAYON_NUM_THREADS="1"),
         )
         self.owner = owner_name(self._process.pid)
-        orders = Orders(owner=self.owner, parent=os.getpid(), settings=settings)
-        self._write(orders.model_dump_json() + "\n")
+        config = WorkerConfig(owner=self.owner, parent=os.getpid(), settings=settings)
+        self._write(config.model_dump_json() + "\n")
 
     @property
     def pid(self) -> int:
@@ -50,7 +50,7 @@ class WorkerProcess:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it has not ended; the first look after its end also buries it."""
+        """Whether the process runs; the first call after its end also reaps it."""
         return self._process.poll() is None
 
     @property

@@ -210,12 +210,12 @@ class JobQueue:
             return _owners(connection, shards.c.lease_until <= now)
 
     def owners(self) -> set[str]:
-        """Owners of all shards in hand."""
+        """Owners of all claimed shards."""
         with transaction(self._engine) as connection:
             return _owners(connection)
 
     def end_leases(self, owner: str, cause: str | None = None) -> None:
-        """Let others claim at once what a worker that is known to be dead had in hand.
+        """End the leases of a dead worker, so that others can claim its shards at once.
 
         Args:
             owner: The worker.

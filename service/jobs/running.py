@@ -1,19 +1,19 @@
-"""A shard in the hands of a worker: what it tells on its way, and how it is settled."""
+"""A shard that this process runs: its signals, and its settlement."""
 
 from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
 
-from service.jobs.crumbs import Crumbs
-from service.jobs.desk import Desk
+from service.jobs.in_flight import InFlightLog
 from service.jobs.leases import Leases
+from service.jobs.owner_queue import OwnerQueue
 from service.jobs.records import Counts, Shard
 from service.jobs.steps import StepTimer
 
 
 class InterruptedByStopError(Exception):
-    """The service stops; the shard goes back as it was."""
+    """The service stops; the shard is released."""
 
 
 @dataclass
@@ -21,21 +21,21 @@ class RunningShard:
     """The `Signals` of one shard in this process."""
 
     shard: Shard
-    desk: Desk
+    queue: OwnerQueue
     leases: Leases
-    crumbs: Crumbs
+    in_flight: InFlightLog
     timer: StepTimer
     stop: threading.Event
 
     @property
-    def suspects(self) -> frozenset[str]:
-        """See `Signals.suspects`."""
-        return self.crumbs.suspects
+    def fatal_keys(self) -> frozenset[str]:
+        """See `Signals.fatal_keys`."""
+        return self.in_flight.fatal_keys
 
     @property
-    def doubtful(self) -> frozenset[str]:
-        """See `Signals.doubtful`."""
-        return self.crumbs.doubtful
+    def isolated_keys(self) -> frozenset[str]:
+        """See `Signals.isolated_keys`."""
+        return self.in_flight.isolated_keys
 
     def beat(self) -> None:
         """See `Signals.beat`.
@@ -43,7 +43,7 @@ class RunningShard:
         Raises:
             InterruptedByStopError: The service stops.
             LeaseLostError: The job was cancelled, or another worker has the shard.
-            JobDatabaseError: The database was away for as long as the lease lasted.
+            JobDatabaseError: The database did not answer until the lease ended.
         """
         if self.stop.is_set():
             raise InterruptedByStopError
@@ -52,13 +52,13 @@ class RunningShard:
 
     def watch(self, *keys: str, characters: int = 0) -> None:
         """See `Signals.watch`."""
-        self.crumbs.watch(*keys)
+        self.in_flight.watch(*keys)
         self.timer.restart(characters)
 
     def announce(self, plan: Counts) -> None:
         """See `Signals.announce`."""
-        self.timer.restart(waiting=self.desk.patience)
-        self.desk.save_plan(self.shard, plan, self.leases.until(self.shard))
+        self.timer.restart(waiting=self.queue.max_wait)
+        self.queue.save_plan(self.shard, plan, self.leases.until(self.shard))
         self.timer.restart()
 
     def complete(self, counts: Counts) -> None:
@@ -66,7 +66,7 @@ class RunningShard:
 
         Raises:
             LeaseLostError: Another worker has the shard, or it is settled already.
-            JobDatabaseError: The database was away for as long as the lease lasted.
+            JobDatabaseError: The database did not answer until the lease ended.
         """
-        self.timer.restart(waiting=self.desk.patience)
-        self.desk.complete(self.shard, counts, self.leases.until(self.shard))
+        self.timer.restart(waiting=self.queue.max_wait)
+        self.queue.complete(self.shard, counts, self.leases.until(self.shard))

@@ -1,7 +1,7 @@
-"""What texts cost, measured on some of them by a process of its own.
+"""The cost of texts, measured on a sample of them in a process of its own.
 
-It is a process like a job's worker, at the same work, so that what it measures is what a worker
-takes; and the parser that it loads is gone with it.
+The process does the same work as a job's worker, so it measures what a worker takes. The parser
+that it loads is freed when it ends.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from service.settings import Settings
 from syntax.errors import WorkerDiedError
 from syntax.strict_json import parse_json
 
-PROGRAM: Final = "service.jobs.probe"
+PROGRAM: Final = "service.jobs.measure"
 
 _TIMEOUT_SECONDS: Final = 300.0
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What some lines took.
+    """The measured cost of a sample.
 
     Attributes:
-        examples, parses: Lines that were run, and their distinct texts.
+        examples, parses: Number of lines, and of their distinct texts.
         dropped: Lines on which the parser failed, by reason.
         seconds_per_parse: Time of one process for a text that is parsed.
         seconds_per_row: Time of one process for everything else about an example.
-        bytes_per_parse, bytes_per_row: What each leaves on the disk.
+        bytes_per_parse, bytes_per_row: Bytes on disk.
     """
 
     examples: int
@@ -46,8 +46,8 @@ class Sample:
     bytes_per_row: float
 
 
-class Probe(BaseModel):
-    """What the process is told, one line of JSON on its standard input."""
+class MeasureRequest(BaseModel):
+    """Standard input of the process, as one line of JSON."""
 
     parent: int
     settings: Settings
@@ -56,12 +56,12 @@ class Probe(BaseModel):
 
 
 def take_sample(settings: Settings, request: JobRequest, lines: Sequence[bytes]) -> Sample:
-    """Run lines in a process of their own.
+    """Run a sample of lines in a process of its own.
 
     Raises:
-        WorkerDiedError: The process ended, as a worker would have.
+        WorkerDiedError: The process failed.
     """
-    probe = Probe(
+    asked = MeasureRequest(
         parent=os.getpid(),
         settings=settings,
         request=request.to_json(),
@@ -69,7 +69,7 @@ def take_sample(settings: Settings, request: JobRequest, lines: Sequence[bytes])
     )
     done = subprocess.run(
         python_command(PROGRAM),
-        input=probe.model_dump_json().encode(),
+        input=asked.model_dump_json().encode(),
         stdout=subprocess.PIPE,
         env=python_environment(TOKENIZERS_PARALLELISM="false", RAYON_NUM_THREADS="1"),
         timeout=_TIMEOUT_SECONDS,

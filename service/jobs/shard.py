@@ -3,7 +3,7 @@
 Exactly once. A shard makes up to three commits: new parses, drops, rows; and a fourth if
 parses have been evicted or deleted meanwhile. Parses are content-addressed, so repeating them is
 harmless; drops and rows carry the shard's transaction, so each lands once however often the shard
-runs, and whoever else is still running it.
+runs, and any other worker that still runs it.
 
 Counts are exact too. Before its first commit a try announces the counts it is about to bring
 about. A later try that finds nothing left to parse knows that the commits had begun, and reports
@@ -47,28 +47,28 @@ ALIGNED_TEXTS: Final = 256
 
 
 class Signals(Protocol):
-    """What a shard tells the one who runs it, and what it is told."""
+    """The connection of a running shard to the process that runs it."""
 
     @property
-    def suspects(self) -> frozenset[str]:
-        """Keys of texts on which workers died; they are not tried again."""
+    def fatal_keys(self) -> frozenset[str]:
+        """Keys of texts on which workers died; they fail without another try."""
         ...
 
     @property
-    def doubtful(self) -> frozenset[str]:
-        """Keys of texts among which is one on which a worker died; each is tried alone."""
+    def isolated_keys(self) -> frozenset[str]:
+        """Keys of texts that were in flight when a worker died; each is parsed alone."""
         ...
 
     def beat(self) -> None:
-        """Show a sign of life; raises to end the run. Called before each text and commit."""
+        """Heartbeat before each text and commit; raises to end the run."""
         ...
 
     def watch(self, *keys: str, characters: int = 0) -> None:
-        """Note that the texts of these keys are in hand, and how long they are; or that none is."""
+        """Record the keys and length of the texts that are parsed next; no keys, when done."""
         ...
 
     def announce(self, plan: Counts) -> None:
-        """Keep the counts that the coming commits will make true."""
+        """Save the counts of the coming commits."""
         ...
 
 
@@ -200,7 +200,7 @@ def _analyse(works: Sequence[Work], shard: Shard, tools: Tools, signals: Signals
     parses = {key: record.parse for key, record in known.items()}
     analyses = Analyses([*known.values()], parses)
     missing = {key: segment for key, segment in segments.items() if key not in known}
-    for key in signals.suspects & missing.keys():
+    for key in signals.fatal_keys & missing.keys():
         del missing[key]
         analyses.errors[key] = WorkerDiedError(
             "two workers died on this text, or took longer for it than job_text_seconds allows"
@@ -215,7 +215,7 @@ def _analyse(works: Sequence[Work], shard: Shard, tools: Tools, signals: Signals
 def _outcomes(
     segments: Mapping[str, Segment], analyser: Analyser, signals: Signals
 ) -> Iterator[tuple[str, Outcome]]:
-    """What each segment comes to; the signals know at any time which are in hand.
+    """The parse or error of each segment; the signals always know which are in flight.
 
     None is while the parser is loaded, which is no text's fault.
     """
@@ -226,20 +226,20 @@ def _outcomes(
             signals.watch(key, characters=segments[key].characters)
             yield key, next(outcomes)
         return
-    for keys in _chunks(segments, signals.doubtful):
+    for keys in _chunks(segments, signals.isolated_keys):
         signals.beat()
         outcomes = analyser.analyse([segments[key] for key in keys])
         signals.watch(*keys, characters=sum(segments[key].characters for key in keys))
         yield from zip(keys, list(outcomes), strict=True)
 
 
-def _chunks(segments: Mapping[str, Segment], doubtful: Set[str]) -> Iterator[list[str]]:
+def _chunks(segments: Mapping[str, Segment], isolated_keys: Set[str]) -> Iterator[list[str]]:
     """The keys in chunks for a bulk analyser; the doubtful come first, each alone."""
-    yield from ([key] for key in segments if key in doubtful)
+    yield from ([key] for key in segments if key in isolated_keys)
     chunk: list[str] = []
     size = 0
     for key, segment in segments.items():
-        if key in doubtful:
+        if key in isolated_keys:
             continue
         if chunk and size + segment.characters > BULK_CHARACTERS:
             yield chunk

@@ -125,7 +125,7 @@ class StagingArea:
 
         Args:
             needed: Asked for the jobs whose input is still needed. It is asked last: a folder
-                that is unlocked by then belongs to a job that is known, or to nobody.
+                that is unlocked by then belongs to a known job or to no job.
         """
         with self.at_rest():
             unlocked = [path for path in self.root.iterdir() if not _is_locked(path)]

@@ -14,8 +14,8 @@ class StepTimer:
 
     A step is one group of texts, or whatever else a worker does between two signs of life: load a
     parser, align some texts, commit. The timer is the kernel's, whose signal ends a process even
-    while a parser's library holds the interpreter. The texts in hand are known by then
-    (`service.jobs.crumbs`), and the shard is run again.
+    while a parser's library holds the interpreter. The texts in flight are on disk by then
+    (`service.jobs.in_flight`), and the shard is run again.
 
     Args:
         seconds: How long a step may take; texts of more than `STEP_CHARACTERS` in proportion.

@@ -51,7 +51,7 @@ shards = Table(
     Column("number", Integer, nullable=False),
     Column("state", String(16), nullable=False),  # open, done, failed
     Column("owner", String(128)),  # of an open shard that is being worked on
-    # Nobody, or nobody but the owner, may take an open shard before this time.
+    # No worker, or only the owner, may claim an open shard before this time.
     Column("lease_until", Float, nullable=False, default=0.0),
     Column("tries", Integer, nullable=False, default=0),
     Column("plan", JSON),

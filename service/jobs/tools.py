@@ -38,7 +38,7 @@ from syntax.fingerprint import Fingerprint
 from syntax.trees.parse import Parse
 
 KEPT = 2
-"""Parsers that a worker keeps: that of the job in hand, and the one before."""
+"""Parsers that a worker keeps: those of the current and the previous job."""
 
 
 class Toolbox:

@@ -22,14 +22,14 @@ _LINES_PER_WORD: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class DocumentPart:
     """A piece of a document that is parsed by itself, and where in the document it starts."""
 
     start: int
     item: ParseInput
 
 
-def cut_text(text: str, limit: int) -> Iterator[Part]:
+def cut_text(text: str, limit: int) -> Iterator[DocumentPart]:
     """A text in one part, or in the fewest parts of at most ``limit`` characters.
 
     Parts end with paragraphs, that is at blank lines. A paragraph that is too long is left whole,
@@ -38,16 +38,16 @@ def cut_text(text: str, limit: int) -> Iterator[Part]:
     start = end = 0
     for cut in (*(found.end() for found in _BLANK_LINES.finditer(text)), len(text)):
         if cut - start > limit and end > start:
-            yield Part(start, ParseInput("raw", text[start:end]))
+            yield DocumentPart(start, ParseInput("raw", text[start:end]))
             start = end
         end = cut
-    yield Part(start, ParseInput("raw", text[start:]))
+    yield DocumentPart(start, ParseInput("raw", text[start:]))
 
 
-def cut_lines(text: str) -> Iterator[Part]:
+def cut_lines(text: str) -> Iterator[DocumentPart]:
     """The lines of a text, each a sentence."""
     for line in _LINE.finditer(text):
-        yield Part(line.start(), ParseInput("sentence", line[0]))
+        yield DocumentPart(line.start(), ParseInput("sentence", line[0]))
 
 
 def read_sentences(data: str, form: str, limits: Limits) -> list[Any]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from service.lindat.documents import Part, cut_lines, cut_text, read_sentences, words_of
+from service.lindat.documents import DocumentPart, cut_lines, cut_text, read_sentences, words_of
 from service.lindat.models import acknowledgements, header, names_of
 from service.lindat.request import LindatRequest, Tokenizer
 from service.lindat.sentences import Placed, Shown, annotate, tokenized, write
@@ -105,7 +105,7 @@ class _Job:
             envelope["ignored"] = list(request.ignored)
         return LindatAnswer(envelope, sum(map(_characters, sentences)))
 
-    def _parts(self, data: str, options: Tokenizer) -> list[Part]:
+    def _parts(self, data: str, options: Tokenizer) -> list[DocumentPart]:
         limit = self.settings.max_chars_per_text
         parts = cut_lines(data) if options.presegmented else cut_text(data, limit)
         return [part for part in parts if part.item.joined.strip()]

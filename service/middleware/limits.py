@@ -1,4 +1,4 @@
-"""Limits of a request body: its type, its size, with a declared length or not, and its pace."""
+"""Limits of a request body: type, size and pace."""
 
 from __future__ import annotations
 
@@ -24,20 +24,18 @@ UPLOAD_SUFFIX: Final = "/backfill"
 """Routes whose bodies are streamed to disk, line by line, whose lines have a limit of their own."""
 
 PAUSE_SECONDS: Final = 30.0
-"""How long a body may pause; whoever sends a byte a minute would hold its memory for hours."""
+"""Longest pause of a body: a client that sends a byte a minute would hold memory for hours."""
 
 BODIES_AT_ONCE: Final = 16
-"""Bodies of full size that may be in memory together, while they arrive."""
+"""Bodies of full size that may arrive at the same time."""
 
 
 class BodyLimit:
-    """ASGI middleware that refuses bodies over a limit, without reading more of them than that.
+    """ASGI middleware that refuses bodies over a limit, without reading them further.
 
-    A body that says it is of another type than its route takes is refused: forms and plain text
-    are what a page of any site may send without asking first.
-
-    Bodies are taken as they come: one with a ``Content-Encoding`` is refused, for what it unpacks
-    to has no limit.
+    A body of another media type than the route takes is refused, because a page of any site may
+    send forms and plain text without a preflight. A body with a ``Content-Encoding`` is refused,
+    because its unpacked size is unknown.
 
     Args:
         app: The app behind it.
@@ -50,7 +48,7 @@ class BodyLimit:
         self._room = max_bytes * BODIES_AT_ONCE
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, or refuse it."""
+        """Pass a request to the app, or refuse it."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -75,11 +73,11 @@ class BodyLimit:
             self._room += body.size
 
     def _claim(self, size: int, grown: int) -> None:
-        """Count a body as it comes; chunked ones declare no length.
+        """Count the bytes of a body as they arrive; chunked bodies declare no length.
 
         Raises:
             RequestEntityTooLargeError: The body is too large.
-            OverloadedError: All bodies together are.
+            OverloadedError: The bodies of all requests together are too large.
         """
         self._room -= grown
         if size > self._max_bytes:
@@ -96,7 +94,7 @@ class BodyLimit:
 
 
 class _Body:
-    """The body of one request on its way in.
+    """The body of one request, as it arrives.
 
     Attributes:
         size: Bytes so far.
@@ -113,7 +111,7 @@ class _Body:
     async def __call__(self) -> Message:
         """The next message."""
         if self._is_whole:
-            # Whoever asks now waits for the caller to leave, which takes as long as it takes.
+            # After the body, `receive` waits until the client disconnects: no time limit.
             return await self._receive()
         message = await self._in_time()
         self._is_whole = not message.get("more_body", False)
@@ -138,11 +136,11 @@ def _unlimited(size: int, grown: int) -> None:
 
 
 def _check_headers(scope: Scope) -> int:
-    """The declared length of a body, or 0; refuses one that is encoded, or of a wrong type.
+    """The declared length of a body, or 0.
 
     Raises:
-        SpecError: It is encoded.
-        UnsupportedMediaTypeError: It says that it is of a type which the route does not take.
+        SpecError: The body is encoded.
+        UnsupportedMediaTypeError: The route does not take the declared media type.
     """
     length = 0
     for name, value in scope["headers"]:

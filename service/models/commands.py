@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from service.parsers.udpipe.train_command import train_udpipe
+from service.models.train_command import train_udpipe
 from syntax.commands.tables import AsJson, Size, print_json, print_rows
 
 if TYPE_CHECKING:

@@ -83,8 +83,8 @@ def open_client(timeout: float) -> Iterator[httpx.Client]:
     """A client for downloads; proxies are those of the environment."""
     # What is fetched is compressed already, and a compressed transfer could not be resumed.
     headers = {"Accept-Encoding": "identity", "User-Agent": "parsebank"}
-    patience = httpx.Timeout(timeout, connect=min(timeout, _CONNECT_SECONDS))
-    with httpx.Client(timeout=patience, follow_redirects=True, headers=headers) as client:
+    timeouts = httpx.Timeout(timeout, connect=min(timeout, _CONNECT_SECONDS))
+    with httpx.Client(timeout=timeouts, follow_redirects=True, headers=headers) as client:
         yield client
 
 

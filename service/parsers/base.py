@@ -78,7 +78,7 @@ class ParserIdentity:
 
     Attributes:
         name: Backend and model, such as ``udpipe/english-ewt``.
-        langs: ISO codes that it serves; empty when nobody knows.
+        langs: ISO codes that it serves; empty if unknown.
         content: Backend, its version, model name, SHA-256 of the model's file, options.
         origin: What is known of the model that decides nothing: treebank, licence.
     """

@@ -35,7 +35,7 @@ class Source:
         key: Key of the parse in the store.
         lang: Language of the text.
         parser: Fingerprint of the parser.
-        parser_name: Its name; the fingerprint if nobody said.
+        parser_name: Its name; the fingerprint if unknown.
         cached: Whether the parse was there before.
         parse: The parse.
     """

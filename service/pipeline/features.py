@@ -24,7 +24,7 @@ _MATRICES = {"distance": tree_distance, "depth": tree_depth, "ancestor": ancesto
 
 
 @dataclass
-class MatrixRoom:
+class MatrixBudget:
     """How much of an answer matrices may still fill.
 
     Attributes:
@@ -38,7 +38,7 @@ class MatrixRoom:
     setting: str
 
     @classmethod
-    def of(cls, settings: Settings, packed: bool) -> MatrixRoom:
+    def of(cls, settings: Settings, packed: bool) -> MatrixBudget:
         """The room of one answer.
 
         As JSON a cell takes three bytes and its reader an object; packed it takes one, or an
@@ -82,7 +82,7 @@ class Deriver:
         self._tokenizer = tokenizer
         self._policy = request.policy
         self._matrices = request.matrices
-        self._room = MatrixRoom.of(settings, request.packed)
+        self._room = MatrixBudget.of(settings, request.packed)
 
     def derive(
         self, items: Iterable[ItemFeatures | ParsebankError]

@@ -1,4 +1,4 @@
-"""Texts in, parses and features out: checks, cache, workers, alignment."""
+"""The pipeline of a request: plan, parse, derive, render."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from service.parsers.base import Outcome
 from service.pipeline.adhoc import AdhocDataset
 from service.pipeline.ahead import read_ahead
 from service.pipeline.features import Deriver
-from service.pipeline.lenders import ParserDesk, TokenizerDesk
 from service.pipeline.plan import Plan, Planner
 from service.pipeline.records import FeatureAnswer, FeatureRequest, ItemFeatures
+from service.pipeline.resolvers import ParserResolver, TokenizerResolver
 from service.settings import Settings
 from service.timing import Stages
 from service.tokenizers import LoadedTokenizer
@@ -28,36 +28,34 @@ from syntax.subwords import POLICIES
 
 SMALL_TEXTS: Final = 8
 SMALL_CHARACTERS: Final = 1_000
-"""A request of so many texts and characters is small: some 200 words, 1 ms to derive and render."""
+"""Limits of a small request: about 200 words, 1 ms to derive and render."""
 
 T = TypeVar("T")
 Fresh = Mapping[str, Outcome]
 Numbered = tuple[int, ItemFeatures | ParsebankError]
-"""A text's place in its request, and what became of it."""
+"""Index of a text in its request, and its features or error."""
 
 
 @dataclass(frozen=True)
 class _Finished(Generic[T]):
-    """What was made of some texts, and what became of each, for the counts."""
+    """A rendered value, and the outcome of each text for the counts."""
 
     value: T
     outcomes: Sequence[str]
 
 
 class FeaturePipeline:
-    """The whole way of a request, free of HTTP. Belongs to one event loop.
+    """Answers requests for parses and features, without HTTP. Belongs to one event loop.
 
     Args:
-        settings: Limits, defaults, where models are.
-        store: Where parses are looked up and kept.
+        settings: Limits, defaults, folder of models.
+        store: Store of the parses.
         pools: The parser processes.
-        adhoc: Where the features of texts that came with a tokenizer are appended.
-        stages: Where it is counted how long the stages take.
+        adhoc: Dataset for the features of texts whose request names a tokenizer.
+        stages: Times of the stages.
 
     Attributes:
-        counts: Texts so far by what became of them: ``parsed``, ``reused``, or an error type.
-        parsers: Chooses parsers.
-        tokenizers: The tokenizers in use.
+        counts: Texts so far by outcome: ``parsed``, ``reused``, or an error type.
     """
 
     def __init__(
@@ -69,8 +67,8 @@ class FeaturePipeline:
         stages: Stages | None = None,
     ) -> None:
         self.counts: Counter[str] = Counter()
-        self.parsers = ParserDesk(settings)
-        self.tokenizers = TokenizerDesk(settings)
+        self.parsers = ParserResolver(settings)
+        self.tokenizers = TokenizerResolver(settings)
         self._settings = settings
         self._store = store
         self._pools = pools
@@ -86,9 +84,9 @@ class FeaturePipeline:
 
         Raises:
             UnknownNameError: No such parser, language, tokenizer or policy.
-            OverloadedError: There is no room in the queue; nothing was parsed.
-            ModelLoadError, DeadlineError: The model is not there (yet).
-            StoreError: The store could not be read or written.
+            OverloadedError: The queue is full; nothing was parsed.
+            ModelLoadError, DeadlineError: The model cannot be loaded, or not in time.
+            StoreError: The store cannot be read or written.
         """
         return await self.answer(request, lambda _, answer: answer)
 
@@ -98,18 +96,17 @@ class FeaturePipeline:
         render: Callable[[Plan, FeatureAnswer], T],
         peek: Callable[[Plan], T | None] = lambda _: None,
     ) -> T:
-        """As `run`, with the answer rendered where it was made.
+        """As `run`, with the answer rendered in the thread that derives it.
 
-        That is a thread, unless so little is to be done that going there would take longer
-        (`_is_small`), and nothing of it waits for the disk.
+        Small requests (`_is_small`) whose data is in memory stay on the event loop, because a
+        change of threads would take longer than the work.
 
         Args:
             request: The request.
-            render: Makes of the answer what is wanted.
-            peek: Is called before anything is parsed; what it returns, unless that is ``None``,
-                is the answer.
+            render: Renders the answer.
+            peek: Called before anything is parsed; a result other than ``None`` is the answer.
         """
-        tokenizer, deadline = await self._ready(request)
+        tokenizer, deadline = await self._prepare(request)
 
         def begin(plan: Plan) -> Plan | _Finished[T]:
             early = peek(plan)
@@ -124,24 +121,24 @@ class FeaturePipeline:
             self._keep(plan, fresh)
             return self._complete(plan, fresh, render)
 
-        at_hand = self._at_hand(request, tokenizer, deadline)
-        begun = begin(at_hand) if at_hand else await asyncio.to_thread(look_up_and_begin)
+        cached = self._plan_cached(request, tokenizer, deadline)
+        begun = begin(cached) if cached else await asyncio.to_thread(look_up_and_begin)
         if isinstance(begun, Plan):
             fresh = await self._parse(begun)
-            if at_hand and self._offer(begun, fresh):
+            if cached and self._offer(begun, fresh):
                 begun = self._complete(begun, fresh, render)
             else:
                 begun = await asyncio.to_thread(keep_and_complete, begun, fresh)
         return self._counted(begun)
 
     async def plan(self, request: FeatureRequest) -> Plan:
-        """Check a request, and look up what is stored.
+        """Check a request, and look up its stored parses.
 
         Raises:
             UnknownNameError: No such parser, language, tokenizer or policy.
-            ModelLoadError, StoreError: The model or the store is out of order.
+            ModelLoadError, StoreError: The model or the store cannot be read.
         """
-        tokenizer, deadline = await self._ready(request)
+        tokenizer, deadline = await self._prepare(request)
         return await asyncio.to_thread(self._look_up, request, tokenizer, deadline)
 
     async def stream(
@@ -149,18 +146,15 @@ class FeaturePipeline:
     ) -> AsyncGenerator[T]:
         """Answer texts as they finish: first those that need no parser, then in any order.
 
-        Parses are kept as they finish. Closing the iterator gives up what is not parsed yet.
+        Parses are stored as they finish. Closing the iterator cancels the rest. The errors of
+        `run` are raised here too, usually before the first group.
 
         Args:
             plan: From `plan`.
-            render: Makes of a group of texts what is wanted, in a thread.
+            render: Renders a group of texts, in a thread.
 
         Yields:
-            What ``render`` made.
-
-        Raises:
-            OverloadedError, ModelLoadError, DeadlineError, StoreError: As `run`. Before the first
-                group, unless the failure came late.
+            The rendered groups.
         """
         deriver = self._deriver(plan)
 
@@ -168,7 +162,7 @@ class FeaturePipeline:
             return self._finish_group(plan, deriver, places, fresh, render)
 
         async with read_ahead(self._fresh(plan)) as reading:
-            if places := plan.places_at_hand():
+            if places := plan.ready_places():
                 group = await asyncio.to_thread(finish, places, {})
                 reading.check()
                 yield self._counted(group)
@@ -178,8 +172,8 @@ class FeaturePipeline:
                     group = await asyncio.to_thread(finish, plan.places(fresh), fresh)
                     yield self._counted(group)
 
-    async def _ready(self, request: FeatureRequest) -> tuple[LoadedTokenizer | None, float]:
-        """The tokenizer, and until when the parses must be there."""
+    async def _prepare(self, request: FeatureRequest) -> tuple[LoadedTokenizer | None, float]:
+        """The tokenizer, and the deadline of the parses."""
         most = self._settings.request_deadline_seconds
         seconds = most if request.deadline_seconds is None else request.deadline_seconds
         deadline = asyncio.get_running_loop().time() + min(seconds, most)
@@ -194,29 +188,29 @@ class FeaturePipeline:
         with self._stages.measure("lookup"):
             return self._planner.plan(request, tokenizer, deadline)
 
-    def _at_hand(
+    def _plan_cached(
         self, request: FeatureRequest, tokenizer: LoadedTokenizer | None, deadline: float
     ) -> Plan | None:
-        """The plan of a small request, if memory has all that it needs."""
+        """The plan of a small request, if everything it needs is in memory."""
         if not _is_small(request):
             return None
         with self._stages.measure("lookup"):
-            return self._planner.plan_at_hand(request, tokenizer, deadline)
+            return self._planner.plan_cached(request, tokenizer, deadline)
 
     async def _parse(self, plan: Plan) -> Fresh:
         fresh: dict[str, Outcome] = {}
         try:
             async with aclosing(self._fresh(plan)) as outcomes:
                 async for key, outcome in outcomes:
-                    fresh[key] = outcome  # noqa: PERF403 - what came so far is kept, see below
+                    fresh[key] = outcome  # noqa: PERF403 - a cancelled request keeps these, see below
         except asyncio.CancelledError:
-            # The caller has left; if it asks again, it need not wait for these.
+            # The caller has gone. These parses are stored in case it asks again.
             self._offer(plan, fresh)
             raise
         return fresh
 
     async def _fresh(self, plan: Plan) -> AsyncGenerator[tuple[str, Outcome]]:
-        """What becomes of the texts that are missing, by key, as it is known."""
+        """Key and outcome of each missing text, as it is known."""
         if not plan.missing:
             return
         keys, texts = list(plan.missing), list(plan.missing.values())
@@ -242,7 +236,7 @@ class FeaturePipeline:
         fresh: Fresh,
         render: Callable[[Sequence[Numbered]], T],
     ) -> _Finished[T]:
-        """Keep, derive and render some texts of an answer."""
+        """Store, derive and render some texts of an answer."""
         self._keep(plan, fresh)
         answer = self._derived(plan, deriver, [plan.item(place, fresh) for place in places])
         with self._stages.measure("render"):
@@ -276,7 +270,7 @@ class FeaturePipeline:
                     self._store.parses.put(record)
 
     def _offer(self, plan: Plan, fresh: Fresh) -> bool:
-        """Put new parses into the store without waiting; whether that could be done."""
+        """Put new parses into the store without waiting; returns whether that succeeded."""
         records = _new_records(plan, fresh)
         if records and plan.parser.fingerprint not in self._described:
             return False
@@ -292,7 +286,7 @@ class FeaturePipeline:
 
 
 def _is_small(request: FeatureRequest) -> bool:
-    """Whether all but the parsing of a request takes a fraction of a millisecond."""
+    """Whether the work beside parsing takes a fraction of a millisecond."""
     items = request.items
     if request.matrices or len(items) > SMALL_TEXTS:
         return False
@@ -300,7 +294,7 @@ def _is_small(request: FeatureRequest) -> bool:
 
 
 def _new_records(plan: Plan, fresh: Fresh) -> list[ParseRecord]:
-    """What is to be kept of a request."""
+    """The new parses of a request as records; none if it asks not to store."""
     if not plan.request.store:
         return []
     made_by = plan.parser.fingerprint
@@ -312,7 +306,7 @@ def _new_records(plan: Plan, fresh: Fresh) -> list[ParseRecord]:
 
 
 def _outcome_name(item: ItemFeatures | ParsebankError) -> str:
-    """What became of a text: ``parsed``, ``reused``, or an error type."""
+    """Outcome of a text: ``parsed``, ``reused``, or an error type."""
     if isinstance(item, ParsebankError):
         return item.error_type
     return "reused" if item.cached else "parsed"

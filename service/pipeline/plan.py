@@ -1,4 +1,4 @@
-"""What is known of a request before anything is parsed."""
+"""The plan of a request: its checks and lookups, before anything is parsed."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from service.parsers import Limits, ModelFile, ParseInput, ParserIdentity
 from service.parsers.base import Outcome
 from service.pipeline.features import with_tokens
 from service.pipeline.inputs import check_input, parse_key
-from service.pipeline.lenders import Choice, ParserDesk
 from service.pipeline.records import FeatureRequest, ItemFeatures
+from service.pipeline.resolvers import Choice, ParserResolver
 from service.settings import Settings
 from service.tokenizers import LoadedTokenizer
 from syntax import Parse
@@ -21,17 +21,15 @@ from syntax.errors import ParsebankError
 
 @dataclass(frozen=True)
 class Plan:
-    """A request after its checks.
+    """A checked request, with the parses that the store already holds.
 
     Attributes:
-        request: The request.
-        model, parser, lang: What parses it, and the language that parses are kept under.
-        tokenizer: Makes its pieces, if it wants any.
-        deadline: When its parses must be there, in the event loop's time.
-        keys: Key or error of each text, in order.
+        lang: Language under which the parses are stored.
+        deadline: Deadline of the parses, in the event loop's time.
+        keys: Parse key or error of each text, in order.
         wanted: Text of each key.
-        stored: Parses that were there before, by key.
-        generation: `ParseTable.generation` before they were looked up.
+        stored: Stored parses by key.
+        generation: `ParseTable.generation` before the lookup.
     """
 
     request: FeatureRequest
@@ -47,17 +45,17 @@ class Plan:
 
     @cached_property
     def missing(self) -> dict[str, ParseInput]:
-        """Texts that are still to be parsed, by key."""
+        """Texts without a stored parse, by key."""
         return {key: item for key, item in self.wanted.items() if key not in self.stored}
 
     @property
     def is_sound(self) -> bool:
-        """Whether no text was refused."""
+        """Whether all texts passed the checks."""
         return all(isinstance(key, str) for key in self.keys)
 
     @property
     def is_stored(self) -> bool:
-        """Whether every text has its parse already."""
+        """Whether every text has a stored parse."""
         return self.is_sound and len(self.stored) == len(self.wanted)
 
     def items(self, fresh: Mapping[str, Outcome]) -> Iterator[ItemFeatures | ParsebankError]:
@@ -68,8 +66,8 @@ class Plan:
         """The bare parse or error of one text.
 
         Args:
-            index: Which one.
-            fresh: What came of the texts that were missing, by key.
+            index: Index of the text.
+            fresh: Outcomes of the missing texts, by key.
         """
         key = self.keys[index]
         if isinstance(key, ParsebankError):
@@ -86,11 +84,11 @@ class Plan:
         )
 
     def places(self, fresh: Collection[str]) -> list[int]:
-        """Where texts of these keys stand in the request; one may come several times."""
+        """Indices of the texts with these keys; a text may occur several times."""
         return [index for key in fresh for index in self._places[key]]
 
-    def places_at_hand(self) -> list[int]:
-        """Where the texts stand that need no parser: stored or refused."""
+    def ready_places(self) -> list[int]:
+        """Indices of the texts that need no parser: stored or refused."""
         return [index for index, key in enumerate(self.keys) if key not in self.missing]
 
     @cached_property
@@ -102,15 +100,9 @@ class Plan:
 
 
 class Planner:
-    """Checks requests and looks their texts up. Safe for threads.
+    """Checks requests and looks up their texts. Safe for threads."""
 
-    Args:
-        settings: Limits.
-        parsers: Chooses parsers.
-        store: Where parses are looked up.
-    """
-
-    def __init__(self, settings: Settings, parsers: ParserDesk, store: FeatureStore) -> None:
+    def __init__(self, settings: Settings, parsers: ParserResolver, store: FeatureStore) -> None:
         self._parsers = parsers
         self._store = store
         self._limits = Limits(settings.max_chars_per_text, settings.max_words_per_sentence)
@@ -118,7 +110,7 @@ class Planner:
     def plan(
         self, request: FeatureRequest, tokenizer: LoadedTokenizer | None, deadline: float
     ) -> Plan:
-        """Choose the parser, check each text, and find what is stored.
+        """Choose the parser, check each text, and look up the stored parses.
 
         Raises:
             StoreError: The store cannot be read.
@@ -129,11 +121,11 @@ class Planner:
         records = self._store.parses.get_many(list(wanted))
         return Plan(request, *choice, tokenizer, deadline, keys, wanted, _parses(records), now)
 
-    def plan_at_hand(
+    def plan_cached(
         self, request: FeatureRequest, tokenizer: LoadedTokenizer | None, deadline: float
     ) -> Plan | None:
-        """The same from memory alone; ``None`` if a file would have to be read for it."""
-        choice = self._parsers.at_hand(request.parser, request.lang)
+        """As `plan`, from memory alone; ``None`` if a file must be read."""
+        choice = self._parsers.cached(request.parser, request.lang)
         if choice is None:
             return None
         keys, wanted = self._admitted(request, choice)

@@ -2,7 +2,7 @@
 
 Words, tokens and sentences are the ``list<>`` columns of the table ``parses``, pieces are lists
 under the names that JSON gives them, and matrices the bytes that datasets hold
-(`featurestore.tables.encode.blobs`). docs/api.md shows how to read them.
+(`featurestore.tables.encode.blobs`). docs/reference/http.md shows how to read them.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from service.pipeline.plan import Plan
-from service.pipeline.ready import VARIES
 from service.pipeline.records import FeatureAnswer, ItemFeatures
+from service.pipeline.response_cache import VARIES
 from service.render.arrow import render_arrow
 from service.render.conllu import render_conllu
 from service.render.etag import is_current, parse_tag
@@ -113,7 +113,7 @@ class Representation:
         is_stored = bool(etag) and all(item.cached for item in parsed)
         content = RENDERERS[self.format](answer)
         headers = self.headers(etag)
-        # A short stream is compressed too, for nobody knows beforehand how long it will be.
+        # A short stream is compressed too, because its length is not known beforehand.
         is_compressible = self.format == "ndjson" or len(content) >= SMALLEST_COMPRESSED
         if self.encoding != "identity" and is_compressible:
             content = compress(content, self.encoding)

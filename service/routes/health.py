@@ -9,7 +9,7 @@ from fastapi.responses import Response
 
 from service.readiness import Readiness, without_reasons
 from service.schemas import ErrorBody, HealthAnswer
-from service.security.middleware import Gatekeeper
+from service.security.middleware import Authenticator
 from syntax.errors import NotReadyError
 
 router = APIRouter(prefix="/health", tags=["health"])
@@ -33,8 +33,8 @@ async def ready(request: Request) -> HealthAnswer:
     to those on this machine.
     """
     readiness: Readiness = request.app.state.readiness
-    gatekeeper: Gatekeeper = request.app.state.gatekeeper
-    if gatekeeper.trusts(request.scope):
+    authenticator: Authenticator = request.app.state.authenticator
+    if authenticator.trusts(request.scope):
         return HealthAnswer(checks=await readiness.check())
     try:
         await readiness.check()

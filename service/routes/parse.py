@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from service.pipeline.plan import Plan
-from service.pipeline.ready import Origin, ReadyAnswer, ready_key
+from service.pipeline.response_cache import CachedResponse, Origin, response_key
 from service.render import Rendered, Representation
 from service.render.ndjson import stream_ndjson
 from service.render.negotiate import FORMATS, MEDIA_TYPES, choose_encoding, named_format, negotiate
@@ -96,7 +96,7 @@ async def parse(request: Request, body: ParseRequest) -> Response:
     )
     held = _header(request, "if-none-match")
     wanted = body.to_features(services.settings.max_items)
-    generation = services.ready.generation
+    generation = services.responses.generation
     async with while_connected(request):
         outcome: Rendered | Plan = await services.pipeline.answer(
             replace(wanted, packed=True) if shape.format == "arrow" else wanted,
@@ -133,5 +133,5 @@ def _keep_ready(
     """Keep an answer for the next request with the same body."""
     raw = tuple((name.lower().encode(), value.encode()) for name, value in rendered.kept_headers())
     texts, origin = len(rendered.plan.keys), Origin.of(rendered.plan)
-    answer = ReadyAnswer(rendered.content, raw, rendered.etag, texts, origin)
-    services.ready.put(ready_key(body, shape.format, shape.encoding), answer, generation)
+    answer = CachedResponse(rendered.content, raw, rendered.etag, texts, origin)
+    services.responses.put(response_key(body, shape.format, shape.encoding), answer, generation)

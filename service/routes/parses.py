@@ -111,7 +111,7 @@ async def delete_parse(
         deleted = await asyncio.to_thread(stored.delete, key, dry_run)
     finally:
         if not dry_run:
-            services.ready.forget()
+            services.responses.forget()
     return DeletionAnswer.model_validate({**deleted.to_json(), "jobs": jobs})
 
 

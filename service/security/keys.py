@@ -215,11 +215,11 @@ class KeyFile:
         return gone
 
 
-class KeyRing:
-    """The keys of a running service, which follow their file.
+class KeyStore:
+    """The keys of a running service; changes of the keys file are followed.
 
-    The file is looked at once a second at most. One that cannot be read any more changes nothing
-    and is logged: a slip of the editor must not lock everybody out, nor let anybody in.
+    The file is checked at most once a second. When it becomes unreadable, the old keys stay valid
+    and the error is logged.
 
     Args:
         path: The keys file.
@@ -235,16 +235,16 @@ class KeyRing:
         return len(self._keys)
 
     def find(self, secret: str) -> ApiKey:
-        """The key that a request carries.
+        """The key with this secret.
 
         Raises:
-            UnauthorizedError: There is none such, or it is no longer valid.
+            UnauthorizedError: The key is unknown or no longer valid.
         """
         if time.monotonic() >= self._next_look:
             self._follow()
         sha256 = digest(secret)
         key = self._keys.get(sha256)
-        # The lookup shows at most how much of a hash is right, which helps nobody to find a key;
+        # The lookup leaks at most a prefix of a hash, which does not reveal a key;
         # the comparison that decides takes the same time whatever came.
         if key is None or not hmac.compare_digest(key.sha256, sha256):
             raise UnauthorizedError(

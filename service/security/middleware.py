@@ -1,4 +1,4 @@
-"""The gate in front of every route: a key if keys are asked for, and a rate if there is a limit."""
+"""Authentication in front of every route: API keys and rate limits, where they are configured."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.errors import error_answer
 from service.logs import note
-from service.security.keys import ApiKey, KeyRing
-from service.security.rates import RateLimits, Standing, parse_rate
+from service.security.keys import ApiKey, KeyStore
+from service.security.rates import RateLimits, RateLimitStatus, parse_rate
 from service.security.rules import path_of, rule_of
 from service.settings import Settings, is_loopback
 from syntax.errors import AccessError, UnauthorizedError
@@ -18,50 +18,48 @@ from syntax.errors import AccessError, UnauthorizedError
 OPEN_PATHS: Final = frozenset(
     {"/health/live", "/health/ready", "/docs", "/docs/oauth2-redirect", "/redoc", "/openapi.json"}
 )
-"""What needs no key and is not counted: supervisors and browsers cannot send one, and without one
-nothing here tells more than which release runs, and which part of it is out of order."""
+"""Paths that need no key and do not count against a rate limit: supervisors and browsers cannot
+send a key. Without one they tell only the release and which part of the service fails."""
 
 
 _FORWARDED: Final = frozenset({b"forwarded", b"x-forwarded-for", b"x-real-ip"})
 
 
-class Gatekeeper:
-    """Who is admitted; belongs to one app.
+class Authenticator:
+    """Checks keys, roles and rate limits of requests; belongs to one app.
 
     Args:
-        settings: Where the keys are, and the rate limit.
-
-    Raises:
-        SpecError: The keys file or the rate limit is none. So the service does not even start.
+        settings: The keys file and the rate limit. An invalid one stops the service at its start.
     """
 
     def __init__(self, settings: Settings) -> None:
-        self._keys = KeyRing(settings.keys_file) if settings.keys_file is not None else None
+        self._keys = KeyStore(settings.keys_file) if settings.keys_file is not None else None
         self._rate = parse_rate(settings.rate_limit) if settings.rate_limit is not None else None
         self._limits = RateLimits()
 
-    def admit(self, scope: Scope) -> Standing | None:
-        """Admit a request; its standing if it is under a limit.
+    def admit(self, scope: Scope) -> RateLimitStatus | None:
+        """Admit a request; returns the status of its rate limit, if there is one.
 
         Raises:
-            UnauthorizedError: It needs a key and has none that is valid.
-            RateLimitError: It is one too many.
-            ForbiddenError: Its key has not the role that the route takes.
+            UnauthorizedError: The request has no valid key.
+            RateLimitError: The request exceeds the rate limit.
+            ForbiddenError: The key lacks the role that the route needs.
         """
         key = self._keys.find(_secret(scope)) if self._keys is not None else None
         if key is not None:
             note(key=key.name)
         rate = self._rate_of(key)
         who = _address(scope) if key is None else key.name
-        standing = None if rate is None else self._limits.hit(rate, who)
+        status = None if rate is None else self._limits.hit(rate, who)
         if key is not None:
             key.check_role(rule_of(scope["method"], path_of(scope)).role)
-        return standing
+        return status
 
     def trusts(self, scope: Scope) -> bool:
-        """Whether a request to an open path may see how the service is set up.
+        """Whether a request to an open path may see how the service is configured.
 
-        It may with a key; without keys, from this machine and not through a proxy.
+        With keys, the request must carry a valid one. Without, it must come from this machine and
+        not through a proxy.
         """
         if self._keys is not None:
             try:
@@ -77,36 +75,36 @@ class Gatekeeper:
         return self._rate if key is None or key.rate is None else key.rate
 
 
-class Gate:
+class AuthMiddleware:
     """ASGI middleware that admits requests, or answers 401, 403 or 429.
 
     Args:
         app: The app behind it.
-        keeper: Decides.
+        authenticator: Checks the requests.
     """
 
-    def __init__(self, app: ASGIApp, keeper: Gatekeeper) -> None:
+    def __init__(self, app: ASGIApp, authenticator: Authenticator) -> None:
         self._app = app
-        self._keeper = keeper
+        self._authenticator = authenticator
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, or refuse it."""
+        """Pass a request to the app, or refuse it."""
         if scope["type"] != "http" or path_of(scope) in OPEN_PATHS:
             await self._app(scope, receive, send)
             return
         try:
-            standing = self._keeper.admit(scope)
+            status = self._authenticator.admit(scope)
         except AccessError as error:
             await error_answer(error)(scope, receive, send)
             return
-        await self._app(scope, receive, _announced(send, standing) if standing else send)
+        await self._app(scope, receive, _announced(send, status) if status else send)
 
 
 def _secret(scope: Scope) -> str:
-    """The key that a request carries.
+    """The key in a request.
 
     Raises:
-        UnauthorizedError: It carries none.
+        UnauthorizedError: The request has no key.
     """
     for name, value in scope["headers"]:
         if name == b"x-api-key":
@@ -124,10 +122,10 @@ def _address(scope: Scope) -> str:
     return client[0] if client else "local"
 
 
-def _announced(send: Send, standing: Standing) -> Send:
+def _announced(send: Send, status: RateLimitStatus) -> Send:
     async def announced(message: Message) -> None:
         if message["type"] == "http.response.start":
-            message["headers"] = [*message.get("headers", ()), *standing.headers()]
+            message["headers"] = [*message.get("headers", ()), *status.headers()]
         await send(message)
 
     return announced

@@ -6,7 +6,7 @@ then. So routes that write refuse requests of other origins.
 
 A page can also let its own name point to the service's address once it is loaded (DNS rebinding);
 it then has the same origin and may read everything. The ``Host`` header still has that name, so
-names that nobody has given the service are refused. Addresses cannot be rebound.
+names that are not configured are refused. Addresses cannot be rebound.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rate limits: so many requests in any window of a given length, counted in this process."""
+"""Rate limits: a number of requests in any window of a given length, counted in this process."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from limits.strategies import MovingWindowRateLimiter
 from syntax.errors import RateLimitError, SpecError
 
 RATE_HEADERS: Final = ("RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset")
-"""What an admitted request is told about its window."""
+"""Headers that tell an admitted caller about its window."""
 
 _RAW_HEADERS: Final = tuple(name.lower().encode() for name in RATE_HEADERS)
 _SWEEP_SECONDS: Final = 60.0
 
 
 def parse_rate(text: str) -> RateLimitItem:
-    """A rate in words.
+    """Parse a rate such as ``600/minute``.
 
     >>> parse_rate("600/minute")
     600 per 1 minute
@@ -30,7 +30,7 @@ def parse_rate(text: str) -> RateLimitItem:
     10 per 2 second
 
     Raises:
-        SpecError: It is none.
+        SpecError: The text is not one rate.
     """
     try:
         rates = [rate for rate in parse_many(text) if rate.amount >= 1 and rate.multiples >= 1]
@@ -42,13 +42,13 @@ def parse_rate(text: str) -> RateLimitItem:
 
 
 @dataclass(frozen=True)
-class Standing:
-    """Where somebody stands in their window.
+class RateLimitStatus:
+    """The window of one caller.
 
     Attributes:
         limit: Requests that a window admits.
-        remaining: Requests that are left in this one.
-        seconds: Until the oldest request leaves it, rounded up.
+        remaining: Requests left in the window.
+        seconds: Seconds until the oldest request leaves the window, rounded up.
     """
 
     limit: int
@@ -56,7 +56,7 @@ class Standing:
     seconds: int
 
     def headers(self) -> list[tuple[bytes, bytes]]:
-        """As response headers."""
+        """The response headers."""
         values = (self.limit, self.remaining, self.seconds)
         return [(name, b"%d" % value) for name, value in zip(_RAW_HEADERS, values, strict=True)]
 
@@ -67,15 +67,15 @@ class RateLimits:
     def __init__(self) -> None:
         self._windows = MovingWindowRateLimiter(_Windows())
 
-    def hit(self, rate: RateLimitItem, who: str) -> Standing:
+    def hit(self, rate: RateLimitItem, who: str) -> RateLimitStatus:
         """Count a request.
 
         Args:
-            rate: What is allowed.
+            rate: The limit.
             who: Name of a key, or an address.
 
         Raises:
-            RateLimitError: It is one too many.
+            RateLimitError: The window is full.
         """
         admitted = self._windows.hit(rate, who)
         window = self._windows.get_window_stats(rate, who)
@@ -87,14 +87,14 @@ class RateLimits:
                 retry_after=seconds,
                 limit=rate.amount,
             )
-        return Standing(rate.amount, window.remaining, seconds)
+        return RateLimitStatus(rate.amount, window.remaining, seconds)
 
 
 class _Windows(MemoryStorage):
-    """The library's store of moving windows, with steps that cost the same however much is in them.
+    """The library's store of moving windows, with operations in constant time.
 
-    Its own starts a thread for each request, moves all entries of a window for each new one, and
-    keeps every address that it has ever seen.
+    The library's own store starts a thread for each request, moves all entries of a window for
+    each new one, and never drops an address.
     """
 
     def __init__(self) -> None:
@@ -108,7 +108,7 @@ class _Windows(MemoryStorage):
         return len(self._times)
 
     def acquire_entry(self, key: str, limit: int, expiry: int, amount: int = 1) -> bool:
-        """Enter ``amount`` requests unless the window is full."""
+        """Add ``amount`` requests unless the window is full."""
         if time.monotonic() >= self._next_sweep:
             self._sweep()
         self._lengths[key] = expiry
@@ -119,7 +119,7 @@ class _Windows(MemoryStorage):
         return True
 
     def get_moving_window(self, key: str, limit: int, expiry: int) -> tuple[float, int]:  # noqa: ARG002
-        """When the oldest request of the window came, and how many there are."""
+        """Time of the oldest request in the window, and the number of requests."""
         times = self._current(key)
         return (times[0], len(times)) if times else (time.time(), 0)
 
@@ -131,7 +131,7 @@ class _Windows(MemoryStorage):
         return times
 
     def _sweep(self) -> None:
-        """Forget who has not come for the length of a window."""
+        """Drop callers without a request in the length of a window."""
         self._next_sweep = time.monotonic() + _SWEEP_SECONDS
         for key in [key for key in self._times if not self._current(key)]:
             del self._times[key], self._lengths[key]

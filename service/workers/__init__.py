@@ -1,1 +1,1 @@
-"""Parser processes: a nursery per model that forks workers, and the pools that feed them."""
+"""Parser processes: a fork server per model that forks workers, and the pools that feed them."""

@@ -1,4 +1,4 @@
-"""One batch in one worker's hands: answers, deadlines, deaths, and who is to blame."""
+"""Feeds batches to workers: outcomes, deadlines, deaths, and which text caused them."""
 
 from __future__ import annotations
 
@@ -8,51 +8,50 @@ from typing import Final
 
 from service.parsers.base import Outcome
 from service.timing import Stages
-from service.workers.process import Worker
-from service.workers.queue import Job, JobQueue
+from service.workers.process import ParserProcess
+from service.workers.queue import FairQueue, PendingText
 from service.workers.stats import PoolStats, Reason
 from syntax.errors import WorkerDiedError
 
 _DEATHS_ALLOWED: Final = 1
-_PATIENCE_SECONDS: Final = 0.1
-_PATIENCE_FACTOR: Final = 2.0
+_GRACE_SECONDS: Final = 0.1
+_GRACE_FACTOR: Final = 2.0
 
 
 class Feeder:
-    """Hands batches to workers and sees to it that every text is settled or waits again.
+    """Sends batches to workers; every text is settled or queued again.
 
-    A parser that works text by text answers text by text: when its worker dies or is too late,
-    the first unanswered text is to blame, and those behind it wait again. A bulk parser answers
-    when it is done with all of them, so nobody knows which one it was at. Each unanswered text is
-    tried again alone, so that only the culprit fails.
+    Most parsers answer text by text. When such a worker dies or exceeds a deadline, the first
+    unanswered text is the cause, and the texts after it are queued again. A bulk parser answers a
+    batch as a whole, so the cause is unknown; each unanswered text is tried again alone, and only
+    the one that causes the failure fails.
 
-    A worker is ended at the deadline of the text to blame (of a batch of a bulk parser: the
-    earliest), but not before it has had the time that the work may take. Under load every batch
-    holds a text whose time is nearly up, and ending a healthy worker over each would cost the
-    others theirs. The text itself is answered at its deadline all the same
-    (`WorkerPool.stream`).
+    A worker is killed at the deadline of the text that it parses (bulk parser: the earliest of the
+    batch), but never before the time that the text is expected to take. Under load every batch
+    holds a text close to its deadline, and killing a healthy worker for each would delay all
+    others. The text itself fails at its deadline in any case (`WorkerPool.stream`).
 
     Args:
-        queue: Where texts wait again.
-        stats: Where they are counted.
-        stages: Where their wait in the queue and the time of their parse are noted.
+        queue: The queue that texts go back to.
+        stats: Counts of texts and batches.
+        stages: Times of waiting and parsing.
         bulk: Whether the parser answers a batch as a whole.
     """
 
-    def __init__(self, queue: JobQueue, stats: PoolStats, stages: Stages, bulk: bool) -> None:
+    def __init__(self, queue: FairQueue, stats: PoolStats, stages: Stages, bulk: bool) -> None:
         self._queue = queue
         self._stats = stats
         self._stages = stages
         self._bulk = bulk
 
-    async def feed(self, worker: Worker, batch: list[Job]) -> Reason | None:
-        """Have a worker parse a batch; returns why the worker is gone, if it is."""
+    async def feed(self, worker: ParserProcess, batch: list[PendingText]) -> Reason | None:
+        """Have a worker parse a batch; returns the reason if the worker is dead afterwards."""
         pending = deque(batch)
         started = _now()
-        for job in batch:
-            self._stages.observe("queue", started - job.request.arrived)
+        for text in batch:
+            self._stages.observe("queue", started - text.request.arrived)
         try:
-            worker.send([job.item for job in batch])
+            worker.send([text.item for text in batch])
             await (self._await_all if self._bulk else self._await_each)(worker, pending)
         except TimeoutError:
             worker.kill()
@@ -63,75 +62,75 @@ class Feeder:
             self._blame(pending)
             return "died"
         finally:
-            self._queue.put_back(job for job in pending if job.is_open)
-        self._stats.batch_words.observe(sum(job.words for job in batch))
+            self._queue.put_back(text for text in pending if text.is_open)
+        self._stats.batch_words.observe(sum(text.words for text in batch))
         self._stats.batch_seconds.observe(_now() - started)
         return None
 
-    async def _await_each(self, worker: Worker, pending: deque[Job]) -> None:
-        """One answer after the other, each with its own deadline."""
+    async def _await_each(self, worker: ParserProcess, pending: deque[PendingText]) -> None:
+        """Receive the outcomes one by one, each with its own deadline."""
         while pending:
             started = _now()
-            async with asyncio.timeout_at(self._patience([pending[0]])):
+            async with asyncio.timeout_at(self._kill_deadline([pending[0]])):
                 outcome = await worker.receive()
             self._note([pending[0]], _now() - started)
             self._settle(pending, outcome)
 
-    async def _await_all(self, worker: Worker, pending: deque[Job]) -> None:
-        """All answers, which come together."""
-        jobs = list(pending)
+    async def _await_all(self, worker: ParserProcess, pending: deque[PendingText]) -> None:
+        """Receive the outcomes of the whole batch."""
+        texts = list(pending)
         started = _now()
-        async with asyncio.timeout_at(self._patience(jobs)):
+        async with asyncio.timeout_at(self._kill_deadline(texts)):
             while pending:
                 self._settle(pending, await worker.receive())
-        self._note(jobs, _now() - started)
+        self._note(texts, _now() - started)
 
-    def _note(self, jobs: list[Job], seconds: float) -> None:
-        self._queue.learn(sum(job.words for job in jobs), seconds)
-        for _ in jobs:
-            self._stages.observe("parse", seconds / len(jobs))
+    def _note(self, texts: list[PendingText], seconds: float) -> None:
+        self._queue.learn(sum(text.words for text in texts), seconds)
+        for _ in texts:
+            self._stages.observe("parse", seconds / len(texts))
 
-    def _patience(self, jobs: list[Job]) -> float:
-        """When to give up on what a worker is beginning now."""
-        expected = self._queue.expected_seconds(sum(job.words for job in jobs))
-        earliest = min(job.request.deadline for job in jobs)
-        return max(earliest, _now() + _PATIENCE_SECONDS + _PATIENCE_FACTOR * expected)
+    def _kill_deadline(self, texts: list[PendingText]) -> float:
+        """When to kill a worker that starts on these texts now, in the event loop's time."""
+        expected = self._queue.expected_seconds(sum(text.words for text in texts))
+        earliest = min(text.request.deadline for text in texts)
+        return max(earliest, _now() + _GRACE_SECONDS + _GRACE_FACTOR * expected)
 
-    def _settle(self, pending: deque[Job], outcome: Outcome) -> None:
+    def _settle(self, pending: deque[PendingText], outcome: Outcome) -> None:
         pending.popleft().settle(outcome)
         self._stats.texts += 1
 
-    def _pass_over(self, pending: deque[Job]) -> None:
-        """The worker was too late: answer what is past its deadline."""
+    def _pass_over(self, pending: deque[PendingText]) -> None:
+        """After a timeout: settle the texts that are past their deadline."""
         if self._is_unclear(pending):
             _separate(pending)
-        for job in pending:
-            if job.request.deadline <= _now():
-                job.settle(job.request.too_late())
+        for text in pending:
+            if text.request.deadline <= _now():
+                text.settle(text.request.too_late())
 
-    def _blame(self, pending: deque[Job]) -> None:
-        """The worker died: note with which text in hand; a second death ends the matter."""
+    def _blame(self, pending: deque[PendingText]) -> None:
+        """After a death: count it against the text in work, which fails at the second death."""
         if self._is_unclear(pending):
             _separate(pending)
             return
-        job = pending[0]
-        job.deaths += 1
-        if job.deaths > _DEATHS_ALLOWED:
-            job.settle(
+        text = pending[0]
+        text.deaths += 1
+        if text.deaths > _DEATHS_ALLOWED:
+            text.settle(
                 WorkerDiedError(
-                    f"{job.deaths} parser processes died on this text; the service is well, but "
+                    f"{text.deaths} parser processes died on this text; the service is well, but "
                     "the model or the machine's memory may not be",
-                    deaths=job.deaths,
+                    deaths=text.deaths,
                 )
             )
 
-    def _is_unclear(self, pending: deque[Job]) -> bool:
+    def _is_unclear(self, pending: deque[PendingText]) -> bool:
         return self._bulk and len(pending) > 1
 
 
-def _separate(jobs: deque[Job]) -> None:
-    for job in jobs:
-        job.alone = True
+def _separate(texts: deque[PendingText]) -> None:
+    for text in texts:
+        text.alone = True
 
 
 def _now() -> float:

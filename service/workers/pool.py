@@ -14,8 +14,8 @@ from service.parsers.base import Outcome
 from service.settings import Settings
 from service.timing import Stages
 from service.workers.feeder import Feeder
-from service.workers.process import Nursery, Worker
-from service.workers.queue import Job, JobQueue, Request
+from service.workers.process import ForkServer, ParserProcess
+from service.workers.queue import FairQueue, PendingRequest, PendingText
 from service.workers.stats import PoolStats, Reason
 from syntax.errors import ModelLoadError, ParsebankError, WorkerDiedError
 
@@ -25,21 +25,18 @@ _log = structlog.get_logger(__name__)
 
 
 class WorkerPool:
-    """A nursery and its workers; belongs to one event loop.
+    """A fork server and its workers; belongs to one event loop.
 
     Args:
         model: The model to load.
-        fingerprint: Of the parser that it must be; the file may change before it is loaded.
+        fingerprint: Expected fingerprint of the parser; the file may change before it is loaded.
         settings: Number of workers, limits, deadlines.
-        stats: Where to count; a pool that follows another goes on with its counts.
-        stages: Where to note how long texts wait and are parsed.
+        stats: Counts to continue; new ones when left out.
+        stages: Times of waiting and parsing.
 
     Attributes:
-        model: What they have loaded.
-        fingerprint: See above.
-        queue: What waits for them: ``queue.texts``, ``queue.words``.
-        stats: What they have done.
-        busy: Workers that have a batch in hand.
+        queue: The texts that wait.
+        busy: Number of workers that are parsing a batch.
     """
 
     def __init__(
@@ -52,16 +49,16 @@ class WorkerPool:
     ) -> None:
         self.model = model
         self.fingerprint = fingerprint
-        self.queue = JobQueue(settings.max_queued_words, settings.workers, settings.batch_words)
+        self.queue = FairQueue(settings.max_queued_words, settings.workers, settings.batch_words)
         self.stats = PoolStats() if stats is None else stats
         self.busy = 0
         bulk = BACKENDS[model.backend].bulk
         self._feeder = Feeder(self.queue, self.stats, stages or Stages(), bulk)
         self._settings = settings
-        self._nursery: Nursery | None = None
-        self._hiring = asyncio.Lock()
-        self._places: list[asyncio.Task[None]] = []
-        self._workers: set[Worker] = set()
+        self._fork_server: ForkServer | None = None
+        self._spawning = asyncio.Lock()
+        self._slots: list[asyncio.Task[None]] = []
+        self._workers: set[ParserProcess] = set()
         self._is_stopped = False
 
     async def start(self) -> None:
@@ -71,43 +68,43 @@ class WorkerPool:
             ModelLoadError: The model cannot be loaded.
         """
         try:
-            self._nursery = await self._found_nursery()
-            workers = [await self._hire() for _ in range(self._settings.workers)]
+            self._fork_server = await self._start_fork_server()
+            workers = [await self._spawn() for _ in range(self._settings.workers)]
         except BaseException:
             await self.stop()
             raise
-        # They outlive the request that the model was loaded for, and must not log under its id.
-        self._places = [
-            asyncio.create_task(self._keep_place(worker), context=Context()) for worker in workers
+        # An empty context: they outlive the request that loaded the model, and must not log its id.
+        self._slots = [
+            asyncio.create_task(self._run_slot(worker), context=Context()) for worker in workers
         ]
 
     async def stop(self) -> None:
-        """End every process; what is not answered fails."""
+        """End every process; open texts fail."""
         self._is_stopped = True
-        for place in self._places:
-            place.cancel()
-        await asyncio.gather(*self._places, return_exceptions=True)
+        for slot in self._slots:
+            slot.cancel()
+        await asyncio.gather(*self._slots, return_exceptions=True)
         self._fail_all(unloaded())
         for worker in self._workers:
             await worker.end()
-        if self._nursery is not None:
-            await self._nursery.stop()
+        if self._fork_server is not None:
+            await self._fork_server.stop()
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing waits and nothing is being parsed."""
+        """Whether no text waits or is being parsed."""
         return not self.queue and not self.busy
 
     @property
     def is_broken(self) -> bool:
-        """Whether the pool gave up; a new one may do better."""
-        return any(place.done() for place in self._places)
+        """Whether a worker could not be replaced; a new pool may succeed."""
+        return any(slot.done() for slot in self._slots)
 
     @property
     def pids(self) -> list[int]:
-        """Its processes, the one that has loaded the model first; any thread may ask."""
-        nursery = [] if self._nursery is None else [self._nursery.pid]
-        return nursery + [worker.pid for worker in list(self._workers)]
+        """Process ids, the fork server's first. Safe for threads."""
+        fork_server = [] if self._fork_server is None else [self._fork_server.pid]
+        return fork_server + [worker.pid for worker in list(self._workers)]
 
     async def parse(self, items: Sequence[ParseInput], deadline: float) -> list[Outcome]:
         """Parse texts; each gets its parse or its own error.
@@ -140,7 +137,7 @@ class WorkerPool:
         if self._is_stopped:
             raise unloaded()
         loop = asyncio.get_running_loop()
-        request = Request(items, loop.time(), deadline)
+        request = PendingRequest(items, loop.time(), deadline)
         self.queue.put(request, first)
         alarm = loop.call_at(deadline, self.queue.expire, request)
         try:
@@ -150,8 +147,8 @@ class WorkerPool:
             alarm.cancel()
             self.queue.withdraw(request)
 
-    async def _keep_place(self, worker: Worker) -> None:
-        """Keep a worker in one place, and feed it."""
+    async def _run_slot(self, worker: ParserProcess) -> None:
+        """Feed the worker of a slot, and replace it when needed."""
         settings = self._settings
         try:
             while True:
@@ -161,24 +158,24 @@ class WorkerPool:
                     self.stats.replaced[reason] += 1
                     self._workers.discard(worker)
                     await worker.end()
-                    worker = await self._hire()
+                    worker = await self._spawn()
         except ParsebankError as error:
             _log.error("parser gave up", model=self.model.name, error=error.message)
             self._fail_all(error)
 
-    async def _serve(self, worker: Worker, batch: list[Job]) -> Reason | None:
-        """Have a batch parsed; returns why the worker is to be replaced, if it is."""
+    async def _serve(self, worker: ParserProcess, batch: list[PendingText]) -> Reason | None:
+        """Have a batch parsed; returns the reason if the worker must be replaced."""
         if worker.is_gone:
             self.queue.put_back(batch)
             return "died"
         self.busy += 1
         try:
-            return await self._feeder.feed(worker, batch) or self._wear(worker)
+            return await self._feeder.feed(worker, batch) or self._recycle_reason(worker)
         finally:
             self.busy -= 1
 
-    def _wear(self, worker: Worker) -> Reason | None:
-        """Whether a worker has parsed or grown enough. Nothing is in its hands now.
+    def _recycle_reason(self, worker: ParserProcess) -> Reason | None:
+        """Why an idle worker should be recycled, if so: its number of texts or its growth.
 
         Growth counts from the end of the first batch, in which libraries load what they need.
         """
@@ -188,42 +185,42 @@ class WorkerPool:
             return "recycled_memory"
         return None
 
-    async def _hire(self) -> Worker:
-        """A new worker, from a new nursery if the old one is gone."""
-        async with self._hiring:
+    async def _spawn(self) -> ParserProcess:
+        """Fork a worker; a dead fork server is replaced first."""
+        async with self._spawning:
             try:
-                worker = await self._nursery_now().fork()
+                worker = await self._running_fork_server().fork()
             except WorkerDiedError:
-                _log.warning("nursery died", model=self.model.name)
-                await self._nursery_now().stop()
-                self._nursery = await self._found_nursery()
-                self.stats.nursery_restarts += 1
-                worker = await self._nursery.fork()
+                _log.warning("fork server died", model=self.model.name)
+                await self._running_fork_server().stop()
+                self._fork_server = await self._start_fork_server()
+                self.stats.fork_server_restarts += 1
+                worker = await self._fork_server.fork()
             self._workers.add(worker)
             return worker
 
-    async def _found_nursery(self) -> Nursery:
+    async def _start_fork_server(self) -> ForkServer:
         settings = self._settings
         limits = Limits(settings.max_chars_per_text, settings.max_words_per_sentence)
-        nursery = await Nursery.start(
+        fork_server = await ForkServer.start(
             self.model, limits, settings.device, settings.model_load_seconds
         )
-        if nursery.fingerprint != self.fingerprint:
-            await nursery.stop()
+        if fork_server.fingerprint != self.fingerprint:
+            await fork_server.stop()
             raise ModelLoadError(f"{self.model.path} changed while it was loaded; try again")
-        _log.info("parser loaded", model=self.model.name, pid=nursery.pid)
-        return nursery
+        _log.info("parser loaded", model=self.model.name, pid=fork_server.pid)
+        return fork_server
 
-    def _nursery_now(self) -> Nursery:
-        if self._nursery is None:
+    def _running_fork_server(self) -> ForkServer:
+        if self._fork_server is None:
             raise AssertionError("the pool was not started")
-        return self._nursery
+        return self._fork_server
 
     def _fail_all(self, error: ParsebankError) -> None:
-        for job in self.queue.drain():
-            job.settle(error)
+        for text in self.queue.drain():
+            text.settle(error)
 
 
 def unloaded() -> WorkerDiedError:
-    """What becomes of the texts of a model that is being unloaded."""
+    """The error of texts whose model is being unloaded."""
     return WorkerDiedError("the parser is being unloaded; send the text again")

@@ -1,4 +1,4 @@
-"""The service's handles on a nursery and its workers."""
+"""The service's handles on a fork server and the parser processes that it forks."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from typing import Final
 
 from service.parsers import Limits, ModelFile, ParseInput
 from service.processes import how_ended, python_command, python_environment
-from service.workers import nursery
+from service.workers import forkserver
+from service.workers.forkserver import COMMAND, FORK, KILL
 from service.workers.memory import Growth
-from service.workers.nursery import COMMAND, FORK, KILL
 from service.workers.wire import pack, receive_async
 from syntax import Parse
 from syntax.errors import ModelLoadError, ParsebankError, WorkerDiedError
@@ -24,11 +24,11 @@ _GRACE_SECONDS: Final = 2.0
 _FORK_SECONDS: Final = 30.0
 
 
-class Nursery:
-    """A running nursery: one model, as many workers as are asked for.
+class ForkServer:
+    """A running fork server, which has loaded one model.
 
     Attributes:
-        fingerprint: Of the parser that it has loaded.
+        fingerprint: Fingerprint of the parser.
     """
 
     def __init__(self, process: subprocess.Popen[bytes], control: socket.socket) -> None:
@@ -37,14 +37,16 @@ class Nursery:
         self._control = control
 
     @classmethod
-    async def start(cls, model: ModelFile, limits: Limits, device: str, timeout: float) -> Nursery:
+    async def start(
+        cls, model: ModelFile, limits: Limits, device: str, timeout: float
+    ) -> ForkServer:
         """Start the process and wait until it has loaded the model.
 
         Args:
             model: The model.
-            limits: What its workers accept.
+            limits: Limits of the texts.
             device: ``auto``, ``cpu`` or ``cuda``.
-            timeout: Seconds.
+            timeout: Seconds to load the model.
 
         Raises:
             ModelLoadError: The model cannot be loaded, or not within ``timeout`` seconds.
@@ -83,13 +85,13 @@ class Nursery:
         """Process id, which is also its process group."""
         return self._process.pid
 
-    async def fork(self) -> Worker:
-        """Fork a worker.
+    async def fork(self) -> ParserProcess:
+        """Fork a parser process.
 
         Raises:
-            WorkerDiedError: The nursery, or the new worker, is gone or does not answer.
+            WorkerDiedError: The fork server or the new process is dead or does not answer.
         """
-        reader, writer = await _streams(self._order())
+        reader, writer = await _streams(self._request_worker())
         try:
             async with asyncio.timeout(_FORK_SECONDS):
                 pid = await receive_async(reader)
@@ -99,15 +101,15 @@ class Nursery:
         except BaseException:
             writer.close()
             raise
-        return Worker(pid, self, reader, writer)
+        return ParserProcess(pid, self, reader, writer)
 
     def kill(self, pid: int) -> None:
-        """Kill a worker; by the nursery, which knows whether the pid is still its child's."""
+        """Kill a parser process through the fork server, which knows whether the pid is valid."""
         with contextlib.suppress(OSError):
             self._control.send(COMMAND.pack(KILL, pid))
 
     async def stop(self) -> None:
-        """End the nursery and every worker; it buries its children before it goes."""
+        """Stop the fork server, which kills and reaps its children first."""
         self._control.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
             await asyncio.to_thread(self._process.wait, _GRACE_SECONDS)
@@ -116,15 +118,15 @@ class Nursery:
             await asyncio.to_thread(self._process.wait)
 
     async def _ended(self) -> str:
-        """How the process ended, which has closed its socket."""
+        """How the process ended; call it once its socket is closed."""
         try:
             status = await asyncio.to_thread(self._process.wait, _GRACE_SECONDS)
         except subprocess.TimeoutExpired:
             return "does not answer"
         return how_ended(status)
 
-    def _order(self) -> socket.socket:
-        """Ask for a worker; gives our end of its socket."""
+    def _request_worker(self) -> socket.socket:
+        """Send the command to fork; returns the service's end of the new socket."""
         try:
             ours, theirs = socket.socketpair()
         except OSError as error:
@@ -140,7 +142,7 @@ class Nursery:
     async def _introduce(
         self, model: ModelFile, limits: Limits, device: str
     ) -> ParsebankError | str:
-        """Name the model, and hear its fingerprint or why it cannot be loaded."""
+        """Send the model; returns its fingerprint, or the error of loading it."""
         self._control.sendall(pack((model, limits, device)))
         answers = self._control.dup()
         answers.setblocking(False)
@@ -152,62 +154,62 @@ class Nursery:
         return answer
 
 
-class Worker:
-    """A forked worker and the socket to it.
+class ParserProcess:
+    """A forked process that parses, and the socket to it.
 
     Attributes:
-        pid: Its process id.
-        texts: Texts that it was given so far.
-        growth: How much it has grown since the first look.
+        pid: Process id.
+        texts: Number of texts sent to it so far.
+        growth: Growth of its memory.
     """
 
     def __init__(
         self,
         pid: int,
-        nursery: Nursery,
+        fork_server: ForkServer,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
     ) -> None:
         self.pid = pid
         self.texts = 0
         self.growth = Growth(pid)
-        self._nursery = nursery
+        self._fork_server = fork_server
         self._reader = reader
         self._writer = writer
 
     @property
     def is_gone(self) -> bool:
-        """Whether the worker is known to have closed its socket."""
+        """Whether the process is known to have closed its socket."""
         return self._reader.at_eof() or self._writer.is_closing()
 
     def send(self, batch: Sequence[ParseInput]) -> None:
-        """Give it texts to parse; answers come one by one, in order."""
+        """Send texts; the outcomes arrive one by one, in order."""
         self.texts += len(batch)
         self._writer.write(pack(list(batch)))
 
     async def receive(self) -> Parse | ParsebankError:
-        """The next answer.
+        """The next outcome.
 
         Raises:
-            EOFError: The worker is gone.
+            EOFError: The process is dead.
         """
         answer: Parse | ParsebankError = await receive_async(self._reader)
         return answer
 
     def kill(self) -> None:
-        """End it at once, whatever it is doing."""
-        self._nursery.kill(self.pid)
+        """Kill the process."""
+        self._fork_server.kill(self.pid)
         self._writer.close()
 
     async def end(self) -> None:
-        """Kill it if it lives, and wait until its socket is closed."""
+        """Kill the process and wait until its socket is closed."""
         self.kill()
         with contextlib.suppress(OSError):
             await self._writer.wait_closed()
 
 
 async def _streams(channel: socket.socket) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Streams on a socket, which is closed if the caller gives up meanwhile."""
+    """Streams on a socket; the socket is closed if the caller is cancelled."""
     try:
         return await asyncio.open_connection(sock=channel)
     except BaseException:
@@ -216,12 +218,12 @@ async def _streams(channel: socket.socket) -> tuple[asyncio.StreamReader, asynci
 
 
 def _spawn() -> tuple[subprocess.Popen[bytes], socket.socket]:
-    """Start a nursery in its own process group: a Ctrl-C is for the service to handle."""
+    """Start a fork server in its own process group, so that Ctrl-C reaches only the service."""
     control, theirs = socket.socketpair()
     with theirs:
         try:
             process = subprocess.Popen(
-                [*python_command(nursery.__name__), str(theirs.fileno()), str(os.getpid())],
+                [*python_command(forkserver.__name__), str(theirs.fileno()), str(os.getpid())],
                 pass_fds=(theirs.fileno(),),
                 process_group=0,
                 stdin=subprocess.DEVNULL,

@@ -1,4 +1,4 @@
-"""Texts that wait for one model's workers, in requests that take turns."""
+"""The queue of one model: texts that wait for its workers, in requests that take turns."""
 
 from __future__ import annotations
 
@@ -16,77 +16,80 @@ from syntax.errors import DeadlineError, OverloadedError, ParsebankError, SpecEr
 
 _LONGEST_RETRY_AFTER: Final = 60
 _MEMORY: Final = 0.95
-"""Share of what is known about the workers' speed that survives one more batch."""
+"""Weight of the known speed of the workers after one more batch (exponential decay)."""
 
 
 @dataclass(eq=False, slots=True)
-class Job:
-    """One text on its way through the workers.
+class PendingText:
+    """One text that waits for its parse.
 
     Attributes:
         item: The text.
-        words: What it counts for in budgets, at least 1.
-        position: Its place in the request.
-        request: What it came with.
-        outcome: What it came to, once that is known.
-        deaths: Workers that died while they had it in hand.
-        alone: It must not share a batch: a worker died, or took too long, over a batch it was in.
+        words: Words for budgets, at least 1.
+        position: Index in the request.
+        request: The request it belongs to.
+        outcome: The parse or error, once known.
+        deaths: Workers that died while parsing it.
+        alone: Whether it needs a batch of its own, because a worker died or took too long on a
+            batch that held it.
     """
 
     item: ParseInput
     words: int
     position: int
-    request: Request
+    request: PendingRequest
     outcome: Outcome | None = None
     deaths: int = 0
     alone: bool = False
 
     @property
     def is_open(self) -> bool:
-        """Whether its outcome is still unknown, and somebody waits for it."""
+        """Whether its outcome is unknown and the request still waits for it."""
         return self.outcome is None and not self.request.is_closed
 
     def settle(self, outcome: Outcome) -> None:
-        """Answer, unless that has happened or nobody waits any more."""
+        """Set the outcome, unless it is set or the request is closed."""
         if self.is_open:
             self.outcome = outcome
             self.request.answers.put_nowait((self.position, outcome))
 
 
-class Request:
-    """Texts that came together.
+class PendingRequest:
+    """The texts of one request.
 
     Args:
         items: The texts.
-        arrived: When they came, in the event loop's time.
-        deadline: When their answers are no longer wanted.
+        arrived: Time of arrival, in the event loop's time.
+        deadline: Time at which open texts fail, in the event loop's time.
 
     Attributes:
-        jobs: One per text, in order.
-        answers: Position and outcome of each, as they are settled.
-        waiting: Those that no worker has in hand; kept by the `JobQueue`.
-        words: In ``waiting``.
-        credit: Words that it may still take in its turn; negative after a long text.
-        is_closed: Nobody waits for the answers any more.
+        texts: The texts, in order.
+        answers: Position and outcome of each text, in the order in which they are settled.
+        waiting: Texts that no worker is parsing; maintained by the `FairQueue`.
+        words: Number of words in ``waiting``.
+        credit: Words that the request may still take in its turn; negative after a long text.
+        is_closed: Whether the caller has stopped waiting.
     """
 
     def __init__(self, items: Sequence[ParseInput], arrived: float, deadline: float) -> None:
         self.arrived = arrived
         self.deadline = deadline
-        self.jobs = [Job(item, max(item.words, 1), n, self) for n, item in enumerate(items)]
+        self.texts = [
+            PendingText(item, max(item.words, 1), n, self) for n, item in enumerate(items)
+        ]
         self.answers: asyncio.Queue[tuple[int, Outcome]] = asyncio.Queue()
-        self.waiting = deque(self.jobs)
-        self.words = sum(job.words for job in self.jobs)
+        self.waiting = deque(self.texts)
+        self.words = sum(text.words for text in self.texts)
         self.credit = 0
         self.is_closed = False
 
     def settle(self, error: ParsebankError) -> None:
-        """Answer whatever is still open with an error."""
-        for job in self.jobs:
-            job.settle(error)
+        """Settle all open texts with an error."""
+        for text in self.texts:
+            text.settle(error)
 
     def too_late(self) -> DeadlineError:
-        """What becomes of the texts that are open at the deadline."""
+        """The error of texts that are open at the deadline."""
         seconds = max(0.0, round(self.deadline - self.arrived, 1))
         return DeadlineError(
             f"the text was not parsed within {seconds:g} s; send fewer or shorter texts at once, "
@@ -95,23 +98,23 @@ class Request:
         )
 
 
-class JobQueue:
-    """A queue bounded by words, in which requests take turns.
+class FairQueue:
+    """A queue with a limit on words, in which requests take turns (deficit round robin).
 
-    A request may take ``quantum`` words before the next has its turn. A text is never cut, so a
-    turn may exceed that, and the request waits for as many rounds as its debt is worth (deficit
-    round robin). Between the arrival of a request and its first text, every other request hence
-    gives at most ``quantum`` words and one text: a thousand texts do not hold up a single one.
-    Every step costs the same however much waits, but for one step per ``quantum`` words of debt.
+    A request takes ``quantum`` words in its turn. A text is never split, so a turn may exceed the
+    quantum; the request then skips turns until its credit is positive again. Before the first text
+    of a new request is served, each other request gets at most ``quantum`` words and one text, so
+    a request of a thousand texts does not delay a request of one. Operations take constant time,
+    except one step per ``quantum`` words of debt.
 
     Args:
-        capacity: Words that may wait.
-        workers: How many take from it.
-        quantum: Words that a request may take before the next has its turn.
+        capacity: Most words that may wait.
+        workers: Number of workers that take from the queue.
+        quantum: Words that a request takes in its turn.
 
     Attributes:
-        words: That wait.
-        texts: That wait.
+        words: Number of words that wait.
+        texts: Number of texts that wait.
     """
 
     def __init__(self, capacity: int, workers: int, quantum: int) -> None:
@@ -120,7 +123,7 @@ class JobQueue:
         self._capacity = capacity
         self._workers = workers
         self._quantum = quantum
-        self._turns: OrderedDict[Request, None] = OrderedDict()
+        self._turns: OrderedDict[PendingRequest, None] = OrderedDict()
         self._filled = asyncio.Event()
         self._known_words = 0.0
         self._known_seconds = 0.0
@@ -128,52 +131,52 @@ class JobQueue:
     def __len__(self) -> int:
         return self.texts
 
-    def put(self, request: Request, first: bool = False) -> None:
+    def put(self, request: PendingRequest, first: bool = False) -> None:
         """Queue all texts of a request, or none.
 
         Args:
             request: A new request.
-            first: Give it the next turn.
+            first: Whether it gets the next turn.
 
         Raises:
-            OverloadedError: There is no room for them now.
-            SpecError: There will never be room for them.
+            OverloadedError: The queue is too full now.
+            SpecError: The request exceeds the capacity.
         """
-        self._check_room(request.words)
+        self._check_capacity(request.words)
         request.credit = self._quantum
         if request.waiting:
             self._line_up(request, first)
             self._grow(request.words, len(request.waiting))
 
-    def put_back(self, jobs: Iterable[Job]) -> None:
-        """Queue jobs again, ahead of the others of their request, in their order."""
-        for job in reversed(list(jobs)):
-            request = job.request
-            request.waiting.appendleft(job)
-            request.words += job.words
-            request.credit += job.words
+    def put_back(self, texts: Iterable[PendingText]) -> None:
+        """Queue texts again, in front of the others of their request."""
+        for text in reversed(list(texts)):
+            request = text.request
+            request.waiting.appendleft(text)
+            request.words += text.words
+            request.credit += text.words
             self._line_up(request, first=True)
-            self._grow(job.words, 1)
+            self._grow(text.words, 1)
 
-    def expire(self, request: Request) -> None:
-        """Answer whatever is open in a request that its deadline has passed."""
+    def expire(self, request: PendingRequest) -> None:
+        """Settle the open texts of a request whose deadline has passed."""
         request.settle(request.too_late())
         self._take_out(request)
 
-    def withdraw(self, request: Request) -> None:
-        """Forget a request: what waits is not parsed, what is being parsed is not answered."""
+    def withdraw(self, request: PendingRequest) -> None:
+        """Drop a request: its waiting texts are not parsed, later outcomes are ignored."""
         request.is_closed = True
         self._take_out(request)
 
-    async def take(self, budget: int, wait: float = 0.0) -> list[Job]:
-        """Wait for work, and take a batch of about ``budget`` words.
+    async def take(self, budget: int, wait: float = 0.0) -> list[PendingText]:
+        """Wait for texts, and take a batch of about ``budget`` words.
 
-        A batch is at most the share of one worker in what waits, so that ten short texts are
-        spread over the workers too.
+        A batch is at most one worker's share of the waiting words, so that a few short texts are
+        spread over the workers.
 
         Args:
             budget: Words of a full batch.
-            wait: Seconds to wait for a full batch once there is a text.
+            wait: Seconds to wait for a full batch once a text waits.
         """
         while True:
             await self._fill(1)
@@ -184,24 +187,24 @@ class JobQueue:
             if batch := self._batch(budget):
                 return batch
 
-    def drain(self) -> list[Job]:
-        """Take everything."""
+    def drain(self) -> list[PendingText]:
+        """Take all texts."""
         requests = list(self._turns)
-        jobs = [job for request in requests for job in request.waiting]
+        texts = [text for request in requests for text in request.waiting]
         for request in requests:
             self._take_out(request)
-        return jobs
+        return texts
 
     def learn(self, words: int, seconds: float) -> None:
-        """Note how long a worker took over so many words."""
+        """Record the seconds that a worker took for some words."""
         self._known_words = _MEMORY * self._known_words + words
         self._known_seconds = _MEMORY * self._known_seconds + seconds
 
     def expected_seconds(self, words: float) -> float:
-        """How long one worker will take over so many words; 0 before any was seen at work."""
+        """Expected seconds of one worker for some words; 0 before the first measurement."""
         return words * self._known_seconds / max(self._known_words, 1.0)
 
-    def _line_up(self, request: Request, first: bool) -> None:
+    def _line_up(self, request: PendingRequest, first: bool) -> None:
         if request not in self._turns:
             self._turns[request] = None
             if first:
@@ -212,7 +215,7 @@ class JobQueue:
         self.texts += texts
         self._filled.set()
 
-    def _take_out(self, request: Request) -> None:
+    def _take_out(self, request: PendingRequest) -> None:
         if request in self._turns:
             del self._turns[request]
             self.words -= request.words
@@ -221,14 +224,14 @@ class JobQueue:
             request.words = 0
 
     async def _fill(self, words: int) -> None:
-        """Wait until so many words wait."""
+        """Wait until at least ``words`` words are queued."""
         while self.words < words:
             self._filled.clear()
             await self._filled.wait()
 
-    def _batch(self, budget: int) -> list[Job]:
+    def _batch(self, budget: int) -> list[PendingText]:
         room = min(budget, self.words / self._workers)
-        batch: list[Job] = []
+        batch: list[PendingText] = []
         while self._turns and room > 0:
             request = self._next_in_turn()
             if batch and (batch[0].alone or request.waiting[0].alone):
@@ -237,23 +240,23 @@ class JobQueue:
             room -= batch[-1].words
         return batch
 
-    def _next_in_turn(self) -> Request:
+    def _next_in_turn(self) -> PendingRequest:
         while (request := next(iter(self._turns))).credit <= 0:
             request.credit += self._quantum
             self._turns.move_to_end(request)
         return request
 
-    def _pop(self, request: Request) -> Job:
-        job = request.waiting.popleft()
-        request.words -= job.words
-        request.credit -= job.words
-        self.words -= job.words
+    def _pop(self, request: PendingRequest) -> PendingText:
+        text = request.waiting.popleft()
+        request.words -= text.words
+        request.credit -= text.words
+        self.words -= text.words
         self.texts -= 1
         if not request.waiting:
             del self._turns[request]
-        return job
+        return text
 
-    def _check_room(self, words: int) -> None:
+    def _check_capacity(self, words: int) -> None:
         if words > self._capacity:
             raise SpecError(
                 f"the request has about {words} words to parse; at most {self._capacity} can "

@@ -1,4 +1,4 @@
-"""What a model's workers have done so far: plain counts, for whoever shows them."""
+"""Counts of what a model's workers have done."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from typing import Final, Literal
 from service.timing import SECONDS, Histogram
 
 Reason = Literal["died", "deadline", "recycled_texts", "recycled_memory"]
-"""Why a worker was replaced: it died by itself or from outside; it was ended for being past a
-deadline; it had parsed ``worker_max_texts``; it had grown by ``worker_max_growth_mb``."""
+"""Why a worker was replaced: it died; it was killed after a deadline; it had parsed
+``worker_max_texts``; it had grown by ``worker_max_growth_mb``."""
 
 _WORDS: Final = (1, 5, 10, 25, 50, 100, 200, 350, 700, 1_500, 5_000)
 
 
 @dataclass
 class PoolStats:
-    """Counts of one model's workers; they only grow, also when the model is unloaded and back.
+    """Counts of one model's workers; they never decrease, also when the model is reloaded.
 
     Attributes:
-        texts: Texts that workers have answered, by a parse or by an error of the text.
-        batch_words: Words in each batch that was answered whole.
-        batch_seconds: How long each of these took, from handing it over to the last answer.
+        texts: Texts answered by a parse or by an error of the text.
+        batch_words: Words of each completed batch.
+        batch_seconds: Seconds from sending each completed batch to its last answer.
         replaced: Workers replaced, by `Reason`.
-        loads: Times that the model was loaded because it was not.
-        nursery_restarts: Times that the process which holds the model had died and was replaced.
+        loads: Times that the model was loaded.
+        fork_server_restarts: Times that the fork server died and was replaced.
     """
 
     texts: int = 0
@@ -33,4 +33,4 @@ class PoolStats:
     batch_seconds: Histogram = field(default_factory=lambda: Histogram(SECONDS))
     replaced: Counter[Reason] = field(default_factory=Counter)
     loads: int = 0
-    nursery_restarts: int = 0
+    fork_server_restarts: int = 0

@@ -73,11 +73,12 @@ def plan_sequences(examples: FlatExamples, frame: kernels.Frame, spec: AssemblyS
         SpecError: An example has no segment, fits neither template nor ``spec``, or cannot be made
             to fit ``max_length``.
     """
-    if spec.template is None and not spec.splits:
+    template = spec.layout
+    if template is None and not spec.splits:
         alone = np.zeros(len(examples.segment_offsets) - 1, np.bool_)
         parts = Parts(examples.segment_offsets, examples.example_offsets)
         return Sequences(examples, alone, kept_spans(parts, frame, spec))
-    arranged = arrange(examples, spec.template)
+    arranged = arrange(examples, template)
     parts = Parts.of(arranged.examples, arranged.joined, arranged.example)
     if spec.splits:
         return _windowed(arranged, parts, frame, spec)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Literal, Protocol, TypeVar, get_args
+from typing import Any, Final, Literal, Protocol, TypeVar, get_args, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ Samples = dict[str, NDArray[Any]]
 RowsT = TypeVar("RowsT")
 
 
+@runtime_checkable
 class Sampler(Protocol):
     """Draws samples for the examples of a batch."""
 

@@ -69,7 +69,7 @@ def test_a_file_that_contradicts_itself_is_rejected(benchmark_files):
 
 
 @given(st.text("ab🏮", max_size=120), st.integers(0, 200), st.text("ab🏮", min_size=1, max_size=3))
-def test_an_answer_islocated_as_the_slow_twin_says(passage, offset, text):
+def test_located_agrees_with_its_slow_twin(passage, offset, text):
     starts = [i for i in range(len(passage)) if passage[i : i + len(text)] == text]
     near = [start for start in starts if abs(start - offset) <= NEAR]
     expected = offset if offset in starts else near[0] if len(near) == 1 else None

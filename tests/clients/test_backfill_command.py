@@ -80,7 +80,7 @@ def test_several_parts_and_tokenizers_are_one_command_with_one_account(
 
 
 @pytest.mark.slow
-def test_a_part_that_cannot_be_read_costs_no_other(parsebank, tmp_path):
+def test_unreadable_part_does_not_stop_the_others(parsebank, tmp_path):
     report = tmp_path / "report.json"
     place = ("backfill", "sample", "--lang", "en", "--name", "parts", "--limit", 3)
     result = parsebank(*place, "--split", "dev, nosuch", "--split", "dev", "--report", report)
@@ -147,9 +147,7 @@ def other_parser(tmp_path, monkeypatch) -> None:
 
 
 @pytest.mark.slow
-def test_another_parser_than_the_datasets_is_told_before_anything_is_sent(
-    parsebank, tmp_path, other_parser
-):
+def test_warning_about_another_parser_comes_before_sending(parsebank, tmp_path, other_parser):
     place = ("backfill", "sample", "--lang", "en", "--name", "warned", "--limit", 2)
     assert parsebank(*place, "--split", "dev", "--parser", "en:udpipe/english-ewt").exit_code == 0
     report = tmp_path / "report.json"
@@ -206,7 +204,7 @@ def test_all_needs_files_that_say_what_they_are(parsebank, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_backfill_goes_on_when_its_service_was_started_anew(tmp_path, monkeypatch):
+def test_backfill_continues_after_a_restart_of_the_service(tmp_path, monkeypatch):
     monkeypatch.setenv("PARSEBANK_JOB_WORKERS", "1")
     monkeypatch.setenv("PARSEBANK_JOB_SHARD_SEGMENTS", "20")
     port, log = free_port(), tmp_path / "log"

@@ -114,14 +114,14 @@ def test_texts_that_repeat_are_parsed_once(jobs):
 
 
 @pytest.mark.parametrize(("name", "lang"), [("squad", "en"), ("mlqa", "en"), ("mlqa", "de")])
-def test_answers_come_to_pieces_and_back(store, benchmark_files, name, lang):
+def test_answers_survive_the_way_to_pieces_and_back(store, benchmark_files, name, lang):
     read = examples(benchmark_files, name, "dev", lang)
     data = store.dataset(name, split="dev", lang=lang)
     assert spans_found(data, "answers", 1) == spans_read(read, "answers")
 
 
 @pytest.mark.parametrize("label", ["subject", "object"])
-def test_mentions_come_to_pieces_and_back(store, benchmark_files, label):
+def test_mentions_survive_the_way_to_pieces_and_back(store, benchmark_files, label):
     read = examples(benchmark_files, "ace", "train", "en")
     data = store.dataset("ace", split="train", lang="en")
     assert spans_found(data, label, 0) == spans_read(read, label)

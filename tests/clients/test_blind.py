@@ -60,7 +60,7 @@ def test_a_file_of_tokens_alone_is_blind(tmp_path, reader):
         assert [item.segments[0].tokens for item in items] == [("The", "Rhine"), ("Bonn",)]
 
 
-def test_a_token_without_tag_among_others_costs_its_sentence(tmp_path):
+def test_token_without_tag_rejects_its_sentence(tmp_path):
     first, second = read(WIKIANN, tmp_path, "test-en.tsv", "Bonn\n\nThe\tO\n")
     assert (first.reason, second.labels) == ("label", {"ner_tags": ("O",)})
 

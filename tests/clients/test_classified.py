@@ -35,7 +35,7 @@ def test_records_of_snli_without_label_or_text_are_rejected_by_name(benchmark_fi
 
 
 @pytest.mark.parametrize("line", ["", "[" * 100_000, "nul", '"text"', '{"gold_label": 1}'])
-def test_no_line_stops_the_file(tmp_path, line):
+def test_bad_lines_do_not_stop_a_reader(tmp_path, line):
     good = json.dumps({"gold_label": "neutral", "sentence1": "A.", "sentence2": "B."})
     (tmp_path / "snli_1.0_train.jsonl").write_text(f"{line}\n{good}\n", "utf-8")
     bad, last = SNLI.read(tmp_path, "train", "en")

@@ -153,7 +153,7 @@ def test_file_errors_name_the_file(tmp_path):
     assert readable(caught.value) == f"{tmp_path}/missing: No such file or directory"
 
 
-def test_a_full_disk_and_a_file_of_too_many_levels_need_no_trace():
+def test_full_disk_and_deep_nesting_print_no_trace():
     full = os.strerror(errno.ENOSPC)
     assert readable(OSError(errno.ENOSPC, full)) == full
     assert readable(ConnectionRefusedError(errno.ECONNREFUSED, "refused")) is None
@@ -162,11 +162,11 @@ def test_a_full_disk_and_a_file_of_too_many_levels_need_no_trace():
     assert readable(caught.value) == "what was read is nested too deeply"
 
 
-def test_bugs_keep_their_trace(invoke):
+def test_unexpected_errors_print_their_trace(invoke):
     assert readable(ZeroDivisionError()) is None
 
 
-def test_a_reader_that_hangs_up_is_no_error(tmp_path):
+def test_broken_pipe_on_output_is_no_error(tmp_path):
     lines = tmp_path / "many.txt"
     lines.write_text("\n" * 20_000, "utf-8")
     shell = (
@@ -177,7 +177,7 @@ def test_a_reader_that_hangs_up_is_no_error(tmp_path):
     assert "Traceback" not in done.stdout + done.stderr
 
 
-def test_nobody_listening_is_told_to_the_user(invoke):
+def test_unreachable_service_is_reported(invoke):
     result = invoke("jobs", "list", "--url", "http://127.0.0.1:9")
     assert result.exit_code == 1
     assert "start one with `parsebank serve`" in result.stderr

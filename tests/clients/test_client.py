@@ -38,7 +38,7 @@ def client(tmp_path_factory) -> Iterator[Client]:
         yield client
 
 
-def test_it_says_what_it_is(client):
+def test_info_describes_the_service(client):
     client.parse(TEXT)  # starts the parser, for which `health` waits 5 s, and a busy machine longer
     assert client.health() is True
     assert client.info()["name"] == "parsebank"
@@ -62,7 +62,7 @@ def test_a_text_becomes_sentences_with_trees(client):
     ]
 
 
-def test_the_second_time_is_cached(client):
+def test_second_parse_is_cached(client):
     text = "Bees dance before they fly."
     first, second = (client.parse(text).parsed()[0] for _ in range(2))
     assert (first.cached, second.cached) == (False, True)
@@ -70,7 +70,7 @@ def test_the_second_time_is_cached(client):
     assert first.parse == second.parse
 
 
-def test_pieces_and_matrices_fit_together(client):
+def test_wordpieces_and_matrices_have_equal_lengths(client):
     names = ("distance", "depth", "ancestor")
     (item,) = client.parse(TEXT, tokenizer=TOKENIZER, matrices=names).parsed()
     pieces, matrices = item.wordpieces, item.matrices
@@ -97,7 +97,7 @@ def test_tokens_and_modes(client):
     assert len(item.sentences) == 1
 
 
-def test_a_bad_text_fails_alone(client):
+def test_bad_text_does_not_affect_others(client):
     result = client.parse(texts=["It works.", "", "a\0b", "\ud800", "So does this."])
     assert [getattr(item, "error_type", None) for item in result] == [
         None,

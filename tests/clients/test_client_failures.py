@@ -52,7 +52,7 @@ def run(request: pytest.FixtureRequest) -> Run:
     return run_sync if request.param == "sync" else run_async
 
 
-def test_overload_is_tried_again_after_the_time_asked_for(run, script, answer):
+def test_overload_is_retried_after_retry_after(run, script, answer):
     script.play(answer(429, {}, {"Retry-After": "0.2"}), answer(200, {"name": "parsebank"}))
     started = time.monotonic()
     assert run(script.url, "info") == {"name": "parsebank"}
@@ -60,7 +60,7 @@ def test_overload_is_tried_again_after_the_time_asked_for(run, script, answer):
     assert len(script.requests) == 2
 
 
-def test_overload_without_end_is_raised(run, script, answer):
+def test_persistent_overload_is_raised(run, script, answer):
     body = {"error": {"error_type": "overloaded", "message": "full", "detail": {}}}
     script.play(answer(429, body))
     with pytest.raises(OverloadedError, match="full"):
@@ -68,12 +68,12 @@ def test_overload_without_end_is_raised(run, script, answer):
     assert len(script.requests) == 3
 
 
-def test_a_broken_connection_is_tried_again(run, script, answer):
+def test_broken_connection_is_retried(run, script, answer):
     script.play(answer(0), answer(200, {}))
     assert run(script.url, "info") == {}
 
 
-def test_a_backfill_is_sent_once_only(run, script, answer):
+def test_backfill_is_not_retried(run, script, answer):
     script.play(answer(429, {}))
     with pytest.raises(OverloadedError):
         run(script.url, "backfill", SPEC, EXAMPLES)
@@ -93,7 +93,7 @@ def test_examples_that_fail_raise_their_own_error(run, script, answer):
         run(script.url, "backfill", SPEC, failing())
 
 
-def test_nobody_listening_is_named_with_the_address(run):
+def test_unreachable_error_names_the_address(run):
     url = f"http://127.0.0.1:{free_port()}"
     with pytest.raises(ServiceUnreachableError, match=f"no Parsebank service answers at {url}"):
         run(url, "info")
@@ -113,14 +113,14 @@ def test_named_errors_are_raised_at_once(run, script, answer):
     assert script.requests == [("GET", "/jobs/a%2Fb%20c")]
 
 
-def test_a_server_error_is_not_tried_again(run, script, answer):
+def test_server_error_is_not_retried(run, script, answer):
     script.play(answer(500, b"oops"))
     with pytest.raises(ParsebankError, match="answered 500: oops"):
         run(script.url, "models")
     assert len(script.requests) == 1
 
 
-def test_a_slow_answer_is_a_deadline(run, script):
+def test_read_timeout_is_a_deadline_error(run, script):
     class Late:
         status, headers = 200, {}
 
@@ -140,7 +140,7 @@ def event(name: str, job: dict[str, Any]) -> bytes:
 STREAM = {"content-type": "text/event-stream"}
 
 
-def test_progress_is_streamed_without_repeats(run, script, answer, job_json):
+def test_events_skip_unchanged_jobs(run, script, answer, job_json):
     done = job_json | {"state": "done"}
     stream = event("progress", job_json) + event("progress", done) + event("end", done)
     script.play(answer(200, stream, STREAM))
@@ -148,14 +148,14 @@ def test_progress_is_streamed_without_repeats(run, script, answer, job_json):
     assert script.requests == [("GET", "/jobs/j1/events")]
 
 
-def test_a_stream_that_breaks_off_is_followed_by_polling(run, script, answer, job_json):
+def test_events_poll_after_a_broken_stream(run, script, answer, job_json):
     done = job_json | {"state": "done"}
     script.play(answer(200, event("progress", job_json), STREAM), answer(200, done))
     assert [job.state for job in run(script.url, "events", "j1")] == ["running", "done"]
     assert script.requests == [("GET", "/jobs/j1/events"), ("GET", "/jobs/j1")]
 
 
-def test_a_server_without_events_is_polled(run, script, answer, job_json):
+def test_events_poll_if_the_server_has_no_stream(run, script, answer, job_json):
     done = job_json | {"state": "failed"}
     script.play(answer(404, {}), answer(200, job_json), answer(200, job_json), answer(200, done))
     assert [job.state for job in run(script.url, "events", "j1")] == ["running", "failed"]
@@ -192,7 +192,7 @@ def test_parse_needs_exactly_one_form(run, script):
         run(script.url, "parse", "a", langauge="en")
 
 
-def test_a_job_is_followed_through_a_restart(run, script, answer, job_json):
+def test_events_continue_after_a_restart(run, script, answer, job_json):
     running, done = job_json | {"state": "running"}, job_json | {"state": "done"}
     away = [answer(0)] * QUICK.attempts
     not_ready = answer(503, {"error": {"error_type": "not_ready", "message": "starting"}})
@@ -210,7 +210,7 @@ def test_a_job_is_followed_through_a_restart(run, script, answer, job_json):
     assert all(0 < left < 301 for _, left in told)
 
 
-def test_patience_with_an_outage_ends():
+def test_events_raise_after_a_long_outage():
     failure = ServiceUnreachableError("gone")
     with pytest.raises(ServiceUnreachableError):
         Outage(0.0, None).pause(failure)
@@ -221,12 +221,12 @@ def test_patience_with_an_outage_ends():
 
 
 @pytest.mark.parametrize("method", ["wait", "events"])
-def test_a_service_that_was_never_there_is_not_waited_for(run, method):
+def test_events_raise_if_the_service_never_answered(run, method):
     with pytest.raises(ServiceUnreachableError):
         run(f"http://127.0.0.1:{free_port()}", method, "j")
 
 
-def test_a_service_that_took_a_backfill_is_waited_for(script, answer, job_json):
+def test_events_wait_out_an_outage_after_a_backfill(script, answer, job_json):
     done = job_json | {"state": "done"}
     polled = answer(404, {})
     script.play(answer(202, job_json), polled, *[answer(0)] * QUICK.attempts, answer(200, done))

@@ -41,7 +41,7 @@ def test_a_prefix_that_not_every_token_has_is_text(tmp_path):
     assert [token for token, _ in tagged(first) + tagged(second)] == ["de:Ada", "Bell", "fr:Ada"]
 
 
-def test_bilou_of_the_lowresource_files_becomes_bio(benchmark_files):
+def test_bilou_becomes_bio(benchmark_files):
     first, second = WIKIANN.read(benchmark_files / "wikiann", "test", "xx")
     assert [tag for _, tag in tagged(first)] == ["B-PER", "O", "O", "B-LOC", "I-LOC", "I-LOC"]
     assert tagged(second) == [("Blue", "B-ORG"), ("Heron", "I-ORG")]

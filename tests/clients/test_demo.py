@@ -50,7 +50,7 @@ def test_a_service_that_cannot_start_is_reported_with_its_log(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_demo_trains_twice_parses_once_and_leaves_nothing_behind(tmp_path):
+def test_demo_parses_once_trains_twice_and_cleans_up(tmp_path):
     done = subprocess.run(
         parsebank("demo", "--store", str(tmp_path / "store")),
         capture_output=True,
@@ -73,7 +73,7 @@ def test_the_demo_trains_twice_parses_once_and_leaves_nothing_behind(tmp_path):
 
 
 @pytest.mark.slow
-def test_an_interrupted_demo_leaves_no_process_behind(tmp_path):
+def test_interrupting_the_demo_stops_its_processes(tmp_path):
     process = subprocess.Popen(
         parsebank("demo", "--store", str(tmp_path / "store")),
         stdout=subprocess.PIPE,

@@ -1,4 +1,4 @@
-"""The guides keep up with the code."""
+"""The pages about clients and readers keep up with the code."""
 
 from __future__ import annotations
 
@@ -14,21 +14,12 @@ from syntax.batches import Template
 from syntax.errors import UnknownNameError
 
 DOCS = Path(__file__).parents[2] / "docs"
+REFERENCE = (DOCS / "reference" / "client.md").read_text("utf-8")
 PUBLIC = [name for name in vars(Client) if not name.startswith("_")]
 
 
-@pytest.mark.parametrize("name", list(BENCHMARKS))
-def test_every_reader_has_its_row(name):
-    reader = BENCHMARKS[name]
-    guide = (DOCS / "benchmarks.md").read_text("utf-8")
-    (row,) = re.findall(rf"^\| `{name}` \|.*$", guide, re.MULTILINE)
-    for field in reader.fields:
-        assert f"`{field}`" in row
-    assert ", ".join(reader.modes) in row
-
-
 def test_every_template_of_the_guide_is_of_fields_that_a_reader_has():
-    guide = (DOCS / "assembly.md").read_text("utf-8").partition("| `template` |")[2]
+    guide = (DOCS / "sequences.md").read_text("utf-8").partition("| `template` |")[2]
     rows = guide.partition("\n\n")[0]
     templates = re.findall(r'\| `"([^"]+)"`', rows)
     assert len(templates) == 5
@@ -45,13 +36,13 @@ def _fits(fields, template):
 
 
 @pytest.mark.parametrize("name", PUBLIC)
-def test_every_method_is_in_the_guide(name):
-    assert re.search(rf"\b{name}\b", (DOCS / "client.md").read_text("utf-8"))
+def test_every_method_is_in_the_reference(name):
+    assert re.search(rf"\b{name}\b", REFERENCE)
 
 
 @pytest.mark.parametrize("name", ParseOptions.__annotations__)
-def test_every_option_is_in_the_guide(name):
-    assert f"`{name}" in (DOCS / "client.md").read_text("utf-8")
+def test_every_option_is_in_the_reference(name):
+    assert f"`{name}" in REFERENCE
 
 
 def test_both_clients_have_the_same_methods():
@@ -60,7 +51,7 @@ def test_both_clients_have_the_same_methods():
 
 
 def test_the_example_reader_reads(tmp_path):
-    guide = (DOCS / "benchmarks.md").read_text("utf-8")
+    guide = (DOCS / "extend" / "benchmark.md").read_text("utf-8")
     (code,) = re.findall(r"```python\n(.*?)```", guide, re.DOTALL)
     namespace: dict = {}
     exec(code.replace("register(Benchmark(", "(Benchmark("), namespace)

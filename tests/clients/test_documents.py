@@ -44,7 +44,7 @@ def test_a_list_can_be_the_document(document):
     assert list(records_of(document(b'[{"a": 1}, {"a": 2.5}]'), "item")) == [{"a": 1}, {"a": 2.5}]
 
 
-def test_what_stands_before_a_break_is_read(document):
+def test_records_before_a_syntax_error_are_read(document):
     records = records_of(document(b'{"data": ["one", "two", "thr'), "data.item")
     assert [next(records), next(records)] == ["one", "two"]
     with pytest.raises(ExampleError, match=r"document\.json is no whole JSON .* after record 2; "):
@@ -62,7 +62,7 @@ def test_utf16_is_refused_by_name(document):
         list(records_of(document('{"data": ["a"]}'.encode("utf-16")), "data.item"))
 
 
-def test_a_bad_byte_spoils_its_own_text_only(document):
+def test_bad_byte_affects_only_its_text(document):
     content = b'{"data": [{"t": "caf\xc3\xa9"}, {"t": "caf\xe9"}, {"t": "tea"}]}'
     first, second, third = records_of(document(content), "data.item")
     assert [text_of(first, "t", "here"), text_of(third, "t", "here")] == ["café", "tea"]
@@ -94,7 +94,7 @@ def test_repeated_ids_are_numbered():
 
 
 @pytest.mark.parametrize("key", ["id", "question", "answers"])
-def test_a_record_that_is_nested_deeply_costs_no_other(document, key):
+def test_deeply_nested_record_does_not_affect_others(document, key):
     good = {"id": "a", "question": "Who?", "answers": [{"text": "Ann", "answer_start": 0}]}
     nested = json.dumps({**good, "id": "b", key: "?"}).replace('"?"', "[" * 9000 + "]" * 9000)
     asked = f'{{"context": "Ann left.", "qas": [{nested}, {json.dumps(good)}]}}'

@@ -86,7 +86,7 @@ def test_the_app_starts_with_the_first_request_and_stops_with_close(diary):
     assert diary[0][1] is diary[1][1], "one task must enter and leave the lifespan"
 
 
-async def test_the_same_in_an_event_loop(diary):
+async def test_embedded_transport_runs_the_app_lifespan(diary):
     transport = EmbeddedTransport(diary.app())
     async with httpx.AsyncClient(base_url=URL, transport=transport) as client:
         sizes = await asyncio.gather(*(client.post("/size", content=b"a" * n) for n in range(5)))
@@ -101,7 +101,7 @@ def test_a_client_that_made_no_request_closes(diary):
     assert diary.events == []
 
 
-def test_a_request_that_is_interrupted_is_given_up_before_the_app_stops(diary):
+def test_interrupted_request_is_cancelled_before_shutdown(diary):
     def interrupt() -> None:
         diary.waiting.wait()
         signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
@@ -115,7 +115,7 @@ def test_a_request_that_is_interrupted_is_given_up_before_the_app_stops(diary):
     assert diary.events == ["started", "given up", "stopped"]
 
 
-def test_close_gives_up_the_requests_of_other_threads(diary):
+def test_close_cancels_requests_of_other_threads(diary):
     client = httpx.Client(base_url=URL, transport=BlockingTransport(diary.app()))
     with ThreadPoolExecutor() as threads:
         answer = threads.submit(client.get, "/endless")
@@ -138,7 +138,7 @@ def test_bodies_are_streamed(diary):
         assert client.post("/size", content=(b"a" * 1000 for _ in range(50))).text == "50000"
 
 
-def test_a_bug_in_the_app_is_answered_as_over_a_socket(diary):
+def test_app_exception_is_answered_as_over_a_socket(diary):
     transport = BlockingTransport(diary.app())
     with (
         Client(URL, transport=transport, retries=Retries(attempts=1)) as client,
@@ -187,7 +187,7 @@ except ParsebankError:
 """
 
 
-def test_a_client_that_nobody_closed_stops_its_app_when_the_program_ends():
+def test_unclosed_embedded_client_shuts_down_at_exit():
     command = [sys.executable, "-c", FORGOTTEN]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (done.stdout, done.stderr, done.returncode) == ("answered\nstopped\n", "", 0)

@@ -19,11 +19,11 @@ SCHEDULER = "tcp://head:8786"
         (None, SCHEDULER, {"engine": "dask", "dask_scheduler": SCHEDULER}),
     ],
 )
-def test_only_what_was_given_is_set(engine, scheduler, settings):
+def test_engine_settings_hold_only_given_options(engine, scheduler, settings):
     assert engine_settings(engine, scheduler, None) == settings
 
 
-def test_a_running_service_has_its_own_engine():
+def test_engine_options_are_refused_with_a_running_service():
     assert engine_settings(None, None, "http://host:8000") == {}
     with pytest.raises(typer.BadParameter, match=r"http://host:8000 was started with its own"):
         engine_settings(None, SCHEDULER, "http://host:8000")

@@ -58,7 +58,7 @@ def test_the_tree_of_the_words_is_that_of_the_text(client) -> None:
             assert getattr(one.parse, column) == getattr(other.parse, column)
 
 
-def test_a_text_that_cannot_be_parsed_costs_its_example_alone(client) -> None:
+def test_unparsable_text_rejects_only_its_example(client) -> None:
     pairs = [
         Example("1", (Segment(text="Fine."), Segment(text=" "))),
         Example("2", (Segment(text="Fine."), Segment(text="It's ok."))),
@@ -118,7 +118,7 @@ def test_a_client_can_send_what_it_expanded(client) -> None:
     assert client.wait(job.id).counts.stored == 1
 
 
-def test_texts_that_cannot_be_asked_for_fail_before_anything_is_sent(client) -> None:
+def test_expansion_errors_are_raised_before_sending(client) -> None:
     pair = Example("1", (Segment(text="Fine."), Segment(text="Fine.")))
     with pytest.raises(UnknownNameError, match="udpipe/nobody"):
         expanded(client, PAIRS, [pair], parser="udpipe/nobody")

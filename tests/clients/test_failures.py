@@ -27,7 +27,7 @@ def test_every_named_error_comes_back_as_itself(cls):
     assert (error.message, error.detail) == ("m", {"limit": 3})
 
 
-def test_our_own_error_has_a_name_too():
+def test_service_unreachable_error_has_an_error_type():
     assert error_class("service_unreachable") is ServiceUnreachableError
 
 
@@ -45,24 +45,24 @@ def test_errors_are_found_inside_and_outside_an_envelope():
 
 
 @pytest.mark.parametrize("content", [b"", b"<html>Bad gateway</html>", b"[1]", b'{"detail": "x"}'])
-def test_a_foreign_answer_is_quoted(content):
+def test_error_of_a_foreign_server_quotes_its_body(content):
     error = answered_error(502, {}, content)
     assert type(error) is ParsebankError
     assert error.message == f"the server answered 502: {content.decode()}"
 
 
-def test_overload_carries_the_seconds_asked_for():
+def test_retry_after_seconds_are_in_the_overload_error():
     error = answered_error(429, {"retry-after": "2"}, b"")
     assert isinstance(error, OverloadedError)
     assert error.detail["retry_after"] == 2.0
 
 
-def test_overload_with_a_date_leaves_the_pause_to_us():
+def test_retry_after_date_is_ignored():
     error = answered_error(429, {"retry-after": "Wed, 21 Oct 2026 07:28:00 GMT"}, b"")
     assert "retry_after" not in error.detail
 
 
-def test_an_answer_that_is_nested_too_deeply_is_no_error_of_ours():
+def test_deeply_nested_error_body_is_quoted():
     error = answered_error(502, {}, b"[" * 90_000)
     assert type(error) is ParsebankError
     assert error.message.startswith("the server answered 502: [[[")

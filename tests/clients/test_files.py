@@ -68,7 +68,7 @@ def test_a_second_frame_that_breaks_off_is_an_error(write, ending):
         read(write(packed + packed[:-9]))
 
 
-def test_bytes_behind_the_last_frame_are_an_error(write, ending):
+def test_bytes_after_the_last_frame_are_an_error(write, ending):
     if ending != ".zip":
         with pytest.raises(DamagedFileError):
             read(write(PACKERS[ending](TEXT) + b"and more text"))
@@ -124,7 +124,7 @@ def test_a_damaged_json_document_is_an_error_and_no_drop(write):
         list(reader.read(write(packed[: len(packed) // 2], "dev.json"), "dev", "en"))
 
 
-def test_a_text_that_lies_there_packed_and_not_is_refused(tmp_path):
+def test_text_present_packed_and_unpacked_is_refused(tmp_path):
     for name in ("a.txt", "a.txt.gz"):
         (tmp_path / name).write_bytes(b"a\n")
     with pytest.raises(SpecError, match="are one file, packed and not; remove one"):

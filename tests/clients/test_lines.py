@@ -32,7 +32,7 @@ def test_only_lf_ends_a_line(read):
     assert read(content) == [(1, "a\u2028b\x0bc\x85d\re".encode()), (2, b"f")]
 
 
-def test_a_last_line_feed_opens_no_further_line(read):
+def test_final_line_feed_adds_no_line(read):
     assert read(b"a\n") == read(b"a") == [(1, b"a")]
     assert read(b"a\n\n") == [(1, b"a"), (2, b"")]
     assert read(b"") == []
@@ -72,7 +72,7 @@ def test_lines_come_back_as_written(tmp_path_factory, texts):
     assert got == texts
 
 
-def test_blocks_are_what_blank_lines_divide(tmp_path):
+def test_blocks_are_separated_by_blank_lines(tmp_path):
     path = tmp_path / "blocks.txt"
     path.write_bytes(b"\n\na\nb\n\n\n c\n \nd")
     assert list(blocks(path)) == [(3, [b"a", b"b"]), (7, [b" c", b" ", b"d"])]
@@ -82,7 +82,7 @@ def test_blocks_are_what_blank_lines_divide(tmp_path):
     assert list(blocks(path)) == []
 
 
-def test_a_block_without_end_is_cut(tmp_path):
+def test_overlong_block_is_split(tmp_path):
     path = tmp_path / "long.txt"
     path.write_bytes(b"a\n" * (MOST_LINES + 1))
     assert [(first, len(lines)) for first, lines in blocks(path)] == [

@@ -113,7 +113,7 @@ def test_csv_quoting_is_undone(benchmark_files):
 
 
 @given(st.text(st.characters(exclude_characters="\t\r\n", exclude_categories=["Cs"])))
-def test_what_a_csv_writer_quoted_comes_back(text):
+def test_unquoted_restores_what_a_csv_writer_quoted(text):
     file = io.StringIO()
     csv.writer(file, dialect="excel-tab", lineterminator="\n").writerow([text, "x"])
     field = file.getvalue().removesuffix("\tx\n")

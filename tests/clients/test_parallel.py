@@ -74,7 +74,7 @@ def test_a_missing_line_is_a_rejection_in_every_language(tmp_path):
     assert english[2].message.startswith("dev.de has no line 3, but its translations do")
 
 
-def test_a_bad_byte_spoils_its_line_in_its_own_language_only(tmp_path):
+def test_bad_byte_rejects_its_line_in_its_language_only(tmp_path):
     (tmp_path / "dev.en").write_bytes(b"caf\xe9\ntea\n")
     (tmp_path / "dev.de").write_bytes("Kaffee\r\nTee\r\n".encode("utf-8-sig"))
     assert fates(PARALLEL.read(tmp_path, "dev", "en"))["dev-1"] == "invalid_character"

@@ -51,7 +51,7 @@ def first_line(log: Path) -> str:
     return log.read_text("utf-8").splitlines()[0]
 
 
-def test_a_process_and_its_children_end_with_the_block(log):
+def test_running_ends_the_process_group(log):
     with running(python(FAMILY), log) as process:
         child = int(first_line(log))
         assert psutil.pid_exists(child)
@@ -59,7 +59,7 @@ def test_a_process_and_its_children_end_with_the_block(log):
     assert gone(child)
 
 
-def test_they_end_when_the_block_fails(log):
+def test_running_ends_the_process_group_after_an_error(log):
     with pytest.raises(KeyboardInterrupt), running(python(FAMILY), log) as process:
         raise KeyboardInterrupt
     assert process.returncode is not None
@@ -78,7 +78,7 @@ def test_finish_shows_the_end_of_a_failed_commands_log(log):
     assert "line 79" not in caught.value.message
 
 
-def test_waiting_ends_when_the_process_does(log):
+def test_wait_until_raises_when_the_process_ends(log):
     with (
         running(python("raise SystemExit('no such port')"), log) as process,
         pytest.raises(WorkError, match="no such port"),
@@ -86,7 +86,7 @@ def test_waiting_ends_when_the_process_does(log):
         wait_until(lambda: False, process, log, 30)
 
 
-def test_waiting_has_a_limit(log):
+def test_wait_until_raises_after_its_timeout(log):
     with (
         running(python("import time; time.sleep(60)"), log) as process,
         pytest.raises(WorkError, match="was not ready after 0 s"),
@@ -94,19 +94,19 @@ def test_waiting_has_a_limit(log):
         wait_until(lambda: False, process, log, 0.2)
 
 
-def test_waiting_stops_as_soon_as_it_is_ready(log):
+def test_wait_until_returns_once_ready(log):
     with running(python("import time; time.sleep(60)"), log) as process:
         wait_until(lambda: True, process, log, 0.0)
 
 
-def test_termination_leaves_through_finally_blocks():
+def test_sigterm_runs_finally_blocks():
     with pytest.raises(SystemExit) as caught, termination_unwinds():
         os.kill(os.getpid(), signal.SIGTERM)
     assert caught.value.code == 128 + signal.SIGTERM
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
 
 
-def test_free_ports_are_loopback_ports_that_nobody_has():
+def test_free_port_is_unused_on_loopback():
     assert 1024 < free_port() < 65536
 
 

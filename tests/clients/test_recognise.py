@@ -35,7 +35,7 @@ def test_files_that_no_reader_fits_are_refused(tmp_path):
         recognised(tmp_path / "nowhere")
 
 
-def test_a_general_reader_gives_way(benchmark_files):
+def test_general_reader_fits_only_if_no_other_does(benchmark_files):
     assert fitting(benchmark_files / "conll" / "valid.txt") == ["conll", "wikiann"]
     assert BENCHMARKS["text"].general
 

@@ -16,7 +16,7 @@ def test_pauses_double_and_jitter_a_quarter():
         assert least <= retries.pause(BUSY, attempt, replayable=True) <= least * 1.25
 
 
-def test_the_server_says_how_long():
+def test_retry_after_sets_the_pause():
     error = OverloadedError("full", retry_after=7)
     assert 7 <= Retries().pause(error, 1, replayable=True) <= 7 * 1.25
 
@@ -31,7 +31,7 @@ def test_the_last_attempt_raises():
         Retries(attempts=3).pause(BUSY, 3, replayable=True)
 
 
-def test_what_cannot_be_replayed_is_not():
+def test_unreplayable_call_is_not_retried():
     with pytest.raises(ServiceUnreachableError):
         Retries().pause(httpx.ConnectError("refused"), 1, replayable=False)
 
@@ -44,12 +44,12 @@ def test_what_cannot_be_replayed_is_not():
         (UnknownJobError("no such job"), UnknownJobError),
     ],
 )
-def test_what_would_fail_again_is_raised_at_once(failure, named):
+def test_permanent_failure_is_raised_at_once(failure, named):
     with pytest.raises(named):
         Retries().pause(failure, 1, replayable=True)
 
 
-def test_the_address_is_in_the_message():
+def test_unreachable_message_has_the_address():
     request = httpx.Request("GET", "http://127.0.0.1:9/info")
     error = as_named(httpx.ConnectError("refused", request=request))
     assert "no Parsebank service answers at http://127.0.0.1:9 (refused)" in error.message

@@ -8,7 +8,7 @@ from clients.benchmarks.sample.material import PATTERNS
 from syntax.examples import Example
 
 
-def test_files_are_what_make_writes():
+def test_sample_files_equal_the_output_of_make():
     for split, content in make.files().items():
         assert (SAMPLE.bundled / f"{split}-en.tsv").read_text("utf-8") == content
 

@@ -162,7 +162,7 @@ def test_any_other_last_column_is_a_rejection(tmp_path, tokens):
     assert item.reason == "example"
 
 
-def test_a_slot_that_begins_inside_a_token_is_not_lost():
+def test_slot_that_begins_inside_a_token_is_kept():
     tokens = [Token("don't", 0, 5), Token("go", 6, 8)]
     assert span_tags(tokens, [SpanLabel(3, 8, "X")], "here") == ["B-X", "I-X"]
 

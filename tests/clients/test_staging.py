@@ -17,7 +17,7 @@ def lines(upload: Upload) -> list[dict]:
     return [json.loads(line) for line in b"".join(upload).splitlines()]
 
 
-def test_the_specification_comes_first_and_open_choices_are_left_out():
+def test_upload_starts_with_the_spec_without_open_options():
     content = backfill_spec(SPEC, tokenizer=None, parser="udpipe/x", matrices=True)
     (first,) = lines(Upload(content, []))
     assert first["spec"] == {
@@ -34,7 +34,7 @@ def test_the_specification_comes_first_and_open_choices_are_left_out():
     }
 
 
-def test_every_form_of_segment_and_a_rejection_have_their_line():
+def test_upload_writes_every_segment_form_and_rejections():
     items = [
         Example("1", (Segment(text="a\nb\u2028ü"),), {"label": "a"}),
         Example("2", (Segment(tokens=("a", "b")), Segment(conllu="1\t"))),
@@ -73,7 +73,7 @@ def test_spans_are_objects_and_tags_are_lists():
     }
 
 
-def test_lines_that_come_slowly_are_sent_before_the_chunk_is_full(monkeypatch):
+def test_upload_sends_incomplete_chunks_after_a_pause(monkeypatch):
     items = [Rejection(str(n), "example", "why") for n in range(3)]
     assert len([*Upload({}, items)]) == 1
     monkeypatch.setattr(staging, "_CHUNK_SECONDS", 0.0)
@@ -91,7 +91,7 @@ def test_a_lone_surrogate_reaches_the_service_that_will_name_it():
     assert line["example"]["segments"][0]["text"] == "\ud800"
 
 
-def test_examples_are_read_only_as_far_as_they_are_sent():
+def test_upload_reads_examples_lazily():
     taken = 0
 
     def endless() -> Iterator[Example]:
@@ -106,7 +106,7 @@ def test_examples_are_read_only_as_far_as_they_are_sent():
         assert taken <= 65 * sent
 
 
-def test_a_failure_of_the_examples_is_kept():
+def test_upload_keeps_the_error_of_its_examples():
     def failing() -> Iterator[Example]:
         yield Example("1", (Segment(text="a"),))
         raise ExampleError("broken file")

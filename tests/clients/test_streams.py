@@ -37,7 +37,7 @@ def lines(*contents: object) -> bytes:
     return b"".join(json.dumps(content).encode() + b"\n" for content in contents)
 
 
-def test_lines_end_at_line_feeds_however_the_chunks_are_cut():
+def test_line_buffer_splits_only_at_line_feeds():
     content = '{"a": "x\u2028y\x85z"}\r\n{"b": 2}\nrest'.encode()
     for size in (1, 3, 100):
         buffer = LineBuffer()
@@ -46,7 +46,7 @@ def test_lines_end_at_line_feeds_however_the_chunks_are_cut():
         assert found == ['{"a": "x\u2028y\x85z"}', '{"b": 2}']
 
 
-def test_an_answer_is_read_text_by_text():
+def test_answer_reader_returns_texts_as_they_complete():
     reader = AnswerReader()
     assert reader.feed(lines(HEAD)) == []
     assert not reader.began
@@ -57,7 +57,7 @@ def test_an_answer_is_read_text_by_text():
     reader.close()
 
 
-def test_an_answer_that_breaks_off_or_fails_as_a_whole_is_named():
+def test_answer_reader_raises_for_truncated_and_failed_answers():
     reader = AnswerReader()
     reader.feed(lines(HEAD, ITEM))
     with pytest.raises(ServiceUnreachableError, match="broke off"):
@@ -67,7 +67,7 @@ def test_an_answer_that_breaks_off_or_fails_as_a_whole_is_named():
         reader.feed(lines({"error": error}))
 
 
-def test_a_stream_is_tried_again_only_before_its_first_text(script, answer):
+def test_parse_iter_retries_only_before_the_first_text(script, answer):
     busy = answer(429, {"error_type": "overloaded", "message": "busy"}, {"retry-after": "0"})
     whole = answer(200, lines(HEAD, ITEM, FAILED, DONE))
     retries = Retries(first=0.01)
@@ -91,7 +91,7 @@ def test_a_stream_is_tried_again_only_before_its_first_text(script, answer):
 TEXTS = ["Time flies.", "", "It\u2028rains."]
 
 
-def test_both_clients_stream_what_parse_answers(tmp_path):
+def test_parse_iter_yields_what_parse_returns(tmp_path):
     with Client.embedded(str(tmp_path), workers=1, job_workers=0) as client:
         whole = client.parse(texts=TEXTS)
         streamed = dict(client.parse_iter(texts=TEXTS))
@@ -102,7 +102,7 @@ def test_both_clients_stream_what_parse_answers(tmp_path):
             assert item.parse == streamed[place].parse
 
 
-async def test_the_asynchronous_client_streams_too(tmp_path):
+async def test_async_parse_iter_yields_all_texts(tmp_path):
     async with AsyncClient.embedded(str(tmp_path), workers=1, job_workers=0) as client:
         streamed = {place: item async for place, item in client.parse_iter(texts=TEXTS)}
     assert [type(streamed[place]) for place in range(3)] == [ParsedItem, ItemError, ParsedItem]
@@ -131,27 +131,27 @@ def decode_events(text: str) -> list[Event]:
     return [event for line in text.split("\n") if (event := decoder.feed(line)) is not None]
 
 
-def test_events_end_at_blank_lines():
+def test_event_decoder_ends_events_at_blank_lines():
     assert decode_events('event: progress\ndata: {"a": 1}\n\nevent: end\ndata: {}\n\n') == [
         Event("progress", '{"a": 1}'),
         Event("end", "{}"),
     ]
 
 
-def test_data_lines_are_joined_and_one_space_after_the_colon_is_dropped():
+def test_event_decoder_joins_data_lines():
     assert decode_events("data:  a\ndata:b\n\n") == [Event("message", " a\nb")]
 
 
-def test_comments_ids_and_empty_events_are_passed_over():
+def test_event_decoder_ignores_comments_ids_and_empty_events():
     assert decode_events(": keep-alive\n\nid: 7\nretry: 100\n\nevent: x\n\n") == []
 
 
-def test_a_name_does_not_leak_into_the_next_event():
+def test_event_decoder_resets_the_name_after_an_event():
     assert decode_events("event: a\ndata: 1\n\ndata: 2\n\n") == [
         Event("a", "1"),
         Event("message", "2"),
     ]
 
 
-def test_an_unfinished_event_is_none():
+def test_event_decoder_drops_an_unfinished_event():
     assert decode_events("event: end\ndata: {}") == []

@@ -70,7 +70,7 @@ def test_columns_become_fields_labels_and_id(folder):
     assert labels == (LabelSpec("label", "class", ("no", "yes")), LabelSpec("score", "float"))
 
 
-def test_by_itself_it_reads_the_column_text(folder):
+def test_table_reads_the_column_text_by_default(folder):
     assert fates(TABLE.read(folder, "dev", "en")) == dict.fromkeys(("dev-1", "dev-2", "dev-3"))
 
 
@@ -128,13 +128,13 @@ def test_parts_are_told_by_file_names(tmp_path):
 
 
 @given(st.lists(st.lists(CELLS, min_size=2, max_size=2), min_size=1, max_size=4))
-def test_what_a_csv_writer_wrote_comes_back(shared_file, records):
+def test_csv_round_trip_restores_the_rows(shared_file, records):
     with shared_file.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows([["a", "b"], *records])
     assert [list(row.values()) for row in rows_in(shared_file)] == records
 
 
-def test_bad_lines_do_not_stop_the_others(tmp_path):
+def test_bad_table_lines_do_not_affect_others(tmp_path):
     for name, content in {
         "dev.jsonl": b'{"text": "a"}\n\n{"text": \n["text"]\n{"text": "caf\xe9"}\n{"text": "b"}\n',
         "dev.csv": b'text\n"a"\n"un"closed\n"caf\xe9"\n"b"\n',
@@ -156,7 +156,7 @@ def test_a_line_that_is_nested_too_deeply_is_rejected_alone(tmp_path):
     assert (bad.reason, good.segments[0].text) == ("example", "a")
 
 
-def test_an_unclosed_quotation_mark_is_named_with_all_that_stands_behind_it(tmp_path):
+def test_unclosed_quotation_mark_rejects_the_lines_it_spans(tmp_path):
     (tmp_path / "dev.csv").write_text('text\na\n"b\nc\nd\n', "utf-8")
     first, last = TABLE.read(tmp_path / "dev.csv", "dev", "en")
     assert isinstance(first, Example)
@@ -296,7 +296,7 @@ def test_malformed_labels_are_rejected(one_row, spec, value, said):
 
 
 @pytest.mark.parametrize("mode", ["raw", "pretokenized"])
-def test_answers_that_stand_beside_their_offset_are_moved_or_rejected(one_row, mode):
+def test_displaced_answers_of_tables_are_moved_or_rejected(one_row, mode):
     answers = LabelSpec("x", "spans", field="b")
     options = {"fields": ("a", "b"), "labels": (answers,)}
     row = {"a": "Which?", "b": ["A", "black", "cat."]}

@@ -58,7 +58,7 @@ def uploaded(tmp_path):
         ("spans", [[0, 3, "\ud800"]], "invalid_character"),
     ],
 )
-def test_an_odd_label_costs_its_row_alone(uploaded, kind, value, reason):
+def test_bad_label_rejects_only_its_row(uploaded, kind, value, reason):
     labels = [LabelSpec(kind, kind)]
     spec, fates = uploaded([GOOD, GOOD | {kind: value}, GOOD], labels)
     assert fates == {"train-1": None, "train-2": reason, "train-3": None}
@@ -69,19 +69,19 @@ def table_names(kind):
     return {"class": ("a",), "tags": ("O", "B-X"), "spans": ("n",)}.get(kind, ())
 
 
-def test_an_id_that_is_no_utf8_is_written_as_its_escape(uploaded):
+def test_id_with_invalid_bytes_is_escaped(uploaded):
     keys = ["a", "caf\udce9", ["b"]]
     _, fates = uploaded([GOOD | {"key": key} for key in keys], id="key")
     assert fates == {"a": None, "caf\\udce9": "invalid_character", "train-3": "example"}
 
 
-def test_a_message_that_is_no_utf8_is_written_as_its_escape(uploaded):
+def test_message_with_invalid_bytes_is_escaped(uploaded):
     _, fates = uploaded([{"caf\udce9": "One cat."}, GOOD])
     assert fates == {"train-1": "example", "train-2": None}
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "text"])
-def test_a_value_that_is_nested_deeply_costs_its_row_alone(tmp_path, kind):
+def test_deeply_nested_value_rejects_only_its_row(tmp_path, kind):
     nested = "[" * 3000 + "]" * 3000
     other = json.dumps(GOOD | {kind: "?"}).replace('"?"', nested)
     (tmp_path / "dev.json").write_text(f"[{json.dumps(GOOD)}, {other}]", "utf-8")

@@ -88,7 +88,7 @@ def test_touching_mentions_of_one_type_stay_two() -> None:
 
 
 @pytest.mark.parametrize("tag", ["", "B", "B-", "X-PER", "PER", "o", "O ", "B-a b"])
-def test_what_is_no_tag_is_refused(tag: str) -> None:
+def test_unknown_tag_scheme_is_refused(tag: str) -> None:
     assert not is_tag(tag)
     with pytest.raises(LabelError, match="is no tag; expected O, or a type after one of"):
         to_bio(["O", tag])
@@ -111,7 +111,7 @@ def test_names_are_sorted_by_type_then_b_before_i() -> None:
 
 
 @pytest.mark.parametrize("token", ["", " ", "\u00a0", "\u3000", "\x85"])
-def test_a_token_without_a_character_is_refused_by_name(token: str) -> None:
+def test_empty_token_is_an_empty_token_error(token: str) -> None:
     with pytest.raises(EmptyTokenError, match="here: token 1 is empty or white space"):
         check_tokens(["a", token], ["O", "O"], "here")
 

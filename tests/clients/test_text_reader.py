@@ -5,7 +5,7 @@ from clients.benchmarks import BENCHMARKS
 TEXT = BENCHMARKS["text"]
 
 
-def test_each_line_is_a_text_and_empty_ones_are_accounted(benchmark_files):
+def test_text_reader_rejects_empty_lines(benchmark_files):
     items = list(TEXT.read(benchmark_files / "text" / "lines.txt", "train", "en"))
     assert [item.example_id for item in items] == [f"lines-{n}" for n in range(1, 5)]
     assert [getattr(item, "reason", None) for item in items] == [

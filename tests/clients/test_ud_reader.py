@@ -12,7 +12,7 @@ from syntax.trees.conllu import parse_conllu
 UD = BENCHMARKS["ud"]
 
 
-def test_gold_mode_hands_on_each_sentence_as_it_stands(benchmark_files):
+def test_gold_mode_keeps_sentences_unchanged(benchmark_files):
     path = benchmark_files / "ud" / "en_tiny-ud-dev.conllu"
     items = list(UD.read(benchmark_files / "ud", "dev", "en"))
     assert [item.example_id for item in items] == ["tiny-1", "dev-10"]
@@ -42,7 +42,7 @@ def test_a_bad_sentence_is_rejected_alone_and_named(benchmark_files, fault, reas
     assert message in bad.message
 
 
-def test_a_text_that_is_not_that_of_its_tokens_costs_the_gold_tree_alone(tmp_path):
+def test_text_that_differs_from_its_tokens_rejects_only_gold_mode(tmp_path):
     file = tmp_path / "x.conllu"
     line = "1\tA\ta\tX\t_\t_\t0\troot\t_\t_\n"
     file.write_text(f"# text = A\n{line}\n# text = B\n{line}\n", "utf-8")
@@ -53,7 +53,7 @@ def test_a_text_that_is_not_that_of_its_tokens_costs_the_gold_tree_alone(tmp_pat
     assert all(isinstance(item, Example) for item in UD.read(file, "dev", "en", "pretokenized"))
 
 
-def test_bytes_that_are_not_utf8_cost_their_sentence(tmp_path):
+def test_invalid_bytes_reject_their_sentence(tmp_path):
     line = b"1\tA\ta\tX\t_\t_\t0\troot\t_\t_\n"
     file = tmp_path / "x.conllu"
     file.write_bytes(b"# sent_id = s\xff\n" + line + b"\n" + line.replace(b"A", b"B"))

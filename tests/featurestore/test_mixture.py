@@ -8,7 +8,7 @@ from itertools import permutations
 
 import pytest
 
-from featurestore import FeatureMixture
+from featurestore import FeatureMixture, OrderPolicy
 from syntax.errors import SpecError
 
 
@@ -120,7 +120,7 @@ def test_a_position_that_is_refused_leaves_the_mixture_where_it_is(datasets) -> 
 
 def test_a_dataset_that_fills_no_batch_is_refused(datasets) -> None:
     with pytest.raises(SpecError, match="small has 8 examples, too few for a batch"):
-        FeatureMixture(datasets, batch_size=9, drop_last=True)
+        FeatureMixture(datasets, batch_size=9, order=OrderPolicy(drop_last=True))
     with pytest.raises(SpecError, match="8 examples cannot be shared by 9 ranks"):
         FeatureMixture(datasets, batch_size=2, world_size=9)
 

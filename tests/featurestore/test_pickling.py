@@ -11,6 +11,7 @@ from featurestore import (
     CrossedDataset,
     FeatureMixture,
     FeatureStore,
+    OrderPolicy,
     StatedDataset,
     WordStates,
     open_store,
@@ -83,7 +84,8 @@ def test_a_dataset_with_states_has_them_elsewhere(filled, data) -> None:
 def test_workers_share_the_batches_of_a_rank_in_turn(
     data, workers, rank, world_size, prefetch
 ) -> None:
-    options = {**OPTIONS, "rank": rank, "world_size": world_size, "prefetch": prefetch, "pool": 1}
+    options = {**OPTIONS, "rank": rank, "world_size": world_size, "prefetch": prefetch}
+    options["order"] = OrderPolicy(pool=1)
     expected = list(data.stream(**options))
     stream = data.stream(**options)
     shares = [list(stream.share(worker, workers)) for worker in range(workers)]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from featurestore import FeatureDataset, FeatureStore, open_store
+from featurestore import FeatureDataset, FeatureStore, OrderPolicy, open_store
 from featurestore.maintenance.vacuum import vacuum_store
 from featurestore.tables.files import FileGoneError
 
@@ -72,7 +72,11 @@ def test_two_epochs_fetch_every_file_once(s3, uri, reopen, tmp_path, prefetch) -
 
 
 def test_the_next_pool_is_fetched_while_this_one_is_used(reopen, tmp_path) -> None:
-    stream = reopen().dataset("pairs").stream(batch_size=50, bucket=False, pool=1, matrices=())
+    stream = (
+        reopen()
+        .dataset("pairs")
+        .stream(batch_size=50, bucket=False, matrices=(), order=OrderPolicy(pool=1))
+    )
     assert len(stream) == 2
     next(stream)
     wait_for(lambda: len(copies(tmp_path)) == 2 and not list(tmp_path.glob("copies/*/*.part")))

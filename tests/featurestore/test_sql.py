@@ -381,7 +381,14 @@ def test_a_script_that_keeps_a_relation_ends_quietly(parsed) -> None:
 
 @pytest.fixture(scope="session")
 def manual() -> str:
-    return (Path(__file__).parents[2] / "docs" / "store.md").read_text(encoding="utf-8")
+    return (Path(__file__).parents[2] / "docs" / "reference" / "store.md").read_text(
+        encoding="utf-8"
+    )
+
+
+@pytest.fixture(scope="session")
+def guide() -> str:
+    return (Path(__file__).parents[2] / "docs" / "stream.md").read_text(encoding="utf-8")
 
 
 def test_the_manual_names_every_view_and_function(manual) -> None:
@@ -397,18 +404,18 @@ def test_the_manual_lists_the_columns_of_every_view(filled, manual) -> None:
         assert sorted(listed) == sorted(columns)
 
 
-def test_the_examples_of_the_manual_run(filled, records, manual) -> None:
+def test_the_examples_of_the_guide_run(filled, records, guide) -> None:
     filled.parses.append(records)
-    (block,) = re.findall(r"```sql\n(.*?)```", manual, re.DOTALL)
+    (block,) = re.findall(r"```sql\n(.*?)```", guide, re.DOTALL)
     queries = [query for query in block.split(";") if query.strip()]
     assert len(queries) >= 6
     for query in queries:
         filled.sql(query).fetchall()
 
 
-def test_the_histogram_and_the_directions_of_the_manual_are_right(parsed, records, manual) -> None:
+def test_the_histogram_and_the_directions_of_the_guide_are_right(parsed, records, guide) -> None:
     depths, directions = (
-        re.search(rf"-- {title}.*?\n(.*?);", manual, re.DOTALL)[1]
+        re.search(rf"-- {title}.*?\n(.*?);", guide, re.DOTALL)[1]
         for title in ("how many sentences are how deep", "how often a dependent follows")
     )
     sentences = [sentence for record in records for sentence in record.parse.sentences()]

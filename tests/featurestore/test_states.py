@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from featurestore import StatedDataset, WordStates, open_store
+from featurestore import OrderPolicy, StatedDataset, WordStates, open_store
 from featurestore.maintenance.vacuum import vacuum_store
 from featurestore.reports.inspect import inspect_store
 from featurestore.tables import states as states_table
@@ -51,7 +51,7 @@ def test_every_stream_gives_the_states_of_its_examples(store, data) -> None:
     assert len(missing) == len(data) == there.write(missing, states_for(data))
     ids = data.columns(["example_id"])["example_id"].to_pylist()
     seen = []
-    for batch in there.stream(batch_size=4, seed=5, max_length=64, pool=1):
+    for batch in there.stream(batch_size=4, seed=5, max_length=64, order=OrderPolicy(pool=1)):
         for example_id, own in zip(batch["example_id"], batch["word_states"], strict=True):
             assert own.states.dtype == np.float16
             assert (own.states[:, 0] == ids.index(example_id)).all()

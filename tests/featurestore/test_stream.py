@@ -8,9 +8,12 @@ from itertools import chain, islice
 import numpy as np
 import pytest
 
+from featurestore import OrderPolicy
 from featurestore.stream.prefetch import Prefetched
 from syntax.batches import AssemblySpec, FlatExamples, SegmentFeatures, assemble_batch
 from syntax.errors import InputError, SpecError
+
+from .streams import keywords
 
 
 @pytest.fixture
@@ -56,7 +59,7 @@ def test_batches_are_those_of_the_rows_that_were_stored(
     data, rows, special_tokens, options
 ) -> None:
     spec = AssemblySpec(**{"max_length": 128, **options})
-    stream = data.stream(batch_size=16, shuffle=False, **options)
+    stream = data.stream(batch_size=16, shuffle=False, **keywords(**options))
     for number, batch in enumerate(stream):
         part = rows[16 * number : 16 * number + 16]
         flat = FlatExamples.from_segments([row.segments for row in part])
@@ -96,7 +99,8 @@ def test_labels_have_fixed_dtypes_and_missing_ones_have_a_value(store, handle, r
 @pytest.mark.parametrize("world", [1, 2, 3, 8])
 def test_length_is_the_number_of_batches_of_each_rank(data, world, options) -> None:
     streams = [
-        data.stream(batch_size=7, rank=rank, world_size=world, **options) for rank in range(world)
+        data.stream(batch_size=7, rank=rank, world_size=world, **keywords(**options))
+        for rank in range(world)
     ]
     lengths = {len(stream) for stream in streams}
     assert {len(list(stream)) for stream in streams} == lengths
@@ -232,7 +236,7 @@ def test_ring_batches_hold_until_the_next(data, prefetch) -> None:
     ],
 )
 def test_stored_matrices_equal_derived_ones(data, options) -> None:
-    options = {"batch_size": 8, **options}
+    options = keywords(**{"batch_size": 8, **options})
     stored = data.stream(matrices="stored", **options)
     for one, other in zip(stored, data.stream(**options), strict=True):
         assert_same(one, other)
@@ -249,7 +253,7 @@ def test_stored_matrices_of_an_empty_last_text_are_the_derived_ones(
     )
     first = replace(rows[0], texts=(rows[0].texts[0], ""), segments=(rows[0].segments[0], nothing))
     store.features.append(handle, [first, rows[1]])
-    data, options = store.dataset("pairs"), {"truncation_side": side, "max_length": 12}
+    data, options = store.dataset("pairs"), keywords(truncation_side=side, max_length=12)
     for size in (1, 2):
         stored = data.stream(batch_size=size, matrices="stored", **options)
         for one, other in zip(stored, data.stream(batch_size=size, **options), strict=True):
@@ -277,7 +281,7 @@ def test_many_pools_and_row_groups_give_every_example_once(store, handle, rows) 
     for start in range(0, len(copies), 7000):
         store.features.append(big, copies[start : start + 7000])
     data = store.dataset("pairs")
-    stream = data.stream(batch_size=64, pool=1, matrices=())
+    stream = data.stream(batch_size=64, matrices=(), order=OrderPolicy(pool=1))
     assert sorted(ids(stream)) == sorted(row.example_id for row in copies)
     assert len(stream._batches.order.pool_ends) >= 3
 
@@ -303,7 +307,9 @@ def test_a_prefetching_thread_ends_with_a_loop_that_is_left(data, depth) -> None
 
 
 def test_an_error_names_its_example_by_id(data) -> None:
-    stream = data.stream(batch_size=8, seed=2, max_length=8, truncation="only_second")
+    stream = data.stream(
+        batch_size=8, seed=2, max_length=8, assembly=AssemblySpec(truncation="only_second")
+    )
     with pytest.raises(SpecError, match=r"^example 'ex-\d+' has \d+ pieces") as caught:
         list(stream)
     assert caught.value.detail["example_id"] in caught.value.message
@@ -332,7 +338,11 @@ def test_a_token_budget_holds_on_every_rank(store, handle, records, make_row, wo
         batch
         for rank in range(world)
         for batch in data.stream(
-            batch_tokens=512, max_length=256, rank=rank, world_size=world, matrices=()
+            max_length=256,
+            rank=rank,
+            world_size=world,
+            matrices=(),
+            order=OrderPolicy(batch_tokens=512),
         )
     ]
     assert all(one["input_ids"].size <= 512 or len(one["example_id"]) == 1 for one in given)
@@ -355,7 +365,7 @@ def test_errors_of_a_prefetched_iterator_arrive_in_their_place() -> None:
 
 def test_a_token_budget_streams_everything_and_resumes_on_another_world_size(filled) -> None:
     data = filled.dataset("pairs")
-    options = {"batch_tokens": 300, "seed": 2, "matrices": ()}
+    options = keywords(batch_tokens=300, seed=2, matrices=())
     whole = list(data.stream(**options))
     assert all(batch["input_ids"].size <= 300 or len(batch["example_id"]) == 1 for batch in whole)
     assert len({len(batch["example_id"]) for batch in whole}) > 2

@@ -14,6 +14,8 @@ from syntax.contrast import PhraseSampler, TreeSampler
 from syntax.errors import InputError, SpecError
 from syntax.matrices import sgnet_mask, subtrees
 
+from .streams import keywords
+
 SAMPLERS = (PhraseSampler(probability=0.5), TreeSampler(way="lr_sib"))
 
 
@@ -102,7 +104,7 @@ def test_a_resumed_stream_draws_what_the_first_would_have_drawn(data: Any) -> No
 
 
 def test_several_sequences_of_an_example_draw_apart(data: Any) -> None:
-    options = {"level": "sentence", "truncation": "only_second", "matrices": ()}
+    options = keywords(level="sentence", truncation="only_second", matrices=())
     stream = data.stream(batch_size=8, samplers=SAMPLERS[:1], **options)
     for batch in stream:
         assert len(batch["phrase_offsets"]) == len(batch["input_ids"]) + 1

@@ -7,7 +7,11 @@ import json
 import numpy as np
 import pytest
 
-from syntax.errors import SpecError
+from featurestore import FeatureMixture, OrderPolicy
+from syntax.batches import AssemblySpec
+from syntax.errors import SpecError, UnknownNameError
+
+from .streams import keywords
 
 
 @pytest.fixture
@@ -21,6 +25,7 @@ def data(filled):
         ({"matrices": "stored", "policy": "chain"}, "policy 'attach', not 'chain'"),
         ({"matrices": "stored", "separator_edge": "last_piece"}, "derive them"),
         ({"rank": 2, "world_size": 2}, "rank 2 is not one of 2 ranks"),
+        ({"rank": -1}, "rank is -1; it must be at least 0"),
         ({"batch_size": 0}, "batch_size is 0"),
         ({"prefetch": -1}, "prefetch is -1"),
         ({"buffers": "shared"}, "buffers is 'shared'; it must be one of fresh, ring"),
@@ -36,21 +41,23 @@ def data(filled):
         ({"matrices": ("depth", "depth.v1")}, "'depth' and 'depth.v1' are the same"),
         ({"matrices": ("sla_mask", "sla_mask.v1")}, "'sla_mask' and 'sla_mask.v1' are the same"),
         ({"truncation_tie": "last"}, "truncation_tie is 'last'; it must be one of fast, slow"),
-        ({"truncation_tie": None}, "truncation_tie is None; it must be a text"),
+        ({"truncation_tie": None}, "truncation_tie is None; it must be one of fast, slow"),
         ({"segment_limits": 5}, "segment_limits is 5; it must be a list"),
         ({"segment_limits": (1.5, 2)}, r"one of segment_limits is 1\.5"),
         ({"spans": "mentions"}, r"spans is 'mentions'; it must be a list: \['mentions'\]"),
-        ({"samplers": ["phrase"]}, "one of samplers is 'phrase'; it must be a sampler"),
+        ({"samplers": ["phrase"]}, "one of samplers is 'phrase'; it must be a Sampler"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(data, options, message) -> None:
     with pytest.raises(SpecError, match=message):
-        next(data.stream(**options))
+        next(data.stream(**keywords(**options)))
 
 
 def test_the_tie_says_which_of_equally_long_segments_is_cut(data) -> None:
     def kept(**tie):
-        batches = data.stream(batch_size=8, max_length=10, shuffle=False, matrices=(), **tie)
+        batches = data.stream(
+            batch_size=8, max_length=10, shuffle=False, matrices=(), **keywords(**tie)
+        )
         rows = [row for batch in batches for row in batch["segment_ids"]]
         return [(int((row == 0).sum()), int((row == 1).sum())) for row in rows]
 
@@ -67,3 +74,78 @@ def test_numbers_of_numpy_are_numbers(data) -> None:
     same = data.stream(batch_size=8, seed=3)
     assert json.loads(json.dumps(stream.state_dict())) == same.state_dict()
     assert [b["example_id"] for b in stream] == [b["example_id"] for b in same]
+
+
+def same(one, other) -> bool:
+    return all(
+        first.keys() == second.keys()
+        and all(np.array_equal(first[name], second[name]) for name in first)
+        for first, second in zip(one, other, strict=True)
+    )
+
+
+OLD = {"joint_root": False, "stride": 5, "truncation": "only_second", "pool": 1, "max_length": 40}
+NEW = {
+    "assembly": AssemblySpec(max_length=40, joint_root=False, stride=5, truncation="only_second"),
+    "order": OrderPolicy(pool=1),
+}
+
+
+def test_keywords_of_earlier_releases_work_and_name_the_new_spelling(data) -> None:
+    with pytest.warns(DeprecationWarning, match="have moved") as caught:
+        old = data.stream(batch_size=8, **OLD)
+    (warning,) = caught
+    assert warning.filename == __file__
+    assert "`assembly=AssemblySpec(joint_root=..., stride=..., truncation=...)`" in str(
+        warning.message
+    )
+    assert "`order=OrderPolicy(pool=...)`" in str(warning.message)
+    assert same(old, data.stream(batch_size=8, **NEW))
+
+
+def test_a_mixture_warns_once_of_moved_keywords(data) -> None:
+    with pytest.warns(DeprecationWarning, match="have moved") as caught:
+        old = FeatureMixture({"one": data, "two": data}, batch_size=8, **OLD)
+    (warning,) = caught
+    assert warning.filename == __file__
+    assert same(old, FeatureMixture({"one": data, "two": data}, batch_size=8, **NEW))
+
+
+def test_an_unknown_option_is_refused_by_name(data) -> None:
+    with pytest.raises(UnknownNameError, match=r"'batchsize'.*Did you mean 'batch_size'"):
+        data.stream(batchsize=8)
+
+
+@pytest.mark.parametrize(
+    ("keywords", "objects"),
+    [
+        ({"max_length": 20}, {"assembly": AssemblySpec(max_length=20)}),
+        ({"matrices": ("depth",)}, {"assembly": AssemblySpec(matrices=("depth",))}),
+        ({"policy": "chain"}, {"assembly": AssemblySpec(policy="chain")}),
+        ({"batch_size": 4, "seed": 3}, {"order": OrderPolicy(batch_size=4, seed=3)}),
+        ({"shuffle": False}, {"order": OrderPolicy(shuffle=False)}),
+        ({}, {"assembly": AssemblySpec(), "order": OrderPolicy()}),
+    ],
+)
+def test_an_option_is_given_as_a_keyword_or_in_its_object(data, keywords, objects) -> None:
+    assert same(data.stream(**keywords), data.stream(**objects))
+    assert same(data.stream(**keywords), data.stream(**keywords, **objects))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"max_length": 20, "assembly": AssemblySpec(max_length=30)}, "20, and 30 in `assembly`"),
+        ({"seed": 1, "order": OrderPolicy(seed=2)}, "seed is 1, and 2 in `order`"),
+        ({"matrices": "stored", "assembly": AssemblySpec(matrices=("depth",))}, "matrices is"),
+    ],
+)
+def test_a_keyword_that_contradicts_its_object_is_refused(data, options, message) -> None:
+    with pytest.raises(SpecError, match=message):
+        data.stream(**options)
+
+
+def test_no_limit_is_given_as_a_keyword(data) -> None:
+    uncut = next(data.stream(64, max_length=None, assembly=AssemblySpec(offsets=True)))
+    assert uncut["lengths"].max() > 40
+    assert next(data.stream(64, assembly=AssemblySpec(max_length=40)))["lengths"].max() == 40

@@ -21,6 +21,8 @@ from syntax.batches import (
 )
 from syntax.errors import SpecError, UnknownNameError
 
+from .streams import keywords
+
 WINDOWS = {
     "max_length": 40,
     "truncation": "only_second",
@@ -65,7 +67,8 @@ def test_batches_are_those_of_the_rows_that_were_stored(
             "truncation_side": side if isinstance(side, str) else tuple(side),
         }
     )
-    for number, batch in enumerate(data.stream(batch_size=16, shuffle=False, **options)):
+    stream = data.stream(batch_size=16, shuffle=False, **keywords(**options))
+    for number, batch in enumerate(stream):
         part = rows[16 * number :][:16]
         flat = FlatExamples.from_segments([row.segments for row in part])
         expected = assemble_batch(flat, special_tokens, spec)
@@ -82,7 +85,9 @@ def test_batches_are_those_of_the_rows_that_were_stored(
 def test_no_piece_and_no_window_of_an_example_is_lost(data, rows, options, world) -> None:
     seen = {}
     for rank in range(world):
-        for batch in data.stream(batch_size=7, seed=3, rank=rank, world_size=world, **options):
+        for batch in data.stream(
+            batch_size=7, seed=3, rank=rank, world_size=world, **keywords(**options)
+        ):
             best = np.argwhere(batch["is_max_context"])
             for row, column in best.tolist():
                 found = seen.setdefault(batch["example_id"][row], [])
@@ -98,7 +103,8 @@ def test_no_piece_and_no_window_of_an_example_is_lost(data, rows, options, world
 @pytest.mark.parametrize("options", [WINDOWS, SENTENCES, CHOICES])
 def test_the_order_of_examples_is_that_without_windows(data, options) -> None:
     plain = data.stream(batch_size=7, seed=3, max_length=options["max_length"])
-    for one, other in zip(data.stream(batch_size=7, seed=3, **options), plain, strict=True):
+    stream = data.stream(batch_size=7, seed=3, **keywords(**options))
+    for one, other in zip(stream, plain, strict=True):
         assert list(dict.fromkeys(one["example_id"])) == other["example_id"]
 
 
@@ -106,7 +112,7 @@ def test_predictions_of_windows_are_merged_by_their_widest_context(data, rows) -
     by_id = {row.example_id: row for row in rows}
     merged = {row.example_id: np.zeros(len(row.segments[1].input_ids), np.int64) for row in rows}
     counts = []
-    for batch in data.stream(batch_size=9, matrices=(), **WINDOWS):
+    for batch in data.stream(batch_size=9, matrices=(), **keywords(**WINDOWS)):
         keep = batch["is_max_context"] & (batch["segment_ids"] == 1)
         for at, name in enumerate(batch["example_id"]):
             # A model that predicts the ids themselves.
@@ -119,7 +125,7 @@ def test_predictions_of_windows_are_merged_by_their_widest_context(data, rows) -
 
 @pytest.mark.parametrize("options", [WINDOWS, CHOICES])
 def test_a_restored_stream_goes_on_with_the_next_batch(data, options) -> None:
-    options = {"batch_size": 8, "seed": 4, **options}
+    options = keywords(**{"batch_size": 8, "seed": 4, **options})
     whole = list(data.stream(**options))
     first = data.stream(**options, prefetch=1, buffers="ring")
     list(islice(first, 5))
@@ -134,7 +140,7 @@ def test_a_restored_stream_goes_on_with_the_next_batch(data, options) -> None:
 
 def test_answers_reach_the_batch_and_come_back(data, rows) -> None:
     by_id = {row.example_id: row for row in rows}
-    for batch in data.stream(batch_size=16, **SENTENCES):
+    for batch in data.stream(batch_size=16, **keywords(**SENTENCES)):
         assert batch["offset_mapping"].dtype == np.int32
         first_of = np.unique(batch["example_index"], return_index=True)[1]
         segments = [by_id[batch["example_id"][row]].segments[1] for row in first_of]
@@ -149,7 +155,9 @@ def test_answers_reach_the_batch_and_come_back(data, rows) -> None:
 
 def test_stored_tags_are_labels_of_pieces(data, rows) -> None:
     by_id = {row.example_id: row for row in rows}
-    for batch in data.stream(batch_size=16, first_pieces=True, max_length=48):
+    for batch in data.stream(
+        batch_size=16, max_length=48, assembly=AssemblySpec(first_pieces=True)
+    ):
         features = [by_id[name].segments[0] for name in batch["example_id"]]
         tags = [
             one.deprel[np.unique(one.word_ids[one.word_ids >= 0], return_index=True)[1]]
@@ -169,14 +177,15 @@ def test_crossed_datasets_have_offsets_too(filled, make_handle, rows) -> None:
     filled.features.append(make_handle(lang="de"), rows)
     sides = [filled.dataset("pairs", lang=lang) for lang in ("en", "de")]
     crossed = CrossedDataset(*sides, ["hypothesis"])
-    for one, other in zip(crossed.stream(**WINDOWS), sides[0].stream(**WINDOWS), strict=True):
+    options = keywords(**WINDOWS)
+    for one, other in zip(crossed.stream(**options), sides[0].stream(**options), strict=True):
         assert_same(one, other)
 
 
 @pytest.mark.parametrize("side", ["left", ("left", "right"), ("right", "left")])
 def test_stored_matrices_are_cut_on_the_same_side(data, side) -> None:
     options = {"batch_size": 8, "max_length": 20, "truncation_side": side}
-    options["segment_limits"] = (7, None)
+    options = keywords(**options, segment_limits=(7, None))
     stored = data.stream(matrices="stored", **options)
     for one, other in zip(stored, data.stream(**options), strict=True):
         assert_same(one, other)
@@ -194,15 +203,15 @@ def test_stored_matrices_are_cut_on_the_same_side(data, side) -> None:
         ({"level": "paragraph"}, "one of document, sentence"),
         ({"truncation_side": ("left",)}, r"has 1 entries, and example 'ex-\d+' 2 parts"),
         ({"truncation_side": "front"}, "one of right, left"),
-        ({"segment_limits": (0, None)}, "a segment limit is 0"),
+        ({"segment_limits": (0, None)}, "one of segment_limits is 0; it must be at least 1"),
         ({"stride": 4, "max_length": 5, "truncation": "only_second"}, "leaves no room"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(data, options, message) -> None:
     with pytest.raises(SpecError, match=message):
-        next(data.stream(**options))
+        next(data.stream(**keywords(**options)))
 
 
 def test_a_field_that_is_not_there_is_refused_by_name(data) -> None:
     with pytest.raises(UnknownNameError, match="Did you mean 'premise'"):
-        data.stream(template="premises hypothesis")
+        data.stream(assembly=AssemblySpec(template="premises hypothesis"))

@@ -16,10 +16,12 @@ from featurestore.dataset.mixture import FeatureMixture
 from featurestore.maintenance.validate import validate_store
 from featurestore.reports.export import export_dataset
 from featurestore.tables.encode.examples import encode_examples
-from syntax.batches import INSIDE, label_tokens, labels_of_tokens, locate_spans
+from syntax.batches import INSIDE, AssemblySpec, label_tokens, labels_of_tokens, locate_spans
 from syntax.errors import LabelError, SpecError
 from syntax.examples import LabelSpec, SpanLabel
 from syntax.fingerprint import fingerprint
+
+from .streams import keywords
 
 NAMES = ("O", "B-X", "I-X")
 LABELS = (
@@ -72,7 +74,9 @@ def test_streams_give_the_labels_and_tokens_that_were_written(marked, rows) -> N
     data = marked.dataset("marked")
     by_id = {row.example_id: row for row in rows}
     seen = 0
-    for batch in data.stream(batch_size=7, seed=3, token_ids=True, offsets=True, max_length=None):
+    for batch in data.stream(
+        batch_size=7, seed=3, max_length=None, assembly=AssemblySpec(token_ids=True, offsets=True)
+    ):
         for at, name in enumerate(batch["example_id"]):
             row, seen = by_id[name], seen + 1
             tags = [NAMES.index(tag) for tag in row.labels.get("tags", ())]
@@ -108,7 +112,9 @@ def check_token(batch, at: int, position: int, token: int, row: ExampleRow) -> N
 def test_labels_lie_on_pieces_and_come_back_to_the_tokens(marked, rows, options) -> None:
     by_id = {row.example_id: row for row in rows}
     found = 0
-    for batch in marked.dataset("marked").stream(batch_size=8, token_ids=True, **options):
+    for batch in marked.dataset("marked").stream(
+        batch_size=8, **keywords(token_ids=True, **options)
+    ):
         laid = label_tokens(batch, batch["tags"], segment=1)
         counts = batch["token_counts"][:, 1]
         names = list(dict.fromkeys(batch["example_id"]))
@@ -128,7 +134,9 @@ def test_labels_lie_on_pieces_and_come_back_to_the_tokens(marked, rows, options)
 
 def test_spans_lie_on_pieces(marked, rows) -> None:
     lengths = {row.example_id: len(row.texts[1]) for row in rows}
-    batch = next(marked.dataset("marked").stream(40, offsets=True, max_length=None))
+    batch = next(
+        marked.dataset("marked").stream(40, max_length=None, assembly=AssemblySpec(offsets=True))
+    )
     found = locate_spans(batch, batch["mentions"], segment=1)
     assert len(found.row) == 26
     assert (found.state == INSIDE).all()
@@ -144,7 +152,7 @@ def test_tables_of_before_have_no_tokens(store, handle, rows) -> None:
     store.features.append(handle, older)
     values = store.sql("select token_counts, tags from examples").fetchall()
     assert values == [(None, None)] * 40
-    batch = next(store.dataset("marked").stream(40, token_ids=True))
+    batch = next(store.dataset("marked").stream(40, assembly=AssemblySpec(token_ids=True)))
     assert (batch["token_ids"] == -1).all()
     assert (batch["token_counts"] == 0).all()
     assert [len(tags) for tags in batch["tags"]] == [0] * 40
@@ -188,7 +196,9 @@ def test_pairs_across_languages_have_the_tags_of_the_field_they_take(
     store.features.append(german, others)
     english, translated = (store.dataset("marked", lang=lang) for lang in ("en", "de"))
     crossed = CrossedDataset(english, translated, ["hypothesis"])
-    batch = next(crossed.stream(40, shuffle=False, token_ids=True, max_length=None))
+    batch = next(
+        crossed.stream(40, shuffle=False, max_length=None, assembly=AssemblySpec(token_ids=True))
+    )
     for at, (row, other) in enumerate(zip(rows, others, strict=True)):
         assert batch["tags"][at].tolist() == [1] * len(other.tokens[1])
         assert batch["mentions"][at].tolist() == []
@@ -199,11 +209,17 @@ def test_pairs_across_languages_have_the_tags_of_the_field_they_take(
 
 def test_mixtures_resume_with_lists_of_labels(marked) -> None:
     data = marked.dataset("marked")
-    whole = list(FeatureMixture({"a": data, "b": data}, batch_size=9, token_ids=True))
-    mixture = FeatureMixture({"a": data, "b": data}, batch_size=9, token_ids=True)
+    whole = list(
+        FeatureMixture({"a": data, "b": data}, batch_size=9, assembly=AssemblySpec(token_ids=True))
+    )
+    mixture = FeatureMixture(
+        {"a": data, "b": data}, batch_size=9, assembly=AssemblySpec(token_ids=True)
+    )
     for _ in range(3):
         next(mixture)
-    resumed = FeatureMixture({"a": data, "b": data}, batch_size=9, token_ids=True)
+    resumed = FeatureMixture(
+        {"a": data, "b": data}, batch_size=9, assembly=AssemblySpec(token_ids=True)
+    )
     resumed.load_state_dict(mixture.state_dict())
     batch = next(resumed)
     assert batch["dataset"] == whole[3]["dataset"]

@@ -13,7 +13,7 @@ import psutil
 def children(of: int | None = None) -> list[psutil.Process]:
     """Descendants that are parser processes; a dead one has no command line."""
     found = psutil.Process(of).children(recursive=True)
-    return [process for process in found if "service.workers.nursery" in _command(process)]
+    return [process for process in found if "service.workers.forkserver" in _command(process)]
 
 
 def _command(process: psutil.Process) -> list[str]:
@@ -28,7 +28,7 @@ def workers() -> list[psutil.Process]:
     return [child for child in children() if child.ppid() != os.getpid()]
 
 
-def nursery() -> psutil.Process:
+def fork_server() -> psutil.Process:
     """The one that has loaded the model."""
     (process,) = (child for child in children() if child.ppid() == os.getpid())
     return process

@@ -73,7 +73,9 @@ def rows(app: FastAPI) -> dict[tuple[str, ...], dict[str, Any]]:
 
 
 @SHARED
-async def test_a_parse_with_a_tokenizer_is_a_row(client: httpx.AsyncClient, app: FastAPI) -> None:
+async def test_adhoc_stores_a_row_per_parse_with_a_tokenizer(
+    client: httpx.AsyncClient, app: FastAPI
+) -> None:
     texts = ["It works.", "", "I can't wait. It's over!", "It works."]
     items = (await ask(client, texts=texts, tokenizer=NAME))["items"]
     await ask(client, texts=texts, tokenizer=NAME)
@@ -95,7 +97,7 @@ async def test_a_parse_with_a_tokenizer_is_a_row(client: httpx.AsyncClient, app:
 
 
 @SHARED
-async def test_only_what_has_pieces_and_is_to_be_kept_is_a_row(
+async def test_adhoc_skips_requests_without_pieces_or_store(
     client: httpx.AsyncClient, app: FastAPI
 ) -> None:
     await ask(client, text="No tokenizer.")
@@ -186,7 +188,7 @@ async def test_shutdown_commits_and_a_restart_repeats_nothing(
     assert found == [("One.",), ("Two.",), ("Three.",)]
 
 
-def test_segments_beyond_the_limit_are_let_go(
+def test_adhoc_evicts_segments_beyond_its_limit(
     adhoc: AdhocDataset, tokenizer: LoadedTokenizer
 ) -> None:
     adhoc.add(tokenizer, [segment(f"{number}") for number in range(MOST_SEGMENTS + 1)])
@@ -245,7 +247,7 @@ def test_a_tokenizer_has_one_table_whatever_it_is_called(
     assert len(held(store)) == 2
 
 
-def test_a_full_buffer_costs_rows_and_never_time(
+def test_full_adhoc_buffer_drops_rows_without_blocking(
     store: FeatureStore, tokenizer: LoadedTokenizer
 ) -> None:
     adhoc = AdhocDataset(store, commit_seconds=3600, room=1_000)
@@ -260,7 +262,7 @@ def test_a_full_buffer_costs_rows_and_never_time(
     assert adhoc.counts == {"stored": 6, "known": 0, "full": 15, "refused": 0}
 
 
-def test_a_table_that_refuses_its_rows_holds_up_no_other(
+def test_failing_adhoc_table_does_not_block_others(
     adhoc: AdhocDataset, store: FeatureStore, tokenizer: LoadedTokenizer
 ) -> None:
     somebodys_own(store, tokenizer)
@@ -289,7 +291,7 @@ def somebodys_own(store: FeatureStore, tokenizer: LoadedTokenizer) -> None:
     store.features.append(handle, [row])
 
 
-def test_what_cannot_be_written_is_kept_and_tried_again(
+def test_adhoc_retries_rows_that_cannot_be_written(
     adhoc: AdhocDataset, store: FeatureStore, tokenizer: LoadedTokenizer, tmp_path: Path
 ) -> None:
     obstacle = tmp_path / "store" / "datasets"
@@ -314,9 +316,7 @@ def test_a_shutdown_that_cannot_write_goes_on(
     assert adhoc.counts["stored"] == 0
 
 
-def test_a_kill_costs_what_was_not_committed_and_nothing_else(
-    tmp_path: Path, tokenizer: LoadedTokenizer
-) -> None:
+def test_kill_loses_only_uncommitted_adhoc_rows(tmp_path: Path, tokenizer: LoadedTokenizer) -> None:
     uri = str(tmp_path / "store")
     command = [sys.executable, "-m", "tests.service.adhoc_process", uri, "20", "30"]
     root = Path(__file__).parents[2]

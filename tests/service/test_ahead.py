@@ -37,7 +37,7 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
-async def test_what_has_come_comes_together() -> None:
+async def test_read_ahead_groups_available_items() -> None:
     source = Source([[1, 2], [3]])
     async with read_ahead(source.items()) as reading:
         groups = reading.groups()
@@ -54,7 +54,7 @@ async def test_what_has_come_comes_together() -> None:
     assert source.is_closed
 
 
-async def test_nothing_is_lost_before_a_failure() -> None:
+async def test_read_ahead_yields_all_items_before_a_failure() -> None:
     source = Source([[1], [2]], failure=ValueError("no more"))
     for gate in source.gates:
         gate.set()
@@ -67,7 +67,7 @@ async def test_nothing_is_lost_before_a_failure() -> None:
             await anext(groups)
 
 
-async def test_an_early_failure_can_be_seen_at_once() -> None:
+async def test_read_ahead_check_raises_an_early_failure() -> None:
     source = Source([], failure=ValueError("at once"))
     source.gates[0].set()
     async with read_ahead(source.items()) as reading:
@@ -77,7 +77,7 @@ async def test_an_early_failure_can_be_seen_at_once() -> None:
     assert source.is_closed
 
 
-async def test_leaving_closes_the_source() -> None:
+async def test_closing_read_ahead_closes_its_source() -> None:
     source = Source([[1], [2]])
     source.gates[0].set()
     async with read_ahead(source.items()) as reading:
@@ -87,7 +87,7 @@ async def test_leaving_closes_the_source() -> None:
     assert source.is_closed
 
 
-async def test_an_empty_source_gives_no_group() -> None:
+async def test_read_ahead_of_an_empty_source_is_empty() -> None:
     source = Source([])
     source.gates[0].set()
     async with read_ahead(source.items()) as reading:

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 TOKENIZER = "parsebank-wordpiece-en"
 ALL = {"tokenizer": TOKENIZER, "matrices": ["distance", "depth", "ancestor"]}
-GUIDE = (Path(__file__).parents[2] / "docs" / "api.md").read_text(encoding="utf-8")
+GUIDE = (Path(__file__).parents[2] / "docs" / "reference" / "http.md").read_text(encoding="utf-8")
 
 
 async def ask(client: httpx.AsyncClient, shape: str, **body: Any) -> httpx.Response:
@@ -199,10 +199,10 @@ async def test_packed_matrices_have_a_limit_of_their_own(serve: Callable[..., An
 
 
 async def test_the_guide_shows_how_matrices_are_unpacked(client: httpx.AsyncClient) -> None:
-    (snippet,) = re.findall(r"```python\n(import numpy as np\n.*?open_stream.*?)```", GUIDE, re.S)
+    (snippet,) = re.findall(r"^(for row in pa\.ipc.*?)```", GUIDE, re.S | re.M)
     content = (await ask(client, "arrow", texts=["Untidy tokens.", "It works."], **ALL)).content
     answer = (await ask(client, "json", texts=["Untidy tokens.", "It works."], **ALL)).json()
-    names: dict[str, Any] = {"content": content, "found": []}
+    names: dict[str, Any] = {"content": content, "np": np, "pa": pa, "found": []}
     exec(f"{snippet}\n    found.append((distance, depth, ancestor))", names)
     for matrices, item in zip(names["found"], answer["items"], strict=True):
         for name, matrix in zip(ALL["matrices"], matrices, strict=True):

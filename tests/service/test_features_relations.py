@@ -27,7 +27,7 @@ def expected(name: str, example: dict[str, Any]) -> list[Any]:
     return MATRICES[name](np.array(example["parents"]), **reads).tolist()
 
 
-async def test_they_are_answered_under_the_names_they_were_asked_by(
+async def test_relations_keep_their_requested_names(
     client: httpx.AsyncClient,
 ) -> None:
     answer = (await client.post("/features", json=BODY)).json()

@@ -162,9 +162,7 @@ async def test_openapi_names_every_format(client: httpx.AsyncClient) -> None:
 
 
 @pytest.mark.parametrize("shape", FORMATS)
-async def test_a_caller_that_has_the_answer_is_told_so(
-    client: httpx.AsyncClient, shape: str
-) -> None:
+async def test_matching_etag_answers_304(client: httpx.AsyncClient, shape: str) -> None:
     body = {"texts": [f"Tagged as {shape}.", "Twice."], "tokenizer": TOKENIZER}
     first = await ask(client, shape, **body)
     second = await ask(client, shape, **body)
@@ -256,7 +254,9 @@ async def test_ndjson_without_a_parse_is_whole(client: httpx.AsyncClient, texts:
     assert end == {"done": {"items": len(texts), "failed": len(texts)}}
 
 
-async def test_items_come_as_they_finish(app: FastAPI, client: httpx.AsyncClient) -> None:
+async def test_ndjson_items_are_sent_as_they_finish(
+    app: FastAPI, client: httpx.AsyncClient
+) -> None:
     await ask(client, "json", text="Known before.")
     body = {"texts": [LONG, "Short.", "Known before."], "mode": "raw"}
     exchange = Exchange(app, "/parse?format=ndjson", body)
@@ -289,7 +289,7 @@ async def test_a_compressed_stream_is_flushed_with_every_piece(
     assert lines(whole)[-1] == {"done": {"items": 2, "failed": 0}}
 
 
-async def test_a_caller_that_goes_away_takes_the_rest_with_it(serve: Callable[..., Any]) -> None:
+async def test_disconnect_cancels_the_rest_of_an_ndjson_stream(serve: Callable[..., Any]) -> None:
     async with serve(workers=1, job_workers=0) as client:
         services = client.app.state.services
         await ask(client, "json", text="Warm.")
@@ -345,7 +345,7 @@ async def test_a_request_that_cannot_be_queued_has_a_status(serve: Callable[...,
 # The deadline of one request.
 
 
-async def test_a_request_may_be_in_more_of_a_hurry(serve: Callable[..., Any]) -> None:
+async def test_request_may_set_a_shorter_deadline(serve: Callable[..., Any]) -> None:
     async with serve(workers=1, job_workers=0) as client:
         await ask(client, "json", text="Warm.")
         texts = [*(f"{LONG}{n}" for n in range(8)), "Late."]

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from clients.cli import build_app
 from service.app import create_app
 from service.security import keys as keys_module
-from service.security.keys import PREFIX, ApiKey, KeyFile, KeyRing, digest
+from service.security.keys import PREFIX, ApiKey, KeyFile, KeyStore, digest
 from service.security.rates import RateLimits, parse_rate
 from service.settings import Settings
 from syntax.errors import RateLimitError, SpecError, UnauthorizedError
@@ -35,7 +35,7 @@ def file(tmp_path: Path) -> KeyFile:
     return KeyFile(tmp_path / "keys.json")
 
 
-def look_again(ring: KeyRing) -> None:
+def look_again(ring: KeyStore) -> None:
     """Let the second pass that a ring waits between two looks at its file."""
     ring._next_look = 0.0
 
@@ -78,7 +78,7 @@ def test_a_failed_write_leaves_the_old_keys(file: KeyFile, monkeypatch: pytest.M
     with pytest.raises(OSError, match="No space"):
         file.add("bob")
     assert [key.name for key in file.read()] == ["ada"]
-    assert KeyRing(file.path).find(secret).name == "ada"
+    assert KeyStore(file.path).find(secret).name == "ada"
     assert [*file.path.parent.iterdir()] == [file.path]
 
 
@@ -103,7 +103,7 @@ def test_a_failed_write_leaves_the_old_keys(file: KeyFile, monkeypatch: pytest.M
         ),
     ],
 )
-def test_a_file_that_is_none_keeps_the_service_from_starting(file: KeyFile, content: str) -> None:
+def test_invalid_keys_file_stops_the_start(file: KeyFile, content: str) -> None:
     file.path.write_text(content)
     with pytest.raises(SpecError):
         create_app(Settings(store=str(file.path.parent / "store"), keys_file=file.path))
@@ -111,15 +111,15 @@ def test_a_file_that_is_none_keeps_the_service_from_starting(file: KeyFile, cont
 
 def test_a_missing_file_is_named_with_what_makes_one(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="parsebank keys add"):
-        KeyRing(tmp_path / "none.json")
+        KeyStore(tmp_path / "none.json")
 
 
 # The ring
 
 
-def test_the_right_key_is_found_and_no_other(file: KeyFile) -> None:
+def test_key_store_finds_only_the_right_key(file: KeyFile) -> None:
     secret, key = file.add("ada")
-    ring = KeyRing(file.path)
+    ring = KeyStore(file.path)
     assert ring.find(secret) == key
     for wrong in ("", PREFIX, secret[:-1], secret + "x", secret.lower() + "_", digest(secret)):
         with pytest.raises(UnauthorizedError):
@@ -128,7 +128,7 @@ def test_the_right_key_is_found_and_no_other(file: KeyFile) -> None:
 
 def test_two_keys_of_a_name_overlap_until_the_old_one_is_revoked(file: KeyFile) -> None:
     old, old_key = file.add("ada")
-    ring = KeyRing(file.path)
+    ring = KeyStore(file.path)
     new, _ = file.add("ada")
     look_again(ring)
     assert {ring.find(old).name, ring.find(new).name} == {"ada"}
@@ -155,7 +155,7 @@ def test_an_expired_or_disabled_key_is_refused(file: KeyFile) -> None:
     off, _ = file.add("ada")
     *others, last = file.read()
     file.write([*others, ApiKey.from_json({**last.to_json(), "disabled": True})])
-    ring = KeyRing(file.path)
+    ring = KeyStore(file.path)
     assert ring.find(last_day).name == "ada"
     with pytest.raises(UnauthorizedError, match="expired"):
         ring.find(over)
@@ -164,9 +164,9 @@ def test_an_expired_or_disabled_key_is_refused(file: KeyFile) -> None:
 
 
 @pytest.mark.parametrize("damage", ["broken", "gone"])
-def test_damage_after_the_start_changes_nothing(file: KeyFile, damage: str) -> None:
+def test_broken_keys_file_keeps_the_old_keys(file: KeyFile, damage: str) -> None:
     secret, _ = file.add("ada")
-    ring = KeyRing(file.path)
+    ring = KeyStore(file.path)
     if damage == "broken":
         file.path.write_text("{")
     else:
@@ -181,11 +181,11 @@ def test_damage_after_the_start_changes_nothing(file: KeyFile, damage: str) -> N
         ring.find(secret)
 
 
-def test_the_file_is_looked_at_once_a_second_at_most(
+def test_keys_file_is_checked_at_most_once_a_second(
     file: KeyFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     secret, _ = file.add("ada")
-    ring = KeyRing(file.path)
+    ring = KeyStore(file.path)
     looks = 0
     real = Path.stat
 
@@ -205,14 +205,14 @@ def test_the_file_is_looked_at_once_a_second_at_most(
 
 
 @pytest.mark.parametrize("text", ["", "x", "5", "0/minute", "5/fortnight", "5/second;9/hour"])
-def test_what_is_no_rate_is_refused(text: str, tmp_path: Path) -> None:
+def test_invalid_rate_is_refused(text: str, tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="600/minute"):
         parse_rate(text)
     with pytest.raises(SpecError):
         create_app(Settings(store=str(tmp_path), rate_limit=text))
 
 
-def test_a_window_admits_so_many_and_says_when_the_next_may_come() -> None:
+def test_rate_window_admits_its_limit_and_sets_retry_after() -> None:
     limits, rate = RateLimits(), parse_rate("3/minute")
     assert [limits.hit(rate, "ada").remaining for _ in range(3)] == [2, 1, 0]
     with pytest.raises(RateLimitError) as refused:
@@ -237,7 +237,7 @@ def test_a_window_moves(monkeypatch: pytest.MonkeyPatch) -> None:
     assert limits.hit(rate, "ada").remaining == 0
 
 
-def test_addresses_that_have_left_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rate_limits_forget_idle_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
     limits, rate = RateLimits(), parse_rate("2/second")
     windows = limits._windows.storage
     for number in range(1000):
@@ -250,7 +250,7 @@ def test_addresses_that_have_left_are_forgotten(monkeypatch: pytest.MonkeyPatch)
     assert len(windows) == 1
 
 
-def test_counting_starts_no_thread() -> None:
+def test_rate_limits_start_no_thread() -> None:
     import threading
 
     limits = RateLimits()
@@ -279,7 +279,7 @@ def test_a_key_made_by_the_command_opens_the_service(by_setting: KeyFile) -> Non
     made = run("add", "ada", "--role", "parse", *limits)
     assert made.exit_code == 0
     secret = made.stdout.strip()
-    key = KeyRing(by_setting.path).find(secret)
+    key = KeyStore(by_setting.path).find(secret)
     assert (key.name, key.rate_limit, key.expires) == ("ada", "5/second", date(2099, 12, 31))
     assert key.role == "parse"
     listed = run("list").output

@@ -57,7 +57,7 @@ async def queued(app: FastAPI) -> Any:
 
 
 @pytest.mark.parametrize("shape", REQUESTS)
-async def test_texts_of_a_caller_who_leaves_are_not_parsed(serve: Serve, shape: str) -> None:
+async def test_disconnect_cancels_queued_texts(serve: Serve, shape: str) -> None:
     target, body, headers = REQUESTS[shape]
     async with serve(workers=1, job_workers=0, request_deadline_seconds=300) as client:
         exchange = Exchange(client.app, target, body, headers)
@@ -74,7 +74,7 @@ async def test_texts_of_a_caller_who_leaves_are_not_parsed(serve: Serve, shape: 
             assert exchange.bodies == []
 
 
-async def test_another_caller_of_the_same_texts_gets_them_all(serve: Serve) -> None:
+async def test_disconnect_does_not_affect_other_callers(serve: Serve) -> None:
     async with serve(workers=1, job_workers=0, request_deadline_seconds=300) as client:
         leaving, staying = (Exchange(client.app, *REQUESTS["json"]) for _ in range(2))
         asking = [asyncio.create_task(exchange.run()) for exchange in (leaving, staying)]
@@ -86,7 +86,7 @@ async def test_another_caller_of_the_same_texts_gets_them_all(serve: Serve) -> N
         assert [item["sentences"] != [] for item in items] == [True] * TEXTS
 
 
-async def test_what_was_parsed_before_the_caller_left_is_kept(serve: Serve) -> None:
+async def test_disconnect_keeps_finished_parses(serve: Serve) -> None:
     async with serve(workers=1, job_workers=0, request_deadline_seconds=300) as client:
         assert (await client.post("/parse", json={"text": "It rained."})).status_code == 200
         exchange = Exchange(client.app, *REQUESTS["json"])
@@ -101,7 +101,7 @@ async def test_what_was_parsed_before_the_caller_left_is_kept(serve: Serve) -> N
         assert sum(item["cached"] for item in again.json()["items"]) >= 10
 
 
-async def test_a_caller_who_leaves_in_the_middle_of_a_body_is_no_fault_of_ours(
+async def test_disconnect_during_the_body_is_not_an_error(
     serve: Serve,
 ) -> None:
     async with serve(job_workers=0) as client:

@@ -59,7 +59,7 @@ SPEC = b'{"spec": {"split": "dev", "lang": "en", "fields": ["text"]}}\n'
 EXAMPLE = b'{"example": {"example_id": "1", "segments": [{"text": "It rained."}]}}\n'
 
 
-async def test_a_body_that_pauses_is_given_up(
+async def test_body_that_pauses_too_long_is_408(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits, "PAUSE_SECONDS", 0.05)
@@ -70,7 +70,7 @@ async def test_a_body_that_pauses_is_given_up(
 
 
 @pytest.mark.parametrize("sent", [[], [SPEC], [SPEC, EXAMPLE]])
-async def test_an_upload_that_pauses_is_given_up_and_leaves_nothing(
+async def test_upload_that_pauses_too_long_leaves_nothing(
     serve: Serve, monkeypatch: pytest.MonkeyPatch, sent: list[bytes]
 ) -> None:
     monkeypatch.setattr(limits, "PAUSE_SECONDS", 0.5)
@@ -95,7 +95,7 @@ async def test_an_upload_may_be_larger_than_other_bodies(serve: Serve) -> None:
         assert (await call(client.app, whole, path="/datasets/d/backfill", **headers))[0] == 202
 
 
-async def test_all_bodies_together_have_a_limit_which_is_given_back(serve: Serve) -> None:
+async def test_concurrent_bodies_share_a_limit(serve: Serve) -> None:
     async with serve(max_body_bytes=1024) as client:
         held = b'{"text": "' + b"x" * 990
         slow = [

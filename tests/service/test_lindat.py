@@ -246,7 +246,7 @@ async def test_the_length_of_the_words_is_announced(client: httpx.AsyncClient) -
 
 
 @pytest.mark.parametrize("data", ["", " \n\n\t", "\r\n"])
-async def test_nothing_comes_of_nothing(client: httpx.AsyncClient, data: str) -> None:
+async def test_lindat_answers_empty_text(client: httpx.AsyncClient, data: str) -> None:
     for fields in (FULL, {"tokenizer": "presegmented"}, {"input": "horizontal", "tagger": ""}):
         response = await client.post("/api/process", data={"data": data, **fields})
         assert response.status_code == 200

@@ -78,7 +78,7 @@ async def test_a_wrong_request_is_a_400_in_plain_words(
         ),
     ],
 )
-async def test_what_cannot_be_read_is_a_400(
+async def test_lindat_unreadable_data_is_400(
     client: httpx.AsyncClient, query: str, content_type: str, body: bytes
 ) -> None:
     url = f"/api/process?{query}"

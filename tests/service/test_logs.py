@@ -60,7 +60,7 @@ def requests(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
 # One line per request
 
 
-async def test_a_request_leaves_one_line(serve: Serve, lines: Any) -> None:
+async def test_request_logs_one_line(serve: Serve, lines: Any) -> None:
     async with serve() as client:
         body, plain = {"texts": ["One.", "Two."]}, {"Accept-Encoding": "identity"}
         answer = await client.post("/parse", json=body, headers=plain)
@@ -139,7 +139,7 @@ async def test_an_id_that_could_forge_a_line_is_replaced(
     assert re.fullmatch("[0-9a-f]{16}", given)
 
 
-async def test_requests_at_once_keep_their_facts_apart(serve: Serve, lines: Any) -> None:
+async def test_concurrent_requests_log_their_own_facts(serve: Serve, lines: Any) -> None:
     async with serve() as client:
         bodies = [{"texts": ["Same."] * n} for n in range(1, 9)]
         answers = await asyncio.gather(
@@ -154,7 +154,7 @@ async def test_requests_at_once_keep_their_facts_apart(serve: Serve, lines: Any)
     }
 
 
-def test_a_note_without_a_request_goes_nowhere() -> None:
+def test_note_outside_a_request_is_ignored() -> None:
     note(items=3)
 
 

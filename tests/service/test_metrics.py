@@ -20,7 +20,7 @@ from service.timing import Histogram, Stages
 
 asyncio_module = pytest.mark.asyncio(loop_scope="module")
 
-GUIDE = (Path(__file__).parents[2] / "docs" / "operations.md").read_text(encoding="utf-8")
+GUIDE = (Path(__file__).parents[2] / "docs" / "operate.md").read_text(encoding="utf-8")
 Serve = Callable[..., Any]
 Values = dict[tuple[str, ...], float]
 
@@ -43,7 +43,7 @@ def values(family: Metric, suffix: str = "") -> Values:
 
 
 @asyncio_module
-async def test_every_metric_is_documented_and_every_documented_one_is_there(
+async def test_metrics_and_their_documentation_agree(
     client: httpx.AsyncClient,
 ) -> None:
     await client.post("/parse", json={"text": "Counted."})
@@ -110,7 +110,7 @@ async def test_texts_stages_caches_and_batches_add_up(serve: Serve) -> None:
 
 
 @asyncio_module
-async def test_a_killed_worker_is_counted(app: FastAPI, client: httpx.AsyncClient) -> None:
+async def test_worker_death_is_counted(app: FastAPI, client: httpx.AsyncClient) -> None:
     await client.post("/parse", json={"text": "First."})
     (pool,) = app.state.services.pools.running()
     for pid in pool.pids[1:]:

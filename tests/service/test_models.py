@@ -86,7 +86,7 @@ def test_of_two_models_with_one_name_the_folders_own_counts(tmp_path: Path, bund
     assert models[ENGLISH] == tmp_path / "b" / "english-ewt.udpipe"
 
 
-def test_what_comes_goes_or_changes_is_seen_at_once(tmp_path: Path, bundled: Path) -> None:
+def test_model_changes_are_seen_at_once(tmp_path: Path, bundled: Path) -> None:
     put(tmp_path, bundled, "x")
     for _ in range(2):
         settle()
@@ -288,7 +288,7 @@ def test_a_card_that_says_something_else_than_texts_is_a_named_error(
         identify(model)
 
 
-def test_what_fails_half_way_leaves_the_registry_as_it_was(tmp_path: Path) -> None:
+def test_failed_change_leaves_the_registry_unchanged(tmp_path: Path) -> None:
     write_records(tmp_path, {"a/b": record("a/b", "b")})
 
     def fail() -> None:

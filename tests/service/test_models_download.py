@@ -51,7 +51,7 @@ def left_over(wanted: Wanted) -> list[str]:
     return sorted(path.name for path in wanted.target.parent.iterdir())
 
 
-def test_a_file_comes_whole_and_its_checksum_is_known(
+def test_download_is_complete_and_checked(
     server: FileServer, wanted: Callable[..., Wanted]
 ) -> None:
     reports: list[tuple[str, int, int | None]] = []
@@ -195,7 +195,7 @@ def test_a_missing_file_is_not_asked_for_twice(
     assert downloader.fetch_text(f"{server.url}/nothing") is None
 
 
-def test_a_server_in_trouble_is_asked_again(
+def test_download_retries_server_errors(
     server: FileServer, downloader: Downloader, wanted: Callable[..., Wanted]
 ) -> None:
     server.faults["/model"] = ["status:500", "status:429", "status:503"]

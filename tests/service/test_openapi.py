@@ -1,4 +1,4 @@
-"""OpenAPI reads well, and docs/api.md names every route and every error."""
+"""OpenAPI reads well, and docs/reference/http.md names every route and every error."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from syntax import errors
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-GUIDE = (Path(__file__).parents[2] / "docs" / "api.md").read_text(encoding="utf-8")
+GUIDE = (Path(__file__).parents[2] / "docs" / "reference" / "http.md").read_text(encoding="utf-8")
 
 
 async def described(client: httpx.AsyncClient) -> dict[str, Any]:

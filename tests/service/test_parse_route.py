@@ -80,7 +80,7 @@ async def test_sentence_mode_gives_one_sentence(client: httpx.AsyncClient) -> No
     assert item["text"] == text
 
 
-async def test_the_second_time_is_from_the_store(client: httpx.AsyncClient) -> None:
+async def test_second_parse_comes_from_the_store(client: httpx.AsyncClient) -> None:
     first = (await ask(client, text="Said twice."))["items"][0]
     again = (await ask(client, text="Said twice."))["items"][0]
     assert (first["cached"], again["cached"]) == (False, True)

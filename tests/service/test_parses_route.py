@@ -102,7 +102,7 @@ async def test_ready_answers_outlive_whatever_deletes_nothing(serve) -> None:
     async with serve(**QUICK, commit_seconds=0.05) as client:
         for _ in range(3):
             key = (await parsed(client, "Asked for again.", tokenizer=TOKENIZER))["key"]
-        ready = client.app.state.services.ready
+        ready = client.app.state.services.responses
         assert len(ready) == 1
         planned = (await client.delete(f"/parses/{key}?dry_run=true")).json()
         assert (planned["keys"], planned["examples"]) == ([key], 1)

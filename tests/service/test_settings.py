@@ -15,13 +15,6 @@ def test_every_field_says_what_it_does() -> None:
     assert silent == []
 
 
-def test_the_guide_names_every_setting() -> None:
-    guide = (Path(__file__).parents[2] / "docs" / "operations.md").read_text(encoding="utf-8")
-    table = guide.partition("## Settings")[2]
-    missing = [name for name in Settings.model_fields if f"`{name}`" not in table]
-    assert missing == []
-
-
 def test_fields_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PARSEBANK_STORE", "s3://bucket/x")
     monkeypatch.setenv("PARSEBANK_MAX_ITEMS", "7")

@@ -1,4 +1,4 @@
-"""The Stanza backend: packages on disk, real answers, no network, workers forked from a nursery."""
+"""The Stanza backend: packages on disk, real answers, no network, forked workers."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ import pytest
 from service.parsers import Limits, ParseInput, Parser, find_parser, identify, load_parser
 from service.parsers.base import ModelFile
 from service.parsers.stanza.backend import StanzaParser, load_stanza
-from service.parsers.stanza.engine import Engine, quietly
 from service.parsers.stanza.packages import find_stanza, package_of
+from service.parsers.stanza.processors import StanzaProcessors, quietly
 from service.settings import Settings
 from syntax import Parse, read_conllu
 from syntax.errors import ModelLoadError, ParsebankError, UnparsableTextError
@@ -135,8 +135,8 @@ def test_a_failure_on_one_text_is_that_texts_alone(
         return sentences
 
     model = the_model(folder)
-    engine = Engine(pipeline(tokenize_postprocessor=break_down))
-    parser = StanzaParser(package_of(model), identify(model), "cpu", engine)
+    processors = StanzaProcessors(pipeline(tokenize_postprocessor=break_down))
+    parser = StanzaParser(package_of(model), identify(model), "cpu", processors)
     texts = ["Je dors.", "Tu es en panne .", "Il dort."]
     items = [ParseInput("sentence", text=text) for text in texts]
     first, broken, last = parser.parse_many(items, LIMITS)

@@ -11,6 +11,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from service.models.train_command import train_udpipe
 from service.parsers.records import read_records
 from service.parsers.udpipe.component import (
     KINDS,
@@ -22,7 +23,6 @@ from service.parsers.udpipe.component import (
 )
 from service.parsers.udpipe.evaluation import evaluate_model
 from service.parsers.udpipe.recipe import DEFAULT, RECIPES, TINY, Recipe, format_options
-from service.parsers.udpipe.train_command import train_udpipe
 from service.parsers.udpipe.training import Progress, TrainedModel, train
 from service.parsers.udpipe.treebank import fold_of, open_treebank, raw_text, strip_columns
 from syntax.errors import ConlluError, ModelLoadError, SpecError, UnknownNameError

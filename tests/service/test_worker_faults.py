@@ -25,7 +25,7 @@ from service.workers.pools import WorkerPools
 from syntax import Parse
 from syntax.errors import WorkerDiedError
 
-from .parser_processes import children, is_alive, nursery, until, workers
+from .parser_processes import children, fork_server, is_alive, until, workers
 
 Serve = Callable[..., Any]
 
@@ -92,7 +92,7 @@ async def ask_many(client: httpx.AsyncClient, requests: int) -> Counter[str]:
     return Counter(kind for kinds in answers for kind in kinds)
 
 
-async def test_workers_killed_under_load_cost_no_answer(serve: Serve) -> None:
+async def test_killed_workers_lose_no_answer(serve: Serve) -> None:
     killer = Killer(workers, seconds=0.1)
     async with serve() as client:
         await ask(client, 0)
@@ -108,18 +108,18 @@ async def test_workers_killed_under_load_cost_no_answer(serve: Serve) -> None:
     assert not any(map(is_alive, killer.killed))
 
 
-async def test_a_nursery_killed_under_load_costs_no_answer(serve: Serve) -> None:
+async def test_killed_fork_server_loses_no_answer(serve: Serve) -> None:
     async with serve() as client:
         await ask(client, 0)
         asking = asyncio.create_task(ask_many(client, 100))
         for _ in range(2):
             await asyncio.sleep(0.1)
             await until(lambda: len(workers()) == 2)
-            nursery().kill()
+            fork_server().kill()
         found = await asking
         assert found.keys() <= {"parsed", "worker_died"}
         (stats,) = client.app.state.services.pools.stats.values()
-        assert stats.nursery_restarts == 2
+        assert stats.fork_server_restarts == 2
         assert set(await ask(client, 1_000)) == {"parsed"}
 
 
@@ -135,7 +135,7 @@ async def test_a_damaged_model_is_named_and_taken_again_when_it_is_sound(
         sound = path.read_bytes()
         path.write_bytes(sound[: len(sound) // 2])
         # Those who lose their worker find no model to go on with; the next are refused at once.
-        nursery().kill()
+        fork_server().kill()
         answers = [await client.post("/parse", json={"text": f"Text {n}."}) for n in range(3)]
         assert {answer.status_code for answer in answers} == {503}
         assert {answer.json()["error_type"] for answer in answers} == {"model_load"}
@@ -143,7 +143,7 @@ async def test_a_damaged_model_is_named_and_taken_again_when_it_is_sound(
         assert set(await ask(client, 1)) == {"parsed"}
 
 
-async def test_texts_in_hand_when_model_and_workers_go_fail_by_name(tmp_path: Path) -> None:
+async def test_texts_in_flight_fail_by_name_when_the_model_vanishes(tmp_path: Path) -> None:
     path = tmp_path / "english-x.udpipe"
     shutil.copy(find_parser(Settings(store="unused"), lang="en").path, path)
     settings = Settings(store="unused", models_dir=tmp_path, workers=2)
@@ -158,7 +158,7 @@ async def test_texts_in_hand_when_model_and_workers_go_fail_by_name(tmp_path: Pa
         (pool,) = pools.running()
         await until(lambda: pool.busy == 2)
         path.write_bytes(b"garbage")
-        nursery().kill()
+        fork_server().kill()
         outcomes = await parsing
         kinds = {type(outcome).__name__ for outcome in outcomes}
         assert kinds <= {"Parse", "ModelLoadError"}
@@ -167,7 +167,7 @@ async def test_texts_in_hand_when_model_and_workers_go_fail_by_name(tmp_path: Pa
         await pools.stop()
 
 
-async def test_a_sentence_past_the_deadline_costs_its_worker_and_no_other_text(
+async def test_deadline_kills_the_worker_and_fails_one_text(
     serve: Serve,
 ) -> None:
     async with serve(max_words_per_sentence=10_000) as client:
@@ -204,7 +204,7 @@ async def stanza_pools(data_dir: Path, **fields: Any) -> AsyncIterator[tuple[Wor
         await pools.stop()
 
 
-async def test_a_worker_killed_over_a_bulk_batch_costs_no_text(data_dir: Path) -> None:
+async def test_killed_bulk_worker_loses_no_text(data_dir: Path) -> None:
     pytest.importorskip("stanza")
     texts = [f"Le chat numéro {number} mange du pain au jardin." for number in range(24)]
     async with stanza_pools(data_dir, workers=2) as (pools, parse):

@@ -18,8 +18,8 @@ from service.parsers import Limits, ParseInput, find_parser
 from service.settings import Settings
 from service.timing import Stages
 from service.workers.feeder import Feeder
-from service.workers.process import Nursery, Worker
-from service.workers.queue import Job, JobQueue, Request
+from service.workers.process import ForkServer, ParserProcess
+from service.workers.queue import FairQueue, PendingRequest, PendingText
 from service.workers.stats import PoolStats
 from syntax import Parse
 from syntax.errors import DeadlineError, WorkerDiedError
@@ -32,42 +32,42 @@ HUGE = ParseInput("sentence", text="word " * 3000)
 
 
 class Bench:
-    """A nursery, a queue and a feeder."""
+    """A fork server, a queue and a feeder."""
 
-    def __init__(self, nursery: Nursery, bulk: bool) -> None:
-        self.workers: list[Worker] = []
-        self.nursery = nursery
-        self.queue = JobQueue(capacity=10**6, workers=1, quantum=10**6)
+    def __init__(self, fork_server: ForkServer, bulk: bool) -> None:
+        self.workers: list[ParserProcess] = []
+        self.fork_server = fork_server
+        self.queue = FairQueue(capacity=10**6, workers=1, quantum=10**6)
         self.stats = PoolStats()
         self.feeder = Feeder(self.queue, self.stats, Stages(), bulk)
 
-    def request(self, items: Sequence[ParseInput], seconds: float = 60.0) -> Request:
+    def request(self, items: Sequence[ParseInput], seconds: float = 60.0) -> PendingRequest:
         """A request in the queue, which expires as the pool sees to it."""
         loop = asyncio.get_running_loop()
         now = loop.time()
-        asked = Request(items, now, now + seconds)
+        asked = PendingRequest(items, now, now + seconds)
         self.queue.put(asked)
         loop.call_at(asked.deadline, self.queue.expire, asked)
         return asked
 
-    async def batch(self) -> list[Job]:
+    async def batch(self) -> list[PendingText]:
         return await self.queue.take(10**6)
 
-    async def feed_and_kill(self, batch: list[Job]) -> str | None:
+    async def feed_and_kill(self, batch: list[PendingText]) -> str | None:
         """Kill the worker as soon as it has the batch; it is stopped, so that it cannot answer."""
-        worker = await self.hire()
+        worker = await self.spawn()
         psutil.Process(worker.pid).send_signal(signal.SIGSTOP)
         feeding = asyncio.create_task(self.feeder.feed(worker, batch))
         await asyncio.sleep(0)
         psutil.Process(worker.pid).kill()
         return await feeding
 
-    async def feed(self, batch: list[Job]) -> tuple[str | None, Worker]:
-        worker = await self.hire()
+    async def feed(self, batch: list[PendingText]) -> tuple[str | None, ParserProcess]:
+        worker = await self.spawn()
         return await self.feeder.feed(worker, batch), worker
 
-    async def hire(self) -> Worker:
-        self.workers.append(await self.nursery.fork())
+    async def spawn(self) -> ParserProcess:
+        self.workers.append(await self.fork_server.fork())
         return self.workers[-1]
 
     async def stop(self) -> None:
@@ -76,25 +76,25 @@ class Bench:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def nursery() -> AsyncIterator[Nursery]:
+async def fork_server() -> AsyncIterator[ForkServer]:
     model = find_parser(Settings(store="unused"), lang="en")
-    started = await Nursery.start(model, Limits(max_words_per_sentence=5_000), "cpu", 60.0)
+    started = await ForkServer.start(model, Limits(max_words_per_sentence=5_000), "cpu", 60.0)
     yield started
     await started.stop()
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def single(nursery: Nursery) -> AsyncIterator[Bench]:
+async def single(fork_server: ForkServer) -> AsyncIterator[Bench]:
     """The parser answers text by text."""
-    started = Bench(nursery, bulk=False)
+    started = Bench(fork_server, bulk=False)
     yield started
     await started.stop()
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def bulk(nursery: Nursery) -> AsyncIterator[Bench]:
+async def bulk(fork_server: ForkServer) -> AsyncIterator[Bench]:
     """The parser counts as one that answers a batch as a whole."""
-    started = Bench(nursery, bulk=True)
+    started = Bench(fork_server, bulk=True)
     yield started
     await started.stop()
 
@@ -104,61 +104,61 @@ def either(request: pytest.FixtureRequest, single: Bench, bulk: Bench) -> Bench:
     return {"single": single, "bulk": bulk}[request.param]
 
 
-def outcomes(request: Request) -> list[str | None]:
-    return [type(job.outcome).__name__ if job.outcome else None for job in request.jobs]
+def outcomes(request: PendingRequest) -> list[str | None]:
+    return [type(job.outcome).__name__ if job.outcome else None for job in request.texts]
 
 
-async def test_a_batch_that_is_answered_is_counted(either: Bench) -> None:
+async def test_feeder_counts_answered_batches(either: Bench) -> None:
     asked = either.request([SHORT, ParseInput("raw", text=" "), SHORT])
     reason, worker = await either.feed(await either.batch())
     assert reason is None
     assert not worker.is_gone
     assert outcomes(asked) == ["Parse", "NoSentenceError", "Parse"]
     assert either.stats.texts == 3
-    assert either.stats.batch_words.total == sum(job.words for job in asked.jobs)
+    assert either.stats.batch_words.total == sum(job.words for job in asked.texts)
     assert either.queue.expected_seconds(100) > 0
 
 
-async def test_of_single_answers_the_first_unanswered_text_is_to_blame(single: Bench) -> None:
+async def test_feeder_blames_the_first_unanswered_text(single: Bench) -> None:
     asked = single.request([SHORT, SHORT])
     assert await single.feed_and_kill(await single.batch()) == "died"
-    assert [(job.deaths, job.alone) for job in asked.jobs] == [(1, False), (0, False)]
+    assert [(job.deaths, job.alone) for job in asked.texts] == [(1, False), (0, False)]
     assert await single.feed_and_kill(await single.batch()) == "died"
     assert outcomes(asked) == ["WorkerDiedError", None]
     assert (await single.feed(await single.batch()))[0] is None
-    assert isinstance(asked.jobs[1].outcome, Parse)
+    assert isinstance(asked.texts[1].outcome, Parse)
 
 
-async def test_of_a_bulk_batch_each_text_is_tried_again_alone(bulk: Bench) -> None:
+async def test_feeder_retries_bulk_texts_alone(bulk: Bench) -> None:
     asked = bulk.request([SHORT] * 3)
     assert await bulk.feed_and_kill(await bulk.batch()) == "died"
-    assert [(job.deaths, job.alone) for job in asked.jobs] == [(0, True)] * 3
+    assert [(job.deaths, job.alone) for job in asked.texts] == [(0, True)] * 3
     # The first is the culprit: its next two workers die as well.
     for _ in range(2):
         batch = await bulk.batch()
-        assert batch == asked.jobs[:1]
+        assert batch == asked.texts[:1]
         assert await bulk.feed_and_kill(batch) == "died"
-    assert isinstance(asked.jobs[0].outcome, WorkerDiedError)
-    for job in asked.jobs[1:]:
+    assert isinstance(asked.texts[0].outcome, WorkerDiedError)
+    for job in asked.texts[1:]:
         batch = await bulk.batch()
         assert batch == [job]
         assert (await bulk.feed(batch))[0] is None
     assert outcomes(asked) == ["WorkerDiedError", "Parse", "Parse"]
 
 
-async def test_of_a_bulk_batch_only_the_late_text_fails(bulk: Bench) -> None:
+async def test_feeder_fails_only_the_late_text_of_a_bulk_batch(bulk: Bench) -> None:
     late, others = bulk.request([HUGE], seconds=0.3), bulk.request([SHORT] * 2)
     reason, worker = await bulk.feed(await bulk.batch())
     assert reason == "deadline"
     assert worker.is_gone
-    assert isinstance(late.jobs[0].outcome, DeadlineError)
-    assert [job.alone for job in others.jobs] == [True, True]
-    for _ in others.jobs:
+    assert isinstance(late.texts[0].outcome, DeadlineError)
+    assert [job.alone for job in others.texts] == [True, True]
+    for _ in others.texts:
         assert (await bulk.feed(await bulk.batch()))[0] is None
     assert outcomes(others) == ["Parse", "Parse"]
 
 
-async def test_a_healthy_worker_survives_a_text_that_is_handed_over_too_late(either: Bench) -> None:
+async def test_feeder_spares_a_worker_with_a_late_text(either: Bench) -> None:
     either.request([SHORT] * 50)
     await either.feed(await either.batch())
     late, others = either.request([SHORT], seconds=0.0), either.request([SHORT] * 2)
@@ -171,10 +171,10 @@ async def test_a_healthy_worker_survives_a_text_that_is_handed_over_too_late(eit
     assert outcomes(others) == ["Parse", "Parse"]
 
 
-async def test_texts_that_nobody_waits_for_are_not_tried_again(bulk: Bench) -> None:
+async def test_feeder_drops_texts_of_closed_requests(bulk: Bench) -> None:
     gone, staying = bulk.request([SHORT] * 2), bulk.request([SHORT])
     batch = await bulk.batch()
     bulk.queue.withdraw(gone)
     assert await bulk.feed_and_kill(batch) == "died"
-    assert await bulk.batch() == staying.jobs
+    assert await bulk.batch() == staying.texts
     assert not bulk.queue

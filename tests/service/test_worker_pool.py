@@ -82,7 +82,7 @@ async def test_a_cancelled_request_takes_its_texts_out_of_the_queue(running: Wor
     assert running.stats.texts - before == 3
 
 
-async def test_one_text_does_not_wait_for_thousands(running: WorkerPool) -> None:
+async def test_single_text_overtakes_a_large_request(running: WorkerPool) -> None:
     async with aclosing(running.stream([SHORT] * 5000, later(60))) as large:
         await anext(large)
         await running.parse([SHORT], later(30))
@@ -98,7 +98,7 @@ async def test_a_pool_counts_what_it_does(running: WorkerPool) -> None:
     assert stats.texts - texts == 10
     assert stats.batch_words.total - words == 10 * SHORT.words
     assert sum(stats.batch_words.counts) == sum(stats.batch_seconds.counts) >= 2
-    assert stats.replaced.total() == stats.nursery_restarts == 0
+    assert stats.replaced.total() == stats.fork_server_restarts == 0
 
 
 async def test_workers_share_the_models_memory(running: WorkerPool) -> None:

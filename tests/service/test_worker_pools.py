@@ -141,7 +141,7 @@ async def test_a_replaced_file_gets_new_workers_and_the_old_ones_go(tmp_path: Pa
         assert [running.fingerprint for running in pools.running()] == [after]
 
 
-async def test_a_probe_overtakes_what_waits() -> None:
+async def test_probe_overtakes_the_queue() -> None:
     async with starting() as pools:
         await pools.probe(*english(), later(30))
         parsing = asyncio.create_task(pools.parse(*english(), [LONG] * 20, later(30)))
@@ -198,7 +198,7 @@ async def test_draining_finishes_what_was_accepted_and_takes_nothing_more() -> N
         assert children() == []
 
 
-async def test_draining_gives_up_in_the_end() -> None:
+async def test_drain_stops_after_its_timeout() -> None:
     async with starting() as pools:
         await pools.load(*english())
         parsing = asyncio.create_task(pools.parse(*english(), [LONG] * 50, later(30)))

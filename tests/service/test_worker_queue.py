@@ -11,22 +11,22 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from service.parsers import ParseInput
-from service.workers.queue import Job, JobQueue, Request
+from service.workers.queue import FairQueue, PendingRequest, PendingText
 from syntax.errors import DeadlineError, OverloadedError, SpecError, WorkerDiedError
 
 QUANTUM = 50
 sizes = st.lists(st.integers(1, 3 * QUANTUM), min_size=1, max_size=8)
 
 
-def request(words: list[int], deadline: float = 30.0) -> Request:
-    return Request([text(size) for size in words], 0.0, deadline)
+def request(words: list[int], deadline: float = 30.0) -> PendingRequest:
+    return PendingRequest([text(size) for size in words], 0.0, deadline)
 
 
 def text(words: int) -> ParseInput:
     return ParseInput("pretokenized", tokens=("word",) * words)
 
 
-def take(queue: JobQueue, budget: int = QUANTUM) -> list[Job]:
+def take(queue: FairQueue, budget: int = QUANTUM) -> list[PendingText]:
     """A batch from a queue that is not empty: its coroutine ends without waiting."""
     try:
         queue.take(budget).send(None)
@@ -39,22 +39,22 @@ class Twin:
     """The same turns in plain lists, every sum reckoned anew."""
 
     def __init__(self) -> None:
-        self.ring: list[tuple[Request, list[Job]]] = []
-        self.credit: dict[Request, int] = {}
+        self.ring: list[tuple[PendingRequest, list[PendingText]]] = []
+        self.credit: dict[PendingRequest, int] = {}
 
     @property
-    def waiting(self) -> list[Job]:
+    def waiting(self) -> list[PendingText]:
         return [job for _, jobs in self.ring for job in jobs]
 
     @property
     def words(self) -> int:
         return sum(job.words for job in self.waiting)
 
-    def put(self, given: Request) -> None:
+    def put(self, given: PendingRequest) -> None:
         self.credit[given] = QUANTUM
-        self.ring.append((given, list(given.jobs)))
+        self.ring.append((given, list(given.texts)))
 
-    def put_back(self, job: Job) -> None:
+    def put_back(self, job: PendingText) -> None:
         self.credit[job.request] += job.words
         for owner, jobs in self.ring:
             if owner is job.request:
@@ -62,11 +62,11 @@ class Twin:
                 return
         self.ring.insert(0, (job.request, [job]))
 
-    def withdraw(self, given: Request) -> None:
+    def withdraw(self, given: PendingRequest) -> None:
         self.ring = [(owner, jobs) for owner, jobs in self.ring if owner is not given]
 
-    def take(self, budget: float) -> list[Job]:
-        batch: list[Job] = []
+    def take(self, budget: float) -> list[PendingText]:
+        batch: list[PendingText] = []
         while self.ring and budget > 0:
             owner, jobs = self.ring[0]
             if self.credit[owner] <= 0:
@@ -87,12 +87,12 @@ class Queueing(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.queue = JobQueue(capacity=20 * QUANTUM, workers=2, quantum=QUANTUM)
+        self.queue = FairQueue(capacity=20 * QUANTUM, workers=2, quantum=QUANTUM)
         self.twin = Twin()
-        self.requests: list[Request] = []
-        self.in_hand: list[list[Job]] = []
-        self.seen: list[Job] = []
-        self.done: Counter[Job] = Counter()
+        self.requests: list[PendingRequest] = []
+        self.in_hand: list[list[PendingText]] = []
+        self.seen: list[PendingText] = []
+        self.done: Counter[PendingText] = Counter()
 
     @rule(words=sizes)
     def arrive(self, words: list[int]) -> None:
@@ -152,7 +152,7 @@ class Queueing(RuleBasedStateMachine):
         assert max(places.values(), default=1) == 1
         for each in self.requests:
             if not each.is_closed:
-                assert all(places[job] == 1 for job in each.jobs)
+                assert all(places[job] == 1 for job in each.texts)
 
     @invariant()
     def texts_of_a_request_are_first_handed_out_in_order(self) -> None:
@@ -166,13 +166,13 @@ TestQueueing.settings = settings(max_examples=80, stateful_step_count=40)
 
 
 @given(st.lists(sizes, min_size=1, max_size=12), st.lists(st.integers(0, 3), max_size=40))
-def test_between_arrival_and_first_text_every_other_request_has_one_turn(
+def test_fair_queue_serves_a_new_request_within_one_round(
     arrivals: list[list[int]], takes: list[int]
 ) -> None:
-    queue = JobQueue(capacity=10**9, workers=1, quantum=QUANTUM)
+    queue = FairQueue(capacity=10**9, workers=1, quantum=QUANTUM)
     longest = max(map(max, arrivals))
     coming = [request(words) for words in arrivals]
-    served: dict[Request, Counter[Request]] = {}
+    served: dict[PendingRequest, Counter[PendingRequest]] = {}
     while coming or queue:
         if coming:
             served[coming[-1]] = Counter()
@@ -185,8 +185,8 @@ def test_between_arrival_and_first_text_every_other_request_has_one_turn(
         assert all(words < QUANTUM + longest for each in served.values() for words in each.values())
 
 
-def test_a_thousand_texts_do_not_hold_up_a_single_one() -> None:
-    queue = JobQueue(capacity=10**6, workers=1, quantum=QUANTUM)
+def test_fair_queue_serves_a_single_text_before_a_thousand() -> None:
+    queue = FairQueue(capacity=10**6, workers=1, quantum=QUANTUM)
     queue.put(request([10] * 1_000))
     take(queue)
     small = request([10])
@@ -194,22 +194,22 @@ def test_a_thousand_texts_do_not_hold_up_a_single_one() -> None:
     assert [job.request is small for job in take(queue, 2 * QUANTUM)].index(True) <= QUANTUM // 10
 
 
-def test_a_request_that_is_given_the_next_turn_is_handed_out_first() -> None:
-    queue = JobQueue(capacity=10**6, workers=1, quantum=QUANTUM)
+def test_fair_queue_serves_first_requests_first() -> None:
+    queue = FairQueue(capacity=10**6, workers=1, quantum=QUANTUM)
     queue.put(request([10] * 10))
     urgent = request([1])
     queue.put(urgent, first=True)
     assert take(queue)[0].request is urgent
 
 
-def test_what_waits_is_spread_over_the_workers() -> None:
-    queue = JobQueue(capacity=1_000, workers=2, quantum=QUANTUM)
+def test_fair_queue_spreads_texts_over_workers() -> None:
+    queue = FairQueue(capacity=1_000, workers=2, quantum=QUANTUM)
     queue.put(request([1] * 10))
     assert len(take(queue, budget=100)) == 5
 
 
-def test_a_full_queue_says_when_to_come_back() -> None:
-    queue = JobQueue(capacity=1_000, workers=2, quantum=QUANTUM)
+def test_full_queue_sets_retry_after() -> None:
+    queue = FairQueue(capacity=1_000, workers=2, quantum=QUANTUM)
     queue.learn(words=100, seconds=2.0)
     queue.put(request([900]))
     with pytest.raises(OverloadedError) as caught:
@@ -219,15 +219,15 @@ def test_a_full_queue_says_when_to_come_back() -> None:
     assert queue.texts == 1
 
 
-def test_a_request_that_would_never_fit_is_no_overload() -> None:
-    queue = JobQueue(capacity=1_000, workers=2, quantum=QUANTUM)
+def test_request_over_the_capacity_is_a_spec_error() -> None:
+    queue = FairQueue(capacity=1_000, workers=2, quantum=QUANTUM)
     with pytest.raises(SpecError, match="at most 1000 can wait"):
         queue.put(request([600, 600]))
     assert not queue
 
 
 def test_an_expired_request_is_answered_and_leaves_the_queue() -> None:
-    queue = JobQueue(capacity=1_000, workers=1, quantum=QUANTUM)
+    queue = FairQueue(capacity=1_000, workers=1, quantum=QUANTUM)
     late = request([10, 10, 10], deadline=5.0)
     queue.put(late)
     (parsed,) = take(queue, budget=1)
@@ -243,7 +243,7 @@ def test_an_expired_request_is_answered_and_leaves_the_queue() -> None:
 
 
 async def test_a_worker_waits_for_a_full_batch_but_not_for_ever() -> None:
-    queue = JobQueue(capacity=1_000, workers=1, quantum=QUANTUM)
+    queue = FairQueue(capacity=1_000, workers=1, quantum=QUANTUM)
     taking = asyncio.create_task(queue.take(20, wait=30.0))
     for _ in range(4):
         queue.put(request([5]))
@@ -253,8 +253,8 @@ async def test_a_worker_waits_for_a_full_batch_but_not_for_ever() -> None:
     assert len(await queue.take(20, wait=0.01)) == 1
 
 
-def test_draining_takes_everything() -> None:
-    queue = JobQueue(capacity=1_000, workers=1, quantum=QUANTUM)
+def test_drain_returns_all_texts() -> None:
+    queue = FairQueue(capacity=1_000, workers=1, quantum=QUANTUM)
     for each in (request([1, 2]), request([3])):
         queue.put(each)
     assert [job.words for job in queue.drain()] == [1, 2, 3]

@@ -15,7 +15,7 @@ import pytest
 from service.parsers import Limits, ParseInput, find_parser, identify
 from service.settings import Settings
 from service.workers.pool import WorkerPool
-from service.workers.process import Nursery
+from service.workers.process import ForkServer
 from syntax import Parse
 from syntax.errors import (
     DeadlineError,
@@ -25,7 +25,7 @@ from syntax.errors import (
     WorkerDiedError,
 )
 
-from .parser_processes import children, nursery, until, workers
+from .parser_processes import children, fork_server, until, workers
 
 SHORT = ParseInput("raw", text="It works. Does it?")
 # Half a second of parsing: the parser is quadratic.
@@ -46,13 +46,13 @@ async def pool(**fields: Any) -> AsyncIterator[WorkerPool]:
         await started.stop()
 
 
-async def test_what_ended_the_loading_of_a_model_is_said() -> None:
+async def test_load_error_tells_how_the_process_ended() -> None:
     model = find_parser(Settings(store="unused"), lang="en")
     crashing = replace(model, parts=("no path",))
     with pytest.raises(ModelLoadError, match="its process ended with exit code 1; check the file"):
-        await Nursery.start(crashing, Limits(), "cpu", 300)
+        await ForkServer.start(crashing, Limits(), "cpu", 300)
     with pytest.raises(ModelLoadError, match=r"took over 0\.001 s; raise model_load_seconds"):
-        await Nursery.start(model, Limits(), "cpu", 0.001)
+        await ForkServer.start(model, Limits(), "cpu", 0.001)
 
 
 def later(seconds: float) -> float:
@@ -76,7 +76,7 @@ async def test_a_worker_past_the_deadline_is_killed_and_only_its_text_fails() ->
     assert isinstance(again[0], Parse)
 
 
-async def test_a_worker_that_dies_idle_costs_no_text() -> None:
+async def test_idle_worker_death_loses_no_text() -> None:
     async with pool() as running:
         for process in workers():
             process.kill()
@@ -131,7 +131,7 @@ async def test_a_worker_that_has_grown_is_replaced() -> None:
 
 async def test_only_the_service_ends_its_workers() -> None:
     async with pool(workers=1) as running:
-        assert os.getpgid(nursery().pid) != os.getpgid(0)
+        assert os.getpgid(fork_server().pid) != os.getpgid(0)
         for process in children():
             process.send_signal(signal.SIGINT)
             process.send_signal(signal.SIGTERM)

@@ -15,12 +15,11 @@ from featurestore import FeatureStore, open_store
 from featurestore.records import Drop
 from syntax.errors import SpecError
 from tests.trainer.tagged import append_tagged
-from trainer.evaluation.crossed import evaluate_crossed
 from trainer.evaluation.predict import FailedExample
 from trainer.evaluation.predictions import Prediction
 from trainer.evaluation.submission import predict_stored, submission
 from trainer.evaluation.trained import load_run
-from trainer.evaluation.transfer import evaluate_run
+from trainer.evaluation.transfer import evaluate_crossed, evaluate_run
 from trainer.loop import train
 from trainer.options import ExtractiveQaOptions
 from trainer.report import result_of

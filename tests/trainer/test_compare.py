@@ -20,7 +20,7 @@ from trainer.evaluation.predictions import (
     read_predictions,
     write_predictions,
 )
-from trainer.tasks.token_classification import tagging_scores, tagging_shares
+from trainer.metrics.tagging import tagging_scores, tagging_shares
 
 Answers = dict[str, list[Prediction]]
 TAGS = ("O", "B-A", "I-A", "B-B")

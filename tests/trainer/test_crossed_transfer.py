@@ -18,8 +18,7 @@ from syntax.errors import SpecError
 from syntax.examples import DatasetSpec, LabelSpec, SpanLabel
 from syntax.fingerprint import fingerprint
 from tests.trainer.tagged import sentences
-from trainer.evaluation.crossed import evaluate_crossed
-from trainer.evaluation.transfer import evaluate_run
+from trainer.evaluation.transfer import evaluate_crossed, evaluate_run
 from trainer.loop import train
 from trainer.options.settings import with_settings
 from trainer.recipes import RECIPES

@@ -8,17 +8,24 @@ import pytest
 
 from trainer.nn.stock import BUNDLED
 from trainer.objectives import OBJECTIVES
-from trainer.options import MODEL_OPTIONS, TASK_OPTIONS, DataOptions, TrainingOptions
+from trainer.options import MODEL_OPTIONS, DataOptions, TrainingOptions
 from trainer.recipes import RECIPES
 from trainer.switches import SWITCHES
+from trainer.tasks import TASKS
 
 DOCS = Path(__file__).parents[2] / "docs"
 SYSTEMS = {path.name: path.read_text("utf-8") for path in (DOCS / "systems").glob("*.md")}
-GUIDE = (DOCS / "trainer.md").read_text("utf-8") + "".join(SYSTEMS.values())
-OPTIONS = [DataOptions, TrainingOptions, *MODEL_OPTIONS.values(), *TASK_OPTIONS.values()]
+PAGES = (DOCS / "train.md", DOCS / "reference" / "recipes.md")
+GUIDE = "".join(page.read_text("utf-8") for page in PAGES) + "".join(SYSTEMS.values())
+OPTIONS = [
+    DataOptions,
+    TrainingOptions,
+    *MODEL_OPTIONS.values(),
+    *(task.options for task in TASKS.values()),
+]
 
 
-@pytest.mark.parametrize("registry", [RECIPES, MODEL_OPTIONS, OBJECTIVES, TASK_OPTIONS, BUNDLED])
+@pytest.mark.parametrize("registry", [RECIPES, MODEL_OPTIONS, OBJECTIVES, TASKS, BUNDLED])
 def test_every_registered_name_is_in_a_guide(registry) -> None:
     assert [name for name in registry if f"`{name}`" not in GUIDE] == []
 
@@ -34,5 +41,5 @@ def test_every_switch_is_in_the_guide_of_its_system(model) -> None:
 
 
 def test_every_guide_of_a_system_is_linked() -> None:
-    guide = (DOCS / "trainer.md").read_text("utf-8")
+    guide = (DOCS / "train.md").read_text("utf-8")
     assert [name for name in SYSTEMS if f"(systems/{name})" not in guide] == []

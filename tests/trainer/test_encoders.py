@@ -36,13 +36,13 @@ from trainer.data import open_source, profile_data
 from trainer.loop import train
 from trainer.models.build import build_model
 from trainer.models.config import SyntaxConfig
-from trainer.models.heads.sequence_classification import ClassifierOfFirst
 from trainer.models.model import SyntaxModel
 from trainer.nn.attention import EAGER, SDPA
 from trainer.nn.stock import check_fits, load_encoder_config
 from trainer.nn.tokenizer import read_tokenizer
 from trainer.options import DataOptions, FrozenOptions, SyntaxBertOptions
 from trainer.systems.frozen.states import FrozenEncoder
+from trainer.tasks.classes import ClassifierOfFirst
 
 SIZE = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
 BERT = {**SIZE, "intermediate_size": 32}
@@ -152,9 +152,11 @@ def test_trees_reach_every_family_that_obeys(family, batch, make_batch) -> None:
 )
 def test_a_text_may_be_as_long_as_there_are_positions(config, positions, tokenizer) -> None:
     config.vocab_size = 100000
-    check_fits(config, DataOptions("any", max_length=positions), tokenizer.special_tokens)
+    check_fits(config, DataOptions(dataset="any", max_length=positions), tokenizer.special_tokens)
     with pytest.raises(SpecError, match=f"has {positions} positions"):
-        check_fits(config, DataOptions("any", max_length=positions + 1), tokenizer.special_tokens)
+        check_fits(
+            config, DataOptions(dataset="any", max_length=positions + 1), tokenizer.special_tokens
+        )
 
 
 def test_a_model_with_a_decoder_is_refused(tmp_path, tokenizer) -> None:

@@ -18,23 +18,22 @@ from torchmetrics.functional.text import squad
 from featurestore import DatasetHandle, ExampleRow, FeatureStore, open_store
 from service.parsers import Limits, ParseInput
 from syntax.alignment import segment_features
+from syntax.batches import AssemblySpec
 from syntax.errors import SpecError, UnknownNameError
 from syntax.examples import DatasetSpec, LabelSpec, SpanLabel
 from syntax.fingerprint import fingerprint
 from tests.trainer.tagged import sentences
-from trainer.evaluation.crossed import evaluate_crossed
-from trainer.evaluation.transfer import evaluate_run, write_transfer
+from trainer.evaluation.transfer import evaluate_crossed, evaluate_run, write_transfer
 from trainer.evaluation.verifier import Weights, verify_run
 from trainer.loop import train
 from trainer.metrics.answers import answer_scores, best_threshold, normalised
-from trainer.models.heads.extractive_qa import LOWEST, shared_loss
 from trainer.options import ExtractiveQaOptions
 from trainer.options.settings import with_settings
 from trainer.recipes import RECIPES
 from trainer.report import result_of
 from trainer.results import write_result
 from trainer.tasks import ExtractiveQa
-from trainer.tasks.extractive_qa import best_spans
+from trainer.tasks.questions import LOWEST, best_spans, shared_loss
 
 ANSWERS = LabelSpec("answers", "spans", field="passage")
 ANSWERABLE = LabelSpec("answerable", "class", ("no", "yes"))
@@ -260,11 +259,10 @@ def test_gold_positions_give_back_the_gold_answers(qa) -> None:
     data = qa.dataset("squad", split="dev", lang="en")
     stream = data.stream(
         batch_size=4,
-        max_length=24,
-        truncation="only_second",
-        stride=6,
         matrices=(),
-        **task.stream_options,
+        assembly=AssemblySpec(
+            max_length=24, truncation="only_second", stride=6, **task.stream_options
+        ),
     )
     scorer = task.scorer(data)
     for arrays in stream:
@@ -279,7 +277,9 @@ def test_questions_that_nobody_answered_are_not_scored_where_all_have_an_answer(
     data = qa.dataset("squad", split="dev", lang="en")
     knowing = ExtractiveQa(ExtractiveQaOptions(no_answer=True), {"answers": ANSWERS})
     scorer = task.scorer(data)
-    for arrays in data.stream(batch_size=4, matrices=(), **task.stream_options):
+    for arrays in data.stream(
+        batch_size=4, matrices=(), assembly=AssemblySpec(**task.stream_options)
+    ):
         scorer.add(*perfect(arrays, knowing))
     assert scorer.scores().examples == PASSAGES * 3 // 4
     assert scorer.scores().f1 == 1.0
@@ -291,7 +291,9 @@ def test_questions_without_label_are_not_scored_as_without_answer(qa) -> None:
     task = ExtractiveQa(ExtractiveQaOptions(no_answer=True), {"answers": ANSWERS})
     data = qa.dataset("squad", split="test", lang="en")
     scorer = task.scorer(data)
-    for arrays in data.stream(batch_size=4, matrices=(), **task.stream_options):
+    for arrays in data.stream(
+        batch_size=4, matrices=(), assembly=AssemblySpec(**task.stream_options)
+    ):
         scorer.add(*perfect(arrays, task))
     scores = scorer.scores()
     assert (scores.examples, scores.f1, scores.unanswerable) == (PASSAGES * 3 // 4, 1.0, 0.0)
@@ -316,7 +318,9 @@ def test_answers_are_compared_by_the_rules_of_the_language_of_each_question(bili
     task = ExtractiveQa(ExtractiveQaOptions(), {"answers": ANSWERS})
     data = bilingual.dataset("mlqa", split="dev", lang="de,en")
     scorer = task.scorer(data)
-    for arrays in data.stream(batch_size=4, matrices=(), **task.stream_options):
+    for arrays in data.stream(
+        batch_size=4, matrices=(), assembly=AssemblySpec(**task.stream_options)
+    ):
         output, batch = perfect(arrays, task)
         output.logits["start"] = output.logits["start"].roll(1, 1)
         scorer.add(output, batch)

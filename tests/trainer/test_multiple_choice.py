@@ -17,13 +17,13 @@ from syntax.fingerprint import fingerprint
 from tests.trainer.tagged import sentences
 from trainer.evaluation.transfer import evaluate_run
 from trainer.loop import train
-from trainer.models.heads.multiple_choice import by_example
 from trainer.options import DataOptions, MultipleChoiceOptions
 from trainer.options.settings import with_settings
 from trainer.recipes import RECIPES
 from trainer.report import result_of
 from trainer.results import write_result
 from trainer.tasks import MultipleChoice
+from trainer.tasks.multiple_choice import by_example
 
 LABEL = LabelSpec("label", "class", ("A", "B"))
 LEVEL = LabelSpec("level", "class", ("middle", "high"))

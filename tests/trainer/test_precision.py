@@ -9,6 +9,7 @@ import torch
 from transformers import BertConfig
 
 from featurestore import FeatureStore, open_store
+from syntax.batches import AssemblySpec
 from tests.trainer.everything import append_everything, recipe_for
 from trainer.batch import SyntaxBatch
 from trainer.data import device_batches
@@ -91,9 +92,8 @@ def whole_and_halves(run: Run) -> tuple[SyntaxBatch, list[SyntaxBatch]]:
         stream = run.data.dataset.stream(
             batch_size=size,
             shuffle=False,
-            template=run.recipe.data.template,
             max_length=24,
-            **run.task.stream_options,
+            assembly=AssemblySpec(template=run.recipe.data.template, **run.task.stream_options),
         )
         batches.append(list(device_batches(stream, run.recipe, run.task, torch.device("cpu"))))
     return batches[0][0], batches[1]

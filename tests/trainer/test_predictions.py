@@ -11,11 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import f1_score, matthews_corrcoef
 
+from syntax.batches import AssemblySpec
 from syntax.errors import SpecError
 from syntax.examples import LabelSpec
 from tests.trainer.tagged import INTENT, NAME, TAGS, append_tagged
 from trainer.batch import SyntaxBatch
 from trainer.evaluation.predictions import Prediction, read_predictions, write_predictions
+from trainer.metrics.classification import classification_scores
 from trainer.models.outputs import SyntaxOutput
 from trainer.options import (
     IntentSlotsOptions,
@@ -24,7 +26,6 @@ from trainer.options import (
     TokenClassificationOptions,
 )
 from trainer.tasks import TASKS
-from trainer.tasks.sequence_classification import classification_scores
 
 LABEL = LabelSpec("label", "class", ("entailment", "neutral", "contradiction"))
 
@@ -46,9 +47,11 @@ def output_of(logits: dict[str, torch.Tensor]) -> SyntaxOutput:
 
 
 def test_classes_are_named_with_their_probability(make_batch) -> None:
-    scorer = TASKS["sequence_classification.v1"](
-        SequenceClassificationOptions(), {"label": LABEL}
-    ).scorer(None)
+    scorer = (
+        TASKS["sequence_classification.v1"]
+        .task(SequenceClassificationOptions(), {"label": LABEL})
+        .scorer(None)
+    )
     batch = make_batch()
     batch.labels["label"][:] = torch.tensor([0, 2, -1])
     scorer.add(output_of({"label": 5 * torch.eye(3)}), batch)
@@ -70,7 +73,9 @@ def test_a_choice_is_named_once_for_its_example(make_batch) -> None:
     )
     batch.labels["label"][:] = torch.tensor([1, 1, 0, 0])
     label = LabelSpec("label", "class", ("A", "B"))
-    scorer = TASKS["multiple_choice.v1"](MultipleChoiceOptions(), {"label": label}).scorer(None)
+    scorer = (
+        TASKS["multiple_choice.v1"].task(MultipleChoiceOptions(), {"label": label}).scorer(None)
+    )
     scorer.add(output_of({"label": torch.tensor([[0.0, 1.0], [0.0, 1.0]])}), batch)
     found = [(one.example_id, one.gold, one.predicted) for one in scorer.predictions()]
     assert found == [("one", "B", "B"), ("two", "A", "B")]
@@ -95,12 +100,12 @@ def test_a_choice_is_named_once_for_its_example(make_batch) -> None:
 def test_tags_add_up_to_their_scores(tmp_path, english, tokenizer, name, options, metrics) -> None:
     from featurestore import open_store
 
-    task = TASKS[name](options, {"tags": TAGS, "intent": INTENT})
+    task = TASKS[name].task(options, {"tags": TAGS, "intent": INTENT})
     scorer, rng = task.scorer(None), torch.Generator().manual_seed(0)
     with open_store(tmp_path) as store:
         append_tagged(store, english, tokenizer, "dev")
         data = store.dataset(NAME, split="dev", lang="en")
-        for arrays in data.stream(batch_size=16, **task.stream_options):
+        for arrays in data.stream(batch_size=16, assembly=AssemblySpec(**task.stream_options)):
             gold = {key: torch.from_numpy(v) for key, v in task.targets(arrays).items()}
             logits = {
                 key: torch.nn.functional.one_hot(value.clamp(0), 5) * 2.0

@@ -11,6 +11,7 @@ from featurestore import DatasetHandle, ExampleRow, FeatureStore, open_store
 from service.tokenizers import LoadedTokenizer, load_tokenizer
 from syntax import Sentence, read_conllu
 from syntax.alignment import segment_features
+from syntax.batches import AssemblySpec
 from syntax.examples import DatasetSpec
 from syntax.fingerprint import fingerprint
 from syntax.matrices import tree_distance
@@ -58,10 +59,8 @@ def test_words_are_as_far_apart_as_in_the_treebank(treebank, multilingual, tmp_p
             shuffle=False,
             max_length=None,
             policy="none",
-            joint_root=False,
-            separator_edge="none",
-            first_pieces=True,
             matrices=("distance",),
+            assembly=AssemblySpec(joint_root=False, separator_edge="none", first_pieces=True),
         )
         whole = 0
         for batch in map(word_arrays, stream):

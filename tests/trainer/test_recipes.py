@@ -10,10 +10,13 @@ from syntax.errors import SpecError, UnknownNameError
 from syntax.variant import check_variant
 from tests.syntax.assembly_cases import DOGS, assemble
 from trainer.data import features_of
-from trainer.options import MODEL_OPTIONS, TASK_OPTIONS, DataOptions, Recipe, TrainingOptions
+from trainer.options import MODEL_OPTIONS, DataOptions, Recipe, TrainingOptions
 from trainer.options.settings import described, options, recipe_from_json, with_settings
 from trainer.recipes import RECIPES
 from trainer.switches import GATE, RELATION, SGNET, SLA, SWITCHES, SYNTAX_MBERT, TAGGING
+from trainer.tasks import TASKS
+
+TASK_OPTIONS = [task.options for task in TASKS.values()]
 
 
 @pytest.mark.parametrize("name", list(RECIPES))
@@ -196,7 +199,7 @@ def test_the_released_taggers_hang_the_separator_of_one_text_from_cls(name) -> N
     ("section", "kind"),
     [
         *(("model", kind) for kind in MODEL_OPTIONS.values()),
-        *(("task", kind) for kind in TASK_OPTIONS.values()),
+        *(("task", kind) for kind in TASK_OPTIONS),
     ],
 )
 def test_every_option_of_a_variant_is_a_listed_switch(section, kind) -> None:
@@ -206,9 +209,9 @@ def test_every_option_of_a_variant_is_a_listed_switch(section, kind) -> None:
     assert {key for key in variants if key.startswith(section)} <= listed <= variants
 
 
-@pytest.mark.parametrize("registry", [MODEL_OPTIONS, TASK_OPTIONS])
-def test_options_know_the_name_that_they_are_registered_under(registry) -> None:
-    assert all(kind().name == name for name, kind in registry.items())
+def test_options_know_the_name_that_they_are_registered_under() -> None:
+    assert all(kind().name == name for name, kind in MODEL_OPTIONS.items())
+    assert all(task.options().name == name for name, task in TASKS.items())
 
 
 def test_another_model_keeps_the_options_that_both_have() -> None:
@@ -298,7 +301,7 @@ def test_every_option_is_described() -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", [DataOptions, TrainingOptions, *MODEL_OPTIONS.values(), *TASK_OPTIONS.values()]
+    "kind", [DataOptions, TrainingOptions, *MODEL_OPTIONS.values(), *TASK_OPTIONS]
 )
 def test_every_option_is_documented_where_it_is_defined(kind) -> None:
     documented = " ".join(base.__doc__ or "" for base in kind.__mro__)

@@ -12,11 +12,11 @@ from sklearn.metrics import f1_score, precision_score, recall_score
 from syntax.errors import SpecError
 from syntax.examples import LabelSpec
 from trainer.metrics.relations import relation_scores
-from trainer.models.heads.relation import max_over
 from trainer.models.outputs import SyntaxOutput
 from trainer.options import RelationOptions
 from trainer.tasks import Relation
 from trainer.tasks.mentions import mention_ids, token_tag_ids
+from trainer.tasks.relation import max_over
 
 NAMES = ("part", "no_relation", "role", "place")
 LABELS = {

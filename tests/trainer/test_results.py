@@ -15,8 +15,13 @@ from featurestore import open_store
 from syntax.errors import SpecError
 from tests.trainer.everything import append_everything, recipe_for
 from tests.trainer.recorded import TWO, without_gpu
-from trainer.evaluation.crossed import Cell, CrossedTable, write_crossed
-from trainer.evaluation.transfer import TransferTable, write_transfer
+from trainer.evaluation.transfer import (
+    Cell,
+    CrossedTable,
+    TransferTable,
+    write_crossed,
+    write_transfer,
+)
 from trainer.loop import train
 from trainer.recipes import RECIPES
 from trainer.report import result_of
@@ -82,10 +87,10 @@ def test_what_is_no_number_is_null_in_every_file_of_a_run(tmp_path) -> None:
     (tmp_path / RESULT).write_text(json.dumps({"recipe": recipe}), "utf-8")
     nan = float("nan")
     scores = {"en": TreesScores(2, nan, nan, {})}
-    head = ("sample", "dev")
-    by_language = TransferTable(*head, ["en"], "structure", scores, {"en": {}}, {})
-    pairs = {("en", "en"): Cell(nan, 2, 0, 0)}
-    crossed = CrossedTable(*head, ("a", "b"), ["en"], "structure", ["en"], pairs, {"en": {}})
+    head = {"dataset": "sample", "split": "dev", "sources": ["en"], "metric": "structure"}
+    by_language = TransferTable(**head, data={"en": {}}, scores=scores, predictions={})
+    cells = {("en", "en"): Cell(nan, 2, 0, 0)}
+    crossed = CrossedTable(**head, data={}, fields=("a", "b"), langs=["en"], cells=cells)
     write_transfer(by_language, tmp_path)
     write_crossed(crossed, tmp_path)
     write_summary(SeedSummary("sample", "structure", {0: nan}, nan, 0.0, {0: "seed0"}), tmp_path)

@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 
 from syntax.errors import SpecError
 from syntax.examples import LabelSpec
+from trainer.metrics.classification import classification_scores
 from trainer.models.outputs import SyntaxOutput
 from trainer.options import SequenceClassificationOptions
 from trainer.tasks import SequenceClassification
-from trainer.tasks.sequence_classification import ClassificationScorer, classification_scores
+from trainer.tasks.sequence_classification import ClassificationScorer
 
 NAMES = ("entailment", "neutral", "contradiction")
 LABEL = LabelSpec("label", "class", NAMES)

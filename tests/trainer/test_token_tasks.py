@@ -14,19 +14,20 @@ from sklearn.metrics import fbeta_score
 
 from clients.benchmarks.fce import EDITS
 from featurestore import FeatureStore, open_store
+from syntax.batches import AssemblySpec
 from syntax.errors import SpecError
 from syntax.examples import LabelSpec
 from tests.trainer.tagged import INTENT, NAME, TAGS, append_tagged
 from trainer.evaluation.transfer import evaluate_run
 from trainer.loop import train
 from trainer.metrics.entities import entities, entity_scores, tokens_tagged
-from trainer.models.heads.token_classification import piece_loss
+from trainer.metrics.tagging import tagging_scores, tagging_shares
 from trainer.options import IntentSlotsOptions, TokenClassificationOptions
 from trainer.options.settings import with_settings
 from trainer.recipes import RECIPES
 from trainer.tasks import TASKS
 from trainer.tasks.intent_slots import intent_slots_scores
-from trainer.tasks.token_classification import tagging_scores, tagging_shares
+from trainer.tasks.tokens import piece_loss
 
 CI = st.sampled_from(["c", "i"])
 TAG = st.sampled_from(["O", "B-A", "I-A", "B-B", "I-B", "E-A", "S-A", "S-B", "E-B", "B", "I"])
@@ -108,9 +109,9 @@ def test_the_loss_is_that_of_labelled_pieces_only(make_batch) -> None:
 def test_right_pieces_give_right_tokens_and_back(tagged, pieces) -> None:
     """What a perfect model predicts scores 1, however tokens were cut into pieces."""
     options = TokenClassificationOptions(pieces=pieces)
-    task = TASKS["token_classification.v1"](options, {"tags": TAGS})
+    task = TASKS["token_classification.v1"].task(options, {"tags": TAGS})
     data = tagged.dataset(NAME, split="dev", lang="en")
-    for arrays in data.stream(batch_size=16, **task.stream_options):
+    for arrays in data.stream(batch_size=16, assembly=AssemblySpec(**task.stream_options)):
         gold_BL = task.targets(arrays)["tags"]
         for ours, theirs in task._tags.pairs(arrays, np.where(gold_BL < 0, 3, gold_BL)):
             assert ours == theirs
@@ -126,7 +127,7 @@ def test_local_attention_is_trained_as_published_as_ever(tagged, tmp_path) -> No
 
 def test_tags_that_spell_no_entities_have_no_scores_of_entities() -> None:
     """A recipe of six tags on a dataset of two, or of two on one of six, is refused by name."""
-    make = TASKS["token_classification.v1"]
+    make = TASKS["token_classification.v1"].task
     two, six = LabelSpec("errors", "tags", ("c", "i")), LabelSpec("errors", "tags", EDITS)
     released, published = (RECIPES[name]().task for name in ("sla-fce-as-released", "sla-fce"))
     with pytest.raises(SpecError, match=r"spell none: c, i; set task\.positive"):
@@ -141,7 +142,7 @@ def test_released_fce_is_scored_by_spans() -> None:
     """F0.5 of conlleval's chunks: two of three are found, among four; tokens would count more."""
     gold = ["B-R", "I-R", "I-R", "O", "B-U", "O", "B-M", "O"]
     predicted = ["B-R", "I-R", "I-R", "O", "B-U", "I-U", "B-M", "B-M"]
-    task = TASKS["token_classification.v1"](
+    task = TASKS["token_classification.v1"].task(
         RECIPES["sla-fce-as-released"]().task, {"errors": LabelSpec("errors", "tags", EDITS)}
     )
     scores = tagging_scores([(gold, predicted)], 0.0, task.metric, task._read)
@@ -152,9 +153,11 @@ def test_released_fce_is_scored_by_spans() -> None:
 
 
 def test_tokens_that_truncation_cut_off_are_predicted_outside(tagged) -> None:
-    task = TASKS["token_classification.v1"](TokenClassificationOptions(), {"tags": TAGS})
+    task = TASKS["token_classification.v1"].task(TokenClassificationOptions(), {"tags": TAGS})
     data = tagged.dataset(NAME, split="dev", lang="en")
-    arrays = next(iter(data.stream(batch_size=16, max_length=6, **task.stream_options)))
+    arrays = next(
+        iter(data.stream(batch_size=16, max_length=6, assembly=AssemblySpec(**task.stream_options)))
+    )
     pairs = task._tags.pairs(arrays, np.ones_like(arrays["input_ids"]))
     for (ours, theirs), count in zip(pairs, arrays["token_counts"][:, 0], strict=True):
         assert len(ours) == len(theirs) == count
@@ -235,4 +238,4 @@ def test_a_trained_tagger_is_evaluated_from_its_folder(tagged, tmp_path) -> None
 )
 def test_labels_of_another_kind_are_refused(options, labels, message) -> None:
     with pytest.raises(SpecError, match=message):
-        TASKS[options.name](options, labels)
+        TASKS[options.name].task(options, labels)

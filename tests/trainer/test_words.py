@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from featurestore import WordStates
+from syntax.batches import AssemblySpec
 from syntax.errors import SpecError
 from syntax.matrices import tree_distance
 from trainer.batch import SyntaxBatch
@@ -23,11 +24,10 @@ def pieces(request, store):
         shuffle=False,
         max_length=40,
         policy=request.param,
-        joint_root=False,
-        separator_edge="none",
-        offsets=True,
-        first_pieces=True,
         matrices=MATRICES,
+        assembly=AssemblySpec(
+            joint_root=False, separator_edge="none", offsets=True, first_pieces=True
+        ),
     )
     return next(stream)
 

@@ -95,7 +95,7 @@ def _by_language(
     scored = evaluate_run(folder, store, split, langs, **options)
     return _Scored(
         f"{scored.dataset}, {split}",
-        ("language", "examples", scored.metric),
+        scored.header(),
         scored.rows(),
         scored.to_json(),
         f"Every number is in {write_transfer(scored, folder)}, predictions beside it",
@@ -105,8 +105,8 @@ def _by_language(
 def _crossed(
     folder: Path, store: FeatureStore, split: str, langs: Sequence[str], **options: Any
 ) -> _Scored:
-    from trainer.evaluation.crossed import evaluate_crossed, write_crossed
     from trainer.evaluation.pictures import draw_crossed, require_matplotlib
+    from trainer.evaluation.transfer import evaluate_crossed, write_crossed
 
     require_matplotlib()
     scored = evaluate_crossed(folder, store, split, langs, **options)

@@ -70,11 +70,11 @@ def train(
         raise typer.BadParameter(
             "--json goes with --list or --describe; a run writes its result to result.json"
         )
+    require_training()
     seeds = _seeds(seed)
     chosen = _chosen(recipe, settings or [], seeds[0] if seeds else None, max_steps)
     if describe:
         return _describe(chosen, as_json)
-    require_training()
     if len(seeds) > 1:
         return _train_seeds(
             chosen, seeds, store, output or Path("runs") / chosen.name, resume, wandb

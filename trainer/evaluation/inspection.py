@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from syntax.batches import AssemblySpec
 from syntax.errors import SpecError
 from syntax.registry import unknown_name
 from trainer.data import Source, device_batches
@@ -167,7 +168,9 @@ def _only(store: FeatureStore, data: FeatureDataset, example_id: str) -> Feature
 def _shown(data: FeatureDataset) -> dict[int, str]:
     """What each token id of an example shows: its characters, or which special token it is."""
     (texts,) = data.columns(["texts"])["texts"].to_pylist()
-    (whole,) = data.stream(batch_size=1, max_length=None, matrices=(), offsets=True)
+    (whole,) = data.stream(
+        batch_size=1, max_length=None, matrices=(), assembly=AssemblySpec(offsets=True)
+    )
     special = data.special_tokens
     shown = dict.fromkeys((*special.separator, *special.suffix), "[SEP]")
     shown |= dict.fromkeys(special.prefix, "[CLS]")

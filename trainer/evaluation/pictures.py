@@ -19,7 +19,7 @@ from syntax.errors import SpecError
 from syntax.extras import missing_extra
 
 if TYPE_CHECKING:
-    from trainer.evaluation.crossed import CrossedTable
+    from trainer.evaluation.transfer import CrossedTable
 
 _INCHES_OF_LABELS = 1.6
 _INCHES_OF_PIECE = 0.24

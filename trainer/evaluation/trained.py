@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from syntax.errors import ModelLoadError, SpecError, UnknownDatasetError, UnknownParserError
+from syntax.errors import ModelLoadError, UnknownDatasetError, UnknownParserError
 from syntax.lists import ParserChoice, listed
 from syntax.registry import unknown_name
 from trainer.data import Source, device_batches, open_source, parser_names, states_of
@@ -18,8 +18,8 @@ from trainer.evaluation.predictions import Prediction
 from trainer.loop import MODEL
 from trainer.metrics.answers import Rules
 from trainer.models.config import SyntaxConfig
-from trainer.models.model import MODEL_CLASSES, SyntaxModel
-from trainer.options import ExtractiveQaOptions, Recipe
+from trainer.models.model import SyntaxModel, model_class
+from trainer.options import Recipe
 from trainer.requirements import Requirements
 from trainer.results import read_result, recipe_of
 from trainer.tasks import Scores
@@ -72,24 +72,13 @@ class TrainedRun:
     @property
     def rules(self) -> Rules | None:
         """How answers are compared on the run's dataset; None of other tasks."""
-        task, dataset = self.recipe.task, self.recipe.data.dataset
-        return task.rules_of(dataset) if isinstance(task, ExtractiveQaOptions) else None
+        return self.recipe.task.rules_of(self.recipe.data.dataset)
 
     def scored_by(self, rules: Rules | None) -> TrainedRun:
-        """The run with its answers compared by these rules; as it is, when left out.
-
-        Raises:
-            SpecError: It does not extract answers.
-        """
-        task = self.recipe.task
+        """The run with its answers compared by these rules; as it is, when left out."""
         if rules is None:
             return self
-        if not isinstance(task, ExtractiveQaOptions):
-            raise SpecError(
-                f"rules are how answers of extractive_qa.v1 are compared, and the run is of "
-                f"{task.name}; leave them out"
-            )
-        return replace(self, recipe=replace(self.recipe, task=replace(task, rules=rules)))
+        return replace(self, recipe=replace(self.recipe, task=self.recipe.task.with_rules(rules)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,11 +118,11 @@ def load_model(folder: Path, attention: str | None = None) -> SyntaxModel:
         ModelLoadError: There is none, or it cannot be read.
         SpecError: As `recipe_of`.
     """
-    model_class = MODEL_CLASSES.get(recipe_of(folder).task.name, SyntaxModel)
+    own_class = model_class(recipe_of(folder).task.name)
     try:
         config = SyntaxConfig.from_pretrained(folder / MODEL)
         config.attention = attention or config.attention
-        model = model_class.from_pretrained(folder / MODEL, config=config)
+        model = own_class.from_pretrained(folder / MODEL, config=config)
     except (OSError, ValueError) as error:
         raise ModelLoadError(f"cannot load the model in {folder / MODEL}: {error}") from error
     model.to("cuda" if torch.cuda.is_available() else "cpu")  # type: ignore[arg-type]

@@ -1,35 +1,42 @@
-"""A trained model over languages: zero-shot transfer."""
+"""A trained model over languages: zero-shot transfer, alone and in pairs.
+
+Zero-shot transfer scores each language. Generalised transfer scores each ordered pair of languages:
+the first field, such as the premise or the question, is in one language, and the other fields in
+another (Lewis et al. 2020 for questions; Ahmad et al. 2021 for sentence pairs).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
+from syntax.errors import SpecError
+from syntax.labels import field_of, is_local
+from trainer.data import Source
+from trainer.evaluation.baseline import BaselineScore, baseline_scores, training_data
 from trainer.evaluation.evaluate import check_labelled
 from trainer.evaluation.predictions import Prediction, predictions_file, write_predictions
-from trainer.evaluation.trained import ask, described, load_run, open_languages
+from trainer.evaluation.trained import TrainedRun, ask, described, load_run, open_languages
 from trainer.metrics.answers import Rules, rules_text
-from trainer.results import group_rows, part_name, table, write_json
+from trainer.results import group_rows, part_name, recipe_of, table, write_json
 from trainer.tasks import Scores
 
 if TYPE_CHECKING:
     from featurestore import FeatureStore
 
 
-@dataclass(frozen=True, slots=True)
-class TransferTable:
-    """Scores by language of one model, trained on one of them or some.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LanguageTable:
+    """What the two kinds of transfer have in common.
 
     Attributes:
         dataset, split: What was scored.
         sources: The languages trained on.
         metric: Name of the headline metric.
-        scores: By language.
         data: By language, what the scores were computed from: version, parsers, fingerprints.
-        predictions: By language, of each example.
         rules: How answers were compared; None of other tasks.
     """
 
@@ -37,10 +44,34 @@ class TransferTable:
     split: str
     sources: Sequence[str]
     metric: str
-    scores: Mapping[str, Scores]
     data: Mapping[str, Mapping[str, Any]]
-    predictions: Mapping[str, Sequence[Prediction]]
     rules: Rules | None = None
+
+    def head(self) -> dict[str, Any]:
+        """What was scored, as plain JSON."""
+        return {
+            "dataset": self.dataset,
+            "split": self.split,
+            "sources": list(self.sources),
+            "metric": self.metric,
+            **({} if self.rules is None else {"rules": self.rules}),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransferTable(LanguageTable):
+    """Scores by language of one model.
+
+    Attributes:
+        scores: By language.
+        predictions: By language, of each example.
+        baselines: By language, the score without a model; none where the store does not have the
+            training data, or the task no baseline.
+    """
+
+    scores: Mapping[str, Scores]
+    predictions: Mapping[str, Sequence[Prediction]]
+    baselines: Mapping[str, BaselineScore] = field(default_factory=dict)
 
     @property
     def targets(self) -> Sequence[str]:
@@ -66,43 +97,124 @@ class TransferTable:
 
     def to_json(self) -> dict[str, Any]:
         """Every number by name."""
-        languages = {
-            lang: {**scores.to_json(), "data": self.data[lang]}
-            for lang, scores in self.scores.items()
-        }
+        languages: dict[str, Any] = {}
+        for lang, scores in self.scores.items():
+            known = {"baseline": asdict(self.baselines[lang])} if lang in self.baselines else {}
+            languages[lang] = {**scores.to_json(), **known, "data": self.data[lang]}
         return {
-            "dataset": self.dataset,
-            "split": self.split,
-            "sources": list(self.sources),
-            "metric": self.metric,
-            **({} if self.rules is None else {"rules": self.rules}),
+            **self.head(),
             "mean_of_targets": self.mean_of_targets,
             "transfer_gap": self.gap,
             "languages": languages,
         }
 
-    def rows(self) -> list[tuple[str, str, str]]:
-        """Language, examples and score, as text, sources first; then mean and gap.
+    def header(self) -> tuple[str, ...]:
+        """Names of the columns of `rows`."""
+        names = {one.name: None for one in self.baselines.values()}
+        return ("language", "examples", self.metric, *names)
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """Language, examples, score and baseline, as text, sources first; then mean and gap.
 
         Groups of examples, where the task has some, come after their language.
         """
-        order = sorted(self.scores, key=lambda lang: (lang not in self.sources, lang))
-        rows = [row for lang in order for row in self._rows_of(lang)]
-        summary = {"mean of targets": self.mean_of_targets, "transfer gap": self.gap}
-        known = {name: value for name, value in summary.items() if value is not None}
-        return rows + [(name, "", f"{value:.4f}") for name, value in known.items()]
-
-    def _rows_of(self, lang: str) -> list[tuple[str, str, str]]:
-        scores = self.scores[lang]
-        groups = group_rows(scores.to_json().get("per_group", {}))
-        row = (lang, str(scores.examples), f"{scores.headline:.4f}")
-        return [row, *((f"{lang}, {name}", count, right) for name, count, right in groups)]
+        blank = ("",) * bool(self.baselines)
+        rows: list[tuple[str, ...]] = []
+        for lang in sorted(self.scores, key=lambda lang: (lang not in self.sources, lang)):
+            scores = self.scores[lang]
+            baseline = (f"{self.baselines[lang].score:.4f}",) if self.baselines else ()
+            rows.append((lang, str(scores.examples), f"{scores.headline:.4f}", *baseline))
+            groups = group_rows(scores.to_json().get("per_group", {}))
+            rows += [(f"{lang}, {name}", *numbers, *blank) for name, *numbers in groups]
+        for name, value in (("mean of targets", self.mean_of_targets), ("transfer gap", self.gap)):
+            if value is not None:
+                rows.append((name, "", f"{value:.4f}", *blank))
+        return rows
 
     def markdown(self) -> str:
         """The same for people."""
-        shown = table(("language", "examples", self.metric), self.rows())
+        shown = table(self.header(), self.rows())
         trained = f"Trained on {', '.join(self.sources)}.{rules_text(self.rules)}"
         return f"# {self.dataset}, {self.split}\n\n{trained}\n\n{shown}\n"
+
+
+Pair = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """The outcome for one ordered pair of languages.
+
+    Attributes:
+        score: The headline metric.
+        examples: Examples scored.
+        unmatched: Examples of the first language that the second does not have.
+        differing: Examples left out because their labels differ between the two.
+    """
+
+    score: float
+    examples: int
+    unmatched: int
+    differing: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrossedTable(LanguageTable):
+    """Scores of one model by language of the first field and of the others.
+
+    Attributes:
+        fields: Names of the fields; the first is in the pair's first language.
+        langs: The languages.
+        cells: By ordered pair.
+    """
+
+    fields: Sequence[str]
+    langs: Sequence[str]
+    cells: Mapping[Pair, Cell]
+
+    @property
+    def mean_within(self) -> float:
+        """Mean score of pairs in one language."""
+        return fmean(cell.score for (a, b), cell in self.cells.items() if a == b)
+
+    @property
+    def mean_across(self) -> float | None:
+        """Mean score of pairs in two languages; None of one language."""
+        scores = [cell.score for (a, b), cell in self.cells.items() if a != b]
+        return fmean(scores) if scores else None
+
+    def summary(self) -> dict[str, float]:
+        """Both means, and what is lost from the first to the second."""
+        within, across = self.mean_within, self.mean_across
+        if across is None:
+            return {"mean_within": within}
+        return {"mean_within": within, "mean_across": across, "crossing_gap": within - across}
+
+    def to_json(self) -> dict[str, Any]:
+        """Every number by name; ``pairs[a][b]`` has the first field in ``a``."""
+        pairs: dict[str, dict[str, Any]] = {a: {} for a in self.langs}
+        for (a, b), cell in self.cells.items():
+            numbers = asdict(cell)
+            pairs[a][b] = {self.metric: numbers.pop("score"), **numbers}
+        return {
+            **self.head(),
+            "fields": list(self.fields),
+            **self.summary(),
+            "pairs": pairs,
+            "data": self.data,
+        }
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """A row for each language of the first field, a column for each of the others."""
+        return [(a, *(f"{self.cells[a, b].score:.4f}" for b in self.langs)) for a in self.langs]
+
+    def markdown(self) -> str:
+        """The same for people."""
+        header = (f"{self.fields[0]} \\ {', '.join(self.fields[1:])}", *self.langs)
+        means = [(name.replace("_", " "), f"{mean:.4f}") for name, mean in self.summary().items()]
+        parts = [f"# {self.dataset}, {self.split}: {self.metric}", rules_text(self.rules).strip()]
+        parts += [table(header, self.rows()), table(("", ""), means)]
+        return "\n\n".join(filter(None, parts)) + "\n"
 
 
 def evaluate_run(
@@ -137,20 +249,83 @@ def evaluate_run(
         ModelLoadError: The run has no model.
     """
     run = load_run(folder).on(store, dataset, parser).scored_by(rules)
-    sources = open_languages(store, run, split, langs, any_parser=any_parser)
-    for source in sources.values():
-        check_labelled(source, run.recipe, split)
+    sources = _labelled_languages(store, run, split, langs, any_parser)
     answers = {lang: ask(run, source) for lang, source in sources.items()}
+    task, datasets = next(iter(sources.values())).task, {k: v.dataset for k, v in sources.items()}
     return TransferTable(
         dataset=run.recipe.data.dataset,
         split=split,
         sources=tuple(run.requirements.parsers),
-        metric=next(iter(sources.values())).task.metric,
-        scores={lang: found.scores for lang, found in answers.items()},
+        metric=task.metric,
         data={lang: described(source) for lang, source in sources.items()},
-        predictions={lang: found.predictions for lang, found in answers.items()},
         rules=run.rules,
+        scores={lang: found.scores for lang, found in answers.items()},
+        predictions={lang: found.predictions for lang, found in answers.items()},
+        baselines=baseline_scores(task, training_data(store, recipe_of(folder)), datasets),
     )
+
+
+def evaluate_crossed(
+    folder: Path,
+    store: FeatureStore,
+    split: str = "test",
+    langs: Sequence[str] = (),
+    *,
+    any_parser: bool = False,
+    dataset: str | None = None,
+    rules: Rules | None = None,
+    parser: str | Iterable[str] | None = None,
+) -> CrossedTable:
+    """Score the model of a run on all ordered pairs of languages.
+
+    Examples are joined by their ids; those without a partner, or with another label there, are
+    left out and counted.
+
+    Arguments are those of `evaluate_run`.
+
+    Raises:
+        SpecError: The examples have one field.
+    """
+    run = load_run(folder).on(store, dataset, parser).scored_by(rules)
+    sources = _labelled_languages(store, run, split, langs, any_parser)
+    first = next(iter(sources.values()))
+    fields = first.dataset.card.fields
+    if len(fields) < 2:
+        raise SpecError(
+            f"the examples of {first.dataset.name} have the one field {fields[0]!r}; languages can "
+            "be crossed between two or more"
+        )
+    return CrossedTable(
+        dataset=run.recipe.data.dataset,
+        split=split,
+        sources=tuple(run.requirements.parsers),
+        metric=first.task.metric,
+        data={lang: described(source) for lang, source in sources.items()},
+        rules=run.rules,
+        fields=fields,
+        langs=list(sources),
+        cells={(a, b): _cell(run, sources[a], sources[b]) for a in sources for b in sources},
+    )
+
+
+def _labelled_languages(
+    store: FeatureStore, run: TrainedRun, split: str, langs: Sequence[str], any_parser: bool
+) -> dict[str, Source]:
+    sources = open_languages(store, run, split, langs, any_parser=any_parser)
+    for source in sources.values():
+        check_labelled(source, run.recipe, split)
+    return sources
+
+
+def _cell(run: TrainedRun, first: Source, second: Source) -> Cell:
+    from featurestore import CrossedDataset
+
+    fields = first.dataset.card.fields
+    crossed = CrossedDataset(first.dataset, second.dataset, fields[1:], differing="leave_out")
+    # Answers are read, and compared, in the language that their field is in.
+    local = [field_of(label, fields) for label in first.labels.values() if is_local(label)]
+    scores = ask(run, second if any(local) else first, crossed).scores
+    return Cell(scores.headline, scores.examples, len(crossed.unmatched), len(crossed.differing))
 
 
 def write_transfer(transfer: TransferTable, folder: Path) -> Path:
@@ -162,9 +337,22 @@ def write_transfer(transfer: TransferTable, folder: Path) -> Path:
         The JSON file.
     """
     part = part_name(folder, transfer.dataset, transfer.split)
-    path = folder / f"evaluation-{part}.json"
-    write_json(path, transfer.to_json())
-    path.with_suffix(".md").write_text(transfer.markdown(), "utf-8")
     for lang, predictions in transfer.predictions.items():
         write_predictions(predictions, predictions_file(folder, part, lang))
+    return _write(transfer, folder / f"evaluation-{part}.json")
+
+
+def write_crossed(crossed: CrossedTable, folder: Path) -> Path:
+    """Write ``crossed-SPLIT.json`` and ``.md``.
+
+    Returns:
+        The JSON file.
+    """
+    part = part_name(folder, crossed.dataset, crossed.split)
+    return _write(crossed, folder / f"crossed-{part}.json")
+
+
+def _write(shown: TransferTable | CrossedTable, path: Path) -> Path:
+    write_json(path, shown.to_json())
+    path.with_suffix(".md").write_text(shown.markdown(), "utf-8")
     return path

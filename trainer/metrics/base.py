@@ -25,3 +25,8 @@ class NamedScores:
     def to_json(self) -> dict[str, Any]:
         """Every number by name."""
         return asdict(cast(Any, self))
+
+
+def share(part: float, whole: float) -> float:
+    """A part of a whole; 0 of nothing."""
+    return part / whole if whole else 0.0

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from trainer.metrics.base import share
+
 
 class Entity(NamedTuple):
     """Tokens ``start`` to ``end``, half-open, of one type."""
@@ -99,10 +101,10 @@ def span_scores(hits: int, said: int, real: int) -> SpanScores:
     SpanScores(precision=0.5, recall=0.25, f1=0.3333333333333333, f05=0.4166666666666667, support=8)
     """
     return SpanScores(
-        precision=_ratio(hits, said),
-        recall=_ratio(hits, real),
-        f1=_ratio(2 * hits, said + real),
-        f05=_ratio(1.25 * hits, said + 0.25 * real),
+        precision=share(hits, said),
+        recall=share(hits, real),
+        f1=share(2 * hits, said + real),
+        f05=share(1.25 * hits, said + 0.25 * real),
         support=real,
     )
 
@@ -127,7 +129,3 @@ def _ends(before: str, tag: str) -> bool:
 
 def _type(tag: str) -> str:
     return tag.partition("-")[2] or "_"
-
-
-def _ratio(part: float, whole: float) -> float:
-    return part / whole if whole else 0.0

@@ -6,23 +6,19 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, cast
 
-from syntax.errors import SpecError
 from trainer.models.config import SyntaxConfig
 from trainer.models.encoders import ReachesIntoAttention, SlaEncoder, SyntaxBertEncoder
-from trainer.models.heads import SequenceClassificationHead
-from trainer.models.model import MODEL_CLASSES, SyntaxModel
+from trainer.models.model import SyntaxModel, model_class
 from trainer.nn.stock import (
     ATTENTION,
     check_fits,
     load_encoder,
     load_encoder_config,
-    load_pooler,
 )
 from trainer.nn.tokenizer import check_tokenizer, pieces_of
 from trainer.options import (
     FrozenOptions,
     Recipe,
-    SequenceClassificationOptions,
     SyntaxBertOptions,
 )
 from trainer.requirements import Requirements
@@ -82,23 +78,19 @@ def build_model(recipe: Recipe, profile: DataProfile) -> SyntaxModel:
         },
     )
     pretrained = options.weights == "pretrained" and not frozen
-    pooler = isinstance(recipe.task, SequenceClassificationOptions) and recipe.task.pooler
-    if pooler and frozen:
-        raise SpecError(f"{options.name} reads words, which no pooler does; set task.pooler=false")
     encoder = None
     if pretrained:
         if not options.any_tokenizer:
             check_tokenizer(options.encoder, needs.tokenizer, needs.tokenizer_name)
         encoder = load_encoder(options.encoder, stock, config.attention)
-    model = MODEL_CLASSES.get(recipe.task.name, SyntaxModel)(config, encoder)
+    model = model_class(recipe.task.name)(config, encoder)
     if isinstance(model.encoder, ReachesIntoAttention):
         model.encoder.check_attention()
     if isinstance(model.encoder, SlaEncoder) and model.encoder.punctuation_V is not None:
         places = (options.encoder, needs.tokenizer_name)
         model.encoder.mark_punctuation(pieces_of(needs.tokenizer, places))
-    if pooler and pretrained:
-        head = cast(SequenceClassificationHead, model.head)
-        head.classifier.load_pooler(load_pooler(options.encoder, stock))
+    if hasattr(model.head, "prepare"):
+        model.head.prepare(recipe, profile)
     if isinstance(options, SyntaxBertOptions) and options.gat_from is not None:
         graph = cast(SyntaxBertEncoder, model.encoder)
         load_graph_encoder(graph, options, needs)

@@ -20,7 +20,7 @@ class SyntaxConfig(PretrainedConfig):
         attention: Attention implementation of the encoder. transformers forgets it on saving,
             so it is kept here under a name of our own.
         model: Options of the model, as plain JSON (`trainer.options.models`).
-        task: Options of the task, likewise (`trainer.options.tasks`).
+        task: Options of the task, likewise (`trainer.tasks`).
         classes: Names of the classes of each label column that has some, in id order.
         requires: What the model was trained on and so needs again: tokenizer, parsers, features
             (`trainer.requirements.Requirements`).

@@ -20,9 +20,9 @@ from transformers import (
 from trainer.batch import SyntaxBatch
 from trainer.models.config import SyntaxConfig
 from trainer.models.encoders import ENCODERS
-from trainer.models.heads import HEADS
 from trainer.models.outputs import SyntaxOutput
 from trainer.options import MAIN
+from trainer.tasks import TASKS
 
 
 class SyntaxModel(PreTrainedModel):
@@ -44,12 +44,12 @@ class SyntaxModel(PreTrainedModel):
     def __init__(self, config: SyntaxConfig, pretrained: PreTrainedModel | None = None) -> None:
         super().__init__(config)
         self.encoder = ENCODERS[config.model["name"]](config, pretrained)
-        self.head = HEADS[config.task["name"]](config, self.encoder.width)
+        self.head = TASKS[config.task["name"]].head(config, self.encoder.width)
         self.heads = nn.ModuleDict()  # of further streams that have a task
         for name, stream in config.streams.items():
             if stream["task"] is not None:
                 own = config.of_stream(name)
-                self.heads[name] = HEADS[own.task["name"]](own, self.encoder.width)
+                self.heads[name] = TASKS[own.task["name"]].head(own, self.encoder.width)
         self.post_init()  # type: ignore[no-untyped-call]
 
     def forward(self, batch: SyntaxBatch) -> SyntaxOutput:
@@ -89,15 +89,18 @@ class SyntaxForTokenClassification(SyntaxModel):
 
 AutoConfig.register(SyntaxConfig.model_type, SyntaxConfig)
 AutoModel.register(SyntaxConfig, SyntaxModel)
-AutoModelForQuestionAnswering.register(SyntaxConfig, SyntaxForQuestionAnswering)
-AutoModelForMultipleChoice.register(SyntaxConfig, SyntaxForMultipleChoice)
-AutoModelForSequenceClassification.register(SyntaxConfig, SyntaxForSequenceClassification)
-AutoModelForTokenClassification.register(SyntaxConfig, SyntaxForTokenClassification)
 
-MODEL_CLASSES: dict[str, type[SyntaxModel]] = {
-    "extractive_qa.v1": SyntaxForQuestionAnswering,
-    "multiple_choice.v1": SyntaxForMultipleChoice,
-    "sequence_classification.v1": SyntaxForSequenceClassification,
-    "token_classification.v1": SyntaxForTokenClassification,
+_CLASSES: dict[type, type[SyntaxModel]] = {
+    AutoModelForMultipleChoice: SyntaxForMultipleChoice,
+    AutoModelForQuestionAnswering: SyntaxForQuestionAnswering,
+    AutoModelForSequenceClassification: SyntaxForSequenceClassification,
+    AutoModelForTokenClassification: SyntaxForTokenClassification,
 }
-"""The class of each task's models; a task that is not here has plain `SyntaxModel`."""
+for auto_class, own_class in _CLASSES.items():
+    auto_class.register(SyntaxConfig, own_class)  # type: ignore[attr-defined]
+
+
+def model_class(task: str) -> type[SyntaxModel]:
+    """The class of a task's models: the one that the task's auto class loads."""
+    auto_class = TASKS[task].auto_class
+    return SyntaxModel if auto_class is None else _CLASSES[auto_class]

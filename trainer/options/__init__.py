@@ -1,8 +1,14 @@
 """What a run is told: its sections, each a frozen dataclass that serialises.
 
-Nothing here imports torch, so that recipes can be listed and described at once. Models and tasks
-have options of their own; the name in their section says whose.
+Models and tasks have options of their own; the name in their section says whose. The options of a
+task stand in the task's file beside its head, which needs torch: they are imported when they are
+first used, so that recipes can be listed without torch.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from trainer.options.data import DataOptions, SeparatorEdge
 from trainer.options.models import (
@@ -19,25 +25,25 @@ from trainer.options.objective import OBJECTIVE_OPTIONS, ObjectiveOptions
 from trainer.options.optimizer import GroupOptions, OptimizerOptions
 from trainer.options.recipe import Recipe
 from trainer.options.stream import MAIN, StreamOptions
-from trainer.options.tasks import (
-    TASK_OPTIONS,
-    ExtractiveQaOptions,
-    IntentSlotsOptions,
-    MultipleChoiceOptions,
-    RelationOptions,
-    SequenceClassificationOptions,
-    StructuralProbeOptions,
-    TaskOptions,
-    TokenClassificationOptions,
-    TreesOptions,
-)
+from trainer.options.task import TaskOptions
 from trainer.options.training import TrainingOptions
+
+if TYPE_CHECKING:
+    from trainer.tasks import (
+        ExtractiveQaOptions,
+        IntentSlotsOptions,
+        MultipleChoiceOptions,
+        RelationOptions,
+        SequenceClassificationOptions,
+        StructuralProbeOptions,
+        TokenClassificationOptions,
+        TreesOptions,
+    )
 
 __all__ = [
     "MAIN",
     "MODEL_OPTIONS",
     "OBJECTIVE_OPTIONS",
-    "TASK_OPTIONS",
     "DataOptions",
     "ExtractiveQaOptions",
     "FrozenOptions",
@@ -63,3 +69,15 @@ __all__ = [
     "TrainingOptions",
     "TreesOptions",
 ]
+
+_OF_TASKS = (
+    *("ExtractiveQaOptions", "IntentSlotsOptions", "MultipleChoiceOptions", "RelationOptions"),
+    *("SequenceClassificationOptions", "StructuralProbeOptions", "TokenClassificationOptions"),
+    "TreesOptions",
+)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _OF_TASKS:
+        return getattr(import_module("trainer.tasks"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -36,6 +36,11 @@ class ModelOptions:
     def __post_init__(self) -> None:
         check_range("model.dropout", self.dropout, 0, 1)
 
+    @property
+    def reads_words(self) -> bool:
+        """Whether the model reads stored states of words: then training runs no stock encoder."""
+        return False
+
     def check_data(self, data: DataOptions) -> None:
         """Refuse data that the model cannot mean.
 

@@ -12,11 +12,17 @@ from trainer.options.models import ModelOptions, SyntaxBertOptions
 from trainer.options.objective import ObjectiveOptions
 from trainer.options.optimizer import OptimizerOptions
 from trainer.options.stream import MAIN, StreamOptions
-from trainer.options.tasks import SequenceClassificationOptions, TaskOptions, TreesOptions
+from trainer.options.task import TaskOptions
 from trainer.options.training import TrainingOptions
 
 LISTS = ("objectives", "streams", "optimizers")
 """Parts of a recipe that are lists of named entries; most recipes have none."""
+
+
+def _sequence_classification() -> TaskOptions:
+    from trainer.tasks import SequenceClassificationOptions  # imports torch
+
+    return SequenceClassificationOptions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +48,7 @@ class Recipe:
     name: str
     data: DataOptions
     model: ModelOptions = field(default_factory=SyntaxBertOptions)
-    task: TaskOptions = field(default_factory=SequenceClassificationOptions)
+    task: TaskOptions = field(default_factory=_sequence_classification)
     training: TrainingOptions = field(default_factory=TrainingOptions)
     objectives: tuple[ObjectiveOptions, ...] = ()
     streams: tuple[StreamOptions, ...] = ()
@@ -72,6 +78,8 @@ class Recipe:
         """The run that would train the same model on one of the streams alone."""
         if name == MAIN:
             return replace(self, streams=(), optimizers=())
+        from trainer.tasks import TreesOptions  # imports torch
+
         (stream,) = [stream for stream in self.streams if stream.name == name]
         return replace(
             self,

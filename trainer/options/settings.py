@@ -13,13 +13,13 @@ from typing import Any, Final, Literal, NamedTuple, Union, get_args, get_origin,
 
 from syntax.errors import SpecError
 from syntax.lists import listed
-from syntax.registry import Registry, unknown_name
+from syntax.registry import unknown_name
 from syntax.strict_json import parse_json
 from trainer.options.data import DataOptions
 from trainer.options.models import MODEL_OPTIONS, ModelOptions
 from trainer.options.objective import OBJECTIVE_OPTIONS, ObjectiveOptions
 from trainer.options.recipe import Recipe
-from trainer.options.tasks import TASK_OPTIONS, TaskOptions
+from trainer.options.task import TaskOptions
 from trainer.options.training import TrainingOptions
 
 SECTIONS: Final[Mapping[str, type[Any]]] = {
@@ -31,12 +31,22 @@ SECTIONS: Final[Mapping[str, type[Any]]] = {
 """The parts of a recipe that every recipe has; their options need no prefix where only one has
 them."""
 
-NAMED: Final[Mapping[type[Any], Registry[type[Any]]]] = {
-    ModelOptions: MODEL_OPTIONS,
-    TaskOptions: TASK_OPTIONS,
-    ObjectiveOptions: OBJECTIVE_OPTIONS,
-}
+NAMED: Final[tuple[type[Any], ...]] = (ModelOptions, TaskOptions, ObjectiveOptions)
 """Options whose ``name`` says which further options there are."""
+
+
+def options_of(base: type[Any], name: str) -> type[Any]:
+    """The class of the options of a model, a task or an objective, by its name.
+
+    Args:
+        base: Which of the three: one of `NAMED`.
+        name: The name.
+    """
+    if base is TaskOptions:
+        from trainer.tasks import TASKS  # imports torch
+
+        return TASKS[name].options
+    return MODEL_OPTIONS[name] if base is ModelOptions else OBJECTIVE_OPTIONS[name]
 
 
 class Option(NamedTuple):
@@ -170,7 +180,7 @@ def _changed(holder: Any, key: str, path: str, value: Any) -> Any:
 def _renamed(base: type[Any], before: Any, name: str) -> Any:
     """The options of another model or task; those that all of them have keep their values."""
     shared = [field.name for field in fields(base) if field.name != "name"]
-    return NAMED[base][name](name=name, **{field: getattr(before, field) for field in shared})
+    return options_of(base, name)(name=name, **{field: getattr(before, field) for field in shared})
 
 
 def _dotted(recipe: Recipe, key: str) -> str:
@@ -198,7 +208,7 @@ def _built(key: str, kind: type[Any], content: Mapping[str, Any]) -> Any:
     needed = {one.name for one in fields(kind) if one.default is one.default_factory is MISSING}
     for name in sorted(needed - content.keys()):
         raise SpecError(f"{prefix}{name} is missing; it has no default")
-    kind = NAMED[kind][content["name"]] if kind in NAMED else kind
+    kind = options_of(kind, content["name"]) if kind in NAMED else kind
     hints = get_type_hints(kind)
     for name in content:
         if name not in hints:

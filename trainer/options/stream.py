@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from trainer.options.checks import check_entry_name, check_share, check_unique
 from trainer.options.data import DataOptions
 from trainer.options.objective import ObjectiveOptions
-from trainer.options.tasks import TaskOptions
+from trainer.options.task import TaskOptions
 
 MAIN = "main"
 """Name of the stream that a recipe's own ``data``, ``task`` and ``objectives`` make."""

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from syntax.registry import Registry
+from syntax.errors import SpecError
+from trainer.metrics.answers import Rules
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +15,7 @@ class TaskOptions:
     """What a model is to predict; a task's own options are in a dataclass that adds to this.
 
     Attributes:
-        name: Name of the task, in `TASK_OPTIONS` and in `trainer.tasks.TASKS`.
+        name: Name of the task in `trainer.tasks.TASKS`.
     """
 
     name: str
@@ -43,10 +44,21 @@ class TaskOptions:
         """Those of them whose spans matrices such as ``gate_distance`` go by."""
         return ()
 
+    def rules_of(self, dataset: str) -> Rules | None:  # noqa: ARG002
+        """How extracted answers are compared on a dataset; None for a task without answers."""
+        return None
+
+    def with_rules(self, rules: Rules) -> TaskOptions:
+        """These options with answers compared by other rules.
+
+        Raises:
+            SpecError: The task extracts no answers.
+        """
+        raise SpecError(
+            f"`rules={rules}` says how answers of extractive_qa.v1 are compared, and the run is of "
+            f"{self.name}; leave it out"
+        )
+
     def tuned(self, scores: Mapping[str, Any]) -> TaskOptions:  # noqa: ARG002
         """The options to score other data with, after these scores on dev."""
         return self
-
-
-TASK_OPTIONS: Registry[type[TaskOptions]] = Registry("task")
-"""The options of each task; their ``name`` is the key."""

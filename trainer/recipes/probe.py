@@ -13,26 +13,22 @@ such a configuration for every layer from 0 to 12. Its README counts layers of B
 
 from __future__ import annotations
 
-from trainer.options import (
-    FrozenOptions,
-    Recipe,
-    StructuralProbeOptions,
-    TrainingOptions,
-)
+from trainer import options
+from trainer.options import FrozenOptions, Recipe, TrainingOptions
 from trainer.recipes.base import RECIPES, whole_sentences
 
 
 def distance() -> Recipe:
     """Distances between words of a treebank."""
-    return _probe("probe-distance", StructuralProbeOptions(target="distance", rank=768))
+    return _probe("probe-distance", options.StructuralProbeOptions(target="distance", rank=768))
 
 
 def depth() -> Recipe:
     """Depths of words of a treebank."""
-    return _probe("probe-depth", StructuralProbeOptions(target="depth", rank=768))
+    return _probe("probe-depth", options.StructuralProbeOptions(target="depth", rank=768))
 
 
-def _probe(name: str, task: StructuralProbeOptions) -> Recipe:
+def _probe(name: str, task: options.StructuralProbeOptions) -> Recipe:
     return Recipe(
         name=name,
         data=whole_sentences("ud"),

@@ -1,36 +1,50 @@
-"""What models predict, by name."""
+"""What models predict, by name; importing this registers every task."""
 
-from trainer.tasks.base import TASKS, Arrays, Scorer, Scores, Task
-from trainer.tasks.extractive_qa import ExtractiveQa
-from trainer.tasks.intent_slots import IntentSlots
-from trainer.tasks.multiple_choice import MultipleChoice
-from trainer.tasks.relation import Relation
-from trainer.tasks.sequence_classification import SequenceClassification
-from trainer.tasks.structural_probe import StructuralProbe
-from trainer.tasks.token_classification import TokenClassification
-from trainer.tasks.trees import Trees
-
-TASKS.add("extractive_qa.v1", ExtractiveQa)
-TASKS.add("intent_slots.v1", IntentSlots)
-TASKS.add("multiple_choice.v1", MultipleChoice)
-TASKS.add("relation.v1", Relation)
-TASKS.add("sequence_classification.v1", SequenceClassification)
-TASKS.add("structural_probe.v1", StructuralProbe)
-TASKS.add("token_classification.v1", TokenClassification)
-TASKS.add("trees.v1", Trees)
+from trainer.tasks.base import (
+    TASKS,
+    Arrays,
+    Baseline,
+    Head,
+    Scorer,
+    Scores,
+    Task,
+    TaskEntry,
+)
+from trainer.tasks.extractive_qa import ExtractiveQa, ExtractiveQaOptions
+from trainer.tasks.intent_slots import IntentSlots, IntentSlotsOptions
+from trainer.tasks.multiple_choice import MultipleChoice, MultipleChoiceOptions
+from trainer.tasks.relation import Relation, RelationOptions
+from trainer.tasks.sequence_classification import (
+    SequenceClassification,
+    SequenceClassificationOptions,
+)
+from trainer.tasks.structural_probe import StructuralProbe, StructuralProbeOptions
+from trainer.tasks.token_classification import TokenClassification, TokenClassificationOptions
+from trainer.tasks.trees import Trees, TreesOptions
 
 __all__ = [
     "TASKS",
     "Arrays",
+    "Baseline",
     "ExtractiveQa",
+    "ExtractiveQaOptions",
+    "Head",
     "IntentSlots",
+    "IntentSlotsOptions",
     "MultipleChoice",
+    "MultipleChoiceOptions",
     "Relation",
+    "RelationOptions",
     "Scorer",
     "Scores",
     "SequenceClassification",
+    "SequenceClassificationOptions",
     "StructuralProbe",
+    "StructuralProbeOptions",
     "Task",
+    "TaskEntry",
     "TokenClassification",
+    "TokenClassificationOptions",
     "Trees",
+    "TreesOptions",
 ]

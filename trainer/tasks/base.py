@@ -1,8 +1,9 @@
-"""What a task is: the labels it reads, what models learn from them, how predictions are scored."""
+"""What a task is: options, the targets that models learn from, a head, and a scorer."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
@@ -12,10 +13,13 @@ from syntax.examples import LabelSpec
 from syntax.registry import Registry
 from trainer.batch import SyntaxBatch
 from trainer.evaluation.predictions import Prediction
-from trainer.options import TaskOptions
+from trainer.models.outputs import HeadOutput, SyntaxEncoding
+from trainer.options.task import TaskOptions
+from trainer.switches import Switch
 
 if TYPE_CHECKING:
     from featurestore import FeatureDataset
+    from trainer.models.config import SyntaxConfig
 
 Arrays = Mapping[str, Any]
 """A batch as a stream gives it: NumPy arrays and lists by name."""
@@ -46,8 +50,8 @@ class Scorer(Protocol):
         """Take a model's output on one batch (`trainer.models.outputs.SyntaxOutput`).
 
         Args:
-            output: What the model gave.
-            batch: What it was given; ``batch.arrays`` has offsets, labels and the like.
+            output: What the model gives.
+            batch: What the model was given; ``batch.arrays`` has offsets, labels and the like.
         """
         ...
 
@@ -56,18 +60,29 @@ class Scorer(Protocol):
         ...
 
     def predictions(self) -> list[Prediction]:
-        """What was predicted of each example taken, in order; also of those without labels.
+        """The prediction of each example taken, in order, unlabelled examples included.
 
         A metric of the scores that is a ratio of sums over examples is among the shares, under
-        the name that it has there.
+        the same name.
         """
         ...
 
 
-class Task(Protocol):
-    """What a model is to predict.
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """What scores without a model, such as the class that most training examples have.
 
-    An implementation is built from its options and the label columns that they name.
+    Attributes:
+        name: How it predicts.
+        score: Its score on a dataset, by the task's headline metric.
+    """
+
+    name: str
+    score: Callable[[FeatureDataset], float]
+
+
+class Task(Protocol):
+    """What a model learns from a dataset, and how its predictions are scored.
 
     Args:
         options: Of the task's own class.
@@ -81,7 +96,7 @@ class Task(Protocol):
     """Name of the headline metric, a key of the scores."""
 
     stream_options: ClassVar[Mapping[str, Any]]
-    """What streams must give beside the usual, as options of `StreamedDataset.stream`."""
+    """What batches must hold beside the usual, as options of `syntax.batches.AssemblySpec`."""
 
     extras: ClassVar[tuple[str, ...]]
     """Further arrays of the stream that the head reads (`SyntaxBatch.extras`)."""
@@ -96,6 +111,49 @@ class Task(Protocol):
         """A new scorer of predictions on this dataset."""
         ...
 
+    def baseline(self, train: FeatureDataset) -> Baseline | None:
+        """The baseline that knows these training examples; None for a task that has none."""
+        ...
 
-TASKS: Registry[type[Task]] = Registry("task")
-"""Every task by name. To add one, write its module, and register it in `trainer.tasks`."""
+
+class Head(Protocol):
+    """A torch module from an encoder's states to predictions and the task's loss.
+
+    A head with a method ``prepare(recipe, profile)`` is given the recipe and the
+    `trainer.models.build.DataProfile` once the model is built, to take pretrained weights.
+
+    Args:
+        config: ``config.task_options()`` are of the task's own class; ``config.classes`` has the
+            classes of each label column.
+        width: Of the encoder's states.
+    """
+
+    def __init__(self, config: SyntaxConfig, width: int) -> None: ...
+
+    def __call__(self, encoding: SyntaxEncoding, batch: SyntaxBatch) -> HeadOutput:
+        """Predictions, and the loss when the batch carries the targets of the task."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TaskEntry:
+    """The parts of a registered task.
+
+    Attributes:
+        options: Their default ``name`` is the name of the task.
+        task: Targets and scorer.
+        head: The torch module.
+        auto_class: The auto class of transformers that loads models of this task, such as
+            ``AutoModelForTokenClassification``; none when left out.
+        switches: Where papers and their released code differ.
+    """
+
+    options: type[TaskOptions]
+    task: type[Task]
+    head: type[Head]
+    auto_class: type | None = None
+    switches: tuple[Switch, ...] = ()
+
+
+TASKS: Registry[TaskEntry] = Registry("task")
+"""Every task by name. To add one, write its module, and import it in `trainer.tasks`."""

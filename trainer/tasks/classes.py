@@ -1,17 +1,31 @@
-"""One class for each of some examples: what the tasks that choose one share."""
+"""One class for each of some examples: what the tasks that choose one share.
+
+Letters in shapes: ``B`` sequences, ``D`` width of the states, ``C`` classes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from syntax.errors import SpecError
 from syntax.examples import LabelSpec
+from trainer.tasks.base import Baseline
 from trainer.tasks.losses import MeanLoss
+
+if TYPE_CHECKING:
+    from featurestore import FeatureDataset
+
+ClassIds = NDArray[np.int64]
+
+NO_LABEL: Final = -1
+"""The class id of an example without a label; such examples take no part in the loss."""
 
 
 def check_classes(label: LabelSpec, task: str) -> None:
@@ -25,6 +39,79 @@ def check_classes(label: LabelSpec, task: str) -> None:
             f"the label {label.name!r} is of kind {label.kind!r} with {len(label.names)} "
             f"classes; {task} needs a class label of at least two"
         )
+
+
+def class_ids(data: FeatureDataset, label: LabelSpec) -> ClassIds:
+    """The stored class of each example; `NO_LABEL` without one. *Shape:* (examples,)."""
+    ids = {name: at for at, name in enumerate(label.names)}
+    values = data.columns([label.name])[label.name].to_pylist()
+    return np.array([ids.get(value, NO_LABEL) for value in values], np.int64)
+
+
+def majority_class(train: FeatureDataset, label: LabelSpec) -> int:
+    """The class that most examples have, the first of equally frequent ones."""
+    counts = Counter(class_ids(train, label).tolist())
+    return max(range(len(label.names)), key=lambda one: (counts[one], -one))
+
+
+def majority_baseline(
+    train: FeatureDataset, label: LabelSpec, score: Callable[[ClassIds, ClassIds], float]
+) -> Baseline:
+    """The baseline that gives every example the majority class of the training examples.
+
+    Args:
+        train: The training examples.
+        label: The label column.
+        score: From gold and predicted class ids to the headline metric.
+    """
+    majority = majority_class(train, label)
+
+    def score_of(data: FeatureDataset) -> float:
+        gold = class_ids(data, label)
+        return score(gold, np.full_like(gold, majority))
+
+    return Baseline("majority class", score_of)
+
+
+class ClassifierOfFirst(nn.Module):
+    """[CLS] state, dropout, linear, tanh, dropout, linear; not the pooler that came with BERT.
+
+    Ahmad et al. (2021), as released; the paper does not say. With the pooler, the first dropout is
+    left out and the first linear map is the pretrained one, as in BERT's own classifier.
+
+    Args:
+        width: Of the encoder's states.
+        classes: Number of classes.
+        dropout: Probability.
+        pooler: Whether the first map is the encoder's pooler.
+    """
+
+    def __init__(self, width: int, classes: int, dropout: float, *, pooler: bool = False) -> None:
+        super().__init__()
+        self.pooler = pooler
+        self.dropout = nn.Dropout(dropout)
+        self.dense = nn.Linear(width, width)
+        self.output = nn.Linear(width, classes)
+
+    def forward(self, states_BLD: Tensor) -> Tensor:
+        """Logits, one row per sequence. *Shape:* (B, classes), float32."""
+        first_BD = states_BLD[:, 0] if self.pooler else self.dropout(states_BLD[:, 0])
+        pooled_BD = torch.tanh(self.dense(first_BD))
+        logits_BC: Tensor = self.output(self.dropout(pooled_BD)).float()
+        return logits_BC
+
+    def load_pooler(self, dense: nn.Linear) -> None:
+        """Take the weights of a pretrained pooler.
+
+        Raises:
+            SpecError: It is of another width.
+        """
+        if dense.weight.shape != self.dense.weight.shape:
+            raise SpecError(
+                f"the pretrained pooler reads states of {dense.in_features} numbers, and the "
+                f"model's have {self.dense.in_features}; set task.pooler=false"
+            )
+        self.dense.load_state_dict(dense.state_dict())
 
 
 class ClassOutputs:

@@ -1,15 +1,19 @@
-"""Answering questions with spans of a passage."""
+"""``extractive_qa.v1``: answering questions with spans of a passage.
+
+Letters in shapes: ``B`` sequences, ``L`` positions.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn import functional as F
+from transformers import AutoModelForQuestionAnswering
 
 from syntax.batches import INSIDE, locate_spans, spans_of_text
 from syntax.errors import SpecError
@@ -17,47 +21,100 @@ from syntax.examples import LabelSpec
 from trainer.batch import SyntaxBatch
 from trainer.evaluation.predictions import Prediction
 from trainer.metrics.answers import Rules, answer_scores, best_threshold
-from trainer.metrics.base import NamedScores
-from trainer.models.heads.extractive_qa import END, START
-from trainer.options import ExtractiveQaOptions, TaskOptions
-from trainer.tasks.base import Arrays
+from trainer.metrics.base import NamedScores, share
+from trainer.models.outputs import HeadOutput, SyntaxEncoding
+from trainer.options.checks import check_range
+from trainer.options.task import TaskOptions
+from trainer.tasks.base import TASKS, Arrays, Baseline, TaskEntry
 from trainer.tasks.losses import MeanLoss
+from trainer.tasks.questions import (
+    LOWEST,
+    Answer,
+    FrequentSpan,
+    Question,
+    best_spans,
+    gold_spans,
+    languages_of_questions,
+    passages_of,
+    shared_loss,
+)
 
 if TYPE_CHECKING:
     from featurestore import FeatureDataset
+    from trainer.models.config import SyntaxConfig
+
+START: Final = "start"
+END: Final = "end"
 
 NOT_HERE: Final = -100
 """The target of a sequence in which no answer is, and of which nothing is to be learned."""
 
-Span = tuple[int, int]
-
 
 @dataclass(frozen=True, slots=True)
-class QaScores(NamedScores):
-    """Scores of extracted answers.
+class ExtractiveQaOptions(TaskOptions):
+    """A span of a passage for each question.
 
     Attributes:
-        examples: Questions scored: all, or those that have gold answers where every question has
-            one.
-        exact_match, f1: Means over all questions, against the gold answer that fits best.
-        answerable, unanswerable: Mean F1 of those with and without gold answers; 0 of none.
-        unreachable: Questions none of whose answers is whole in any sequence that the model saw.
-        threshold: With which no answer was given.
-        rules: How answers were compared.
-        loss: Mean of the task's loss over questions.
-        metric: Name of the headline.
+        answers: The label column, of kind ``spans``; an example without spans has no answer.
+        segment: Which segment of a sequence is the passage: 1 after the question, 0 before it.
+        normalisation: What a softmax runs over: each ``sequence``, or all those of a ``passage``,
+            in windows or sentences (Clark and Gardner 2018).
+        no_answer: Whether a question may have no answer, which [CLS] then stands for.
+        threshold: With ``no_answer``: how much [CLS] must score above the best answer.
+        tune_threshold: Whether dev is scored with the threshold that is best for F1 on dev, which
+            other data are then scored with.
+        max_answer: Pieces of an answer at most.
+        rules: How answers are compared: as ``squad`` (1.1), ``squad2`` (2.0) or ``mlqa`` does; left
+            out, as the dataset's own scorer does (`rules_of`).
+        metric: What models are selected on.
     """
 
-    examples: int
-    exact_match: float
-    f1: float
-    answerable: float
-    unanswerable: float
-    unreachable: int
-    threshold: float
-    rules: Rules
-    loss: float
-    metric: str = "f1"
+    name: str = "extractive_qa.v1"
+    answers: str = "answers"
+    segment: int = 1
+    normalisation: Literal["sequence", "passage"] = "sequence"
+    no_answer: bool = False
+    threshold: float = 0.0
+    tune_threshold: bool = False
+    max_answer: int = 30
+    rules: Rules | None = None
+    metric: Literal["f1", "exact_match"] = "f1"
+
+    def __post_init__(self) -> None:
+        check_range("task.segment", self.segment, 0)
+        check_range("task.max_answer", self.max_answer, 1)
+        if self.no_answer and self.normalisation == "passage":
+            raise SpecError(
+                "task.no_answer goes with task.normalisation=sequence: a passage has a [CLS] for "
+                "each of its sequences"
+            )
+        if self.tune_threshold and not self.no_answer:
+            raise SpecError("task.tune_threshold is about task.no_answer, which is false")
+
+    def columns(self) -> tuple[str, ...]:
+        """The one column."""
+        return (self.answers,)
+
+    def rules_of(self, dataset: str) -> Rules:
+        """Those asked for; else MLQA's of ``mlqa``, and of any other dataset SQuAD's own."""
+        if self.rules is not None or dataset == "mlqa":
+            return self.rules or "mlqa"
+        return "squad2" if self.no_answer else "squad"
+
+    def with_rules(self, rules: Rules) -> ExtractiveQaOptions:
+        """These options with answers compared by other rules."""
+        return replace(self, rules=rules)
+
+    def has_labels(self, values: Mapping[str, Sequence[Any]]) -> bool:
+        """Whether a question has an answer, or is said to have none where that is one, too."""
+        answers = values[self.answers]
+        return any(x is not None for x in answers) if self.no_answer else any(answers)
+
+    def tuned(self, scores: Mapping[str, Any]) -> ExtractiveQaOptions:
+        """These options with the threshold that dev gave."""
+        if not self.tune_threshold:
+            return self
+        return replace(self, threshold=scores["threshold"], tune_threshold=False)
 
 
 class ExtractiveQa:
@@ -99,49 +156,94 @@ class ExtractiveQa:
         return {START: first, END: last}
 
     def scorer(self, data: FeatureDataset) -> QaScorer:
-        """A new scorer of questions of this dataset.
-
-        Raises:
-            SpecError: Its languages share the id of a question.
-        """
+        """A new scorer of the questions of this dataset."""
         return QaScorer(self._options, self._label, data)
 
+    def baseline(self, train: FeatureDataset) -> Baseline:
+        """An answer at the place where most training answers stand, or no answer."""
+        options, label = self._options, self._label
+        frequent = FrequentSpan.of(train, label, may_be_blank=options.no_answer)
 
-@dataclass(slots=True)
-class Question:
-    """The best answer so far, and what it is compared with.
+        def score(data: FeatureDataset) -> float:
+            langs, rules, scores = languages_of_questions(data), options.rules_of(data.name), []
+            questions = zip(passages_of(data, label), gold_spans(data, label), strict=True)
+            for (name, passage), spans in questions:
+                if spans or (spans is not None and options.no_answer):
+                    texts = [passage[start:end] for start, end in spans]
+                    lang = langs.get(name, data.spec.lang)
+                    exact, f1 = answer_scores(frequent.text(passage), texts, lang, rules)
+                    scores.append(f1 if options.metric == "f1" else exact)
+            return _mean(scores)
 
-    Attributes:
-        score: Of the best span: its two logits.
-        null: The lowest score of [CLS] in any sequence.
-        span: Its characters in the passage.
-        golds: Characters of the gold answers.
-        reachable: Whether a gold answer was whole in a sequence.
+        return Baseline(frequent.name, score)
+
+
+class ExtractiveQaHead(nn.Module):
+    """Two scores at every position of the passage, and of [CLS] where there may be no answer.
+
+    The loss of a question is the sum, not the mean, of those of start and end, as SG-Net's release
+    has it; of a batch, the mean over its sequences, or over its passages where a softmax runs
+    over all sequences of a passage (Clark and Gardner 2018, "shared normalization").
+
+    Args:
+        config: Dropout and the options of the task.
+        width: Of the encoder's states.
     """
 
-    score: float = float("-inf")
-    null: float = float("inf")
-    span: Span = (0, 0)
-    golds: list[Span] = field(default_factory=list)
-    reachable: bool = False
+    def __init__(self, config: SyntaxConfig, width: int) -> None:
+        super().__init__()
+        options = config.task_options()
+        assert isinstance(options, ExtractiveQaOptions)
+        self.options = options
+        self.dropout = nn.Dropout(config.model_options().dropout)
+        self.output = nn.Linear(width, 2)
 
-    @property
-    def difference(self) -> float:
-        """By how much [CLS] scores above the best answer."""
-        return self.null - self.score
+    def forward(self, encoding: SyntaxEncoding, batch: SyntaxBatch) -> HeadOutput:
+        """Logits ``start`` and ``end``, *shape* (B, L), `LOWEST` outside; and the loss."""
+        logits_BL2 = self.output(self.dropout(encoding.last_hidden_state)).float()
+        allowed_BL = batch.extra("segment_ids") == self.options.segment
+        if self.options.no_answer:
+            allowed_BL[:, 0] = True
+        start_BL, end_BL = (
+            logits_BL.masked_fill(~allowed_BL, LOWEST) for logits_BL in logits_BL2.unbind(-1)
+        )
+        logits = {START: start_BL, END: end_BL}
+        if START not in batch.labels:
+            return HeadOutput(logits, None)
+        losses = [self._loss(logits[end], batch, end) for end in (START, END)]
+        return HeadOutput(logits, losses[0] + losses[1])
+
+    def _loss(self, logits_BL: Tensor, batch: SyntaxBatch, end: str) -> Tensor:
+        gold_B = batch.labels[end]
+        if self.options.normalisation == "sequence" or "example_index" not in batch.extras:
+            losses_B = F.cross_entropy(logits_BL, gold_B, reduction="none")
+            return losses_B.sum() / (gold_B >= 0).sum().clamp(min=1)
+        return shared_loss(logits_BL, gold_B, batch.extras["example_index"].long())
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What is said to a question, beside the gold answers, and its two scores.
+class QaScores(NamedScores):
+    """Scores of extracted answers.
 
-    ``golds`` is None where nobody gave any, not even that there is none.
+    Attributes:
+        examples: Questions scored: those with gold answers, and where a question may have no
+            answer also those said to have none.
+        exact_match, f1: Means over them, against the gold answer that fits best.
+        answerable, unanswerable: Mean F1 of those with and without gold answers; 0 of none.
+        unreachable: Questions none of whose answers is whole in any sequence that the model saw.
+        threshold: A question has no answer where its difference is above this.
     """
 
-    text: str
-    golds: tuple[str, ...] | None
-    exact: float
+    examples: int
+    exact_match: float
     f1: float
+    answerable: float
+    unanswerable: float
+    unreachable: int
+    threshold: float
+    rules: Rules
+    loss: float
+    metric: str = "f1"
 
 
 class QaScorer:
@@ -161,7 +263,7 @@ class QaScorer:
     ) -> None:
         self._options, self._label, self._data = options, label, data
         self._rules = options.rules_of(data.name)
-        self._langs = _languages(data)
+        self._langs = languages_of_questions(data)
         self._questions: dict[str, Question] = {}
         self._loss = MeanLoss()
         self._verdicts: Mapping[str, float] = {}
@@ -176,16 +278,19 @@ class QaScorer:
         null_B = start_BL[:, 0] + end_BL[:, 0]
         spans = spans_of_text(arrays, first_B.cpu().numpy(), last_B.cpu().numpy() + 1)
         columns = (arrays["example_id"], score_B.tolist(), null_B.tolist(), spans.tolist())
-        for name, score, null, span in zip(*columns, strict=True):
-            self._take(name, score, null, (span[0], span[1]))
+        for name, score, null, (start, end) in zip(*columns, strict=True):
+            question = self._questions.setdefault(name, Question())
+            question.null = min(question.null, null)
+            if score > question.score:
+                question.score, question.span = score, (start, end)
         self._note_golds(arrays)
         if output.task_loss is not None:
             self._loss.add(output.task_loss, score_B.new_tensor(len(set(arrays["example_id"]))))
 
     def verify(self, verdicts: Mapping[str, float], own: float, other: float) -> None:
-        """Let a verifier have its say in whether a question is answered.
+        """Let a verifier take part in the decision whether a question is answered.
 
-        From now on a question's difference is ``own`` times its own and ``other`` times the
+        Afterwards a question's difference is ``own`` times its own plus ``other`` times the
         verdict (SG-Net, section 4.1: the weights beta of the answer verifier).
 
         Args:
@@ -206,73 +311,9 @@ class QaScorer:
 
     def scores(self) -> QaScores:
         """The scores of everything taken."""
-        return self._summary(*self._answers())
-
-    def predictions(self) -> list[Prediction]:
-        """The answer to each question; its gold answers."""
-        blank = self._options.no_answer
-        return [_prediction(name, one, blank) for name, one in self._answers()[0].items()]
-
-    def _answers(self) -> tuple[dict[str, Answer], float]:
-        """What is answered in the end, and the threshold."""
-        passages, options, labelled = self._passages(), self._options, self._labelled()
-        spoken = {
-            name: self._answer(
-                name, passages[name], passages[name][slice(*question.span)], labelled
-            )
-            for name, question in self._questions.items()
-        }
-        if not options.no_answer:
-            return spoken, options.threshold
-        silent = {
-            name: self._answer(name, passages[name], "", labelled) for name in self._questions
-        }
-        threshold = self._threshold(spoken, silent)
-        answers = {
-            name: silent[name] if self._difference(name, question) > threshold else spoken[name]
-            for name, question in self._questions.items()
-        }
-        return answers, threshold
-
-    def _threshold(self, spoken: Mapping[str, Answer], silent: Mapping[str, Answer]) -> float:
-        if not self._options.tune_threshold:
-            return self._options.threshold
-        known = [name for name, one in spoken.items() if one.golds is not None]
-        return best_threshold(
-            [spoken[name].f1 for name in known],
-            [self._difference(name, self._questions[name]) for name in known],
-            [silent[name].f1 for name in known],
-        )[0]
-
-    def _difference(self, name: str, question: Question) -> float:
-        own, other = self._weights
-        return own * question.difference + other * self._verdicts.get(name, 0.0)
-
-    def _take(self, name: str, score: float, null: float, span: Span) -> None:
-        question = self._questions.setdefault(name, Question())
-        question.null = min(question.null, null)
-        if score > question.score:
-            question.score, question.span = score, span
-
-    def _note_golds(self, arrays: Arrays) -> None:
-        golds = arrays[self._label.name]
-        for name, spans in zip(arrays["example_id"], golds, strict=True):
-            self._questions[name].golds = [(int(one[0]), int(one[1])) for one in spans]
-        found = locate_spans(arrays, golds, self._options.segment)
-        for row in np.unique(found.row[found.state == INSIDE]).tolist():
-            self._questions[arrays["example_id"][row]].reachable = True
-
-    def _answer(self, name: str, passage: str, text: str, labelled: Container[str]) -> Answer:
-        if name not in labelled:
-            return Answer(text, None, 0.0, 0.0)
-        golds = tuple(passage[start:end] for start, end in self._questions[name].golds)
-        lang = self._langs.get(name, self._data.spec.lang)
-        exact, f1 = answer_scores(text, golds, lang, self._rules)
-        return Answer(text, golds, exact, f1)
-
-    def _summary(self, answers: Mapping[str, Answer], threshold: float) -> QaScores:
+        answers, threshold = self._answers()
         questions = self._questions.values()
-        every = [one for one in answers.values() if _is_scored(one, self._options.no_answer)]
+        every = [one for one in answers.values() if one.is_scored(self._options.no_answer)]
         return QaScores(
             examples=len(every),
             exact_match=_mean([one.exact for one in every]),
@@ -286,76 +327,71 @@ class QaScorer:
             metric=self._options.metric,
         )
 
-    def _labelled(self) -> set[str]:
-        """The questions with gold answers, or of which somebody said that they have none."""
-        columns = self._data.columns(["example_id", self._label.name])
-        return set(columns.filter(columns[self._label.name].is_valid())["example_id"].to_pylist())
+    def predictions(self) -> list[Prediction]:
+        """The answer to each question; its gold answers."""
+        predictions = []
+        for name, one in self._answers()[0].items():
+            if one.is_scored(self._options.no_answer):
+                shares = {"exact_match": (one.exact, 1.0), "f1": (one.f1, 1.0)}
+                golds, right = list(one.golds or ()), one.exact == 1.0
+                predictions.append(Prediction(name, golds, one.text, right, shares))
+            else:
+                predictions.append(Prediction(name, None, one.text))
+        return predictions
 
-    def _passages(self) -> dict[str, str]:
-        fields = self._data.card.fields
-        passage = fields.index(self._label.field or fields[0])
-        return dict(_texts(self._data, passage))
+    def _answers(self) -> tuple[dict[str, Answer], float]:
+        """What is answered in the end, and the threshold."""
+        options, label = self._options, self._label
+        passages = dict(passages_of(self._data, label))
+        known = zip(passages_of(self._data, label), gold_spans(self._data, label), strict=True)
+        labelled = {name for (name, _), golds in known if golds is not None}
 
+        def answer(name: str, text: str) -> Answer:
+            if name not in labelled:
+                return Answer(text, None, 0.0, 0.0)
+            passage, lang = passages[name], self._langs.get(name, self._data.spec.lang)
+            golds = tuple(passage[start:end] for start, end in self._questions[name].golds)
+            return Answer(text, golds, *answer_scores(text, golds, lang, self._rules))
 
-def best_spans(
-    start_BL: Tensor, end_BL: Tensor, ours_BL: Tensor, longest: int
-) -> tuple[Tensor, Tensor, Tensor]:
-    """The span with the highest sum of its two logits in each sequence.
-
-    Args:
-        start_BL: Logits of the first position.
-        end_BL: Logits of the last position.
-        ours_BL: Positions of the passage, between which a span may be.
-        longest: Positions of a span at most.
-
-    Returns:
-        Score (``-inf`` where there is no such position), first and last position. *Shape:* (B,).
-    """
-    L = start_BL.shape[1]
-    near_LL = torch.ones(L, L, dtype=torch.bool, device=start_BL.device).triu().tril(longest - 1)
-    allowed_BLL = ours_BL[:, :, None] & ours_BL[:, None, :] & near_LL
-    total_BLL = (start_BL[:, :, None] + end_BL[:, None, :]).masked_fill(~allowed_BLL, -torch.inf)
-    score_B, at_B = total_BLL.flatten(1).max(1)
-    return score_B, at_B // L, at_B % L
-
-
-def _languages(data: FeatureDataset) -> dict[str, str]:
-    """The language of each question, by its id, where there are several languages.
-
-    Raises:
-        SpecError: Two of them share an id, by which questions and passages are told apart.
-    """
-    langs: dict[str, str] = {}
-    for lang in data.langs if len(data.langs) > 1 else ():
-        names = data.where(langs=[lang]).columns(["example_id"])["example_id"].to_pylist()
-        if shared := langs.keys() & set(names):
-            name = min(shared)
-            raise SpecError(
-                f"{len(shared)} questions of {data.name} {data.spec.split} have one id in "
-                f"{langs[name]} and {lang}, such as {name!r}; answers in languages that share ids "
-                f"are scored in one language at a time, as `lang={lang}`"
+        spoken = {
+            name: answer(name, passages[name][slice(*question.span)])
+            for name, question in self._questions.items()
+        }
+        if not options.no_answer:
+            return spoken, options.threshold
+        silent = {name: answer(name, "") for name in self._questions}
+        threshold = options.threshold
+        if options.tune_threshold:
+            given = [name for name, one in spoken.items() if one.golds is not None]
+            threshold, _ = best_threshold(
+                [spoken[name].f1 for name in given],
+                [self._difference(name) for name in given],
+                [silent[name].f1 for name in given],
             )
-        langs.update(dict.fromkeys(names, lang))
-    return langs
+        answers = {
+            name: silent[name] if self._difference(name) > threshold else spoken[name]
+            for name in self._questions
+        }
+        return answers, threshold
 
+    def _difference(self, name: str) -> float:
+        own, other = self._weights
+        return own * self._questions[name].difference + other * self._verdicts.get(name, 0.0)
 
-def _is_scored(answer: Answer, may_be_blank: bool) -> bool:
-    return answer.golds is not None and (may_be_blank or bool(answer.golds))
-
-
-def _prediction(name: str, answer: Answer, may_be_blank: bool) -> Prediction:
-    if not _is_scored(answer, may_be_blank):
-        return Prediction(name, None, answer.text)
-    shares = {"exact_match": (answer.exact, 1.0), "f1": (answer.f1, 1.0)}
-    right = answer.exact == 1.0
-    return Prediction(name, list(answer.golds or ()), answer.text, right, shares)
-
-
-def _texts(data: FeatureDataset, field: int) -> Iterator[tuple[str, str]]:
-    rows = data.columns(["example_id", "texts"])
-    for name, texts in zip(rows["example_id"], rows["texts"], strict=True):
-        yield name.as_py(), texts[field].as_py()
+    def _note_golds(self, arrays: Arrays) -> None:
+        golds = arrays[self._label.name]
+        for name, spans in zip(arrays["example_id"], golds, strict=True):
+            self._questions[name].golds = [(int(one[0]), int(one[1])) for one in spans]
+        found = locate_spans(arrays, golds, self._options.segment)
+        for row in np.unique(found.row[found.state == INSIDE]).tolist():
+            self._questions[arrays["example_id"][row]].reachable = True
 
 
 def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values) if values else 0.0
+    return share(sum(values), len(values))
+
+
+TASKS.add(
+    "extractive_qa.v1",
+    TaskEntry(ExtractiveQaOptions, ExtractiveQa, ExtractiveQaHead, AutoModelForQuestionAnswering),
+)

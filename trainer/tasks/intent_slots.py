@@ -1,29 +1,159 @@
-"""Joint intent classification and slot filling."""
+"""``intent_slots.v1``: joint intent classification and slot filling.
+
+Letters in shapes: ``B`` utterances, ``L`` positions, ``C`` classes.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import nn
+from torch.nn import functional as F
 
 from syntax.examples import LabelSpec
+from syntax.variant import Variant
 from trainer.batch import SyntaxBatch
 from trainer.evaluation.predictions import Prediction
 from trainer.metrics.base import NamedScores
 from trainer.metrics.entities import SpanScores
-from trainer.options import IntentSlotsOptions, TaskOptions
-from trainer.tasks.base import Arrays
-from trainer.tasks.classes import check_classes
+from trainer.metrics.tagging import Pairs, tagging_scores, tagging_shares
+from trainer.models.outputs import HeadOutput, SyntaxEncoding
+from trainer.options.checks import check_range
+from trainer.options.task import TaskOptions
+from trainer.switches import TAGGING
+from trainer.tasks.base import TASKS, Arrays, Baseline, TaskEntry
+from trainer.tasks.classes import (
+    NO_LABEL,
+    ClassifierOfFirst,
+    check_classes,
+    class_ids,
+    majority_class,
+)
 from trainer.tasks.losses import MeanLoss
-from trainer.tasks.token_classification import Pairs, tagging_scores, tagging_shares
-from trainer.tasks.tokens import STREAM_OPTIONS, TokenTags, example_ids
+from trainer.tasks.tokens import (
+    STREAM_OPTIONS,
+    TagLexicon,
+    TokenTags,
+    example_ids,
+    piece_loss,
+    tagged_tokens,
+)
 
 if TYPE_CHECKING:
     from featurestore import FeatureDataset
+    from trainer.models.config import SyntaxConfig
+
+
+@dataclass(frozen=True, slots=True)
+class IntentSlotsOptions(TaskOptions):
+    """One class for an utterance, and one for each of its tokens.
+
+    Attributes:
+        intent: The label column of the utterance, of kind ``class``.
+        slots: The label column of the tokens, of kind ``tags``.
+        pieces, word_labels: As in `TokenClassificationOptions`.
+        slot_weight: Weight of the slots' loss beside the intent's.
+        metric: What models are selected on: the share of utterances of which all is right, the
+            accuracy of intents, or the F1 of slots.
+    """
+
+    name: str = "intent_slots.v1"
+    intent: str = "intent"
+    slots: str = "slots"
+    pieces: Literal["first", "words"] = "first"
+    word_labels: Variant = "as_published"
+    slot_weight: float = 1.0
+    metric: Literal["exact_match", "intent_accuracy", "slot_f1"] = "exact_match"
+
+    def __post_init__(self) -> None:
+        check_range("task.slot_weight", self.slot_weight, 0)
+
+    def columns(self) -> tuple[str, ...]:
+        """Both columns."""
+        return (self.intent, self.slots)
+
+
+class IntentSlots:
+    """One class for an utterance, and one for each of its tokens.
+
+    Args:
+        options: The two label columns, and the headline metric.
+        labels: Those columns.
+
+    Raises:
+        SpecError: A label is of another kind.
+    """
+
+    stream_options: ClassVar[Mapping[str, Any]] = STREAM_OPTIONS
+    extras: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, options: TaskOptions, labels: Mapping[str, LabelSpec]) -> None:
+        assert isinstance(options, IntentSlotsOptions)
+        self.metric: str = options.metric
+        self._intent = labels[options.intent]
+        check_classes(self._intent, "intent classification")
+        self._slots = TokenTags(labels[options.slots], options.pieces, options.word_labels)
+
+    def targets(self, arrays: Arrays) -> dict[str, NDArray[np.generic]]:
+        """Intent ids, *shape* (B,), and labels of pieces, (B, L)."""
+        return {
+            self._intent.name: arrays[self._intent.name],
+            self._slots.label.name: self._slots.targets(arrays),
+        }
+
+    def scorer(self, data: FeatureDataset) -> IntentSlotsScorer:  # noqa: ARG002
+        """A new scorer."""
+        return IntentSlotsScorer(self._intent, self._slots, self.metric)
+
+    def baseline(self, train: FeatureDataset) -> Baseline:
+        """The majority intent, and the tag that each form has most often in training."""
+        majority = majority_class(train, self._intent)
+        lexicon = TagLexicon.of(train, self._slots.label)
+
+        def score(data: FeatureDataset) -> float:
+            intents, slots = class_ids(data, self._intent), list(tagged_tokens(data, lexicon.label))
+            scored = (intents >= 0) & np.array([bool(tags) for _, tags in slots], bool)
+            pairs = [(tags, lexicon.tag(forms)) for forms, tags in compress(slots, scored)]
+            right = intents[scored] == majority
+            return intent_slots_scores(right, pairs, 0.0, self.metric).headline
+
+        return Baseline("majority intent, most frequent tag per form", score)
+
+
+class IntentSlotsHead(nn.Module):
+    """The classifier of [CLS] beside a linear map at every position (Ahmad et al. 2021, section 4).
+
+    Args:
+        config: Dropout, the two label columns and their classes.
+        width: Of the encoder's states.
+    """
+
+    def __init__(self, config: SyntaxConfig, width: int) -> None:
+        super().__init__()
+        options = config.task_options()
+        assert isinstance(options, IntentSlotsOptions)
+        self.options, dropout = options, config.model_options().dropout
+        self.intent = ClassifierOfFirst(width, len(config.classes[options.intent]), dropout)
+        self.dropout = nn.Dropout(dropout)
+        self.slots = nn.Linear(width, len(config.classes[options.slots]))
+
+    def forward(self, encoding: SyntaxEncoding, batch: SyntaxBatch) -> HeadOutput:
+        """Logits by label column, *shapes* (B, intents) and (B, L, slots), and the joint loss."""
+        assert encoding.last_hidden_state is not None
+        intent, slots = self.options.intent, self.options.slots
+        intent_BC = self.intent(encoding.last_hidden_state)
+        slots_BLC = self.slots(self.dropout(encoding.last_hidden_state)).float()
+        logits = {intent: intent_BC, slots: slots_BLC}
+        slot_loss = piece_loss(slots_BLC, batch, slots)
+        if intent not in batch.labels or slot_loss is None:
+            return HeadOutput(logits, None)
+        intent_loss = F.cross_entropy(intent_BC, batch.labels[intent], ignore_index=NO_LABEL)
+        return HeadOutput(logits, intent_loss + self.options.slot_weight * slot_loss)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,34 +285,7 @@ def utterance_shares(
     }
 
 
-class IntentSlots:
-    """One class for an utterance, and one for each of its tokens.
-
-    Args:
-        options: The two label columns, and the headline metric.
-        labels: Those columns.
-
-    Raises:
-        SpecError: A label is of another kind.
-    """
-
-    stream_options: ClassVar[Mapping[str, Any]] = STREAM_OPTIONS
-    extras: ClassVar[tuple[str, ...]] = ()
-
-    def __init__(self, options: TaskOptions, labels: Mapping[str, LabelSpec]) -> None:
-        assert isinstance(options, IntentSlotsOptions)
-        self.metric: str = options.metric
-        self._intent = labels[options.intent]
-        check_classes(self._intent, "intent classification")
-        self._slots = TokenTags(labels[options.slots], options.pieces, options.word_labels)
-
-    def targets(self, arrays: Arrays) -> dict[str, NDArray[np.generic]]:
-        """Intent ids, *shape* (B,), and labels of pieces, (B, L)."""
-        return {
-            self._intent.name: arrays[self._intent.name],
-            self._slots.label.name: self._slots.targets(arrays),
-        }
-
-    def scorer(self, data: FeatureDataset) -> IntentSlotsScorer:  # noqa: ARG002
-        """A new scorer."""
-        return IntentSlotsScorer(self._intent, self._slots, self.metric)
+TASKS.add(
+    "intent_slots.v1",
+    TaskEntry(IntentSlotsOptions, IntentSlots, IntentSlotsHead, switches=TAGGING),
+)

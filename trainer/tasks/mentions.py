@@ -7,14 +7,19 @@ Letters in shapes: ``B`` sequences, ``L`` positions: pieces, or words
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from syntax.errors import SpecError
-from trainer.options.tasks.relation import MENTION_IDS, TAG_IDS
 from trainer.tasks.base import Arrays
+
+MENTION_IDS: Final = 2
+"""Ids of a position's mention before the types' own: outside, and inside one without a type."""
+
+TAG_IDS: Final = 1
+"""Ids of a position's tag before the tags' own: none."""
 
 
 def mention_ids(arrays: Arrays, name: str, segment: int = 0) -> NDArray[np.int64]:

@@ -1,27 +1,68 @@
-"""Which of several sequences of an example is right, such as an answer among four."""
+"""``multiple_choice.v1``: which of several sequences of an example is right, as of four answers.
+
+Letters in shapes: ``B`` sequences, ``E`` examples, ``C`` choices.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional as F
+from transformers import AutoModelForMultipleChoice
 
 from syntax.errors import SpecError
 from syntax.examples import LabelSpec
 from trainer.batch import SyntaxBatch
 from trainer.evaluation.predictions import Prediction
-from trainer.options import MultipleChoiceOptions, TaskOptions
-from trainer.tasks.base import Arrays
-from trainer.tasks.classes import check_classes
-from trainer.tasks.sequence_classification import ClassificationScorer, ClassificationScores
+from trainer.metrics.classification import ClassificationScores, classification_scores
+from trainer.models.outputs import HeadOutput, SyntaxEncoding
+from trainer.options.task import TaskOptions
+from trainer.tasks.base import TASKS, Arrays, Baseline, TaskEntry
+from trainer.tasks.classes import (
+    NO_LABEL,
+    ClassIds,
+    ClassifierOfFirst,
+    check_classes,
+    majority_baseline,
+)
+from trainer.tasks.sequence_classification import ClassificationScorer
 
 if TYPE_CHECKING:
     from featurestore import FeatureDataset
+    from trainer.models.config import SyntaxConfig
+
+
+@dataclass(frozen=True, slots=True)
+class MultipleChoiceOptions(TaskOptions):
+    """Which of several sequences of an example is right; ``data.template`` says what they are.
+
+    Attributes:
+        label: The label column, of kind ``class``: a class for each sequence of the template.
+        group: A label column, of kind ``class``; accuracy is also given for each of its classes.
+    """
+
+    name: str = "multiple_choice.v1"
+    label: str = "label"
+    group: str | None = None
+
+    def columns(self) -> tuple[str, ...]:
+        """The label, and the group if there is one."""
+        return (self.label, *([self.group] if self.group else []))
+
+    def found(self) -> tuple[str, ...]:
+        """The label; a group is no answer."""
+        return (self.label,)
+
+    def has_labels(self, values: Mapping[str, Sequence[Any]]) -> bool:
+        """Whether there is an answer; a group alone is none."""
+        return any(values[self.label])
 
 
 class MultipleChoice:
@@ -35,12 +76,12 @@ class MultipleChoice:
         SpecError: A label is a number or free text, or has fewer than two classes.
     """
 
+    metric = "accuracy"
     stream_options: ClassVar[Mapping[str, Any]] = {}
     extras: ClassVar[tuple[str, ...]] = ("example_index", "choice_index")
 
     def __init__(self, options: TaskOptions, labels: Mapping[str, LabelSpec]) -> None:
         assert isinstance(options, MultipleChoiceOptions)
-        self.metric = "accuracy"
         self._label = labels[options.label]
         check_classes(self._label, "multiple choice")
         self._group = labels[options.group] if options.group else None
@@ -67,6 +108,51 @@ class MultipleChoice:
         """A new scorer."""
         return ChoiceScorer(self._label, self._group)
 
+    def baseline(self, train: FeatureDataset) -> Baseline:
+        """The majority class: the choice that is right most often in training."""
+
+        def accuracy(gold: ClassIds, predicted: ClassIds) -> float:
+            return classification_scores(gold, predicted, 0.0, self._label.names).accuracy
+
+        return majority_baseline(train, self._label, accuracy)
+
+
+class MultipleChoiceHead(nn.Module):
+    """A score for each sequence, a softmax over those of an example (SG-Net, section 4.2).
+
+    Args:
+        config: Dropout, label column and its classes.
+        width: Of the encoder's states.
+    """
+
+    def __init__(self, config: SyntaxConfig, width: int) -> None:
+        super().__init__()
+        options = config.task_options()
+        assert isinstance(options, MultipleChoiceOptions)
+        self.label, self.choices = options.label, len(config.classes[options.label])
+        self.score = ClassifierOfFirst(width, 1, config.model_options().dropout)
+
+    def forward(self, encoding: SyntaxEncoding, batch: SyntaxBatch) -> HeadOutput:
+        """Logits by label column, *shape* (E, C), and the mean cross-entropy."""
+        assert encoding.last_hidden_state is not None
+        scores_B = self.score(encoding.last_hidden_state).squeeze(-1)
+        logits_EC = by_example(scores_B, batch, self.choices)
+        gold_B = batch.labels.get(self.label)
+        if gold_B is None:
+            return HeadOutput({self.label: logits_EC}, None)
+        gold_E = gold_B[batch.extra("choice_index") == 0]
+        return HeadOutput(
+            {self.label: logits_EC}, F.cross_entropy(logits_EC, gold_E, ignore_index=NO_LABEL)
+        )
+
+
+def by_example(scores_B: Tensor, batch: SyntaxBatch, choices: int) -> Tensor:
+    """The scores of each example's sequences in a row. *Shape:* (E, C)."""
+    choice_B = batch.extra("choice_index").long()
+    examples = int(scores_B.shape[0]) // choices
+    logits_EC = scores_B.new_empty(examples, choices)
+    return logits_EC.index_put((batch.extra("example_index").long(), choice_B), scores_B)
+
 
 @dataclass(frozen=True, slots=True)
 class GroupScores:
@@ -78,11 +164,7 @@ class GroupScores:
 
 @dataclass(frozen=True, slots=True)
 class ChoiceScores(ClassificationScores):
-    """Scores of choices.
-
-    Attributes:
-        per_group: Scores by name of the group; those that have labelled examples.
-    """
+    """Scores of choices; ``per_group`` has the groups with labelled examples, by name."""
 
     per_group: dict[str, GroupScores] = field(default_factory=dict)
 
@@ -127,3 +209,11 @@ class ChoiceScorer:
     def predictions(self) -> list[Prediction]:
         """The choice of each example; see `Scorer`."""
         return self._scorer.predictions()
+
+
+TASKS.add(
+    "multiple_choice.v1",
+    TaskEntry(
+        MultipleChoiceOptions, MultipleChoice, MultipleChoiceHead, AutoModelForMultipleChoice
+    ),
+)

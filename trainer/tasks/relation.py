@@ -1,25 +1,84 @@
-"""The class of two given mentions: relation extraction, event-argument role labelling."""
+"""``relation.v1``: the class of two given mentions, as in relation extraction.
+
+Event-argument role labelling is the same task: the mentions are trigger and argument.
+
+Letters in shapes: ``B`` examples, ``L`` positions, ``D`` width of the states.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional as F
 
 from syntax.errors import SpecError
 from syntax.examples import LabelSpec
+from syntax.variant import Variant, check_variant
 from trainer.batch import SyntaxBatch
 from trainer.evaluation.predictions import Prediction
 from trainer.metrics.relations import RelationScores, relation_scores
-from trainer.options import RelationOptions, TaskOptions
-from trainer.tasks.base import Arrays
-from trainer.tasks.classes import ClassOutputs, check_classes
+from trainer.models.outputs import HeadOutput, SyntaxEncoding
+from trainer.options.task import TaskOptions
+from trainer.switches import RELATION
+from trainer.tasks.base import TASKS, Arrays, Baseline, TaskEntry
+from trainer.tasks.classes import (
+    NO_LABEL,
+    ClassIds,
+    ClassOutputs,
+    check_classes,
+    majority_baseline,
+)
 from trainer.tasks.mentions import mention_ids, token_tag_ids
 
 if TYPE_CHECKING:
     from featurestore import FeatureDataset
+    from trainer.models.config import SyntaxConfig
+
+
+@dataclass(frozen=True, slots=True)
+class RelationOptions(TaskOptions):
+    """The class of two given mentions: a relation, or the role that an argument has of an event.
+
+    Attributes:
+        label: The label column, of kind ``class``.
+        subject, object: The label columns of the mentions, of kind ``spans``.
+        tags: A label column of kind ``tags`` that models may read, such as named entities; none
+            when left out.
+        null: The class that stands for none, which scores leave out.
+        empty_precision: A switch: precision where nothing but ``null`` is predicted.
+        classifier: A switch: the layers over the text and the two mentions.
+    """
+
+    name: str = "relation.v1"
+    label: str = "relation"
+    subject: str = "subject"
+    object: str = "object"
+    tags: str | None = "ner"
+    null: str = "no_relation"
+    empty_precision: Variant = "as_published"
+    classifier: Variant = "as_published"
+
+    def __post_init__(self) -> None:
+        check_variant("task.empty_precision", self.empty_precision)
+        check_variant("task.classifier", self.classifier)
+
+    def columns(self) -> tuple[str, ...]:
+        """All columns."""
+        return (self.label, *self.given())
+
+    def given(self) -> tuple[str, ...]:
+        """The mentions, and the tags if there are any."""
+        return (*self.spans(), *([self.tags] if self.tags else []))
+
+    def spans(self) -> tuple[str, ...]:
+        """The mentions."""
+        return (self.subject, self.object)
 
 
 class Relation:
@@ -33,18 +92,21 @@ class Relation:
         SpecError: A column is of another kind; or there is no class for none.
     """
 
+    metric = "f1"
     stream_options: ClassVar[Mapping[str, Any]] = {"offsets": True, "token_ids": True}
     extras: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, options: TaskOptions, labels: Mapping[str, LabelSpec]) -> None:
         assert isinstance(options, RelationOptions)
-        self.metric = "f1"
         self._options, self._label = options, labels[options.label]
         check_classes(self._label, "relation extraction")
-        for name in options.spans():
-            _check_kind(labels[name], "spans")
-        if options.tags:
-            _check_kind(labels[options.tags], "tags")
+        for name in options.given():
+            kind = "tags" if name == options.tags else "spans"
+            if labels[name].kind != kind:
+                raise SpecError(
+                    f"the label {name!r} is of kind {labels[name].kind!r}; relation.v1 needs "
+                    f"{kind!r}"
+                )
         if options.null not in self._label.names:
             raise SpecError(
                 f"the label {options.label!r} has no class {options.null!r}; set task.null to one "
@@ -54,10 +116,8 @@ class Relation:
     def targets(self, arrays: Arrays) -> dict[str, NDArray[np.generic]]:
         """Class ids, *shape* (B,); and of every position the mentions and tags, (B, L).
 
-        These are given, not to be found: heads pool over the mentions, and encoders may read all.
-
-        Raises:
-            SpecError: A mention was cut off.
+        Mentions and tags are given, not predicted: heads pool over the mentions, and encoders may
+        read both.
         """
         options = self._options
         found: dict[str, NDArray[np.generic]] = {options.label: arrays[options.label]}
@@ -69,6 +129,61 @@ class Relation:
     def scorer(self, data: FeatureDataset) -> RelationScorer:  # noqa: ARG002
         """A new scorer."""
         return RelationScorer(self._label, self._options)
+
+    def baseline(self, train: FeatureDataset) -> Baseline:
+        """The majority class of the training examples; F1 is 0 where that stands for none."""
+
+        def f1(gold: ClassIds, predicted: ClassIds) -> float:
+            return relation_scores(gold, predicted, self._label.names, self._options.null).f1
+
+        return majority_baseline(train, self._label, f1)
+
+
+class RelationHead(nn.Module):
+    """Text, subject and object, each the maximum over its positions, through linear layers.
+
+    Ahmad et al. 2021 (AAAI), "Relation Extractor" and "Event Argument Role Labeler". The release
+    has one hidden layer more, and no dropout (`trainer.switches.RELATION`).
+
+    Args:
+        config: Dropout, label columns and their classes.
+        width: Of the encoder's states.
+    """
+
+    def __init__(self, config: SyntaxConfig, width: int) -> None:
+        super().__init__()
+        options = config.task_options()
+        assert isinstance(options, RelationOptions)
+        self.options = options
+        self.dense = nn.Linear(3 * width, width)
+        self.second: nn.Linear | None = None
+        if options.classifier == "as_released":
+            self.second = nn.Linear(width, width)
+        self.dropout = nn.Dropout(config.model_options().dropout)
+        self.output = nn.Linear(width, len(config.classes[options.label]))
+
+    def forward(self, encoding: SyntaxEncoding, batch: SyntaxBatch) -> HeadOutput:
+        """Logits by label column, *shape* (B, classes), and the mean cross-entropy."""
+        states_BLD, label = encoding.last_hidden_state, self.options.label
+        assert states_BLD is not None
+        masks = [batch.attention_mask_BL & ~batch.special_tokens_mask_BL]
+        masks += [batch.labels[name] > 0 for name in self.options.spans()]
+        pooled_BD = torch.cat([max_over(states_BLD, mask_BL) for mask_BL in masks], -1)
+        hidden_BD = F.relu(self.dense(pooled_BD))
+        if self.second is None:
+            hidden_BD = self.dropout(hidden_BD)
+        else:
+            hidden_BD = F.relu(self.second(hidden_BD))
+        logits_BC = self.output(hidden_BD).float()
+        gold_B = batch.labels.get(label)
+        loss = None if gold_B is None else F.cross_entropy(logits_BC, gold_B, ignore_index=NO_LABEL)
+        return HeadOutput({label: logits_BC}, loss)
+
+
+def max_over(states_BLD: Tensor, mask_BL: Tensor) -> Tensor:
+    """The maximum of each feature over the masked positions, at least one. *Shape:* (B, D)."""
+    least = torch.finfo(states_BLD.dtype).min
+    return states_BLD.masked_fill(~mask_BL[..., None], least).amax(1)
 
 
 class RelationScorer:
@@ -115,8 +230,4 @@ class RelationScorer:
         return Prediction(example_id, names[gold], names[predicted], right, shares, probability)
 
 
-def _check_kind(label: LabelSpec, kind: str) -> None:
-    if label.kind != kind:
-        raise SpecError(
-            f"the label {label.name!r} is of kind {label.kind!r}; relation.v1 needs {kind!r}"
-        )
+TASKS.add("relation.v1", TaskEntry(RelationOptions, Relation, RelationHead, switches=RELATION))

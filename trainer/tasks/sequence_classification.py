@@ -1,90 +1,142 @@
-"""One class per example."""
+"""``sequence_classification.v1``: one class for each example."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn import functional as F
+from transformers import AutoModelForSequenceClassification
 
+from syntax.errors import SpecError
 from syntax.examples import LabelSpec
 from trainer.batch import SyntaxBatch
 from trainer.evaluation.predictions import Prediction
-from trainer.metrics.base import NamedScores
-from trainer.options import SequenceClassificationOptions, TaskOptions
-from trainer.tasks.base import Arrays
-from trainer.tasks.classes import ClassOutputs, check_classes
+from trainer.metrics.classification import ClassificationScores, classification_scores
+from trainer.models.outputs import HeadOutput, SyntaxEncoding
+from trainer.nn.stock import load_pooler
+from trainer.options.task import TaskOptions
+from trainer.tasks.base import TASKS, Arrays, Baseline, TaskEntry
+from trainer.tasks.classes import (
+    NO_LABEL,
+    ClassIds,
+    ClassifierOfFirst,
+    ClassOutputs,
+    check_classes,
+    majority_baseline,
+)
 
 if TYPE_CHECKING:
     from featurestore import FeatureDataset
+    from trainer.models.build import DataProfile
+    from trainer.models.config import SyntaxConfig
+    from trainer.options import Recipe
 
 
 @dataclass(frozen=True, slots=True)
-class ClassScores:
-    """Scores of one class; 0 where undefined. ``support`` counts its examples."""
-
-    precision: float
-    recall: float
-    f1: float
-    support: int
-
-
-@dataclass(frozen=True, slots=True)
-class ClassificationScores(NamedScores):
-    """Scores of single-label classification.
+class SequenceClassificationOptions(TaskOptions):
+    """One class for each example.
 
     Attributes:
-        examples: Examples with a label; the others are not scored.
-        accuracy: Share of them predicted right.
-        loss: Mean cross-entropy, without auxiliary losses.
-        macro_f1: Mean of the classes' F1.
-        mcc: Matthews' correlation coefficient.
-        per_class: Scores by class name.
-        confusion: Counts, rows gold and columns predicted, in the order of ``per_class``.
-        metric: Name of the headline.
+        label: The label column, of kind ``class``.
+        metric: What models are selected on: accuracy, mean F1 of the classes, or Matthews'
+            correlation coefficient, as CoLA has it.
+        pooler: Whether the state of [CLS] goes through the encoder's own pretrained pooler, as in
+            BERT's classifier, instead of a new layer.
     """
 
-    examples: int
-    accuracy: float
-    loss: float
-    macro_f1: float
-    mcc: float
-    per_class: dict[str, ClassScores]
-    confusion: list[list[int]]
-    metric: str = "accuracy"
+    name: str = "sequence_classification.v1"
+    label: str = "label"
+    metric: Literal["accuracy", "macro_f1", "mcc"] = "accuracy"
+    pooler: bool = False
+
+    def columns(self) -> tuple[str, ...]:
+        """The one column."""
+        return (self.label,)
 
 
-def classification_scores(
-    gold: NDArray[np.int64],
-    predicted: NDArray[np.int64],
-    loss: float,
-    names: Sequence[str],
-    metric: str = "accuracy",
-) -> ClassificationScores:
-    """Score predicted class ids against gold ones; negative gold ids are left out.
+class SequenceClassification:
+    """Single-label classification of whole examples.
 
-    >>> scores = classification_scores(np.array([0, 1, 1]), np.array([0, 1, 0]), 0.5, ["no", "yes"])
-    >>> round(scores.accuracy, 2), scores.confusion
-    (0.67, [[1, 0], [1, 1]])
+    Args:
+        options: The label column and the headline metric.
+        labels: That column.
+
+    Raises:
+        SpecError: The label is a number or free text, or has fewer than two classes.
     """
-    labelled = gold >= 0
-    gold, predicted = gold[labelled], predicted[labelled]
-    confusion = np.zeros((len(names), len(names)), np.int64)
-    np.add.at(confusion, (gold, predicted), 1)
-    per_class = {name: _class_scores(confusion, index) for index, name in enumerate(names)}
-    return ClassificationScores(
-        examples=len(gold),
-        accuracy=_ratio(int(np.trace(confusion)), len(gold)),
-        loss=loss,
-        macro_f1=float(np.mean([scores.f1 for scores in per_class.values()])),
-        mcc=matthews(confusion),
-        per_class=per_class,
-        confusion=confusion.tolist(),
-        metric=metric,
-    )
+
+    stream_options: ClassVar[Mapping[str, Any]] = {}
+    extras: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, options: TaskOptions, labels: Mapping[str, LabelSpec]) -> None:
+        assert isinstance(options, SequenceClassificationOptions)
+        self.metric: str = options.metric
+        self._label = labels[options.label]
+        check_classes(self._label, "sequence classification")
+
+    def targets(self, arrays: Arrays) -> dict[str, NDArray[np.generic]]:
+        """The class ids. *Shape:* (B,), int64; -1 without a label."""
+        return {self._label.name: arrays[self._label.name]}
+
+    def scorer(self, data: FeatureDataset) -> ClassificationScorer:  # noqa: ARG002
+        """A new scorer."""
+        return ClassificationScorer(self._label, self.metric)
+
+    def baseline(self, train: FeatureDataset) -> Baseline:
+        """The majority class of the training examples."""
+
+        def score(gold: ClassIds, predicted: ClassIds) -> float:
+            names = self._label.names
+            return classification_scores(gold, predicted, 0.0, names, self.metric).headline
+
+        return majority_baseline(train, self._label, score)
+
+
+class SequenceClassificationHead(nn.Module):
+    """The classifier of [CLS], and cross-entropy.
+
+    Args:
+        config: Dropout, label column and its classes.
+        width: Of the encoder's states.
+    """
+
+    def __init__(self, config: SyntaxConfig, width: int) -> None:
+        super().__init__()
+        options = config.task_options()
+        assert isinstance(options, SequenceClassificationOptions)
+        self.label, self.config = options.label, config
+        classes, dropout = len(config.classes[self.label]), config.model_options().dropout
+        self.classifier = ClassifierOfFirst(width, classes, dropout, pooler=options.pooler)
+
+    def forward(self, encoding: SyntaxEncoding, batch: SyntaxBatch) -> HeadOutput:
+        """Logits by label column, *shape* (B, classes), and the mean cross-entropy."""
+        assert encoding.last_hidden_state is not None
+        logits_BC = self.classifier(encoding.last_hidden_state)
+        gold_B = batch.labels.get(self.label)
+        loss = None if gold_B is None else F.cross_entropy(logits_BC, gold_B, ignore_index=NO_LABEL)
+        return HeadOutput({self.label: logits_BC}, loss)
+
+    def prepare(self, recipe: Recipe, profile: DataProfile) -> None:  # noqa: ARG002
+        """Take the pretrained pooler of the recipe's encoder, where the options say so.
+
+        Raises:
+            SpecError: The model reads words, or the encoder has no pooler of its width.
+        """
+        model = recipe.model
+        if not self.classifier.pooler:
+            return
+        if model.reads_words:
+            raise SpecError(
+                f"{model.name} reads words, which no pooler does; set task.pooler=false"
+            )
+        if model.weights == "pretrained":
+            pooler = load_pooler(model.encoder, self.config.encoder_config())
+            self.classifier.load_pooler(pooler)
 
 
 class ClassificationScorer:
@@ -92,7 +144,7 @@ class ClassificationScorer:
 
     Args:
         label: The label column.
-        metric: What is to be the headline.
+        metric: Name of the headline.
     """
 
     def __init__(self, label: LabelSpec, metric: str = "accuracy") -> None:
@@ -130,58 +182,12 @@ class ClassificationScorer:
         ]
 
 
-class SequenceClassification:
-    """Single-label classification of whole examples.
-
-    Args:
-        options: The label column and the headline metric.
-        labels: That column.
-
-    Raises:
-        SpecError: The label is a number or free text, or has fewer than two classes.
-    """
-
-    stream_options: ClassVar[Mapping[str, Any]] = {}
-    extras: ClassVar[tuple[str, ...]] = ()
-
-    def __init__(self, options: TaskOptions, labels: Mapping[str, LabelSpec]) -> None:
-        assert isinstance(options, SequenceClassificationOptions)
-        self.metric: str = options.metric
-        self._label = labels[options.label]
-        check_classes(self._label, "sequence classification")
-
-    def targets(self, arrays: Arrays) -> dict[str, NDArray[np.generic]]:
-        """The class ids. *Shape:* (B,), int64; -1 without a label."""
-        return {self._label.name: arrays[self._label.name]}
-
-    def scorer(self, data: FeatureDataset) -> ClassificationScorer:  # noqa: ARG002
-        """A new scorer."""
-        return ClassificationScorer(self._label, self.metric)
-
-
-def matthews(confusion: NDArray[np.int64]) -> float:
-    """Matthews' correlation coefficient for any number of classes; 0 where undefined.
-
-    Gorodkin 2004, "Comparing two K-category assignments by a K-category correlation coefficient".
-
-    >>> round(matthews(np.array([[3, 1], [1, 3]])), 3)
-    0.5
-    """
-    gold, predicted = confusion.sum(1).astype(float), confusion.sum(0).astype(float)
-    total, right = float(confusion.sum()), float(np.trace(confusion))
-    spread = (total**2 - predicted @ predicted) * (total**2 - gold @ gold)
-    return _ratio(right * total - float(gold @ predicted), float(np.sqrt(spread)))
-
-
-def _class_scores(confusion: NDArray[np.int64], index: int) -> ClassScores:
-    right = int(confusion[index, index])
-    precision = _ratio(right, int(confusion[:, index].sum()))
-    support = int(confusion[index].sum())
-    recall = _ratio(right, support)
-    return ClassScores(
-        precision, recall, _ratio(2 * precision * recall, precision + recall), support
-    )
-
-
-def _ratio(part: float, whole: float) -> float:
-    return part / whole if whole else 0.0
+TASKS.add(
+    "sequence_classification.v1",
+    TaskEntry(
+        SequenceClassificationOptions,
+        SequenceClassification,
+        SequenceClassificationHead,
+        AutoModelForSequenceClassification,
+    ),
+)

@@ -1,14 +1,21 @@
-"""How much of the trees a linear map of the states tells."""
+"""``structural_probe.v1``: how much of the trees a linear map of the states tells.
+
+Hewitt and Manning 2019, "A Structural Probe for Finding Syntax in Word Representations"
+(https://aclanthology.org/N19-1419).
+
+Letters in shapes: ``B`` examples, ``L`` positions: words, or pieces; ``W`` words of a sentence.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import nn
 
 from syntax.errors import SpecError
 from syntax.examples import LabelSpec
@@ -17,38 +24,55 @@ from trainer.batch import SyntaxBatch
 from trainer.evaluation.predictions import Prediction
 from trainer.metrics.base import NamedScores
 from trainer.metrics.probes import edges_of, mean_over_lengths, root_of, spearman
-from trainer.options import StructuralProbeOptions, TaskOptions
-from trainer.options.tasks.structural_probe import METRICS
-from trainer.tasks.base import Arrays
+from trainer.models.outputs import HeadOutput, SyntaxEncoding
+from trainer.objectives.structure import DepthProbe, DistanceProbe
+from trainer.options.checks import check_positive, check_range
+from trainer.options.task import TaskOptions
+from trainer.tasks.base import TASKS, Arrays, Baseline, TaskEntry
 from trainer.tasks.losses import MeanLoss
 
 if TYPE_CHECKING:
     from featurestore import FeatureDataset
+    from trainer.models.config import SyntaxConfig
+
+METRICS = {"distance": ("uuas", "spearman"), "depth": ("root_accuracy", "spearman")}
+"""What models can be selected on, by what the probe tells."""
 
 
 @dataclass(frozen=True, slots=True)
-class ProbeScores(NamedScores):
-    """Scores of a structural probe.
+class StructuralProbeOptions(TaskOptions):
+    """How much of the trees a linear map of the states tells; no label column is read.
 
     Attributes:
-        examples: Sentences scored.
-        spearman: Rank correlation with the tree, averaged for each sentence length and then over
-            the lengths from 5 to 50: for distances that of each word to all, for depths that of
-            the words of a sentence.
-        uuas: Share of the tree's edges, without punctuation, that the minimum spanning tree of the
-            predicted distances has; None for depths.
-        root_accuracy: Share of sentences whose root is predicted least deep, punctuation left
-            out; None for distances.
-        loss: Mean loss of the examples.
-        metric: Name of the headline.
+        target: ``distance`` between words, or their ``depth``.
+        rank: Of the linear map.
+        metric: What models are selected on: ``uuas`` (distance), ``root_accuracy`` (depth), or
+            ``spearman``; the first that fits when left out.
+        shortest, longest: Words of the sentences that ``spearman`` averages over; the second is no
+            less than the first.
     """
 
-    examples: int
-    spearman: float
-    uuas: float | None
-    root_accuracy: float | None
-    loss: float
-    metric: str
+    name: str = "structural_probe.v1"
+    target: Literal["distance", "depth"] = "distance"
+    rank: int = 128
+    metric: Literal["uuas", "root_accuracy", "spearman"] | None = None
+    shortest: int = 5
+    longest: int = 50
+
+    def __post_init__(self) -> None:
+        check_positive("task.rank", self.rank)
+        check_positive("task.shortest", self.shortest)
+        check_range("task.longest", self.longest, self.shortest)
+        if self.metric is not None and self.metric not in METRICS[self.target]:
+            raise SpecError(
+                f"task.metric is {self.metric!r}; a probe of {self.target} has "
+                f"{' and '.join(METRICS[self.target])}"
+            )
+
+    @property
+    def headline(self) -> str:
+        """The metric that models are selected on."""
+        return self.metric or METRICS[self.target][0]
 
 
 class StructuralProbe:
@@ -84,6 +108,88 @@ class StructuralProbe:
         """A new scorer."""
         return ProbeScorer(self._options)
 
+    def baseline(self, train: FeatureDataset) -> Baseline:  # noqa: ARG002
+        """A chain of the words, each with the next: the baseline LINEAR of section 4.
+
+        The distance of two words is how far apart they stand, and the depth of a word its
+        position: the first word is the root.
+        """
+        return Baseline("linear chain", self._score_of_chain)
+
+    def _score_of_chain(self, data: FeatureDataset) -> float:
+        target, scorer = self._options.target, ProbeScorer(self._options)
+        # `where` gives the examples alone, without the states of a frozen encoder.
+        stream = data.where().stream(
+            batch_size=64,
+            shuffle=False,
+            max_length=None,
+            joint_root=False,
+            separator_edge="none",
+            matrices=(target,),
+            first_pieces=True,
+        )
+        for arrays in stream:
+            for row, words in sentences(arrays):
+                place = np.arange(len(words), dtype=float)
+                chain = place if target == "depth" else np.abs(place[:, None] - place)
+                scorer.take(arrays["example_id"][row], chain, *_tree_of(arrays, target, row, words))
+        return scorer.scores().headline
+
+
+class StructuralProbeHead(nn.Module):
+    """The probe, and its L1 loss to the tree (equation 2; section 2.3 for depths).
+
+    Squared norms are compared with distances themselves, as in the paper.
+
+    Args:
+        config: Which probe, and its rank.
+        width: Of the encoder's states.
+    """
+
+    def __init__(self, config: SyntaxConfig, width: int) -> None:
+        super().__init__()
+        options = config.task_options()
+        assert isinstance(options, StructuralProbeOptions)
+        self.target = options.target
+        self.probe: DistanceProbe | DepthProbe
+        if options.target == "distance":
+            self.probe = DistanceProbe(width, options.rank, target="as_released")
+        else:
+            self.probe = DepthProbe(width, options.rank)
+
+    def forward(self, encoding: SyntaxEncoding, batch: SyntaxBatch) -> HeadOutput:
+        """Predicted ``distance``, *shape* (B, L, L), or ``depth``, (B, L), and the loss."""
+        states_BLD = encoding.last_hidden_state
+        assert states_BLD is not None
+        return HeadOutput(
+            {self.target: self.probe.predict(states_BLD)}, self.probe(states_BLD, batch)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeScores(NamedScores):
+    """Scores of a structural probe.
+
+    Attributes:
+        examples: Sentences scored.
+        spearman: Rank correlation with the tree, averaged for each sentence length and then over
+            the lengths from 5 to 50: for distances that of each word to all, for depths that of
+            the words of a sentence.
+        uuas: Share of the tree's edges, without punctuation, that the minimum spanning tree of the
+            predicted distances has; None for depths.
+        root_accuracy: Share of sentences whose root is predicted least deep, punctuation left
+            out; None for distances.
+        loss: Mean loss of the examples.
+        metric: Name of the headline.
+    """
+
+    examples: int
+    spearman: float
+    uuas: float | None
+    root_accuracy: float | None
+    loss: float
+    metric: str
+
 
 class ProbeScorer:
     """Scores sentence after sentence, as they come.
@@ -102,12 +208,30 @@ class ProbeScorer:
         """Take a model's output on one batch."""
         target = self._options.target
         predicted = output.logits[target].float().cpu().numpy()
-        for row, words in sentences(batch):
-            kept = batch.arrays["upos"][row, words] != upos_id("PUNCT")
+        for row, words in sentences(batch.arrays):
             at = words if target == "depth" else np.ix_(words, words)
-            ours, gold = predicted[row][at], batch.arrays[target][row][at].astype(float)
-            self._take(batch.example_ids[row], ours, gold, kept)
+            tree = _tree_of(batch.arrays, target, row, words)
+            self.take(batch.example_ids[row], predicted[row][at], *tree)
         self._loss.add(output.task_loss, batch.lengths_B.new_tensor(len(batch)))
+
+    def take(
+        self, example_id: str, ours: NDArray[Any], gold: NDArray[Any], kept: NDArray[np.bool_]
+    ) -> None:
+        """Take predicted and gold numbers of one sentence.
+
+        Args:
+            example_id: Name of the example that the sentence is of.
+            ours: Predicted distances or depths. *Shape:* (W, W), or (W,).
+            gold: Those of the tree. *Shape:* likewise.
+            kept: Words that are not punctuation. *Shape:* (W,).
+        """
+        rows = spearman(np.atleast_2d(ours), np.atleast_2d(gold))
+        self._correlations[len(kept)] += rows.tolist()
+        if self._options.target == "distance":
+            found = _Found(edges_of(gold, kept), edges_of(ours, kept))
+        else:
+            found = _Found({root_of(gold, kept)} - {None}, {root_of(ours, kept)} - {None})
+        self._found[example_id].append(found)
 
     def scores(self) -> ProbeScores:
         """The scores of everything taken."""
@@ -126,19 +250,14 @@ class ProbeScorer:
 
     def predictions(self) -> list[Prediction]:
         """The edges or roots of each example's sentences; see `Scorer`."""
-        metric = METRICS[self._options.target][0]
-        return [_prediction(name, metric, found) for name, found in self._found.items()]
-
-    def _take(
-        self, example_id: str, ours: NDArray[Any], gold: NDArray[Any], kept: NDArray[np.bool_]
-    ) -> None:
-        rows = spearman(np.atleast_2d(ours), np.atleast_2d(gold))
-        self._correlations[len(kept)] += rows.tolist()
-        if self._options.target == "distance":
-            found = _Found(edges_of(gold, kept), edges_of(ours, kept))
-        else:
-            found = _Found({root_of(gold, kept)} - {None}, {root_of(ours, kept)} - {None})
-        self._found[example_id].append(found)
+        metric, predictions = METRICS[self._options.target][0], []
+        for example_id, found in self._found.items():
+            hits, total = _share(found)
+            gold = [sorted(one.gold) for one in found]
+            predicted = [sorted(one.predicted) for one in found]
+            shares = {metric: (hits, total)}
+            predictions.append(Prediction(example_id, gold, predicted, hits == total, shares))
+        return predictions
 
 
 class _Found(NamedTuple):
@@ -147,34 +266,39 @@ class _Found(NamedTuple):
     gold: set[Any]
     predicted: set[Any]
 
-    @property
-    def share(self) -> tuple[float, float]:
-        """How many of the gold ones were found, and how many there are."""
-        return float(len(self.gold & self.predicted)), float(len(self.gold))
-
 
 def _share(found: Iterable[_Found]) -> tuple[float, float]:
-    shares = [one.share for one in found]
-    return sum(hits for hits, _ in shares), sum(total for _, total in shares)
+    """How many of the gold edges or roots were found, and how many there are."""
+    pairs = list(found)
+    hits = sum(len(one.gold & one.predicted) for one in pairs)
+    return float(hits), float(sum(len(one.gold) for one in pairs))
 
 
-def _prediction(example_id: str, metric: str, found: list[_Found]) -> Prediction:
-    hits, total = _share(found)
-    return Prediction(
-        example_id,
-        gold=[sorted(one.gold) for one in found],
-        predicted=[sorted(one.predicted) for one in found],
-        right=hits == total,
-        shares={metric: (hits, total)},
-    )
+def sentences(arrays: Arrays) -> Iterator[tuple[int, NDArray[np.intp]]]:
+    """The sentences of a batch: the row of each, and the positions of its words.
 
-
-def sentences(batch: SyntaxBatch) -> Iterator[tuple[int, NDArray[np.intp]]]:
-    """The sentences of a batch: the row of each, and the positions of its words."""
-    arrays = batch.arrays
-    for row in range(len(batch)):
+    Every position is a word, unless ``first_pieces`` says which pieces begin one.
+    """
+    for row in range(len(arrays["segment_ids"])):
         owner = np.stack([arrays["segment_ids"][row], arrays["sentence_ids"][row]], axis=1)
-        known = np.flatnonzero((owner >= 0).all(1))
+        is_word = (owner >= 0).all(1)
+        if "first_pieces" in arrays:
+            is_word &= arrays["first_pieces"][row]
+        known = np.flatnonzero(is_word)
         _, number = np.unique(owner[known], axis=0, return_inverse=True)
         for one in range(int(number.max(initial=-1)) + 1):
             yield row, known[number.reshape(-1) == one]
+
+
+def _tree_of(
+    arrays: Arrays, target: str, row: int, words: NDArray[np.intp]
+) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Distances or depths of a sentence, and which of its words are not punctuation."""
+    at = words if target == "depth" else np.ix_(words, words)
+    kept: NDArray[np.bool_] = arrays["upos"][row, words] != upos_id("PUNCT")
+    return arrays[target][row][at].astype(float), kept
+
+
+TASKS.add(
+    "structural_probe.v1", TaskEntry(StructuralProbeOptions, StructuralProbe, StructuralProbeHead)
+)

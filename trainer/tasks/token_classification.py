@@ -1,122 +1,69 @@
-"""One class for each token, such as named entities."""
+"""``token_classification.v1``: one class for each token, such as named entities.
+
+Letters in shapes: ``B`` sequences, ``L`` positions, ``C`` classes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import nn
+from transformers import AutoModelForTokenClassification
 
 from syntax.batches import IGNORE
 from syntax.errors import SpecError
 from syntax.examples import LabelSpec
+from syntax.variant import Variant
 from trainer.batch import SyntaxBatch
 from trainer.evaluation.predictions import Prediction
-from trainer.metrics.base import NamedScores
-from trainer.metrics.entities import (
-    Reader,
-    SpanScores,
-    entities,
-    entity_scores,
-    tokens_tagged,
-)
-from trainer.options import TaskOptions, TokenClassificationOptions
-from trainer.tasks.base import Arrays
+from trainer.metrics.entities import Reader, entities, tokens_tagged
+from trainer.metrics.tagging import TaggingScores, tagging_scores, tagging_shares
+from trainer.models.outputs import HeadOutput, SyntaxEncoding
+from trainer.options.task import TaskOptions
+from trainer.switches import TAGGING
+from trainer.tasks.base import TASKS, Arrays, Baseline, TaskEntry
 from trainer.tasks.losses import MeanLoss
-from trainer.tasks.tokens import STREAM_OPTIONS, TokenTags, example_ids
-
-Pairs = Sequence[tuple[Sequence[str], Sequence[str]]]
-"""Gold and predicted tags of each example."""
+from trainer.tasks.tokens import (
+    STREAM_OPTIONS,
+    TagLexicon,
+    TokenTags,
+    example_ids,
+    piece_loss,
+    tagged_tokens,
+)
 
 if TYPE_CHECKING:
     from featurestore import FeatureDataset
+    from trainer.models.config import SyntaxConfig
 
 
 @dataclass(frozen=True, slots=True)
-class TaggingScores(NamedScores):
-    """Scores of tagged tokens.
+class TokenClassificationOptions(TaskOptions):
+    """One class for each token of the dataset; scored on those tokens, whatever the parser cut.
 
     Attributes:
-        examples: Examples with tags; the others are not scored.
-        precision, recall, f1, f05: Of entities, over all types; or of the tokens of one tag.
-        accuracy: Share of tokens with the right tag.
-        loss: Mean cross-entropy of labelled pieces, without auxiliary losses.
-        per_type: Scores by type of entity.
-        metric: Name of the headline.
+        label: The label column, of kind ``tags``.
+        pieces: Where the model predicts: at the ``first`` piece of a token, or at the first of each
+            ``words`` that the parser made of it, of which the first counts in the scores.
+        word_labels: A switch: what a token's label becomes on its second word.
+        positive: The tag whose tokens F1 and F0.5 are of, where tags spell no entities.
+        metric: What models are selected on: F1 or F0.5 of entities, or accuracy of tokens.
     """
 
-    examples: int
-    precision: float
-    recall: float
-    f1: float
-    f05: float
-    accuracy: float
-    loss: float
-    per_type: dict[str, SpanScores]
-    metric: str = "f1"
+    name: str = "token_classification.v1"
+    label: str = "tags"
+    pieces: Literal["first", "words"] = "first"
+    word_labels: Variant = "as_published"
+    positive: str | None = None
+    metric: Literal["f1", "f05", "accuracy"] = "f1"
 
-
-def tagging_scores(
-    pairs: Pairs, loss: float, metric: str = "f1", read: Reader = entities
-) -> TaggingScores:
-    """Score predicted tags against gold ones; ``read`` says what counts as an entity.
-
-    >>> scores = tagging_scores([(["B-PER", "O"], ["B-PER", "B-LOC"])], 0.5)
-    >>> round(scores.f1, 2), scores.accuracy
-    (0.67, 0.5)
-    """
-    gold, predicted = (gold for gold, _ in pairs), (predicted for _, predicted in pairs)
-    per_type = entity_scores(gold, predicted, read)
-    every = per_type.pop("")
-    return TaggingScores(
-        examples=len(pairs),
-        precision=every.precision,
-        recall=every.recall,
-        f1=every.f1,
-        f05=every.f05,
-        accuracy=_accuracy(pairs),
-        loss=loss,
-        per_type=per_type,
-        metric=metric,
-    )
-
-
-class TaggingScorer:
-    """Collects tags of tokens, batch by batch.
-
-    Args:
-        tags: The label column.
-        metric: What is to be the headline.
-        read: What counts as an entity.
-    """
-
-    def __init__(self, tags: TokenTags, metric: str = "f1", read: Reader = entities) -> None:
-        self._tags, self._metric, self._read = tags, metric, read
-        self._ids: list[str] = []
-        self._pairs: list[tuple[list[str], list[str]]] = []
-        self._loss = MeanLoss()
-
-    def add(self, output: Any, batch: SyntaxBatch) -> None:
-        """Take a model's output on one batch."""
-        name = self._tags.label.name
-        predicted_BL = output.logits[name].argmax(-1).cpu().numpy()
-        self._ids += example_ids(batch.arrays)
-        self._pairs += self._tags.pairs(batch.arrays, predicted_BL)
-        self._loss.add(output.task_loss, (batch.labels[name] != IGNORE).sum())
-
-    def scores(self) -> TaggingScores:
-        """The scores of everything taken."""
-        tagged = [pair for pair in self._pairs if pair[0]]
-        return tagging_scores(tagged, self._loss.mean(), self._metric, self._read)
-
-    def predictions(self) -> list[Prediction]:
-        """The tags of each example; see `Scorer`."""
-        return [
-            _prediction(example_id, gold, predicted, self._read)
-            for example_id, (gold, predicted) in zip(self._ids, self._pairs, strict=True)
-        ]
+    def columns(self) -> tuple[str, ...]:
+        """The one column."""
+        return (self.label,)
 
 
 class TokenClassification:
@@ -148,36 +95,21 @@ class TokenClassification:
         """A new scorer."""
         return TaggingScorer(self._tags, self.metric, self._read)
 
+    def baseline(self, train: FeatureDataset) -> Baseline:
+        """The tag that each form has most often in training (`TagLexicon`)."""
+        lexicon = TagLexicon.of(train, self._tags.label)
 
-def tagging_shares(
-    gold: Sequence[str], predicted: Sequence[str], read: Reader = entities
-) -> dict[str, tuple[float, float]]:
-    """What an example adds to F1, F0.5, precision and recall of entities, and to accuracy.
+        def score(data: FeatureDataset) -> float:
+            pairs = [
+                (tags, lexicon.tag(forms)) for forms, tags in tagged_tokens(data, lexicon.label)
+            ]
+            return tagging_scores(pairs, 0.0, self.metric, self._read).headline
 
-    >>> tagging_shares(["B-PER", "O"], ["B-PER", "B-LOC"])["f1"]
-    (2.0, 3.0)
-    """
-    expected, found = set(read(gold)), set(read(predicted))
-    hits, right = float(len(expected & found)), _equal(gold, predicted)
-    return {
-        "f1": (2 * hits, float(len(expected) + len(found))),
-        "f05": (1.25 * hits, len(found) + 0.25 * len(expected)),
-        "precision": (hits, float(len(found))),
-        "recall": (hits, float(len(expected))),
-        "accuracy": (float(right), float(len(gold))),
-    }
-
-
-def _prediction(
-    example_id: str, gold: Sequence[str], predicted: Sequence[str], read: Reader
-) -> Prediction:
-    if not gold:
-        return Prediction(example_id, None, predicted)
-    shares = tagging_shares(gold, predicted, read)
-    return Prediction(example_id, gold, predicted, list(gold) == list(predicted), shares)
+        return Baseline("most frequent tag per form", score)
 
 
 def _reader(options: TokenClassificationOptions, label: LabelSpec) -> Reader:
+    """What counts as an entity: the spans that tags spell, or each token of one tag."""
     positive = options.positive
     if positive is None:
         if options.metric != "accuracy" and "O" not in label.names:
@@ -195,10 +127,75 @@ def _reader(options: TokenClassificationOptions, label: LabelSpec) -> Reader:
     return tokens_tagged(positive)
 
 
-def _accuracy(pairs: Pairs) -> float:
-    tokens = sum(len(gold) for gold, _ in pairs)
-    return sum(_equal(*pair) for pair in pairs) / tokens if tokens else 0.0
+class TokenClassificationHead(nn.Module):
+    """Dropout and one linear map at every position; the loss is that of the labelled ones.
+
+    Args:
+        config: Dropout, label column and its classes.
+        width: Of the encoder's states.
+    """
+
+    def __init__(self, config: SyntaxConfig, width: int) -> None:
+        super().__init__()
+        options = config.task_options()
+        assert isinstance(options, TokenClassificationOptions)
+        self.label = options.label
+        self.dropout = nn.Dropout(config.model_options().dropout)
+        self.output = nn.Linear(width, len(config.classes[self.label]))
+
+    def forward(self, encoding: SyntaxEncoding, batch: SyntaxBatch) -> HeadOutput:
+        """Logits by label column, *shape* (B, L, classes), and the mean cross-entropy."""
+        logits_BLC = self.output(self.dropout(encoding.last_hidden_state)).float()
+        return HeadOutput({self.label: logits_BLC}, piece_loss(logits_BLC, batch, self.label))
 
 
-def _equal(gold: Sequence[str], predicted: Sequence[str]) -> int:
-    return sum(one == other for one, other in zip(gold, predicted, strict=True))
+class TaggingScorer:
+    """Collects tags of tokens, batch by batch.
+
+    Args:
+        tags: The label column.
+        metric: Name of the headline.
+        read: What counts as an entity.
+    """
+
+    def __init__(self, tags: TokenTags, metric: str = "f1", read: Reader = entities) -> None:
+        self._tags, self._metric, self._read = tags, metric, read
+        self._ids: list[str] = []
+        self._pairs: list[tuple[list[str], list[str]]] = []
+        self._loss = MeanLoss()
+
+    def add(self, output: Any, batch: SyntaxBatch) -> None:
+        """Take a model's output on one batch."""
+        name = self._tags.label.name
+        predicted_BL = output.logits[name].argmax(-1).cpu().numpy()
+        self._ids += example_ids(batch.arrays)
+        self._pairs += self._tags.pairs(batch.arrays, predicted_BL)
+        self._loss.add(output.task_loss, (batch.labels[name] != IGNORE).sum())
+
+    def scores(self) -> TaggingScores:
+        """The scores of everything taken."""
+        tagged = [pair for pair in self._pairs if pair[0]]
+        return tagging_scores(tagged, self._loss.mean(), self._metric, self._read)
+
+    def predictions(self) -> list[Prediction]:
+        """The tags of each example; see `Scorer`."""
+        predictions = []
+        for example_id, (gold, predicted) in zip(self._ids, self._pairs, strict=True):
+            if not gold:
+                predictions.append(Prediction(example_id, None, predicted))
+                continue
+            shares = tagging_shares(gold, predicted, self._read)
+            predictions.append(Prediction(example_id, gold, predicted, gold == predicted, shares))
+        return predictions
+
+
+TASKS.add(
+    "token_classification.v1",
+    TaskEntry(
+        TokenClassificationOptions,
+        TokenClassification,
+        TokenClassificationHead,
+        AutoModelForTokenClassification,
+        TAGGING,
+    ),
+)

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final, Literal
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional as F
 
-from syntax.batches import label_tokens, labels_of_tokens
+from syntax.batches import IGNORE, label_tokens, labels_of_tokens
 from syntax.errors import SpecError
 from syntax.examples import LabelSpec
 from syntax.variant import Variant
+from trainer.batch import SyntaxBatch
 from trainer.tasks.base import Arrays
+
+if TYPE_CHECKING:
+    from featurestore import FeatureDataset
 
 STREAM_OPTIONS: Final[Mapping[str, Any]] = {"offsets": True, "token_ids": True}
 """What streams must give for tokens to be found."""
@@ -73,6 +81,14 @@ class TokenTags:
         ]
 
 
+def piece_loss(logits_BLC: Tensor, batch: SyntaxBatch, label: str) -> Tensor | None:
+    """Mean cross-entropy of the labelled positions; None when the batch carries no labels."""
+    gold_BL = batch.labels.get(label)
+    if gold_BL is None:
+        return None
+    return F.cross_entropy(logits_BLC.flatten(0, 1), gold_BL.flatten(), ignore_index=IGNORE)
+
+
 def example_ids(arrays: Arrays) -> list[str]:
     """Name of each example of a batch, however many sequences it became."""
     names: list[str] = _of_examples(arrays, "example_id")
@@ -86,3 +102,52 @@ def _of_examples(arrays: Arrays, name: str) -> list[Any]:
         return values
     _, first = np.unique(arrays["example_index"], return_index=True)
     return [values[row] for row in first.tolist()]
+
+
+def tagged_tokens(data: FeatureDataset, label: LabelSpec) -> Iterator[tuple[list[str], list[str]]]:
+    """The forms and the tags of each example's tokens; no tags where nobody gave any.
+
+    Args:
+        data: The examples.
+        label: A label column of kind ``tags`` about the first segment.
+    """
+    table = data.columns(["texts", "token_counts", "token_offsets", label.name])
+    for texts, counts, offsets, tags in zip(*(one.to_pylist() for one in table), strict=True):
+        spans = np.frombuffer(offsets or b"", "<i4").reshape(-1, 2)[: counts[0] if counts else 0]
+        forms = [texts[0][start:end] for start, end in spans.tolist()]
+        # A store of an earlier release may not have recorded where the tokens are.
+        yield forms if len(forms) == len(tags or ()) else [""] * len(tags or ()), tags or []
+
+
+@dataclass(frozen=True, slots=True)
+class TagLexicon:
+    """The tag that each form has most often, the baseline of taggers.
+
+    Attributes:
+        label: The label column.
+        tags: By form.
+        default: The most frequent tag of all, which unknown forms have.
+    """
+
+    label: LabelSpec
+    tags: Mapping[str, str]
+    default: str
+
+    @classmethod
+    def of(cls, train: FeatureDataset, label: LabelSpec) -> TagLexicon:
+        """The lexicon of training examples; of equally frequent tags the first counts."""
+        counts: dict[str, Counter[str]] = defaultdict(Counter)
+        for forms, tags in tagged_tokens(train, label):
+            for form, tag in zip(forms, tags, strict=False):
+                counts[form][tag] += 1
+        order = {name: -at for at, name in enumerate(label.names)}
+
+        def most_frequent(found: Counter[str]) -> str:
+            return max(found, key=lambda tag: (found[tag], order[tag]), default=label.names[0])
+
+        default = most_frequent(sum(counts.values(), Counter()))
+        return cls(label, {form: most_frequent(own) for form, own in counts.items()}, default)
+
+    def tag(self, forms: Sequence[str]) -> list[str]:
+        """The tag of each form."""
+        return [self.tags.get(form, self.default) for form in forms]

@@ -1,4 +1,4 @@
-"""Learning trees alone: what a graph encoder is trained with before a task."""
+"""``trees.v1``: learning trees alone, as a graph encoder does before it meets a task."""
 
 from __future__ import annotations
 
@@ -9,22 +9,86 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import nn
 
+from syntax.errors import SpecError
 from syntax.examples import LabelSpec
 from trainer.batch import SyntaxBatch
 from trainer.evaluation.predictions import Prediction
 from trainer.metrics.base import NamedScores
-from trainer.options import TaskOptions
-from trainer.tasks.base import Arrays
+from trainer.models.outputs import HeadOutput, SyntaxEncoding
+from trainer.options.task import TaskOptions
+from trainer.tasks.base import TASKS, Arrays, TaskEntry
 from trainer.tasks.losses import MeanLoss
 
 if TYPE_CHECKING:
     from featurestore import FeatureDataset
+    from trainer.models.config import SyntaxConfig
+
+
+@dataclass(frozen=True, slots=True)
+class TreesOptions(TaskOptions):
+    """No options: the auxiliary losses of the model are all that is learned."""
+
+    name: str = "trees.v1"
+
+
+class Trees:
+    """No labels: the model learns the trees themselves.
+
+    Args:
+        options: None but the name.
+        labels: None.
+    """
+
+    metric = "structure"
+    stream_options: ClassVar[Mapping[str, Any]] = {}
+    extras: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, options: TaskOptions, labels: Mapping[str, LabelSpec]) -> None:
+        del options, labels
+
+    def targets(self, arrays: Arrays) -> dict[str, NDArray[np.generic]]:  # noqa: ARG002
+        """Nothing."""
+        return {}
+
+    def scorer(self, data: FeatureDataset) -> TreesScorer:  # noqa: ARG002
+        """A new scorer."""
+        return TreesScorer()
+
+    def baseline(self, train: FeatureDataset) -> None:
+        """None: the headline is a loss."""
+
+
+class TreesHead(nn.Module):
+    """The sum of the model's auxiliary losses, as the loss of the task.
+
+    Args:
+        config: Of a model that has auxiliary losses.
+        width: Of the encoder's states; not used.
+    """
+
+    def __init__(self, config: SyntaxConfig, width: int) -> None:  # noqa: ARG002
+        super().__init__()
+        self.model = config.model["name"]
+
+    def forward(self, encoding: SyntaxEncoding, batch: SyntaxBatch) -> HeadOutput:  # noqa: ARG002
+        """No logits, and the loss.
+
+        Raises:
+            SpecError: The model has no auxiliary losses.
+        """
+        if not encoding.objectives:
+            raise SpecError(
+                f"{self.model} has no auxiliary losses, and trees.v1 learns nothing else; "
+                "train syntax_gat.v1"
+            )
+        return HeadOutput({}, torch.stack(list(encoding.objectives.values())).sum())
 
 
 @dataclass(frozen=True, slots=True)
 class TreesScores(NamedScores):
-    """Mean losses over examples; the headline is their negated sum, as higher is to be better."""
+    """Mean losses over examples; the headline is their negated sum, so that higher is better."""
 
     examples: int
     structure: float
@@ -58,25 +122,4 @@ class TreesScorer:
         return []
 
 
-class Trees:
-    """No labels: the trees themselves are learned.
-
-    Args:
-        options: None but the name.
-        labels: None.
-    """
-
-    metric = "structure"
-    stream_options: ClassVar[Mapping[str, Any]] = {}
-    extras: ClassVar[tuple[str, ...]] = ()
-
-    def __init__(self, options: TaskOptions, labels: Mapping[str, LabelSpec]) -> None:
-        del options, labels
-
-    def targets(self, arrays: Arrays) -> dict[str, NDArray[np.generic]]:  # noqa: ARG002
-        """Nothing."""
-        return {}
-
-    def scorer(self, data: FeatureDataset) -> TreesScorer:  # noqa: ARG002
-        """A new scorer."""
-        return TreesScorer()
+TASKS.add("trees.v1", TaskEntry(TreesOptions, Trees, TreesHead))

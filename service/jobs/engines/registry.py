@@ -13,11 +13,11 @@ from syntax.extras import missing_extra
 
 
 @dataclass(frozen=True, slots=True)
-class Engine:
+class JobEngine:
     """Where shards are run, as the manager of jobs sees it.
 
     Attributes:
-        module: Program of a process that claims shards, as `service.jobs.orders` starts it.
+        module: Program of a process that claims shards, as `service.jobs.worker_config` starts it.
         processes: How many of them run at most.
         check: Raises when the settings do not do for this engine.
     """
@@ -27,7 +27,7 @@ class Engine:
     check: Callable[[Settings], None] = lambda _: None
 
 
-def engine_of(settings: Settings) -> Engine:
+def engine_of(settings: Settings) -> JobEngine:
     """The engine that the settings name.
 
     Raises:
@@ -51,10 +51,10 @@ def _check_dask(settings: Settings) -> None:
         )
 
 
-ENGINES: Final[Mapping[str, Engine]] = {
-    "local": Engine("service.jobs.worker", lambda settings: settings.job_workers),
+ENGINES: Final[Mapping[str, JobEngine]] = {
+    "local": JobEngine("service.jobs.worker", lambda settings: settings.job_workers),
     # One coordinator, however many workers the cluster has.
-    "dask": Engine(
+    "dask": JobEngine(
         "service.jobs.engines.dask.coordinator",
         lambda settings: min(1, settings.job_workers),
         _check_dask,

@@ -9,13 +9,18 @@ from typing import Any, Final
 from service.parsers.base import Backend, Limits, ModelFile, Outcome, ParseInput, ParserIdentity
 from service.parsers.columns import Columns
 from service.parsers.stanza.drafts import Draft, given_draft, read_draft, shown_text
-from service.parsers.stanza.engine import Engine, choose_device, load_engine, out_of_memory
 from service.parsers.stanza.packages import (
     PROCESSORS,
     Package,
     find_stanza,
     package_of,
     stanza_version,
+)
+from service.parsers.stanza.processors import (
+    StanzaProcessors,
+    choose_device,
+    load_engine,
+    out_of_memory,
 )
 from syntax import Parse
 from syntax.errors import ParsebankError, UnparsableTextError
@@ -32,16 +37,20 @@ class StanzaParser:
         package: The package, for a process that has to load it itself.
         identity: What the parser is.
         device: ``cpu`` or ``cuda``.
-        engine: The package, loaded; without it each process loads it at its first text.
+        processors: The package, loaded; without it each process loads it at its first text.
     """
 
     def __init__(
-        self, package: Package, identity: ParserIdentity, device: str, engine: Engine | None = None
+        self,
+        package: Package,
+        identity: ParserIdentity,
+        device: str,
+        processors: StanzaProcessors | None = None,
     ) -> None:
         self._package = package
         self._identity = identity
         self._device = device
-        self._loaded = engine
+        self._loaded = processors
 
     @property
     def identity(self) -> ParserIdentity:
@@ -61,7 +70,7 @@ class StanzaParser:
             yield from self._lot(lot, limits)
 
     @cached_property
-    def _engine(self) -> Engine:
+    def _processors(self) -> StanzaProcessors:
         return self._loaded or load_engine(self._package, self._device)
 
     def _lot(self, items: Sequence[ParseInput], limits: Limits) -> list[Outcome]:
@@ -101,7 +110,7 @@ class StanzaParser:
 
     def _tokenized(self, items: Sequence[ParseInput]) -> list[list[Draft]]:
         """The sentences of each text."""
-        longest = self._engine.longest_token
+        longest = self._processors.longest_token
         found = [
             [given_draft(item.tokens or (), longest)] if item.mode == "pretokenized" else []
             for item in items
@@ -116,7 +125,7 @@ class StanzaParser:
                 if text and one_sentence == (items[at].mode != "raw")
             ]
             shown = [texts[at][0] for at in places]
-            documents = self._engine.tokenize(shown, one_sentence=one_sentence) if shown else []
+            documents = self._processors.tokenize(shown, one_sentence=one_sentence) if shown else []
             for at, document in zip(places, documents, strict=True):
                 text, shift = items[at].joined, texts[at][1]
                 found[at] = [read_draft(text, one, shift) for one in document.sentences]
@@ -125,7 +134,7 @@ class StanzaParser:
     def _annotated(self, texts: Sequence[Sequence[Draft]]) -> list[list[Any]]:
         """Stanza's words of each sentence of each text; texts may have no sentence."""
         shown = [[draft.shown for draft in drafts] for drafts in texts]
-        documents = iter(self._engine.annotate([text for text in shown if text]))
+        documents = iter(self._processors.annotate([text for text in shown if text]))
         return [[one.words for one in next(documents).sentences] if text else [] for text in shown]
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from service.parsers.base import ParseInput
 from service.parsers.columns import Annotation
-from service.parsers.stanza.engine import UNKNOWN, trimmed
+from service.parsers.stanza.processors import UNKNOWN, trimmed
 from service.parsers.surface import Surface, joined_surface, within_limit
 
 _LINE_BREAK: Final = re.compile(r"[\r\n]")

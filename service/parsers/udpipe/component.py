@@ -2,7 +2,7 @@
 
 Why a process: UDPipe holds the interpreter's lock for as long as it trains, and reports progress
 only by writing to the C++ standard error. The component's process reads a job as JSON from its
-standard input; whoever runs it reads the reports from a pipe:
+standard input; the parent reads the reports from a pipe:
 
     python -m service.parsers.udpipe.component < job.json
 """

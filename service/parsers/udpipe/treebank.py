@@ -24,7 +24,7 @@ class Treebank:
     Attributes:
         folder: Folder with one ``*-ud-<split>.conllu`` per split.
         name: As the repository is called, ``UD_English-EWT``.
-        version: Release or commit; ``unknown`` if nobody said.
+        version: Release or commit; ``unknown`` if not given.
         licence: Licence of the annotation, which the model inherits.
         attribution: Whom to name.
     """

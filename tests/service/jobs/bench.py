@@ -31,8 +31,8 @@ class Killed(Exception):  # noqa: N818 - it stands for a signal
 class Recorder:
     """`Signals` that note everything, and can end the run before the commits."""
 
-    suspects: frozenset[str] = frozenset()
-    doubtful: frozenset[str] = frozenset()
+    fatal_keys: frozenset[str] = frozenset()
+    isolated_keys: frozenset[str] = frozenset()
     dies_at_announce: bool = False
     watched: list[tuple[str, ...]] = field(default_factory=list)
     plans: list[Counts] = field(default_factory=list)

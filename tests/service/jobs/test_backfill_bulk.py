@@ -67,28 +67,28 @@ def test_a_bulk_parser_is_given_many_texts_and_the_rows_are_the_same(
     assert together.beats >= len(chunks)
 
 
-def test_texts_in_doubt_come_first_and_each_alone(bench: Bench) -> None:
+def test_isolated_texts_are_parsed_first_and_alone(bench: Bench) -> None:
     lines = bench.lines(pairs(6))
     first = Recorder(dies_at_announce=True)
     with pytest.raises(Killed):
         run_shard(bench.shard(), lines, bench.tools(bulk=True), first)
     (chunk, _) = first.watched
-    doubtful = frozenset(chunk[2:4])
-    signals = Recorder(doubtful=doubtful)
+    isolated_keys = frozenset(chunk[2:4])
+    signals = Recorder(isolated_keys=isolated_keys)
     counts = run_shard(bench.shard(), lines, bench.tools(bulk=True), signals)
     assert counts.stored == 6
     assert signals.watched[:2] == [(chunk[2],), (chunk[3],)]
-    assert doubtful.isdisjoint(signals.watched[2])
+    assert isolated_keys.isdisjoint(signals.watched[2])
     assert len(signals.watched[2]) == len(chunk) - 2
 
 
-def test_a_guilty_text_is_left_out_of_its_chunk(bench: Bench) -> None:
+def test_fatal_text_is_left_out_of_its_chunk(bench: Bench) -> None:
     lines = bench.lines(pairs(6))
     first = Recorder(dies_at_announce=True)
     with pytest.raises(Killed):
         run_shard(bench.shard(), lines, bench.tools(bulk=True), first)
     deadly = first.watched[0][1]
-    signals = Recorder(suspects=frozenset({deadly}), doubtful=frozenset({deadly}))
+    signals = Recorder(fatal_keys=frozenset({deadly}), isolated_keys=frozenset({deadly}))
     counts = run_shard(bench.shard(), lines, bench.tools(bulk=True), signals)
     assert set(counts.dropped) == {"worker_died"}
     assert counts.stored + counts.dropped["worker_died"] == 6
@@ -203,9 +203,7 @@ async def test_gold_sentences_are_never_split(service: Service) -> None:
 
 
 @pytest.mark.slow
-async def test_stanza_workers_killed_in_the_middle_cost_nothing(
-    running: Running, data_dir: Path
-) -> None:
+async def test_killed_stanza_workers_lose_nothing(running: Running, data_dir: Path) -> None:
     texts = [
         f"Le train numéro {n} arrive à midi, et personne ne l'attend plus." for n in range(400)
     ]
@@ -230,8 +228,8 @@ async def until_watching(service: Service, job: str) -> None:
     """Wait until the newest try of a shard has texts in hand."""
     folder = service.settings.state_dir / "staging" / job
     for _ in range(1200):
-        crumbs = sorted(folder.glob("crumb-*"), key=lambda path: path.stat().st_mtime_ns)
-        if service.jobs.worker_pids and crumbs and crumbs[-1].stat().st_size:
+        in_flight = sorted(folder.glob("crumb-*"), key=lambda path: path.stat().st_mtime_ns)
+        if service.jobs.worker_pids and in_flight and in_flight[-1].stat().st_size:
             return
         await asyncio.sleep(0.05)
     pytest.fail("no worker took a text in hand")

@@ -14,6 +14,7 @@ from featurestore import FeatureStore, open_store
 from service.jobs.lines import item_key
 from syntax.batches import (
     INSIDE,
+    AssemblySpec,
     label_tokens,
     labels_of_tokens,
     locate_spans,
@@ -104,7 +105,9 @@ def test_the_tokens_of_the_dataset_are_kept(store: FeatureStore) -> None:
 def test_entities_come_to_pieces_and_back_to_the_tokens(store: FeatureStore) -> None:
     data = store.dataset("ner")
     assert data.labels == (TAGS, MENTIONS)
-    stream = data.stream(shuffle=False, token_ids=True, offsets=True, first_pieces=True)
+    stream = data.stream(
+        shuffle=False, assembly=AssemblySpec(token_ids=True, offsets=True, first_pieces=True)
+    )
     (batch,) = stream
     assert batch["example_id"] == ["a", "b", "c"]
     expected = [[NAMES.index(tag) for tag in item.labels["ner_tags"]] for item in GOOD]  # type: ignore[union-attr, arg-type]
@@ -129,7 +132,8 @@ def test_entities_come_to_pieces_and_back_to_the_tokens(store: FeatureStore) -> 
 
 def test_answers_come_to_pieces_and_back_to_the_text(store: FeatureStore) -> None:
     stream = store.dataset("qa").stream(
-        shuffle=False, offsets=True, max_length=20, truncation="only_second", stride=4
+        shuffle=False,
+        assembly=AssemblySpec(max_length=20, offsets=True, truncation="only_second", stride=4),
     )
     (batch,) = stream
     found = locate_spans(batch, batch["answers"], segment=1)
@@ -238,7 +242,9 @@ def test_french_multiword_tokens_keep_their_labels(data_dir: Path, tmp_path: Pat
     with open_store(tmp_path / "store") as store:
         forms = [form for (form,) in store.sql("select form from words order by id").fetchall()]
         assert forms[2:5] == ["de", "le", "Havre"]
-        (batch,) = store.dataset("ner").stream(token_ids=True, first_pieces=True)
+        (batch,) = store.dataset("ner").stream(
+            assembly=AssemblySpec(token_ids=True, first_pieces=True)
+        )
         for pieces in ("first", "words"):
             laid = label_tokens(batch, batch["tags"], pieces=pieces, names=names)  # type: ignore[arg-type]
             (back,) = labels_of_tokens(batch, laid, batch["token_counts"][:, 0], pieces=pieces)  # type: ignore[arg-type]

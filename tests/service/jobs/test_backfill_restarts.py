@@ -38,7 +38,7 @@ async def until_owned(service: Service) -> None:
 
 
 @pytest.mark.slow
-async def test_workers_killed_in_the_middle_of_shards_cost_nothing(running: Running) -> None:
+async def test_killed_job_workers_lose_nothing(running: Running) -> None:
     async with running(job_workers=1, job_shard_segments=150) as service:
         job = await service.submit(ndjson(pairs(300)))
         for delay in (0.0, 0.5):

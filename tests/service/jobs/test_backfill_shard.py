@@ -96,13 +96,13 @@ def test_a_try_that_died_before_its_commits_left_nothing(bench: Bench) -> None:
     assert run_shard(bench.shard(plan=stale), lines, bench.tools(), Recorder()) == COUNTS
 
 
-def test_a_text_that_killed_workers_costs_only_its_example(bench: Bench) -> None:
+def test_fatal_text_drops_only_its_example(bench: Bench) -> None:
     lines = bench.lines(pairs(6))
     first = Recorder(dies_at_announce=True)
     with pytest.raises(Killed):
         run_shard(bench.shard(), lines, bench.tools(), first)
     (deadly,) = first.watched[3]
-    signals = Recorder(suspects=frozenset({deadly}))
+    signals = Recorder(fatal_keys=frozenset({deadly}))
     counts = run_shard(bench.shard(), lines, bench.tools(), signals)
     affected = counts.dropped["worker_died"]
     assert (counts.stored, affected) in ((5, 1), (4, 2))  # a hypothesis, or a shared premise

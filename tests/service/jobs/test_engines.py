@@ -11,11 +11,11 @@ import pytest
 
 from featurestore import open_store
 from service.jobs.engines import ENGINES, engine_of
-from service.jobs.engines.dask.beacon import light_beacon
-from service.jobs.engines.dask.flight import Flight
-from service.jobs.engines.dask.home import toolbox_for, worker_settings
-from service.jobs.engines.dask.inbox import deliver, inbox
-from service.jobs.engines.dask.messages import Message, Ticket, own_version, settings_json
+from service.jobs.engines.dask.answers import answer_queue, deliver
+from service.jobs.engines.dask.messages import Message, TaskSpec, own_version, settings_json
+from service.jobs.engines.dask.running_task import RunningTask
+from service.jobs.engines.dask.store_id import ensure_store_id
+from service.jobs.engines.dask.worker_state import toolbox_for, worker_settings
 from service.jobs.records import Counts, Shard
 from service.jobs.wiring import staging_area
 from service.settings import Settings
@@ -92,17 +92,17 @@ def test_dask_without_its_extra_names_the_line_that_installs_it(
         engine_of(settings)
 
 
-def ticket(settings: Settings, **changes: Any) -> Ticket:
+def task_spec(settings: Settings, **changes: Any) -> TaskSpec:
     values: dict[str, Any] = {
         "run": "r",
         "topic": "t",
         "settings": settings_json(settings),
-        "store_id": light_beacon(settings.store),
+        "store_id": ensure_store_id(settings.store),
         "lease_seconds": 60.0,
         "text_seconds": 300.0,
         "version": own_version(),
     }
-    return Ticket(**values | changes)
+    return TaskSpec(**values | changes)
 
 
 def test_a_store_of_the_same_name_that_is_another_one_is_refused(
@@ -110,8 +110,8 @@ def test_a_store_of_the_same_name_that_is_another_one_is_refused(
 ) -> None:
     here = make_settings()
     with pytest.raises(SpecError, match="another store is there"):
-        toolbox_for(ticket(here, store_id="0" * 32))
-    asked = ticket(here)
+        toolbox_for(task_spec(here, store_id="0" * 32))
+    asked = task_spec(here)
     (Path(here.store) / "beacon").unlink()
     with pytest.raises(SpecError, match="nothing is there"):
         toolbox_for(asked)
@@ -119,12 +119,12 @@ def test_a_store_of_the_same_name_that_is_another_one_is_refused(
 
 def test_another_release_on_a_worker_is_refused(make_settings: Callable[..., Settings]) -> None:
     with pytest.raises(SpecError, match=r"the service 0\.0\.0; install the same release"):
-        toolbox_for(ticket(make_settings(), version="0.0.0"))
+        toolbox_for(task_spec(make_settings(), version="0.0.0"))
 
 
 def test_a_store_keeps_its_id_and_two_stores_differ(tmp_path: Path) -> None:
-    first = light_beacon(str(tmp_path / "a"))
-    assert light_beacon(str(tmp_path / "a")) == first != light_beacon(str(tmp_path / "b"))
+    first = ensure_store_id(str(tmp_path / "a"))
+    assert ensure_store_id(str(tmp_path / "a")) == first != ensure_store_id(str(tmp_path / "b"))
     with open_store(tmp_path / "a") as store:
         assert store.datasets() == []
 
@@ -143,7 +143,7 @@ def test_the_service_tells_its_limits_and_a_worker_its_own_folders(
 
 
 def test_answers_reach_the_run_that_they_are_for() -> None:
-    with inbox("a") as first, inbox("b") as second:
+    with answer_queue("a") as first, answer_queue("b") as second:
         assert deliver("a", "go")
         assert deliver("b", "stop")
         assert (first.get_nowait(), second.get_nowait()) == ("go", "stop")
@@ -161,15 +161,15 @@ def test_a_silent_run_is_overdue_once_it_runs(
 ) -> None:
     staging = staging_area(make_settings())
     staging.folder("job").mkdir()
-    flight = Flight(Shard(1, "job", 0, 1, 0, REQUEST))
-    assert not flight.is_overdue(lease_seconds=-1)  # it waits for its turn
-    flight.heard_from("tcp://w")
-    flight.begin(staging)
-    assert flight.is_overdue(lease_seconds=-1)
-    assert not flight.is_overdue(lease_seconds=60)
-    flight.end()
-    told = flight.last_sign
-    flight.heard_from("tcp://w")
-    assert flight.last_sign == told
-    assert flight.is_overdue(lease_seconds=-1)
-    flight.close()
+    task = RunningTask(Shard(1, "job", 0, 1, 0, REQUEST))
+    assert not task.is_overdue(lease_seconds=-1)  # it waits for its turn
+    task.heard_from("tcp://w")
+    task.begin(staging)
+    assert task.is_overdue(lease_seconds=-1)
+    assert not task.is_overdue(lease_seconds=60)
+    task.end()
+    told = task.last_sign
+    task.heard_from("tcp://w")
+    assert task.last_sign == told
+    assert task.is_overdue(lease_seconds=-1)
+    task.close()

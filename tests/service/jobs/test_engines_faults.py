@@ -72,7 +72,7 @@ def check_counts(job: dict[str, Any]) -> None:
     assert parses["done"] + parses["reused"] == 2 * COUNT
 
 
-async def test_killed_workers_cost_nothing(cluster: Cluster, tmp_path: Path) -> None:
+async def test_killed_dask_workers_lose_nothing(cluster: Cluster, tmp_path: Path) -> None:
     async with on(cluster, tmp_path) as service:
         job = await service.submit(ndjson(pairs(COUNT)))
         for least in (1, 3):
@@ -95,9 +95,7 @@ async def test_a_worker_that_hangs_is_given_up(cluster: Cluster, tmp_path: Path)
         wait_for(lambda: not psutil.pid_exists(hung))
 
 
-async def test_a_scheduler_that_is_started_anew_costs_nothing(
-    cluster: Cluster, tmp_path: Path
-) -> None:
+async def test_restarted_scheduler_loses_nothing(cluster: Cluster, tmp_path: Path) -> None:
     async with on(cluster, tmp_path) as service:
         job = await service.submit(ndjson(pairs(COUNT)))
         await shards_done(service, job, 1)

@@ -102,7 +102,7 @@ def test_a_connection_that_the_server_ended_is_replaced_unnoticed(
     engine.dispose()
 
 
-def test_turns_are_taken(database: str) -> None:
+def test_database_transactions_take_turns(database: str) -> None:
     engine = open_database(database)
     order: list[str] = []
     holds = threading.Event()
@@ -194,7 +194,7 @@ def test_a_database_that_cannot_be_used_is_named_without_its_password(
     assert "secret" not in str(raised.value)
 
 
-def test_what_the_server_refuses_is_told_in_its_own_words(postgres: PostgresServer) -> None:
+def test_database_error_quotes_the_server(postgres: PostgresServer) -> None:
     with pytest.raises(JobDatabaseError, match=r'\(database "nowhere" does not exist\)'):
         open_database(f"postgresql://{postgres.address}/nowhere")
 

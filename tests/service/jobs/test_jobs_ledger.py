@@ -179,7 +179,7 @@ def test_jobs_added_at_once_have_positions_of_their_own(board: Board) -> None:
     assert sorted(firsts.values()) == [30 * n for n in range(12)]
 
 
-def test_of_two_jobs_for_one_partition_only_one_is_ever_in_hand(board: Board) -> None:
+def test_only_one_job_of_a_partition_runs_at_a_time(board: Board) -> None:
     """The first is tried again while the second is at work, and that one then cancelled."""
     board.add("a", shards=8)
     board.clock.now += 1

@@ -190,7 +190,7 @@ def test_jobs_over_the_same_texts_take_turns_and_other_texts_do_not_wait(board: 
 
 
 @pytest.mark.parametrize("end", ["cancelled", "failed"])
-def test_a_job_that_ended_otherwise_is_not_waited_for(board: Board, end: str) -> None:
+def test_queue_skips_jobs_that_have_ended(board: Board, end: str) -> None:
     board.add("first", shards=1)
     board.add("second", shards=1, request=replace(REQUEST, tokenizer_fingerprint=fingerprint("2")))
     shard = board.queue.claim("w")

@@ -89,9 +89,7 @@ def test_only_an_owner_of_this_host_can_be_seen_to_be_gone() -> None:
 
 
 @pytest.mark.slow
-async def test_a_locked_job_database_delays_a_job_and_costs_it_nothing(
-    running: Running, tmp_path: Path
-) -> None:
+async def test_locked_job_database_only_delays_a_job(running: Running, tmp_path: Path) -> None:
     path = tmp_path / "jobs.sqlite"
     url = f"sqlite:///{path}?timeout=5"  # less is not enough on a busy disk
     async with running(job_workers=1, job_shard_segments=60, jobs_url=url) as service:
@@ -113,7 +111,7 @@ async def test_a_locked_job_database_delays_a_job_and_costs_it_nothing(
 
 
 @pytest.mark.slow
-async def test_a_restart_of_postgresql_in_the_middle_of_a_job_costs_it_nothing(
+async def test_postgresql_restart_loses_nothing(
     running: Running,
 ) -> None:
     with postgres_server() as server:

@@ -150,7 +150,7 @@ async def test_a_job_is_followed_to_its_end_and_not_beyond(running: Running) -> 
         assert [name for name, _, _ in read_events(older.text)] == ["progress", "end"]
 
 
-async def test_what_a_follower_has_already_does_not_come_again(running: Running) -> None:
+async def test_events_skip_up_to_last_event_id(running: Running) -> None:
     async with running(job_workers=0) as service:
         job = await service.jobs.get((await service.submit(ndjson(pairs(2))))["id"])
         stream = events.events(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from service.jobs.crumbs import Crumbs
+from service.jobs.in_flight import InFlightLog
 from service.jobs.staging import (
     StagedLine,
     StagedShardError,
@@ -109,7 +109,7 @@ def test_a_shard_that_is_not_seen_is_named(tmp_path: Path, name: str) -> None:
         read_shard(folder, 0)
 
 
-def test_nobody_sweeps_while_another_process_begins_an_upload(tmp_path: Path) -> None:
+def test_sweep_waits_for_an_upload_of_another_process(tmp_path: Path) -> None:
     area = StagingArea(tmp_path / "staging")
     code = (
         "import pathlib; from service.jobs.staging import StagingArea\n"
@@ -162,25 +162,25 @@ def trail(
     folder: Path, tries: int, *hands: list[str], ended: bool = False
 ) -> tuple[frozenset[str], frozenset[str]]:
     """Take texts in hand, and die: who is to blame by then, and who is in doubt."""
-    with Crumbs(folder, 0, tries) as crumbs:
+    with InFlightLog(folder, 0, tries) as in_flight:
         for keys in hands:
-            crumbs.watch(*keys)
+            in_flight.watch(*keys)
         if ended:
-            crumbs.watch()
-        return crumbs.suspects, crumbs.doubtful
+            in_flight.watch()
+        return in_flight.fatal_keys, in_flight.isolated_keys
 
 
 GOOD, BAD, OTHER = (fingerprint(name) for name in ("good", "bad", "other"))
 
 
-def test_a_text_is_blamed_after_the_second_death_on_it_alone(tmp_path: Path) -> None:
+def test_in_flight_log_blames_a_text_after_two_deaths(tmp_path: Path) -> None:
     assert trail(tmp_path, 1, [GOOD], [BAD]) == (set(), set())
     assert trail(tmp_path, 2, [GOOD], [BAD]) == (set(), {BAD})
     assert trail(tmp_path, 3, [GOOD]) == ({BAD}, {BAD})
     assert trail(tmp_path, 4) == ({BAD}, {BAD, GOOD})
 
 
-def test_texts_that_were_in_hand_together_are_in_doubt_and_none_is_blamed(tmp_path: Path) -> None:
+def test_in_flight_log_isolates_texts_that_were_in_flight_together(tmp_path: Path) -> None:
     assert trail(tmp_path, 1, [OTHER], [GOOD, BAD]) == (set(), set())
     assert trail(tmp_path, 2, [GOOD, BAD]) == (set(), {GOOD, BAD})
     assert trail(tmp_path, 3, [GOOD], [BAD]) == (set(), {GOOD, BAD})
@@ -188,7 +188,7 @@ def test_texts_that_were_in_hand_together_are_in_doubt_and_none_is_blamed(tmp_pa
     assert trail(tmp_path, 5) == ({BAD}, {GOOD, BAD})
 
 
-def test_deaths_on_different_texts_or_between_texts_blame_nothing(tmp_path: Path) -> None:
+def test_in_flight_log_blames_no_text_for_different_deaths(tmp_path: Path) -> None:
     assert trail(tmp_path, 1, [GOOD, BAD], [GOOD])[0] == set()
     assert trail(tmp_path, 2, [BAD])[0] == set()
     assert trail(tmp_path, 3, [BAD], ended=True)[0] == set()

@@ -10,11 +10,11 @@ from threading import Event, Timer
 import pytest
 from sqlalchemy import select
 
-from service.jobs.crumbs import Crumbs
 from service.jobs.database import open_database, sqlite_url
-from service.jobs.desk import Desk
+from service.jobs.in_flight import InFlightLog
 from service.jobs.leases import Leases
 from service.jobs.ledger import JobLedger
+from service.jobs.owner_queue import OwnerQueue
 from service.jobs.queue import JobQueue, LeaseLostError
 from service.jobs.records import Counts
 from service.jobs.running import RunningShard
@@ -33,9 +33,9 @@ def lease_ends(board: Board) -> list[float]:
 def test_leases_are_renewed_until_they_are_dropped_or_lost(board: Board) -> None:
     board.add("a", shards=2)
     queue = JobQueue(board.engine, lease_seconds=1, max_tries=3, clock=board.clock)
-    desk = Desk("w", queue, Event())
-    with Leases(desk) as leases:
-        first, second = desk.claim(), desk.claim()
+    queue = OwnerQueue("w", queue, Event())
+    with Leases(queue) as leases:
+        first, second = queue.claim(), queue.claim()
         assert first is not None
         assert second is not None
         leases.keep(first)
@@ -57,26 +57,26 @@ def test_a_shard_that_its_owner_claims_again_is_another_claim(board: Board) -> N
     """As after the database was away for longer than the lease: the old run is still out."""
     board.add("a", shards=1)
     queue = JobQueue(board.engine, lease_seconds=1, max_tries=3, clock=board.clock)
-    desk = Desk("w", queue, Event())
-    old = desk.claim()
+    queue = OwnerQueue("w", queue, Event())
+    old = queue.claim()
     board.clock.now += 2
-    new = desk.claim()
+    new = queue.claim()
     assert old is not None
     assert new is not None
     assert (old.id, old.tries, new.tries) == (new.id, 1, 2)
-    with Leases(desk) as leases:
+    with Leases(queue) as leases:
         leases.keep(old)
         leases.keep(new)
         wait_for(lambda: leases.is_lost(old))
         with pytest.raises(LeaseLostError):
-            desk.save_plan(old, Counts())
+            queue.save_plan(old, Counts())
         with pytest.raises(LeaseLostError):
-            desk.complete(old, Counts())
-        desk.release(old)
+            queue.complete(old, Counts())
+        queue.release(old)
         leases.drop(old)
         leases.check(new)
         assert not leases.is_lost(new)
-        desk.complete(new, Counts(examples=10))
+        queue.complete(new, Counts(examples=10))
     assert board.ledger.get("a").counts == Counts(examples=10)
 
 
@@ -84,17 +84,17 @@ def test_a_step_that_waits_for_the_database_may_take_longer(tmp_path: Path) -> N
     url = sqlite_url(tmp_path / "jobs.sqlite")
     engine = open_database(f"{url}?timeout=0.1")
     JobLedger(engine, retry_seconds=1).add("a", REQUEST, examples=1, shard_count=1)
-    desk = Desk("w", JobQueue(engine, lease_seconds=60, max_tries=3), Event())
-    shard = desk.claim()
+    queue = OwnerQueue("w", JobQueue(engine, lease_seconds=60, max_tries=3), Event())
+    shard = queue.claim()
     assert shard is not None
-    leases = Leases(desk)
+    leases = Leases(queue)
     leases.keep(shard)
     alarms: list[int] = []
     before = signal.signal(signal.SIGALRM, lambda number, _: alarms.append(number))
     other = sqlite3.connect(tmp_path / "jobs.sqlite", check_same_thread=False)
     try:
-        with Crumbs(tmp_path, 0, 1) as crumbs, StepTimer(1) as timer:
-            running = RunningShard(shard, desk, leases, crumbs, timer, Event())
+        with InFlightLog(tmp_path, 0, 1) as in_flight, StepTimer(1) as timer:
+            running = RunningShard(shard, queue, leases, in_flight, timer, Event())
             for tell in (running.announce, running.complete):
                 other.execute("BEGIN EXCLUSIVE")
                 Timer(2, other.rollback).start()

@@ -32,6 +32,11 @@ class FrozenOptions(ModelOptions):
         """Distances and depths, which probes compare with."""
         return ("distance", "depth")
 
+    @property
+    def reads_words(self) -> bool:
+        """The states of words, which the store holds."""
+        return True
+
     def check_data(self, data: DataOptions) -> None:
         """Refuse what knows no words: other sequences than whole examples, a common root.
 

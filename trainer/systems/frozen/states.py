@@ -19,6 +19,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from featurestore import StatedDataset, WordStates
+from syntax.batches import AssemblySpec
 from syntax.errors import SpecError
 from syntax.fingerprint import fingerprint
 from trainer.nn.stock import (
@@ -110,12 +111,14 @@ class FrozenEncoder:
         stream = data.stream(
             batch_size=BATCH,
             shuffle=False,
-            template=fields,
-            max_length=_window(self.model) + data.special_tokens.count(1),
-            stride=STRIDE,
-            matrices=(),
-            joint_root=False,
-            separator_edge="none",
+            assembly=AssemblySpec(
+                template=fields,
+                max_length=_window(self.model) + data.special_tokens.count(1),
+                stride=STRIDE,
+                matrices=(),
+                joint_root=False,
+                separator_edge="none",
+            ),
         )
         for arrays in stream:
             yield from pooled(self._encode(arrays), arrays, len(fields))

@@ -18,8 +18,11 @@ from syntax.errors import SpecError
 from syntax.matrices import MATRICES
 from syntax.matrices.registry import UNREACHABLE
 
-STREAM_OPTIONS: Final[Mapping[str, Any]] = {"first_pieces": True, "pool": 1}
-"""What streams must give for words to be found. States are large, so their pools are small."""
+STREAM_OPTIONS: Final[Mapping[str, Any]] = {"first_pieces": True}
+"""Options of `syntax.batches.AssemblySpec` with which words are found."""
+
+POOL: Final = 1
+"""Chunks that a stream shuffles together (`OrderPolicy.pool`); states are large."""
 
 PADDING: Final[Mapping[str, Any]] = {
     "input_ids": 0,

@@ -22,7 +22,6 @@ from trainer.batch import SyntaxBatch
 from trainer.models.config import SyntaxConfig
 from trainer.models.outputs import SyntaxEncoding
 from trainer.options import GateOptions, RelationOptions
-from trainer.options.tasks.relation import MENTION_IDS, TAG_IDS
 from trainer.systems.gate.attention import (
     DistanceLayer,
     RelativePositions,
@@ -31,6 +30,7 @@ from trainer.systems.gate.attention import (
     structure_positions,
 )
 from trainer.systems.syntax_mbert.gat import tag_ids
+from trainer.tasks.mentions import MENTION_IDS, TAG_IDS
 
 _UD_EXTRA = 3
 """Ids of `trainer.systems.syntax_mbert.gat.tag_ids` after UD's own."""

@@ -9,7 +9,8 @@ et al. do; the scripts tell 10, and so do the recipes ``-as-released``.
 
 from __future__ import annotations
 
-from trainer.options import GateOptions, Recipe, RelationOptions, TrainingOptions
+from trainer import options
+from trainer.options import GateOptions, Recipe, TrainingOptions
 from trainer.recipes.base import RECIPES, variant, whole_sentences
 from trainer.switches import GATE, RELATION
 
@@ -38,7 +39,7 @@ def relation() -> Recipe:
         name="gate-relation",
         data=whole_sentences("ace-relations"),
         model=GateOptions(),
-        task=RelationOptions(),
+        task=options.RelationOptions(),
         training=_TRAINING,
     )
 
@@ -49,7 +50,7 @@ def event() -> Recipe:
         name="gate-event",
         data=whole_sentences("ace-events"),
         model=GateOptions(deltas=(1, 1, 1, 1), use_types=True),
-        task=RelationOptions(),
+        task=options.RelationOptions(),
         training=_TRAINING,
     )
 

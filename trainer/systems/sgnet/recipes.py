@@ -14,15 +14,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from trainer.options import (
-    DataOptions,
-    ExtractiveQaOptions,
-    MultipleChoiceOptions,
-    Recipe,
-    SequenceClassificationOptions,
-    SgNetOptions,
-    TrainingOptions,
-)
+from trainer import options
+from trainer.options import DataOptions, Recipe, SgNetOptions, TrainingOptions
 from trainer.recipes.base import RECIPES, trees_of_words, variant
 from trainer.switches import SGNET
 
@@ -50,7 +43,7 @@ def race() -> Recipe:
             template=("article+question option_*",),
         ),
         model=SgNetOptions(encoder=_ENCODER),
-        task=MultipleChoiceOptions(group="level"),
+        task=options.MultipleChoiceOptions(group="level"),
         training=_training(learning_rate=8e-6, batch_size=8, evaluation_batch_size=8),
     )
 
@@ -61,7 +54,7 @@ def squad2() -> Recipe:
         name="sgnet-squad2",
         data=_passages(stride=128),
         model=SgNetOptions(encoder=_ENCODER, dropout=0.0),
-        task=ExtractiveQaOptions(segment=0, no_answer=True, tune_threshold=True),
+        task=options.ExtractiveQaOptions(segment=0, no_answer=True, tune_threshold=True),
         training=_training(learning_rate=3e-5, batch_size=8, evaluation_batch_size=8),
     )
 
@@ -72,7 +65,7 @@ def squad2_verifier() -> Recipe:
         name="sgnet-squad2-verifier",
         data=_passages(),
         model=SgNetOptions(encoder=_ENCODER),
-        task=SequenceClassificationOptions(label="answerable"),
+        task=options.SequenceClassificationOptions(label="answerable"),
         training=_training(learning_rate=3e-5, batch_size=8, evaluation_batch_size=8),
     )
 

@@ -12,13 +12,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from trainer.options import (
-    Recipe,
-    SequenceClassificationOptions,
-    SlaOptions,
-    TokenClassificationOptions,
-    TrainingOptions,
-)
+from trainer import options
+from trainer.options import Recipe, SlaOptions, TrainingOptions
 from trainer.recipes.base import RECIPES, trees_of_words, variant
 from trainer.switches import SLA
 
@@ -36,7 +31,7 @@ def cola() -> Recipe:
         name="sla-cola",
         data=trees_of_words("cola"),
         model=SlaOptions(encoder="bert-base-uncased"),
-        task=SequenceClassificationOptions(metric="mcc"),
+        task=options.SequenceClassificationOptions(metric="mcc"),
         training=_TRAINING,
     )
 
@@ -47,7 +42,7 @@ def sst2() -> Recipe:
         cola(),
         name="sla-sst2",
         data=trees_of_words("sst2"),
-        task=SequenceClassificationOptions(),
+        task=options.SequenceClassificationOptions(),
     )
 
 
@@ -57,7 +52,7 @@ def fce() -> Recipe:
         cola(),
         name="sla-fce",
         data=trees_of_words("fce"),
-        task=TokenClassificationOptions(label="errors", positive="i", metric="f05"),
+        task=options.TokenClassificationOptions(label="errors", positive="i", metric="f05"),
     )
 
 

@@ -6,7 +6,8 @@ rate and evaluations are our own choice.
 
 from __future__ import annotations
 
-from trainer.options import DataOptions, Recipe, SyntaxGatOptions, TrainingOptions, TreesOptions
+from trainer import options
+from trainer.options import DataOptions, Recipe, SyntaxGatOptions, TrainingOptions
 from trainer.recipes.base import RECIPES
 
 
@@ -16,7 +17,7 @@ def gat_ud() -> Recipe:
         name="gat-ud",
         data=DataOptions(dataset="ud", lang="*"),
         model=SyntaxGatOptions(),
-        task=TreesOptions(),
+        task=options.TreesOptions(),
         training=TrainingOptions(epochs=10, learning_rate=1e-4, evaluate_every=1000),
     )
 

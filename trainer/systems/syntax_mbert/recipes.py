@@ -12,14 +12,8 @@ steps between evaluations are theirs. For CoNLL, mATIS++ and SQuAD neither tells
 
 from __future__ import annotations
 
-from trainer.options import (
-    DataOptions,
-    ExtractiveQaOptions,
-    Recipe,
-    SyntaxBertOptions,
-    TokenClassificationOptions,
-    TrainingOptions,
-)
+from trainer import options
+from trainer.options import DataOptions, Recipe, SyntaxBertOptions, TrainingOptions
 from trainer.options.settings import with_settings
 from trainer.recipes.base import RECIPES, variant
 from trainer.switches import SYNTAX_MBERT
@@ -74,7 +68,7 @@ def squad() -> Recipe:
         name="squad",
         data=DataOptions(dataset="squad", truncation="only_second", level="sentence"),
         model=SyntaxBertOptions(max_distance=4, syntax_heads=2, structure_weight=0.5),
-        task=ExtractiveQaOptions(normalisation="passage"),
+        task=options.ExtractiveQaOptions(normalisation="passage"),
         training=TrainingOptions(epochs=3, batch_size=8, evaluation_batch_size=8),
     )
 
@@ -84,7 +78,7 @@ def _tagging(dataset: str, *, weight: float, evaluate_every: int) -> Recipe:
         name=dataset,
         data=DataOptions(dataset=dataset),
         model=SyntaxBertOptions(max_distance=1, structure_weight=weight),
-        task=TokenClassificationOptions(label="ner_tags"),
+        task=options.TokenClassificationOptions(label="ner_tags"),
         training=TrainingOptions(epochs=10, evaluate_every=evaluate_every),
     )
 

@@ -1,4 +1,4 @@
-"""The connection to a scheduler: tasks go out, news of them come in."""
+"""The connection to a scheduler: it submits tasks and receives their messages."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from service.jobs.engines.dask.inbox import deliver
-from service.jobs.engines.dask.messages import Answer, Message, Ticket
+from service.jobs.engines.dask.answers import deliver
+from service.jobs.engines.dask.messages import Answer, Message, TaskSpec
 from service.jobs.engines.dask.task import run_task
 
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 CONNECT_SECONDS: Final = 10.0
 """How long a scheduler may take to answer."""
 
-_POSTMEN: Final = 4
-"""Answers that are under way at once: a worker that is gone must not keep others waiting."""
+_SENDERS: Final = 4
+"""Answers sent in parallel, so that a dead worker does not delay the others."""
 
 
 class ClusterLostError(Exception):
@@ -67,21 +67,21 @@ class Cluster:
                 address, timeout=CONNECT_SECONDS, set_as_default=False, name="parsebank"
             )
         self._client.subscribe_topic(self.topic, self._hear)
-        self._postmen = ThreadPoolExecutor(_POSTMEN, thread_name_prefix="answers")
+        self._senders = ThreadPoolExecutor(_SENDERS, thread_name_prefix="answers")
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._postmen.shutdown(wait=False, cancel_futures=True)
+        self._senders.shutdown(wait=False, cancel_futures=True)
         with contextlib.suppress(OSError, TimeoutError):
             self._client.close(timeout=CONNECT_SECONDS)
 
     def check(self) -> None:
-        """Make sure that the connection stands.
+        """Check the connection.
 
         Raises:
-            ClusterLostError: It does not.
+            ClusterLostError: The scheduler is gone.
         """
         if self._client.status != "running":
             raise ClusterLostError(f"the scheduler {self._address} is gone")
@@ -98,24 +98,24 @@ class Cluster:
             )
         return len(threads)
 
-    def submit(self, ticket: Ticket) -> Future[None]:
-        """Queue a task; whoever drops the result withdraws the task."""
+    def submit(self, spec: TaskSpec) -> Future[None]:
+        """Queue a task; dropping the returned future cancels it."""
         with self._answering():
             future: Future[None] = self._client.submit(
-                run_task, ticket, key=f"parsebank-{ticket.run}", pure=False
+                run_task, spec, key=f"parsebank-{spec.run}", pure=False
             )
-        future.add_done_callback(lambda ended: self._news.put(_ended(ticket.run, ended)))
+        future.add_done_callback(lambda ended: self._news.put(_ended(spec.run, ended)))
         return future
 
     def answer(self, worker: str, run: str, answer: Answer) -> None:
-        """Send an answer to a run; one that does not arrive is missed by its worker."""
-        self._postmen.submit(
+        """Send an answer to a run. If it does not arrive, the run times out and stops."""
+        self._senders.submit(
             self._client.run, deliver, run, answer, workers=[worker], on_error="ignore"
         )
 
     def restart(self, worker: str) -> None:
-        """End a worker that is stuck; its nanny starts it again, and its tasks go elsewhere."""
-        self._postmen.submit(
+        """Restart a stuck worker; the scheduler moves its tasks to other workers."""
+        self._senders.submit(
             self._client.restart_workers, [worker], CONNECT_SECONDS, raise_for_error=False
         )
 

@@ -2,7 +2,7 @@
 
 It stands for all workers of the cluster, which see neither the job tables nor the staged uploads.
 What a worker of this machine does for itself is done here on behalf of each: the lease is renewed,
-the texts in hand and the announced counts are kept, the shard is settled.
+the texts in flight and the announced counts are saved, the shard is settled.
 
 A few shards for each worker are out at any time; all others wait in the job tables. No task is
 run twice: one that begins again, because the scheduler gave it to another worker when its own had
@@ -20,15 +20,15 @@ from typing import Final
 import structlog
 
 from service.jobs.database import open_database
-from service.jobs.desk import Desk
-from service.jobs.engines.dask.beacon import light_beacon
 from service.jobs.engines.dask.cluster import Cluster, ClusterLostError, News
-from service.jobs.engines.dask.messages import Ticket, own_version, settings_json
+from service.jobs.engines.dask.messages import TaskSpec, own_version, settings_json
 from service.jobs.engines.dask.session import Session
+from service.jobs.engines.dask.store_id import ensure_store_id
 from service.jobs.leases import Leases
-from service.jobs.orders import take_orders
+from service.jobs.owner_queue import OwnerQueue
 from service.jobs.steps import StepTimer
 from service.jobs.wiring import database_url, job_queue, staging_area
+from service.jobs.worker_config import read_config
 from service.settings import Settings
 
 RETRY_SECONDS: Final = 1.0
@@ -42,18 +42,18 @@ class Coordinator:
 
     Args:
         settings: The service's settings.
-        desk: Where shards are claimed and settled.
+        queue: Where shards are claimed and settled.
         stop: Set when it shall end.
     """
 
-    def __init__(self, settings: Settings, desk: Desk, stop: threading.Event) -> None:
+    def __init__(self, settings: Settings, queue: OwnerQueue, stop: threading.Event) -> None:
         assert settings.dask_scheduler is not None
         self._address = settings.dask_scheduler
         self._settings = settings
-        self._desk = desk
+        self._queue = queue
         self._stop = stop
         self._staging = staging_area(settings)
-        self._store_id = light_beacon(settings.store)
+        self._store_id = ensure_store_id(settings.store)
         self._idle_since = time.monotonic()
 
     def work(self) -> None:
@@ -70,17 +70,17 @@ class Coordinator:
         news: SimpleQueue[News] = SimpleQueue()
         with (
             Cluster(self._address, news) as cluster,
-            Leases(self._desk) as leases,
+            Leases(self._queue) as leases,
             StepTimer(self._settings.job_text_seconds) as timer,
         ):
 
-            def new_ticket(run: str) -> Ticket:
-                return self._ticket(run, cluster.topic)
+            def new_spec(run: str) -> TaskSpec:
+                return self._spec(run, cluster.topic)
 
-            session = Session(self._desk, leases, self._staging, cluster, news, new_ticket)
+            session = Session(self._queue, leases, self._staging, cluster, news, new_spec)
             try:
                 while not self._is_over():
-                    timer.restart(waiting=self._desk.patience)
+                    timer.restart(waiting=self._queue.max_wait)
                     session.step()
                     if not session.is_idle:
                         self._idle_since = time.monotonic()
@@ -91,13 +91,13 @@ class Coordinator:
         idle = time.monotonic() - self._idle_since
         return self._stop.is_set() or idle > self._settings.job_idle_seconds
 
-    def _ticket(self, run: str, topic: str) -> Ticket:
-        return Ticket(
+    def _spec(self, run: str, topic: str) -> TaskSpec:
+        return TaskSpec(
             run=run,
             topic=topic,
             settings=settings_json(self._settings),
             store_id=self._store_id,
-            lease_seconds=self._desk.lease_seconds,
+            lease_seconds=self._queue.lease_seconds,
             text_seconds=self._settings.job_text_seconds,
             version=own_version(),
         )
@@ -105,15 +105,15 @@ class Coordinator:
 
 def main() -> None:
     """Run the coordinator that standard input describes."""
-    orders, stop = take_orders()
+    config, stop = read_config()
     _allow_open_files()
-    settings = orders.settings
+    settings = config.settings
     queue = job_queue(open_database(database_url(settings)), settings)
-    Coordinator(settings, Desk(orders.owner, queue, stop), stop).work()
+    Coordinator(settings, OwnerQueue(config.owner, queue, stop), stop).work()
 
 
 def _allow_open_files() -> None:
-    """As many as the system permits: each shard in hand has a small file open here."""
+    """Raise the limit on open files: each running shard has an in-flight log open here."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 

@@ -1,7 +1,7 @@
-"""What the coordinator and a task on the cluster tell each other.
+"""The messages between the coordinator and a task on the cluster.
 
 A task speaks through the scheduler's event log, in messages that msgpack can carry: plain JSON.
-The coordinator answers by calling `service.jobs.engines.dask.inbox.deliver` on the task's worker.
+The coordinator answers by calling `service.jobs.engines.dask.answers.deliver` on the task's worker.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from service.jobs.staging import StagedShard
 from service.settings import Settings
 
 What = Literal["begin", "sign", "watch", "announce", "done", "failed", "stopped"]
-"""Asks for its shard; lives; has texts in hand; is about to commit; has committed; has not."""
+"""Asks for its shard; heartbeat; texts in flight; before commits; committed; failed; stopped."""
 
 GIVEN = (
     "store",
@@ -27,21 +27,21 @@ GIVEN = (
     "max_chars_per_text",
     "max_words_per_sentence",
 )
-"""Settings of the service that a task goes by."""
+"""Settings of the service that a task uses."""
 
 
 @dataclass(frozen=True, slots=True)
-class Ticket:
-    """All that a task carries through the scheduler.
+class TaskSpec:
+    """A task as it is submitted to the scheduler.
 
     Attributes:
-        run: Name of this run of a shard; no other has it.
-        topic: Where its messages go.
-        settings: Those of `GIVEN`, as JSON.
-        store_id: What the store's beacon says.
-        lease_seconds: Without a sign of life for so long, it counts as dead.
-        text_seconds: A step that takes longer ends the worker process.
-        version: Of the service's Parsebank.
+        run: Unique name of this run of a shard.
+        topic: Topic of its messages.
+        settings: The settings of `GIVEN`, as JSON.
+        store_id: Id of the service's store.
+        lease_seconds: Silence after which the task counts as dead.
+        text_seconds: Longest step; a longer one ends the worker process.
+        version: Release of Parsebank of the service.
     """
 
     run: str
@@ -54,33 +54,30 @@ class Ticket:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class Assignment:
     """The answer to `begin`.
 
     Attributes:
-        shard: Which shard to run.
-        staged: Its lines.
-        suspects, doubtful: See `service.jobs.shard.Signals`.
+        staged: The lines of the shard.
+        fatal_keys, isolated_keys: See `service.jobs.shard.Signals`.
     """
 
     shard: Shard
     staged: StagedShard
-    suspects: frozenset[str]
-    doubtful: frozenset[str]
+    fatal_keys: frozenset[str]
+    isolated_keys: frozenset[str]
 
 
-Answer = Order | Literal["go", "stop"]
-"""A shard; leave to go on; or the end of the run."""
+Answer = Assignment | Literal["go", "stop"]
+"""A shard; permission to go on; or the end of the run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What a task says.
+    """A message of a task.
 
     Attributes:
-        run: Which run.
-        what: See `What`.
-        worker: Address of its worker.
+        worker: Address of the task's worker.
         facts: Further content, by kind of message.
     """
 

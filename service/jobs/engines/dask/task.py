@@ -5,97 +5,97 @@ from __future__ import annotations
 import threading
 from typing import Final
 
-from service.jobs.engines.dask.inbox import inbox
-from service.jobs.engines.dask.line import Line, UnwantedError
-from service.jobs.engines.dask.messages import Order, Ticket
+from service.jobs.engines.dask.answers import answer_queue
+from service.jobs.engines.dask.channel import TaskChannel, UnwantedError
+from service.jobs.engines.dask.messages import Assignment, TaskSpec
 from service.jobs.records import Counts, error_json
 from service.jobs.shard import run_shard
 from service.jobs.steps import StepTimer
 from service.jobs.worker import is_permanent
 
 _ONE_AT_A_TIME: Final = threading.Lock()
-"""Parsing takes the interpreter's lock: several shards in one process would only be slower."""
+"""Parsing holds the interpreter's lock, so several shards in one process are slower."""
 
 
-def run_task(ticket: Ticket) -> None:
-    """Run the shard that a ticket stands for; what comes of it is sent to the coordinator."""
+def run_task(spec: TaskSpec) -> None:
+    """Run the shard of a task, and send the outcome to the coordinator."""
     from distributed import get_worker
 
-    with _ONE_AT_A_TIME, inbox(ticket.run) as box:
-        line = Line(ticket, get_worker(), box)
+    with _ONE_AT_A_TIME, answer_queue(spec.run) as answers:
+        channel = TaskChannel(spec, get_worker(), answers)
         try:
-            line.say("done", counts=_run(ticket, line).to_json())
+            channel.say("done", counts=_run(spec, channel).to_json())
         except UnwantedError:
-            line.say("stopped")
-        except Exception as error:  # recorded with the shard, and failed with it in the end
-            line.say("failed", error=error_json(error), permanent=is_permanent(error))
+            channel.say("stopped")
+        except Exception as error:  # recorded with the shard, which fails with it at the last try
+            channel.say("failed", error=error_json(error), permanent=is_permanent(error))
 
 
-def _run(ticket: Ticket, line: Line) -> Counts:
-    from service.jobs.engines.dask.home import toolbox_for
+def _run(spec: TaskSpec, channel: TaskChannel) -> Counts:
+    from service.jobs.engines.dask.worker_state import toolbox_for
 
-    with line.signs(), StepTimer(ticket.text_seconds) as timer:
-        toolbox = toolbox_for(ticket)
-        timer.restart(waiting=line.patience)
-        order = line.ask("begin")
-        assert isinstance(order, Order)
+    with channel.heartbeat(), StepTimer(spec.text_seconds) as timer:
+        toolbox = toolbox_for(spec)
+        timer.restart(waiting=channel.max_wait)
+        assignment = channel.ask("begin")
+        assert isinstance(assignment, Assignment)
         timer.restart()
-        lines, tools = order.staged.lines(), toolbox.tools(order.shard.request)
-        return run_shard(order.shard, lines, tools, TaskSignals(order, line, timer))
+        lines, tools = assignment.staged.lines(), toolbox.tools(assignment.shard.request)
+        return run_shard(assignment.shard, lines, tools, TaskSignals(assignment, channel, timer))
 
 
 class TaskSignals:
     """The `Signals` of one shard on the cluster.
 
     Args:
-        order: Which shard it is.
-        line: To the coordinator.
-        timer: Ends the process if a step hangs; its nanny starts it again.
+        assignment: The shard.
+        channel: To the coordinator.
+        timer: Ends the process if a step hangs; its nanny restarts it.
     """
 
-    def __init__(self, order: Order, line: Line, timer: StepTimer) -> None:
-        self._order = order
-        self._line = line
+    def __init__(self, assignment: Assignment, channel: TaskChannel, timer: StepTimer) -> None:
+        self._assignment = assignment
+        self._channel = channel
         self._timer = timer
 
     @property
-    def suspects(self) -> frozenset[str]:
-        """See `Signals.suspects`."""
-        return self._order.suspects
+    def fatal_keys(self) -> frozenset[str]:
+        """See `Signals.fatal_keys`."""
+        return self._assignment.fatal_keys
 
     @property
-    def doubtful(self) -> frozenset[str]:
-        """See `Signals.doubtful`."""
-        return self._order.doubtful
+    def isolated_keys(self) -> frozenset[str]:
+        """See `Signals.isolated_keys`."""
+        return self._assignment.isolated_keys
 
     def beat(self) -> None:
         """See `Signals.beat`.
 
         Raises:
-            UnwantedError: The run shall end.
+            UnwantedError: The run must stop.
         """
         self._timer.restart()
-        self._line.check()
+        self._channel.check()
 
     def watch(self, *keys: str, characters: int = 0) -> None:
         """See `Signals.watch`.
 
-        Once a worker has died on the shard, the coordinator has noted the texts before they are
-        touched; before that, the note is sent and not waited for.
+        After a death on the shard, the coordinator confirms the record before the texts are parsed;
+        in the first try, the message is sent without waiting.
         """
-        if self._order.shard.tries > 1 and keys:
-            self._timer.restart(waiting=self._line.patience)
-            self._line.ask("watch", keys=keys, wait=True)
+        if self._assignment.shard.tries > 1 and keys:
+            self._timer.restart(waiting=self._channel.max_wait)
+            self._channel.ask("watch", keys=keys, wait=True)
         else:
-            self._line.say("watch", keys=keys, wait=False)
+            self._channel.say("watch", keys=keys, wait=False)
         self._timer.restart(characters)
 
     def announce(self, plan: Counts) -> None:
         """See `Signals.announce`.
 
         Raises:
-            UnwantedError: The shard is not this run's any more.
+            UnwantedError: This run no longer holds the shard.
         """
-        self._timer.restart(waiting=self._line.patience)
-        self._line.ask("announce", plan=plan.to_json())
+        self._timer.restart(waiting=self._channel.max_wait)
+        self._channel.ask("announce", plan=plan.to_json())
         self._timer.restart()

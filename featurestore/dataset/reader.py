@@ -1,0 +1,54 @@
+"""Reads the examples of a dataset by their positions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from featurestore.stream.window import Window
+from featurestore.tables.schema import MATRIX_BLOBS, TOKENS, VECTORS
+
+if TYPE_CHECKING:
+    from featurestore.dataset.dataset import FeatureDataset
+
+_VECTORS: Final = tuple(name for name in VECTORS if name != "offsets")
+
+
+class ExampleReader:
+    """Reads examples of a dataset by their positions in sequence order.
+
+    Args:
+        data: The dataset.
+        stored: Read the stored matrices too.
+        offsets: Read the characters that pieces cover, too.
+        tokens: Read the dataset's own tokens, too; with ``offsets``, which tell their pieces.
+    """
+
+    def __init__(
+        self,
+        data: FeatureDataset,
+        stored: bool = False,
+        offsets: bool = False,
+        tokens: bool = False,
+    ) -> None:
+        self._data = data
+        labels = [label.name for label in data.labels]
+        further = (
+            *(MATRIX_BLOBS if stored else ()),
+            *(("offsets",) if offsets else ()),
+            *(TOKENS if tokens else ()),
+        )
+        self._columns = ["example_id", "segment_lengths", *_VECTORS, *further, *labels]
+
+    def fetch(self, examples: NDArray[np.int64], is_wanted: Callable[[], bool]) -> None:
+        """Bring the files of examples to this machine, where copies are kept, while wanted."""
+        self._data.fetch(examples, is_wanted)
+
+    def read(self, examples: NDArray[np.int64]) -> Window:
+        """The examples, in the order asked."""
+        self._data.fetch(examples)
+        table, position = self._data.stored(self._columns, examples)
+        return Window.of(table, position, self._data.labels)

@@ -1,0 +1,162 @@
+"""Measure the cost of some lines: run them on a temporary store."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from featurestore import open_store
+from service.jobs.lines import item_key, read_item
+from service.jobs.records import Counts, JobRequest, Shard
+from service.jobs.sample import MeasureRequest, Sample
+from service.jobs.shard import run_shard
+from service.jobs.staging import StagedLine
+from service.jobs.tools import Toolbox, load_kernels
+from service.logs import own_process
+from service.processes import die_with
+from service.settings import Settings
+from syntax.examples import Example
+
+SECONDS: Final = 2.0
+"""Approximate seconds of the measurement."""
+
+TRIAL_LINES: Final = 10
+"""Lines of the first trial, which gives the number of lines to run and the cost of a commit."""
+
+
+def measure(settings: Settings, request: JobRequest, lines: Sequence[str]) -> Sample:
+    """Run lines on a temporary store."""
+    load_kernels()
+    staged = [_staged(request, at, line) for at, line in enumerate(lines)]
+    with TemporaryDirectory() as folder, open_store(folder) as store:
+        bench = _Bench(Path(folder), Toolbox(settings, store), request)
+        bench.warm_up(staged[0])
+        trial, rest = bench.measure(staged[:TRIAL_LINES]), staged[TRIAL_LINES:]
+        fitting = int(SECONDS / trial.seconds_per_line)
+        if not (rest and fitting):
+            return trial.sample()
+        return bench.measure(rest[:fitting]).sample(trial)
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """Times and sizes of lines: parsed and stored, then stored again with the existing parses."""
+
+    counts: Counts
+    parsing: float
+    storing: float
+    parse_bytes: int
+    row_bytes: int
+
+    @property
+    def seconds_per_line(self) -> float:
+        return self.parsing / self.counts.examples
+
+    def sample(self, trial: _Measured | None = None) -> Sample:
+        """The cost of one line, without the fixed cost of a commit, which a trial shows."""
+        parses, rows = max(1, self.counts.parsed), max(1, self.counts.stored)
+        fixed = _fixed(self, trial) if trial else dict.fromkeys(_COMMITTED, 0.0)
+        return Sample(
+            examples=self.counts.examples,
+            parses=self.counts.parsed,
+            dropped=dict(self.counts.dropped),
+            seconds_per_parse=max(0.0, self.parsing - self.storing) / parses,
+            seconds_per_row=(self.storing - fixed["storing"]) / rows,
+            bytes_per_parse=(self.parse_bytes - fixed["parse_bytes"]) / parses,
+            bytes_per_row=(self.row_bytes - fixed["row_bytes"]) / rows,
+        )
+
+
+_COMMITTED: Final = ("storing", "parse_bytes", "row_bytes")
+
+
+def _fixed(whole: _Measured, trial: _Measured) -> dict[str, float]:
+    """The fixed cost: the intercept of the line through both measurements."""
+    more = whole.counts.examples - trial.counts.examples
+    if more < trial.counts.examples:  # too near each other to tell
+        return dict.fromkeys(_COMMITTED, 0.0)
+    return {name: _intercept(whole, trial, name, more) for name in _COMMITTED}
+
+
+def _intercept(whole: _Measured, trial: _Measured, name: str, more: int) -> float:
+    first, last = float(getattr(trial, name)), float(getattr(whole, name))
+    return min(max(0.0, first - (last - first) / more * trial.counts.examples), last)
+
+
+@dataclass(frozen=True)
+class _Bench:
+    """A temporary store and its tools."""
+
+    folder: Path
+    toolbox: Toolbox
+    request: JobRequest
+
+    def warm_up(self, line: StagedLine) -> None:
+        """Load the parser and the tokenizer."""
+        tools = self.toolbox.tools(self.request)
+        item = read_item(line.body, self.request.dataset)
+        tools.tokenizer.encode_flat([""])
+        if isinstance(item, Example):
+            list(tools.analyser.analyse(item.segments[:1]))
+
+    def measure(self, lines: Sequence[StagedLine]) -> _Measured:
+        """Parse and store lines, and store them once more."""
+        parses = self._size("parses")
+        parsing, counts = self._run(lines, f"first-{len(lines)}")
+        parses = self._size("parses") - parses
+        storing, _ = self._run(lines, f"again-{len(lines)}")
+        return _Measured(
+            counts, parsing, storing, parses, self._size(f"datasets/again-{len(lines)}")
+        )
+
+    def _run(self, lines: Sequence[StagedLine], name: str) -> tuple[float, Counts]:
+        request = replace(self.request, dataset=replace(self.request.dataset, name=name))
+        shard = Shard(id=0, job=name, number=0, tries=1, first_seq=0, request=request)
+        tools = self.toolbox.tools(request)
+        started = time.perf_counter()
+        counts = run_shard(shard, lines, tools, _NoSignals())
+        return time.perf_counter() - started, counts
+
+    def _size(self, table: str) -> int:
+        files = (self.folder / table).rglob("*")
+        return sum(file.stat().st_size for file in files if file.is_file())
+
+
+class _NoSignals:
+    """Signals without effect."""
+
+    fatal_keys: frozenset[str] = frozenset()
+    isolated_keys: frozenset[str] = frozenset()
+
+    def beat(self) -> None:
+        """See `Signals.beat`."""
+
+    def watch(self, *keys: str, characters: int = 0) -> None:
+        """See `Signals.watch`."""
+
+    def announce(self, plan: Counts) -> None:
+        """See `Signals.announce`."""
+
+
+def _staged(request: JobRequest, position: int, line: str) -> StagedLine:
+    key = item_key(read_item(line, request.dataset), *request.item_identity)
+    return StagedLine(position, position + 1, key, line)
+
+
+def main() -> None:
+    """Measure the lines on standard input; the result goes to standard output."""
+    asked = MeasureRequest.model_validate_json(sys.stdin.buffer.read())
+    die_with(parent=asked.parent)
+    own_process(asked.settings.log_level, asked.settings.log_format)
+    sample = measure(asked.settings, JobRequest.from_json(asked.request), asked.lines)
+    sys.stdout.write(json.dumps(asdict(sample)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,118 @@
+"""The access log: an id, a log line and metrics for every request."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import time
+from typing import Any, Final
+
+import structlog
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from service.errors import unexpected_answer
+from service.logs import request_facts
+from service.metrics import RequestCounts
+
+HEADER: Final = b"x-request-id"
+
+_ACCEPTED_ID: Final = re.compile(rb"[A-Za-z0-9._:-]{1,64}")
+"""Accepted ids: they are logged, so they must not forge or fill a log line."""
+
+_METHODS: Final = frozenset({"GET", "POST", "DELETE", "HEAD", "OPTIONS", "PUT", "PATCH"})
+_UNMATCHED: Final = "none"
+_QUIET_PREFIXES: Final = ("/health/", "/metrics")
+
+
+class AccessLog:
+    """ASGI middleware around all others: logs and counts every request.
+
+    The id is the request's ``X-Request-ID`` if it is valid, else a new one. The response carries
+    it as a header, and log lines of the request as ``request_id``. Exceptions that no other
+    handler catches are logged and answered here.
+
+    Args:
+        app: The app with its other middleware.
+        counts: Metrics of the requests.
+    """
+
+    def __init__(self, app: ASGIApp, counts: RequestCounts) -> None:
+        self._app = app
+        self._counts = counts
+        self._log: Any = structlog.get_logger("parsebank.requests").bind()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request to the app, then log and count it."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started = time.perf_counter()
+        request_id = _request_id(scope)
+        answer = _Answer(send, request_id)
+        self._counts.in_progress += 1
+        with request_facts(request_id.decode()) as facts:
+            try:
+                await self._guarded(scope, receive, answer)
+            finally:
+                self._counts.in_progress -= 1
+                self._finish(scope, answer, time.perf_counter() - started, facts)
+
+    async def _guarded(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
+        try:
+            await self._app(scope, receive, answer)
+        except Exception as error:
+            self._log.error("request failed", exc_info=error)
+            if answer.status:
+                # Part of the response is sent; only closing the connection can signal the failure.
+                raise
+            await unexpected_answer(error)(scope, receive, answer)
+
+    def _finish(self, scope: Scope, answer: _Answer, seconds: float, facts: dict[str, Any]) -> None:
+        method = scope["method"] if scope["method"] in _METHODS else "other"
+        route = getattr(scope.get("route"), "path", _UNMATCHED)
+        self._counts.count(method, route, answer.status, seconds)
+        tell = self._log.debug if route.startswith(_QUIET_PREFIXES) else self._log.info
+        ms = round(seconds * 1000, 2)
+        tell(
+            "request",
+            method=method,
+            route=route,
+            status=answer.status,
+            ms=ms,
+            bytes=answer.size,
+            **facts,
+        )
+
+
+class _Answer:
+    """The response: adds the id, and records status and size.
+
+    Attributes:
+        status: 0 until the response starts.
+        size: Bytes of the body so far.
+    """
+
+    __slots__ = ("_id", "_send", "size", "status")
+
+    def __init__(self, send: Send, request_id: bytes) -> None:
+        self._send = send
+        self._id = request_id
+        self.status = 0
+        self.size = 0
+
+    async def __call__(self, message: Message) -> None:
+        """Send a message on."""
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            # A new list: the headers may belong to a cached response.
+            message["headers"] = [*message.get("headers", ()), (HEADER, self._id)]
+        else:
+            self.size += len(message.get("body", b""))
+        await self._send(message)
+
+
+def _request_id(scope: Scope) -> bytes:
+    for name, value in scope["headers"]:
+        if name == HEADER and _ACCEPTED_ID.fullmatch(value):
+            return bytes(value)
+    return secrets.token_hex(8).encode()

@@ -1,0 +1,67 @@
+"""Admission: a few requests start in each turn of the event loop, so that no turn is long."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import Final
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from service.security.rules import path_of
+
+AT_ONCE: Final = 4
+"""Requests that start in one turn of the loop. A cached answer takes at most a quarter of a
+millisecond, so a turn takes at most one."""
+
+_FIRST: Final = frozenset({"/health/live"})
+
+
+class AdmissionMiddleware:
+    """ASGI middleware that lets a few requests start in each turn of the event loop.
+
+    Without it, sixty-four cached answers are served in one turn, and a health check that arrives
+    meanwhile waits for all of them. Health checks start at once; other requests start in order of
+    arrival. A request that waits for a parser does not count.
+
+    Args:
+        app: The app with its other middleware.
+        at_once: See `AT_ONCE`.
+    """
+
+    def __init__(self, app: ASGIApp, at_once: int = AT_ONCE) -> None:
+        self._app = app
+        self._at_once = at_once
+        self._left = at_once
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._has_turn = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request to the app in its turn."""
+        if scope["type"] == "http" and path_of(scope) not in _FIRST:
+            await self._admit()
+        await self._app(scope, receive, send)
+
+    async def _admit(self) -> None:
+        loop = asyncio.get_running_loop()
+        if not self._has_turn:
+            self._has_turn = True
+            loop.call_soon(self._turn, loop)
+        if self._left and not self._waiting:
+            self._left -= 1
+            return
+        turn = loop.create_future()
+        self._waiting.append(turn)
+        await turn
+
+    def _turn(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Start a turn, which is the loop's next one."""
+        self._left = self._at_once
+        while self._waiting and self._left:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                self._left -= 1
+        self._has_turn = self._left < self._at_once
+        if self._has_turn:
+            loop.call_soon(self._turn, loop)

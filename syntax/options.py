@@ -1,0 +1,196 @@
+"""Options that are defined once: a dataclass field with its type, default, check and documentation.
+
+A class of options writes each of them as ``Annotated[int | None, Option("...", low=1)]``. What
+offers them elsewhere (a stream, a recipe, HTTP, a table of the docs) reads them with `options_of`.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, dataclass, fields
+from types import MappingProxyType, NoneType, UnionType
+from typing import Any, Final, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from syntax.errors import SpecError
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """Stands in the annotation of an option.
+
+    Attributes:
+        doc: What the option decides, in Markdown, without a line break.
+        low: The smallest number that it may be, and its items may be.
+    """
+
+    doc: str
+    low: int | None = None
+
+
+class Field(NamedTuple):
+    """An option of a class; ``default`` is `dataclasses.MISSING` where there is none."""
+
+    kind: Any
+    default: Any
+    doc: str
+    low: int | None
+
+    def checked(self, name: str, value: Any) -> Any:
+        """The value as the option's type has it; see `checked`."""
+        return checked(name, self.kind, value, self.low)
+
+
+_READ: Final[dict[type[Any], Mapping[str, Field]]] = {}
+
+
+def options_of(owner: type[Any]) -> Mapping[str, Field]:
+    """The options of a class by name, in the order of its fields; other fields are left out.
+
+    A subclass may give an option another type and default; `Option` is inherited.
+
+    >>> from typing import Annotated
+    >>> @dataclass
+    ... class Tea:
+    ...     sugar: Annotated[int, Option("Lumps of sugar.", low=0)] = 1
+    >>> options_of(Tea)["sugar"].default, options_of(Tea)["sugar"].doc
+    (1, 'Lumps of sugar.')
+    """
+    if owner not in _READ:
+        notes: dict[str, Option] = {}
+        for base in reversed(owner.__mro__):
+            for name, hint in get_type_hints(base, include_extras=True).items():
+                for note in get_args(hint)[1:]:
+                    if isinstance(note, Option):
+                        notes[name] = note
+        kinds = get_type_hints(owner)
+        _READ[owner] = MappingProxyType(
+            {
+                field.name: Field(kinds[field.name], field.default, note.doc, note.low)
+                for field in fields(owner)
+                if (note := notes.get(field.name)) is not None
+            }
+        )
+    return _READ[owner]
+
+
+def check_options(options: Any) -> None:
+    """Check every option of a dataclass, and store it as its type has it: a list as a tuple.
+
+    Raises:
+        SpecError: An option is of another type, too small, or not one of its choices.
+    """
+    for name, field in options_of(type(options)).items():
+        object.__setattr__(options, name, field.checked(name, getattr(options, name)))
+
+
+def checked(name: str, kind: Any, value: Any, low: int | None = None) -> Any:
+    """A value as the type that was asked for.
+
+    Args:
+        name: What messages call it.
+        kind: ``int``, ``bool``, ``str``, a ``Literal`` of texts, ``tuple[kind, ...]``, a class, or
+            a union of some of these and ``None``.
+        value: Numbers and booleans may be NumPy's; a tuple may be any collection but a text.
+        low: The smallest number, also of the items of a tuple.
+
+    Raises:
+        SpecError: It is of another type, too small, or not one of the choices.
+
+    >>> checked("matrices", tuple[str, ...], ["depth"])
+    ('depth',)
+    """
+    kinds = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+    if value is None and NoneType in kinds:
+        return None
+    kinds = tuple(one for one in kinds if one is not NoneType)
+    return _as_kind(name, next((x for x in kinds if _is_meant(x, value)), kinds[-1]), value, low)
+
+
+def _is_meant(kind: Any, value: Any) -> bool:
+    """Whether a value has the shape of one kind among several."""
+    origin = get_origin(kind) or kind
+    if origin in (Literal, str):
+        return isinstance(value, str)
+    if origin is tuple:
+        return isinstance(value, Iterable) and not isinstance(value, str)
+    return isinstance(value, origin)
+
+
+def _as_kind(name: str, kind: Any, value: Any, low: int | None) -> Any:
+    origin = get_origin(kind) or kind
+    if origin is tuple:
+        item = get_args(kind)[0]
+        return tuple(checked(f"one of {name}", item, one, low) for one in _items(name, item, value))
+    if origin is Literal:
+        if not isinstance(value, str) or value not in get_args(kind):
+            raise _wrong(name, value, f"one of {', '.join(get_args(kind))}")
+        return value
+    if origin is int:
+        return _whole_number(name, value, low)
+    if origin is bool:
+        if not isinstance(value, bool | np.bool_):
+            raise _wrong(name, value, "True or False")
+        return bool(value)
+    if not isinstance(value, origin):
+        called = "a text" if origin is str else f"a {origin.__name__} ({origin.__module__})"
+        raise _wrong(name, value, called)
+    return value
+
+
+def _items(name: str, item: Any, value: Any) -> Iterable[Any]:
+    if isinstance(value, str):
+        raise _wrong(name, value, f"a list: [{value!r}]" if item is str else "a list")
+    if not isinstance(value, Iterable):
+        raise _wrong(name, value, "a list")
+    return value
+
+
+def _whole_number(name: str, value: Any, low: int | None) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise _wrong(name, value, "a whole number") from None
+    if low is not None and number < low:
+        raise _wrong(name, number, f"at least {low}")
+    return number
+
+
+def _wrong(name: str, value: Any, expected: str) -> SpecError:
+    return SpecError(f"{name} is {value!r}; it must be {expected}")
+
+
+def options_table(owner: type[Any]) -> str:
+    """The options of a class as a Markdown table: name, type, default, documentation."""
+    rows = ["| option | type | default | what it decides |", "|---|---|---|---|"]
+    for name, field in options_of(owner).items():
+        default = "needed" if field.default is MISSING else f"`{_shown(field.default)}`"
+        cells = (f"`{name}`", _described(field), default, field.doc)
+        rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return "\n".join(rows) + "\n"
+
+
+def _shown(default: Any) -> str:
+    return repr(list(default)) if isinstance(default, tuple) else repr(default)
+
+
+def _described(field: Field) -> str:
+    """The type of an option in words."""
+    union = get_origin(field.kind) in (Union, UnionType)
+    kinds = get_args(field.kind) if union else (field.kind,)
+    words = " or ".join(_in_words(one) for one in kinds)
+    return words if field.low is None else f"{words}, at least {field.low}"
+
+
+def _in_words(kind: Any) -> str:
+    origin = get_origin(kind) or kind
+    if origin is Literal:
+        return ", ".join(f"`{choice!r}`" for choice in get_args(kind))
+    if origin is tuple:
+        item = get_args(kind)[0]
+        union = get_origin(item) in (Union, UnionType)
+        return f"list of {' or '.join(map(_in_words, get_args(item) if union else (item,)))}"
+    words = {int: "whole number", bool: "`True` or `False`", str: "text", NoneType: "`None`"}
+    return words.get(origin, f"`{origin.__name__}`")

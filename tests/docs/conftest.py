@@ -1,0 +1,70 @@
+"""A store like the one of the quickstart, and a service beside it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from service.processes import python_environment
+from tests.service.serving import served
+
+ENVIRONMENT = {
+    "HF_HUB_OFFLINE": "1",
+    "PARSEBANK_WORKERS": "1",
+    "PARSEBANK_JOB_WORKERS": "1",
+    "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+}
+
+
+def run_bash(code: str, folder: Path, store: Path | None = None) -> str:
+    """Standard output of commands, the first of which that fails ends them."""
+    within = {"PARSEBANK_STORE": str(store)} if store else {}
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", code],
+        cwd=folder,
+        env={**python_environment(), **ENVIRONMENT, **within},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, f"{code}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+@pytest.fixture(scope="session")
+def sample_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store as the quickstart makes it, of fewer examples."""
+    folder = tmp_path_factory.mktemp("sample")
+    backfill = "parsebank backfill sample --split train,dev --lang en --limit 60"
+    run_bash(f"{backfill} --store ./parsebank-data", folder)
+    return folder / "parsebank-data"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, sample_store: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where a page is tried: with the store of the quickstart."""
+    monkeypatch.chdir(tmp_path)
+    for name, value in ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+    shutil.copytree(sample_store, tmp_path / "parsebank-data")
+    return tmp_path
+
+
+@pytest.fixture
+def serve(folder: Path) -> Iterator[Callable[[], str]]:
+    """Starts a service on the page's store, and gives its address (host:port)."""
+    with ExitStack() as stack:
+
+        def start() -> str:
+            within = ("env", *(f"{name}={value}" for name, value in ENVIRONMENT.items()))
+            store = str(folder / "parsebank-data")
+            running = stack.enter_context(served(folder, "--store", store, within=within))
+            return running.url.partition("://")[2].rstrip("/")
+
+        yield start

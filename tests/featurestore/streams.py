@@ -1,0 +1,20 @@
+"""Options of streams in tests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from featurestore import OrderPolicy
+from featurestore.stream.options import DAILY, MAX_LENGTH
+from syntax.batches import AssemblySpec
+from syntax.options import options_of
+
+
+def keywords(**options: Any) -> dict[str, Any]:
+    """Options as `stream` takes them: those that are no keywords in the object that holds them."""
+    for home, kind in (("assembly", AssemblySpec), ("order", OrderPolicy)):
+        moved = {name: options.pop(name) for name in options_of(kind).keys() - DAILY & set(options)}
+        if moved:
+            length = {"max_length": options.get("max_length", MAX_LENGTH)}
+            options[home] = kind(**moved, **(length if home == "assembly" else {}))
+    return options

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
 from importlib.metadata import entry_points, requires, version
+from pathlib import Path
 from traceback import format_exception
 from typing import Annotated, Any
 
@@ -17,6 +19,7 @@ import typer
 from typer.core import TyperGroup
 
 from clients.spelling import speak_for, spelled
+from syntax.plugins import VARIABLE
 
 COMMAND_GROUP = "parsebank.commands"
 
@@ -142,6 +145,18 @@ def _options(
         ),
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show the trace of every error.")] = False,
+    modules: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--import",
+            metavar="MODULE",
+            help="Import a module that registers parsers, matrices, readers, systems or the like; "
+            "may be repeated.",
+            envvar=VARIABLE,
+            show_envvar=True,
+            callback=lambda names: _import_later(names or []),
+        ),
+    ] = None,
     api_key: Annotated[
         str | None,
         typer.Option(
@@ -159,6 +174,14 @@ def _options(
 def _remember(api_key: str) -> None:
     """Put the key where the commands look for it, and what they start."""
     os.environ[_API_KEY] = api_key
+
+
+def _import_later(modules: list[str]) -> None:
+    """Name the modules to this process and those that it starts, which import them when needed."""
+    if modules:
+        os.environ[VARIABLE] = ",".join(modules)
+        if (here := str(Path.cwd())) not in sys.path:
+            sys.path.append(here)  # last: a folder here must not hide a package of ours
 
 
 def _show_version() -> None:

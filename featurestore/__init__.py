@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from featurestore.dataset.crossed import CrossedDataset
     from featurestore.dataset.dataset import FeatureDataset
+    from featurestore.dataset.memory import MemoryDataset
     from featurestore.dataset.mixture import FeatureMixture
     from featurestore.dataset.states import StatedDataset
     from featurestore.records import (
@@ -38,6 +39,7 @@ __all__ = [
     "FeatureMixture",
     "FeatureStore",
     "FeatureStream",
+    "MemoryDataset",
     "OrderPolicy",
     "ParseRecord",
     "Part",
@@ -54,6 +56,7 @@ _HOMES = {
     "CrossedDataset": "featurestore.dataset.crossed",
     "FeatureDataset": "featurestore.dataset.dataset",
     "FeatureMixture": "featurestore.dataset.mixture",
+    "MemoryDataset": "featurestore.dataset.memory",
     "FeatureStore": "featurestore.store",
     "FeatureStream": "featurestore.stream.iterator",
     "OrderPolicy": "featurestore.stream.order",

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Final, TypeVar
 
-from syntax.errors import SpecError, UnknownNameError
+from syntax import plugins
+from syntax.errors import UnknownNameError
 
 T = TypeVar("T")
 
 
 class Registry(Mapping[str, T]):
-    """Names to implementations, in order of registration.
+    """Names to implementations, in order of registration; the first reading loads its plugins.
 
     What can change its behaviour is registered under a versioned name; without the version it
     answers too, as its newest one. Whatever is stored should record `resolve`'s full name.
 
     Args:
-        kind: What is registered, in the singular; it appears in error messages.
+        kind: What is registered, in the singular; it appears in error messages, and names the
+            entry-point group of plugins: ``parsebank.matrix``, ``parsebank.subword_policy``.
         error: The error for an unknown name.
 
     >>> letters: Registry[str] = Registry("letter")
@@ -31,18 +34,20 @@ class Registry(Mapping[str, T]):
 
     def __init__(self, kind: str, error: type[UnknownNameError] = UnknownNameError) -> None:
         self.kind = kind
+        self.group = f"parsebank.{kind.replace(' ', '_')}"
         self._error = error
         self._items: dict[str, T] = {}
         self._aliases: dict[str, str] = {}
+        self._origins: dict[str, str] = {}
+        self._has_plugins = False
 
     def add(self, name: str, item: T) -> T:
         """Register ``item`` and return it.
 
         Raises:
-            SpecError: The name is taken.
+            DuplicateNameError: The name is taken.
         """
-        if name in self._items:
-            raise SpecError(f"the {self.kind} {name!r} is registered twice", name=name)
+        self._claim(name, name in self._items)
         self._items[name] = item
         return item
 
@@ -50,41 +55,79 @@ class Registry(Mapping[str, T]):
         """Let ``alias`` stand for a registered name; it is not listed.
 
         Raises:
-            SpecError: The alias is taken.
+            DuplicateNameError: The alias is taken.
             UnknownNameError: Nothing is registered under ``name``.
         """
-        if alias in self:
-            raise SpecError(f"the {self.kind} {alias!r} is registered twice", name=alias)
-        self._aliases[alias] = self.resolve(name)
+        self._claim(alias, self._holds(alias))
+        self._aliases[alias] = self._resolve(name)
 
     def resolve(self, name: str) -> str:
         """The registered name that ``name`` stands for: itself, its newest version, or an alias's.
 
         Raises:
             UnknownNameError: Nothing is registered under it.
+            PluginError: A module of ``--import`` cannot be imported.
+            DuplicateNameError: A plugin registers a name that is taken.
         """
+        self._load()
+        return self._resolve(name)
+
+    def __getitem__(self, name: str) -> T:
+        return self._items[self.resolve(name)]
+
+    def __iter__(self) -> Iterator[str]:
+        self._load()
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        self._load()
+        return len(self._items)
+
+    def __contains__(self, name: object) -> bool:
+        # Mapping's own version waits for a KeyError, which ours is not.
+        self._load()
+        return self._holds(name)
+
+    def _resolve(self, name: str) -> str:
         if name in self._items:
             return name
         if name in self._aliases:
             return self._aliases[name]
         versions = [found for found in self._items if _without_version(found) == name]
         if not versions:
-            raise unknown_name(self.kind, name, self._items, self._error)
+            broken = plugins.failures(self.group)
+            raise unknown_name(self.kind, name, self._items, self._error, broken)
         return max(versions, key=_version)
 
-    def __getitem__(self, name: str) -> T:
-        return self._items[self.resolve(name)]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._items)
-
-    def __len__(self) -> int:
-        return len(self._items)
-
-    def __contains__(self, name: object) -> bool:
-        # Mapping's own version waits for a KeyError, which ours is not.
+    def _holds(self, name: object) -> bool:
         known = (*self._items, *self._aliases, *map(_without_version, self._items))
         return name in known
+
+    def _load(self) -> None:
+        if self._has_plugins:
+            return
+        self._has_plugins = True  # at once, for a plugin may read the registry that it extends
+        try:
+            plugins.load_plugins(self.group)
+        except BaseException:
+            self._has_plugins = False
+            raise
+
+    def _claim(self, name: str, is_taken: bool) -> None:
+        """Note who registers a name, or say who has it already."""
+        frame = sys._getframe(1)
+        while frame.f_back is not None and frame.f_locals.get("self") is self:
+            frame = frame.f_back
+        origin = plugins.loading() or frame.f_globals.get("__name__", "?")
+        if is_taken:
+            first = self._origins.get(name, "an older version or alias")
+            raise plugins.DuplicateNameError(
+                f"the {self.kind} {name!r} is registered twice: by {first}, and by {origin}; "
+                "give one of them another name",
+                name=name,
+                by=[first, origin],
+            )
+        self._origins[name] = origin
 
 
 _VERSION: Final = re.compile(r"\.v([0-9]+)$")
@@ -104,10 +147,21 @@ def unknown_name(
     name: str,
     known: Iterable[str],
     error: type[UnknownNameError] = UnknownNameError,
+    broken: Sequence[str] = (),
 ) -> UnknownNameError:
-    """The error for a name that is not among the known ones, with the nearest one first."""
+    """The error for a name that is not among the known ones, with the nearest one first.
+
+    Args:
+        kind: What is named, in the singular.
+        name: What came.
+        known: The known names.
+        error: Class of the error.
+        broken: Why plugins could not be loaded, which may have registered it.
+    """
     names = sorted(known)
     near = get_close_matches(name, names, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
     listed = ", ".join(names) or "none"
-    return error(f"unknown {kind} {name!r}.{hint} Known: {listed}.", name=name, known=names)
+    faults = "".join(f" Note: {fault}." for fault in broken)
+    message = f"unknown {kind} {name!r}.{hint} Known: {listed}.{faults}"
+    return error(message, name=name, known=names)

@@ -1,13 +1,47 @@
 """Models that read syntax, and the loop that trains them from the feature store.
 
-The package needs the extra ``train`` (``pip install "parsebank[train]"``); its modules, from the
-data to the result:
+The package needs the extra ``train`` (``pip install "parsebank[train]"``). `trainer.api` has what
+scripts and notebooks call; these names are here too, imported when they are first used.
 
 * `trainer.data`: a stored dataset as a stream of `trainer.batch.SyntaxBatch` on the right device;
 * `trainer.loader`: a stream behind PyTorch's ``DataLoader``, for training loops of your own;
-* `trainer.models`: encoders that syntax biases through transformers' attention interface;
-* `trainer.objectives`: auxiliary losses over the syntax states;
-* `trainer.tasks`: what a model predicts and how that is scored;
+* `trainer.systems`: the published systems, a folder each; `trainer.nn`: what they are made of;
+* `trainer.objectives`: losses beside the task's;
+* `trainer.tasks`: what a model predicts, and how that is scored;
 * `trainer.recipes`: runs as functions that return a dataclass;
 * `trainer.loop`, `trainer.evaluation`, `trainer.checkpoint`: training, scoring, exact resume.
 """
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from trainer.api import (
+        FinishedRun,
+        evaluate,
+        evaluate_crossed,
+        load_run,
+        predict,
+        predict_stored,
+        train,
+        train_seeds,
+    )
+
+__all__ = [
+    "FinishedRun",
+    "evaluate",
+    "evaluate_crossed",
+    "load_run",
+    "predict",
+    "predict_stored",
+    "train",
+    "train_seeds",
+]
+
+_API: Final = "trainer.api"
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_API), name)

@@ -146,13 +146,35 @@ def open_source(
     )
     if not len(dataset):
         raise SpecError(f"{data.dataset} has no examples in {split}/{lang}; its drops say why")
-    labels = _task_labels(dataset, recipe.task)
+    _task_labels(dataset, recipe.task)
     known = _labelled(dataset, recipe.task) if labelled else dataset
-    unlabelled = len(dataset) - len(known)
+    return source_of(known, recipe, store, unlabelled=len(dataset) - len(known))
+
+
+def source_of(
+    dataset: FeatureDataset,
+    recipe: Recipe,
+    store: FeatureStore | None = None,
+    *,
+    unlabelled: int = 0,
+) -> Source:
+    """Examples as the data of a recipe.
+
+    Args:
+        dataset: The examples.
+        recipe: What is predicted of them.
+        store: Where they lie; None for examples in memory.
+        unlabelled: How many were left out.
+
+    Raises:
+        UnknownNameError: The dataset has no such label.
+        SpecError: A label is of another kind than the task needs.
+    """
+    labels = _task_labels(dataset, recipe.task)
     if isinstance(recipe.model, FrozenOptions):
-        known = with_states(store, known, recipe.model)
+        dataset = with_states(store, dataset, recipe.model)
     task = TASKS[recipe.task.name].task(recipe.task, labels)
-    return Source(known, task, labels, ",".join(known.langs), unlabelled)
+    return Source(dataset, task, labels, ",".join(dataset.langs), unlabelled)
 
 
 def _labelled(dataset: FeatureDataset, task: TaskOptions) -> FeatureDataset:

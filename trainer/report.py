@@ -10,6 +10,7 @@ from importlib.metadata import version
 from statistics import fmean
 from typing import Any, Final
 
+from syntax import plugins
 from trainer.data import Source, parser_names
 from trainer.evaluation.baseline import baseline_scores
 from trainer.loop import Run
@@ -116,4 +117,5 @@ def _environment(run: Run) -> dict[str, Any]:
         **{name: version(name) for name in _LIBRARIES},
         "device": str(run.accelerator.device),
         "processes": run.accelerator.num_processes,
+        **({"plugins": loaded} if (loaded := plugins.versions()) else {}),
     }

@@ -257,7 +257,10 @@ class FeatureDataset(StreamedDataset):
             chosen &= with_labels(self.rows, self.reader, self.labels, labels)
         if labelled:
             chosen &= with_any_label(self.rows, self.reader, self.labels, labelled)
-        rows = self.rows.select(chosen)
+        return self._selected(self.rows.select(chosen))
+
+    def _selected(self, rows: RowIndex) -> FeatureDataset:
+        """The dataset of some of its rows."""
         return FeatureDataset(self._store, self.card, self.version, rows, self.reader)
 
 

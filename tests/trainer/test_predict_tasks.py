@@ -14,9 +14,9 @@ from clients.cli import build_app
 from featurestore import FeatureStore, open_store
 from syntax.errors import SpecError
 from tests.trainer import everything, related, tagged
+from trainer.api import predict_stored
 from trainer.evaluation.predict import RawExample, examples_of_lines, given_labels, predict
 from trainer.evaluation.trained import TrainedRun, load_run
-from trainer.evaluation.transfer import evaluate_run
 from trainer.loop import train
 from trainer.options import Recipe
 from trainer.options.settings import with_settings
@@ -61,13 +61,13 @@ def stored_lines(run: TrainedRun, store: FeatureStore) -> list[str]:
 
 
 def assert_same(run: TrainedRun, folder: Path, store: FeatureStore, client: Client) -> None:
-    expected = evaluate_run(folder, store, "dev").predictions["en"]
+    expected = predict_stored(folder, store, "dev", "en", any_parser=True)
     lines = stored_lines(run, store)
     examples = examples_of_lines(lines, run.requirements.fields, given_labels(run))
     found = predict(run, client, examples, "en", any_parser=True)
-    assert {one.example_id: one.predicted for one in found} == {
-        one.example_id: one.predicted for one in expected
-    }
+    assert [(one.example_id, one.predicted, one.probability) for one in found] == [
+        (one.example_id, one.predicted, one.probability) for one in expected
+    ]
     assert len(found) == len(lines) > 3
 
 

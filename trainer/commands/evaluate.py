@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -16,12 +14,9 @@ from trainer.commands.shared import (
     Langs,
     ParserOption,
     quiet_transformers,
-    require_training,
 )
+from trainer.environment import require_training
 from trainer.metrics.answers import Rules
-
-if TYPE_CHECKING:
-    from featurestore import FeatureStore
 
 
 def evaluate(
@@ -58,64 +53,35 @@ def evaluate(
 ) -> None:
     """Score a trained model on stored languages, and keep what it predicts of each example."""
     require_training()
+    from trainer import api
     from trainer.seeds import runs_of
 
     quiet_transformers()
-    score = _crossed if crossed else _by_language
-    options = {"any_parser": any_parser, "dataset": dataset, "rules": rules, "parser": parser}
-    folders = runs_of(run).values()
-    found = []
+    score = api.evaluate_crossed if crossed else api.evaluate
+    folders, found = runs_of(run).values(), []
     with open_there(store) as opened:
         for folder in folders:
-            scored = score(folder, opened, split, lang or [], **options)
-            found.append(scored.content)
+            scored: Any = score(
+                *(folder, opened, split, lang or ()),
+                dataset=dataset,
+                parser=parser,
+                any_parser=any_parser,
+                rules=rules,
+            )
+            found.append(scored.to_json())
             if not as_json:
-                print_table(scored.header, scored.rows, title=scored.title)
-                typer.echo(scored.files, err=True)
+                print_table(scored.header(), scored.rows(), title=scored.title())
+                typer.echo(_files(folder, scored, crossed), err=True)
     if as_json:
         print_json(found)
 
 
-@dataclass(frozen=True)
-class _Scored:
-    """Scores of one run: as a table, as plain JSON, and a word on where they are."""
+def _files(folder: Path, scored: Any, crossed: bool) -> str:
+    """Where the scores were written."""
+    from trainer.results import part_name
 
-    title: str
-    header: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    content: dict[str, Any]
-    files: str
-
-
-def _by_language(
-    folder: Path, store: FeatureStore, split: str, langs: Sequence[str], **options: Any
-) -> _Scored:
-    from trainer.evaluation.transfer import evaluate_run, write_transfer
-
-    scored = evaluate_run(folder, store, split, langs, **options)
-    return _Scored(
-        f"{scored.dataset}, {split}",
-        scored.header(),
-        scored.rows(),
-        scored.to_json(),
-        f"Every number is in {write_transfer(scored, folder)}, predictions beside it",
-    )
-
-
-def _crossed(
-    folder: Path, store: FeatureStore, split: str, langs: Sequence[str], **options: Any
-) -> _Scored:
-    from trainer.evaluation.pictures import draw_crossed, require_matplotlib
-    from trainer.evaluation.transfer import evaluate_crossed, write_crossed
-
-    require_matplotlib()
-    scored = evaluate_crossed(folder, store, split, langs, **options)
-    path = write_crossed(scored, folder)
-    draw_crossed(scored, path.with_suffix(".svg"))
-    return _Scored(
-        f"{scored.dataset}, {split}: {scored.metric}",
-        (f"{scored.fields[0]} / others", *scored.langs),
-        scored.rows(),
-        scored.to_json(),
-        f"Every number is in {path}, the heat map in {path.with_suffix('.svg')}",
-    )
+    part = part_name(folder, scored.dataset, scored.split)
+    if crossed:
+        path = folder / f"crossed-{part}.json"
+        return f"Every number is in {path}, the heat map in {path.with_suffix('.svg')}"
+    return f"Every number is in {folder / f'evaluation-{part}.json'}, predictions beside it"

@@ -13,8 +13,8 @@ from trainer.commands.shared import (
     ParserOption,
     one_language,
     quiet_transformers,
-    require_training,
 )
+from trainer.environment import require_training
 
 
 def picture(

@@ -14,12 +14,13 @@ import typer
 
 from clients.commands.connect import StoreOption, UrlOption
 from clients.spelling import spelled
+from featurestore import DEFAULT_STORE
 from syntax.commands.tables import print_table
 from trainer.commands.shared import (
     one_language,
     quiet_transformers,
-    require_training,
 )
+from trainer.environment import require_training
 from trainer.evaluation.predictions import Submission
 
 if TYPE_CHECKING:
@@ -87,20 +88,25 @@ def predict(
 
     Or, with --split, for stored examples, with labels or without.
     """
-    require_training()
-    from trainer.evaluation.submission import submission as submission_lines
-    from trainer.evaluation.trained import load_run
+    from clients.commands.connect import connect
+    from trainer import api
 
     _check_options(texts, file, url, split, dataset, submission)
+    require_training()
     quiet_transformers()
-    trained = load_run(run)
-    chosen = one_language(lang) if lang else next(iter(trained.requirements.parsers))
+    trained = api.load_run(run)
+    chosen = one_language(lang) if lang else None
+    options: dict[str, Any] = {"parser": parser, "any_parser": any_parser}
     if split is None:
         examples = _examples(texts or [], file, trained)
-        found = _of_texts(trained, examples, chosen, url, store, parser, any_parser)
+        with connect(url, store) as client:
+            found = api.predict(trained, examples, chosen, client=client, **options)
     else:
-        found = _of_split(trained, split, chosen, store, dataset, parser, any_parser)
+        where = store or DEFAULT_STORE
+        found = api.predict_stored(trained, where, split, chosen, dataset=dataset, **options)
     if submission is not None:
+        from trainer.evaluation.submission import submission as submission_lines
+
         spreads = trained.recipe.data.spreads
         lines = list(submission_lines(found, submission, spreads=spreads))
         typer.echo("\n".join(lines))
@@ -126,41 +132,6 @@ def _check_options(
         raise SpecError("--split reads stored examples; leave out texts, --file and --url")
     if split is None and (dataset or submission):
         raise SpecError("--dataset and --submission are about stored examples; give --split")
-
-
-def _of_texts(
-    run: TrainedRun,
-    examples: Sequence[RawExample],
-    lang: str,
-    url: str | None,
-    store: str | None,
-    parser: str | None,
-    any_parser: bool,
-) -> list[Prediction | FailedExample]:
-    from clients.commands.connect import connect
-    from trainer.evaluation.predict import predict as predict_texts
-
-    with connect(url, store) as client:
-        return predict_texts(run, client, examples, lang, parser=parser, any_parser=any_parser)
-
-
-def _of_split(
-    run: TrainedRun,
-    split: str,
-    lang: str,
-    store: str | None,
-    dataset: str | None,
-    parser: str | None,
-    any_parser: bool,
-) -> list[Prediction | FailedExample]:
-    from featurestore import DEFAULT_STORE
-    from featurestore.commands import open_there
-    from trainer.evaluation.submission import predict_stored
-
-    with open_there(store or DEFAULT_STORE) as opened:
-        return predict_stored(
-            run, opened, split, lang, dataset=dataset, parser=parser, any_parser=any_parser
-        )
 
 
 def _examples(texts: list[str], file: Path | None, run: TrainedRun) -> list[RawExample]:

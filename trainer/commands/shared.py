@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from importlib.util import find_spec
 from typing import Annotated
 
 import typer
@@ -20,19 +18,6 @@ ParserOption = Annotated[
         "en:NAME,fr:NAME. Needed where several are stored and none is the model's own.",
     ),
 ]
-
-
-def require_training() -> None:
-    """Refuse to go on without the libraries that train.
-
-    Raises:
-        MissingExtraError: With the line that installs them.
-    """
-    from syntax.extras import missing_extra
-
-    missing = [name for name in ("torch", "accelerate") if find_spec(name) is None]
-    if missing:
-        raise missing_extra(f"training needs {' and '.join(missing)}", "train")
 
 
 def quiet_transformers() -> None:
@@ -55,8 +40,3 @@ def one_language(lang: str) -> str:
     if len(langs) > 1:
         raise SpecError(f"`lang={lang}` names {len(langs)} languages; give one at a time")
     return langs[0]
-
-
-def is_first_process() -> bool:
-    """Whether this one writes and shows what all processes of a run did; torchrun says so."""
-    return os.environ.get("RANK", "0") == "0"

@@ -10,7 +10,8 @@ import typer
 from featurestore import DEFAULT_STORE
 from featurestore.commands import Where, open_there
 from syntax.commands.tables import AsJson, print_json, print_table
-from trainer.commands.shared import Langs, ParserOption, quiet_transformers, require_training
+from trainer.commands.shared import Langs, ParserOption, quiet_transformers
+from trainer.environment import require_training
 
 
 def verify(

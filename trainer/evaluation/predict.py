@@ -1,34 +1,32 @@
-"""Predictions for texts that nobody stored: the service parses them, the model reads them.
-
-The texts become a small dataset without labels, with the columns that the service answers, and
-are then read as any other: what the model is given is what it was trained on.
-"""
+"""Predictions for texts that are not in a store: a service parses them, the model reads them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from clients.client.results import ItemError
+from featurestore import DatasetHandle, ExampleRow, MemoryDataset
 from syntax.batches import SegmentFeatures
 from syntax.errors import SpecError
 from syntax.examples import DatasetSpec, LabelSpec, LabelValue, SpanLabel
 from syntax.fingerprint import fingerprint
 from syntax.labels import token_offsets
 from syntax.strict_json import parse_json
+from trainer.data import Source, source_of, states_of
 from trainer.evaluation.predictions import Prediction
-from trainer.evaluation.trained import TrainedRun, ask, open_language
+from trainer.evaluation.trained import TrainedRun, ask
 from trainer.requirements import Requirements
 
 if TYPE_CHECKING:
     from clients import Client
     from clients.client.features import FeatureExample, FeaturesResult
-    from featurestore import ExampleRow, FeatureStore
 
 SPLIT: Final = "predict"
 _AT_ONCE: Final = 64
@@ -44,8 +42,8 @@ class RawExample:
 
     Attributes:
         example_id: Name of the example.
-        texts: A text, or the tokens of one sentence, for each field.
-        labels: What the task is given beside them (`TaskOptions.given`), such as two mentions.
+        texts: For each field a text, or the tokens of one sentence.
+        labels: What the task is given beside the texts (`TaskOptions.given`), such as two mentions.
     """
 
     example_id: str
@@ -55,7 +53,7 @@ class RawExample:
 
 @dataclass(frozen=True, slots=True)
 class FailedExample:
-    """An example that the service could not parse; the others are unharmed.
+    """An example that the service could not parse.
 
     Attributes:
         example_id: Name of the example.
@@ -68,11 +66,25 @@ class FailedExample:
     message: str
 
 
+def examples_of(items: Iterable[Any], run: TrainedRun) -> list[RawExample]:
+    """Examples as Python has them.
+
+    Args:
+        items: Each a text; the texts of all fields; a mapping, as `examples_of_lines` describes
+            the objects of lines; or a `RawExample`.
+        run: Says how many texts an example has, and what else comes with it.
+
+    Raises:
+        SpecError: An item is not such an example.
+    """
+    return [_of_item(item, at, run) for at, item in enumerate(items)]
+
+
 def examples_of_texts(texts: Sequence[str], fields: Sequence[str]) -> list[RawExample]:
     """As many texts as there are fields make an example.
 
     Raises:
-        SpecError: They do not come out even.
+        SpecError: The number of texts is not a multiple of the number of fields.
     """
     if not texts or not fields or len(texts) % len(fields):
         raise SpecError(
@@ -88,22 +100,26 @@ def examples_of_lines(
 ) -> list[RawExample]:
     """Examples from JSON objects, one a line, with a text or a list of tokens for each field.
 
-    ``example_id`` names an example; left out, it is the number of its line, from 0.
+    ``example_id`` names an example; when it is left out, the number of its line does, from 0.
 
     Args:
         lines: The objects.
         fields: Names of the texts.
         given: Label columns that the task is given (`given_labels`): tags are a list of names,
-            spans one of objects with ``start_char``, ``end_char`` and, where it has one, ``label``.
+            spans a list of objects with ``start_char``, ``end_char`` and an optional ``label``.
 
     Raises:
         SpecError: A line is not such an object.
     """
-    return [_of_line(line, at, fields, given) for at, line in enumerate(lines) if line.strip()]
+    return [
+        _of_content(partial(parse_json, line), f"line {at + 1}", at, fields, given)
+        for at, line in enumerate(lines)
+        if line.strip()
+    ]
 
 
 def given_labels(run: TrainedRun) -> list[LabelSpec]:
-    """The label columns that come with an example, for they are not what the run finds."""
+    """The label columns that come with an example: those that the run does not predict."""
     names = run.recipe.task.given()
     return [label for label in run.requirements.labels if label.name in names]
 
@@ -118,6 +134,10 @@ def predict(
     any_parser: bool = False,
 ) -> list[Prediction | FailedExample]:
     """What a model says of texts; an example that cannot be parsed fails alone.
+
+    The texts are parsed and aligned by the service; batches of them are then made in memory, by
+    the functions that make those of stored examples. So the predictions equal those of a stored
+    split that has the same examples in the same order.
 
     Args:
         run: The run.
@@ -134,24 +154,79 @@ def predict(
 
     Raises:
         SpecError: The service has another tokenizer or parser than the model needs.
-        ParsebankError: What the service answers.
     """
     if not any_parser:
         parser = parser or _own_parser(run.requirements, lang)
     answers = list(_answers(run.requirements, client, examples, lang, parser))
-    with TemporaryDirectory(prefix="parsebank-predict-") as folder:
-        return _predicted(run, folder, examples, answers, lang, any_parser)
+    parsers = {one.fingerprint: {"name": one.name} for answer in answers for one in answer.parsers}
+    if not any_parser:
+        names = {found: content["name"] for found, content in parsers.items()}
+        run.requirements.check_parsers(lang, names)
+    outcomes: list[list[Prediction | FailedExample]] = [[] for _ in examples]
+    rows = []
+    for at, item in enumerate(item for answer in answers for item in answer):
+        if isinstance(item, ItemError):
+            failed = FailedExample(examples[at].example_id, item.error_type, item.message)
+            outcomes[at].append(failed)
+        else:
+            rows.append(_row(at, examples[at], item))
+    if rows:
+        source = _source(run, rows, parsers, answers[0], lang)
+        for one in ask(run, source).predictions:
+            at = int(one.example_id)
+            outcomes[at].append(replace(one, example_id=examples[at].example_id))
+    return [one for outcome in outcomes for one in outcome]
 
 
-def _of_line(line: str, at: int, fields: Sequence[str], given: Sequence[LabelSpec]) -> RawExample:
+def _source(
+    run: TrainedRun,
+    rows: Sequence[ExampleRow],
+    parsers: Mapping[str, dict[str, Any]],
+    answer: FeaturesResult,
+    lang: str,
+) -> Source:
+    """Examples in memory as the data of a run."""
+    needs, recipe = run.requirements, run.recipe
+    spec = DatasetSpec(recipe.data.dataset, SPLIT, lang, needs.fields, needs.labels, needs.mode)
+    tokenizer = (answer.tokenizer.name, answer.tokenizer.fingerprint, answer.special_tokens)
+    data = MemoryDataset(DatasetHandle(spec, *tokenizer, matrices=False), rows, parsers)
+    source = source_of(data, recipe)
+    needs.check_states(states_of(source).get("states"))
+    return source
+
+
+def _of_item(item: Any, at: int, run: TrainedRun) -> RawExample:
+    fields, given = run.requirements.fields, given_labels(run)
+    if isinstance(item, RawExample):
+        return item
+    if isinstance(item, Mapping):
+        return _of_content(lambda: item, f"item {at + 1}", at, fields, given)
+    texts = (item,) if isinstance(item, str) else tuple(item)
+    if len(texts) != len(fields) or not all(isinstance(text, str) for text in texts):
+        raise SpecError(
+            f"item {at + 1} is {item!r}; an example has {len(fields)} texts: {', '.join(fields)}"
+        )
+    if given:
+        names = ", ".join(label.name for label in given)
+        raise SpecError(f"an example comes with its {names}; give mappings in place of texts")
+    return RawExample(str(at), texts)
+
+
+def _of_content(
+    read: Callable[[], Mapping[str, Any]],
+    place: str,
+    at: int,
+    fields: Sequence[str],
+    given: Sequence[LabelSpec],
+) -> RawExample:
     try:
-        content = parse_json(line)
+        content = read()
         texts = tuple(_text(content[name]) for name in fields)
         labels = {label.name: _label(content[label.name], label) for label in given}
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         also = "".join(f", and the {label.kind} {label.name}" for label in given)
         raise SpecError(
-            f"line {at + 1} is no example ({_fault(error)}); expected a JSON object with a text, "
+            f"{place} is no example ({_fault(error)}); expected a JSON object with a text, "
             f"or a list of tokens, for each of {', '.join(fields)}{also}"
         ) from error
     return RawExample(str(content.get("example_id", at)), texts, labels)
@@ -176,7 +251,7 @@ def _label(value: Any, label: LabelSpec) -> LabelValue:
 
 
 def _own_parser(requirements: Requirements, lang: str) -> str | None:
-    """The parser to ask the service for; it has none of those who made gold trees."""
+    """The parser to ask the service for; None for gold trees, which no parser has made."""
     known = () if requirements.mode == "gold" else requirements.parsers.get(lang, ())
     return requirements.parser_names.get(known[0]) if known else None
 
@@ -188,7 +263,11 @@ def _answers(
     lang: str,
     parser: str | None,
 ) -> Iterable[FeaturesResult]:
-    """The service's answers, a few examples at a time, every one of the model's tokenizer."""
+    """The service's answers, a few examples at a time.
+
+    Raises:
+        SpecError: The service has another tokenizer than the model needs.
+    """
     step = max(1, _AT_ONCE // len(requirements.fields))
     for start in range(0, len(examples), step):
         part = examples[start : start + step]
@@ -213,71 +292,15 @@ def _body(example: RawExample, mode: str) -> dict[str, Any]:
 
 
 def _segment_body(text: Text, mode: str) -> dict[str, Any]:
-    """A text in the mode that the model knows, if its dataset was of the same form."""
+    """A text in the mode of the model's dataset, where that mode takes texts; likewise tokens."""
     if isinstance(text, str):
         return {"text": text, **({"mode": mode} if mode in ("raw", "sentence") else {})}
     known = mode in ("pretokenized", "retokenize")
     return {"tokens": list(text), **({"mode": mode} if known else {})}
 
 
-def _predicted(
-    run: TrainedRun,
-    folder: str,
-    examples: Sequence[RawExample],
-    answers: Sequence[FeaturesResult],
-    lang: str,
-    any_parser: bool,
-) -> list[Prediction | FailedExample]:
-    from clients.client.results import ItemError
-    from featurestore import open_store
-
-    items = [item for answer in answers for item in answer]
-    outcomes: dict[int, list[Prediction | FailedExample]] = {
-        at: [FailedExample(examples[at].example_id, item.error_type, item.message)]
-        for at, item in enumerate(items)
-        if isinstance(item, ItemError)
-    }
-    rows = [
-        _row(at, examples[at], item)
-        for at, item in enumerate(items)
-        if not isinstance(item, ItemError)
-    ]
-    with open_store(folder) as store:
-        for one in _asked(run, store, rows, answers, lang, any_parser):
-            at = int(one.example_id)
-            named = replace(one, example_id=examples[at].example_id)
-            outcomes.setdefault(at, []).append(named)
-    return [one for at in sorted(outcomes) for one in outcomes[at]]
-
-
-def _asked(
-    run: TrainedRun,
-    store: FeatureStore,
-    rows: Sequence[ExampleRow],
-    answers: Sequence[FeaturesResult],
-    lang: str,
-    any_parser: bool,
-) -> list[Prediction]:
-    from featurestore import DatasetHandle
-
-    if not rows:
-        return []
-    first, needs = answers[0], run.requirements
-    spec = DatasetSpec(run.recipe.data.dataset, SPLIT, lang, needs.fields, needs.labels, needs.mode)
-    for answer in answers:
-        for parser in answer.parsers:
-            store.describe(parser.fingerprint, "parser", {"name": parser.name})
-    tokenizer = (first.tokenizer.name, first.tokenizer.fingerprint, first.special_tokens)
-    store.features.append(DatasetHandle(spec, *tokenizer, matrices=False), list(rows))
-    here = run.on(store)
-    source = open_language(store, here, SPLIT, lang, any_parser=any_parser)
-    return ask(here, source).predictions
-
-
 def _row(at: int, example: RawExample, answer: FeatureExample) -> ExampleRow:
-    """An answer as the store would hold it."""
-    from featurestore import ExampleRow
-
+    """An answer as the store would hold it; its position stands in for its name."""
     keys = tuple(segment.key for segment in answer.segments)
     segments = tuple(segment_of(answer.arrays, number) for number in range(len(keys)))
     return ExampleRow(
@@ -316,7 +339,7 @@ def segment_of(arrays: Mapping[str, NDArray[Any]], number: int) -> SegmentFeatur
 
 
 def _tokens(text: Text, segment: SegmentFeatures) -> NDArray[np.int32]:
-    """Where the tokens are that a tagger tags: the given ones, or the words of running text."""
+    """Characters of the tokens that a tagger tags: the given ones, or the words of a text."""
     if not isinstance(text, str):
         return token_offsets(text)
     known = segment.word_ids >= 0

@@ -108,6 +108,10 @@ class TransferTable(LanguageTable):
             "languages": languages,
         }
 
+    def title(self) -> str:
+        """What was scored."""
+        return f"{self.dataset}, {self.split}"
+
     def header(self) -> tuple[str, ...]:
         """Names of the columns of `rows`."""
         names = {one.name: None for one in self.baselines.values()}
@@ -203,6 +207,14 @@ class CrossedTable(LanguageTable):
             "pairs": pairs,
             "data": self.data,
         }
+
+    def title(self) -> str:
+        """What was scored, and by which metric."""
+        return f"{self.dataset}, {self.split}: {self.metric}"
+
+    def header(self) -> tuple[str, ...]:
+        """Names of the columns of `rows`."""
+        return (f"{self.fields[0]} / others", *self.langs)
 
     def rows(self) -> list[tuple[str, ...]]:
         """A row for each language of the first field, a column for each of the others."""

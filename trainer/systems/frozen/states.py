@@ -18,7 +18,7 @@ from accelerate import PartialState
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from featurestore import StatedDataset, WordStates
+from featurestore import MemoryDataset, StatedDataset, WordStates
 from syntax.batches import AssemblySpec
 from syntax.errors import SpecError
 from syntax.fingerprint import fingerprint
@@ -53,8 +53,12 @@ _SEED: Final = 0
 _LOG: Final = logging.getLogger(__name__)
 
 
-def with_states(store: FeatureStore, data: FeatureDataset, options: FrozenOptions) -> StatedDataset:
+def with_states(
+    store: FeatureStore | None, data: FeatureDataset, options: FrozenOptions
+) -> FeatureDataset:
     """The dataset with the states of its words; those that the store does not hold are computed.
+
+    Those of examples in memory (`MemoryDataset`) are computed each time, and need no store.
 
     Raises:
         ModelLoadError: The encoder cannot be loaded.
@@ -63,6 +67,10 @@ def with_states(store: FeatureStore, data: FeatureDataset, options: FrozenOption
     # One process computes; the others then find everything there.
     with PartialState().main_process_first():
         frozen = FrozenEncoder(options, data)
+        if isinstance(data, MemoryDataset):
+            facts = {"states": fingerprint({**frozen.content, "width": frozen.width})}
+            return data.carrying(facts, word_states=list(frozen.states(data)))
+        assert store is not None, "examples that are not in memory come from a store"
         stated = StatedDataset(store, data, frozen.content, frozen.width)
         missing = stated.without_states()
         if len(missing):

@@ -1,0 +1,439 @@
+"""Train, evaluate and predict from Python.
+
+The commands ``parsebank train``, ``evaluate`` and ``predict`` call these functions, so both write
+and read the same files. Importing this module is quick; its functions import torch.
+
+Example:
+    >>> from trainer.api import evaluate, predict, train                     # doctest: +SKIP
+    >>> run = train("sample", "./parsebank-data", settings={"max_steps": 100})  # doctest: +SKIP
+    >>> run.metric, run.score, run.folder                                    # doctest: +SKIP
+    >>> evaluate(run, split="dev").scores["en"].headline                     # doctest: +SKIP
+    >>> predict(run, [("It rains.", "It is wet.")])[0].predicted             # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from featurestore import DEFAULT_STORE
+from syntax.errors import SpecError
+from syntax.lists import listed
+from trainer.environment import is_first_process, require_training
+from trainer.options.settings import with_settings
+from trainer.recipes import RECIPES
+from trainer.results import RESULT, is_result_of, read_result, recipe_of, write_result
+
+if TYPE_CHECKING:
+    from clients import Client
+    from featurestore import FeatureStore
+    from trainer.evaluation.predict import FailedExample, RawExample
+    from trainer.evaluation.predictions import Prediction
+    from trainer.evaluation.trained import TrainedRun
+    from trainer.evaluation.transfer import CrossedTable, TransferTable
+    from trainer.metrics.answers import Rules
+    from trainer.options import Recipe
+    from trainer.progress import Observer
+    from trainer.seeds import SeedSummary
+
+    Store = FeatureStore | str | Path
+    Settings = Mapping[str, Any] | Iterable[str]
+    Observers = Callable[[Recipe, Path], AbstractContextManager[Sequence[Observer]]]
+    Item = str | Sequence[str] | Mapping[str, Any] | RawExample
+
+RUNS: Final = Path("runs")
+"""Folder of the output folders that nobody named."""
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedRun:
+    """A run that is done.
+
+    Attributes:
+        folder: Its output folder.
+        result: Content of its ``result.json``.
+    """
+
+    folder: Path
+    result: Mapping[str, Any]
+
+    @classmethod
+    def read(cls, folder: Path | str) -> FinishedRun:
+        """The run of an output folder.
+
+        Raises:
+            SpecError: The folder holds no result of a run.
+        """
+        return cls(Path(folder), read_result(Path(folder)))
+
+    @property
+    def recipe(self) -> Recipe:
+        """The recipe, its tokenizer and dataset version pinned."""
+        return recipe_of(self.folder)
+
+    @property
+    def metric(self) -> str:
+        """Name of the headline metric."""
+        return str(self.result["metric"])
+
+    @property
+    def score(self) -> float | None:
+        """The best headline score on dev; None where it is not a number."""
+        value = self.result[self.metric]
+        return None if value is None else float(value)
+
+
+def train(
+    recipe: Recipe | str | Path,
+    store: Store = DEFAULT_STORE,
+    output: Path | str | None = None,
+    *,
+    settings: Settings = (),
+    seed: int | None = None,
+    max_steps: int | None = None,
+    resume: bool = False,
+    observers: Sequence[Observer] | Observers = (),
+) -> FinishedRun:
+    """Train a recipe's model, and write ``result.json`` and ``result.md``.
+
+    Args:
+        recipe: A recipe; the name of one; or a run to repeat, its folder or ``result.json``.
+        store: Where the data lie.
+        output: Folder for model, checkpoint and result; ``runs/RECIPE-seedN`` by default.
+        settings: Changes of the recipe: ``{"batch_size": 8}`` or ``["batch_size=8"]``.
+        seed: Short for the setting ``training.seed``.
+        max_steps: Short for the setting ``training.max_steps``.
+        resume: Continue from the checkpoint in ``output``.
+        observers: Called with each report and evaluation. Or a function of recipe and folder that
+            returns a context manager of such observers.
+
+    Raises:
+        SpecError: ``output`` holds a result already; or recipe, data and encoder contradict each
+            other; or there is no checkpoint to resume from.
+        MissingExtraError: torch or accelerate is not installed.
+    """
+    require_training()
+    from trainer.loop import train as run_recipe
+    from trainer.report import result_of
+
+    chosen = chosen_recipe(recipe, settings, seed=seed, max_steps=max_steps)
+    folder = RUNS / f"{chosen.name}-seed{chosen.training.seed}" if output is None else Path(output)
+    if not resume and (folder / RESULT).exists():
+        raise SpecError(
+            f"{folder} already holds the result of a run; name another folder, as "
+            f"`output={folder}-2`, or `resume=True`"
+        )
+    observing = observers(chosen, folder) if callable(observers) else nullcontext(observers)
+    with _opened(store) as opened, observing as told:
+        run = run_recipe(chosen, opened, folder, resume=resume, observers=told)
+    result = result_of(run)
+    if is_first_process():
+        write_result(result, folder)
+    return FinishedRun(folder, result)
+
+
+def train_seeds(
+    recipe: Recipe | str | Path,
+    seeds: Iterable[int],
+    store: Store = DEFAULT_STORE,
+    output: Path | str | None = None,
+    *,
+    settings: Settings = (),
+    max_steps: int | None = None,
+    resume: bool = False,
+    observers: Sequence[Observer] | Observers = (),
+    on_seed: Callable[[int, Path, bool], None] = lambda *_: None,
+) -> SeedSummary | None:
+    """Train once for each seed, and write mean and deviation to ``seeds.json`` and ``seeds.md``.
+
+    A seed whose folder holds the result of the same recipe is not trained again.
+
+    Args:
+        recipe: As `train` takes it, and so the arguments that are not named here.
+        seeds: The seeds.
+        store: Where the data lie.
+        output: Folder that gets a folder ``seedN`` for each; ``runs/RECIPE`` by default.
+        settings: Changes of the recipe.
+        max_steps: Short for the setting ``training.max_steps``.
+        resume: Continue from the checkpoints that there are.
+        observers: Called with each report and evaluation.
+        on_seed: Called with each seed, its folder, and whether it is done already.
+
+    Returns:
+        The summary; None in processes other than the first of several.
+
+    Raises:
+        SpecError: A folder holds the result of another recipe, or a run has no score.
+        MissingExtraError: torch or accelerate is not installed.
+    """
+    require_training()
+    from trainer.checkpoint import has_checkpoint
+    from trainer.loop import CHECKPOINT
+    from trainer.seeds import summarise_seeds, write_summary
+
+    chosen = chosen_recipe(recipe, settings, max_steps=max_steps)
+    top = RUNS / chosen.name if output is None else Path(output)
+    runs = {seed: top / f"seed{seed}" for seed in dict.fromkeys(seeds)}
+    for seed, folder in runs.items():
+        one = with_settings(chosen, [f"training.seed={seed}"])
+        is_done = (folder / RESULT).exists() and is_result_of(folder, one)
+        on_seed(seed, folder, is_done)
+        if not is_done:
+            # After a crash, the later seeds have no checkpoint yet.
+            goes_on = resume and has_checkpoint(folder / CHECKPOINT)
+            train(one, store, folder, resume=goes_on, observers=observers)
+    if not is_first_process():
+        return None
+    summary = summarise_seeds(runs)
+    write_summary(summary, top)
+    return summary
+
+
+def evaluate(
+    run: FinishedRun | Path | str,
+    store: Store = DEFAULT_STORE,
+    split: str = "test",
+    langs: str | Sequence[str] = (),
+    *,
+    dataset: str | None = None,
+    parser: str | Iterable[str] | None = None,
+    any_parser: bool = False,
+    rules: Rules | None = None,
+) -> TransferTable:
+    """Score a run on stored languages.
+
+    Scores are written to ``evaluation-SPLIT.json`` and ``.md`` in the run's folder, and what the
+    model predicts of each example to ``predictions-SPLIT-LANG.jsonl``.
+
+    Args:
+        run: The run, or its folder.
+        store: Where the data lie.
+        split: Which split.
+        langs: Which languages, as ``["en", "fr"]`` or ``"en,fr"``; all of the split by default.
+        dataset: Another dataset of the same fields and classes than the run's.
+        parser: Whose parses are read, by name or fingerprint; by default the model's own.
+        any_parser: Accept other parsers than in training.
+        rules: Whose rules compare answers; the dataset's own by default.
+
+    Raises:
+        SpecError: The data do not suit the model, or have no labels.
+        UnknownDatasetError: The store has no such split or language.
+        ModelLoadError: The run has no model.
+    """
+    require_training()
+    from trainer.evaluation.transfer import evaluate_run, write_transfer
+
+    folder = _folder(run)
+    options: dict[str, Any] = {"any_parser": any_parser, "dataset": dataset, "rules": rules}
+    with _opened(store) as opened:
+        scored = evaluate_run(folder, opened, split, listed(langs), parser=parser, **options)
+    write_transfer(scored, folder)
+    return scored
+
+
+def evaluate_crossed(
+    run: FinishedRun | Path | str,
+    store: Store = DEFAULT_STORE,
+    split: str = "test",
+    langs: str | Sequence[str] = (),
+    *,
+    dataset: str | None = None,
+    parser: str | Iterable[str] | None = None,
+    any_parser: bool = False,
+    rules: Rules | None = None,
+) -> CrossedTable:
+    """Score a run on all ordered pairs of languages; arguments and errors as of `evaluate`.
+
+    Scores are written to ``crossed-SPLIT.json`` and ``.md`` in the run's folder, and a heat map to
+    ``crossed-SPLIT.svg``.
+
+    Raises:
+        MissingExtraError: matplotlib is not installed.
+    """
+    require_training()
+    from trainer.evaluation.pictures import draw_crossed, require_matplotlib
+    from trainer.evaluation.transfer import evaluate_crossed as crossed_run
+    from trainer.evaluation.transfer import write_crossed
+
+    require_matplotlib()
+    folder = _folder(run)
+    options: dict[str, Any] = {"any_parser": any_parser, "dataset": dataset, "rules": rules}
+    with _opened(store) as opened:
+        scored = crossed_run(folder, opened, split, listed(langs), parser=parser, **options)
+    draw_crossed(scored, write_crossed(scored, folder).with_suffix(".svg"))
+    return scored
+
+
+def load_run(run: FinishedRun | Path | str) -> TrainedRun:
+    """A run with its model, for several calls of `predict`.
+
+    Raises:
+        SpecError: The folder holds no result of a run.
+        ModelLoadError: The run has no model.
+    """
+    require_training()
+    from trainer.evaluation.trained import load_run as load
+
+    return load(_folder(run))
+
+
+def predict(
+    run: TrainedRun | FinishedRun | Path | str,
+    texts: Sequence[Item],
+    lang: str | None = None,
+    *,
+    client: Client | str | None = None,
+    store: Path | str | None = None,
+    parser: str | None = None,
+    any_parser: bool = False,
+) -> list[Prediction | FailedExample]:
+    """What a model says of texts; an example that cannot be parsed fails alone.
+
+    Args:
+        run: The run; loaded (`load_run`) or its folder.
+        texts: The examples. Each is a text; the texts of a pair, of a question and its passage,
+            ...; a mapping from the names of the fields to a text or a list of tokens, which may
+            also give ``example_id`` and what the task is given; or a `RawExample`.
+        lang: Their language; the first that the model was trained on by default.
+        client: Which service parses: an open client, or an address. By default one in this process.
+        store: Store of the service in this process, whose parses are used again.
+        parser: Name of the parser; by default the model's own, or the service's choice.
+        any_parser: Accept another parser than in training.
+
+    Returns:
+        In the order of the examples. An example that became several sequences has a prediction for
+        each, unless its task joins them.
+
+    Raises:
+        SpecError: An item has other texts than the model reads, or the service has another
+            tokenizer or parser than the model needs.
+    """
+    require_training()
+    from trainer.evaluation.predict import examples_of
+    from trainer.evaluation.predict import predict as predict_texts
+    from trainer.evaluation.trained import TrainedRun
+
+    trained = run if isinstance(run, TrainedRun) else load_run(run)
+    examples = examples_of(texts, trained)
+    chosen = lang or next(iter(trained.requirements.parsers))
+    with _connected(client, store) as service:
+        return predict_texts(
+            trained, service, examples, chosen, parser=parser, any_parser=any_parser
+        )
+
+
+def predict_stored(
+    run: TrainedRun | FinishedRun | Path | str,
+    store: Store = DEFAULT_STORE,
+    split: str = "test",
+    lang: str | None = None,
+    *,
+    dataset: str | None = None,
+    parser: str | Iterable[str] | None = None,
+    any_parser: bool = False,
+) -> list[Prediction | FailedExample]:
+    """What a model says of a stored split, with labels or without.
+
+    Args:
+        run: The run; loaded (`load_run`) or its folder.
+        store: Where the data lie.
+        split: Which split.
+        lang: Which language; the first that the model was trained on by default.
+        dataset: Another dataset of the same fields and classes than the run's.
+        parser: Whose parses are read, by name or fingerprint; by default the model's own.
+        any_parser: Accept other parsers than in training.
+
+    Returns:
+        Predictions in the order in which the file was backfilled, then the examples that were
+        dropped there.
+
+    Raises:
+        SpecError: The data do not suit the model.
+        UnknownDatasetError: The store has no such split or language.
+    """
+    require_training()
+    from trainer.evaluation.submission import predict_stored as predict_split
+    from trainer.evaluation.trained import TrainedRun
+
+    trained = run if isinstance(run, TrainedRun) else load_run(run)
+    chosen = lang or next(iter(trained.requirements.parsers))
+    options: dict[str, Any] = {"dataset": dataset, "parser": parser, "any_parser": any_parser}
+    with _opened(store) as opened:
+        return predict_split(trained, opened, split, chosen, **options)
+
+
+def chosen_recipe(recipe: Recipe | str | Path, settings: Settings = (), **short: Any) -> Recipe:
+    """A recipe with its settings.
+
+    Args:
+        recipe: A recipe; the name of one; or the folder or ``result.json`` of a run.
+        settings: As `train` takes them.
+        short: Options of training by name; None leaves one as it is.
+
+    Raises:
+        UnknownNameError: There is no such recipe or option.
+        SpecError: A value does not fit its option.
+    """
+    found = recipe
+    if isinstance(found, str | Path):
+        name = str(found)
+        is_run = name not in RECIPES and (name.endswith(".json") or Path(name).is_dir())
+        found = recipe_of(Path(name)) if is_run else RECIPES[name]()
+    pairs = settings.items() if isinstance(settings, Mapping) else ()
+    given = [f"{key}={_setting(value)}" for key, value in pairs] or list(settings)
+    given += [f"training.{key}={value}" for key, value in short.items() if value is not None]
+    return with_settings(found, given)
+
+
+def _setting(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _folder(run: FinishedRun | Path | str) -> Path:
+    """The folder of a run.
+
+    Raises:
+        SpecError: It holds no result.
+    """
+    return run.folder if isinstance(run, FinishedRun) else FinishedRun.read(run).folder
+
+
+@contextmanager
+def _opened(store: Store) -> Iterator[FeatureStore]:
+    """A store; one that the caller opened stays open.
+
+    Raises:
+        StoreFormatError: There is none at the place.
+    """
+    from featurestore.commands import open_there
+
+    if not isinstance(store, str | Path):
+        yield store
+        return
+    with open_there(str(store)) as opened:
+        yield opened
+
+
+@contextmanager
+def _connected(client: Client | str | None, store: Path | str | None) -> Iterator[Client]:
+    """A service that parses; a client that the caller opened stays open.
+
+    Raises:
+        SpecError: An address came with the store of a service in this process.
+    """
+    from clients.commands.connect import connect
+
+    if isinstance(client, str) and store is not None:
+        raise SpecError(
+            f"`client={client}` is a service at an address, and `store={store}` is for one in "
+            "this process; give one of the two"
+        )
+    if client is None or isinstance(client, str):
+        with connect(client, None if store is None else str(store)) as opened:
+            yield opened
+    else:
+        yield client

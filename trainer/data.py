@@ -13,6 +13,7 @@ import torch
 from featurestore import OrderPolicy
 from syntax import fingerprint
 from syntax.batches import AssemblySpec, SequenceSpec
+from syntax.contrast import read_sampler
 from syntax.errors import SpecError, StoreError
 from syntax.examples import LabelSpec
 from syntax.options import options_of
@@ -91,6 +92,7 @@ class Source:
             assembly=_assembly(recipe),
             order=_order(recipe),
             spans=recipe.task.spans() or None,
+            samplers=[read_sampler(sampler) for sampler in recipe.data.samplers],
             # Pinning copies at once, so the stream may then write over its buffers.
             buffers="ring" if device.type == "cuda" else "fresh",
         )
@@ -114,6 +116,7 @@ class Source:
             assembly=_assembly(recipe, matrices),
             order=_order(recipe),
             spans=recipe.task.spans() or None,
+            samplers=[read_sampler(sampler) for sampler in recipe.data.samplers],
         )
 
 
@@ -325,15 +328,16 @@ def device_batches(
         SpecError: A matrix that is to be derived on the device has no form there.
     """
     derive, send = _derives(recipe), sender(device)
-    extras = [name for name in recipe.model.matrices() if name not in MATRICES_OF_A_BATCH]
+    matrices = [name for name in recipe.model.matrices() if name not in MATRICES_OF_A_BATCH]
     words = isinstance(recipe.model, FrozenOptions)
-    extras += ["word_states"] if words else []
+    extras = ["word_states"] if words else []
+    extras += [name for one in recipe.objectives for name in one.arrays()]
     for pieces in stream:
         arrays = word_arrays(pieces) if words else pieces
         further = [name for name in task.extras if name in arrays]
-        carried = (*further, *(node_arrays(arrays) if derive else extras))
+        carried = (*further, *extras, *(node_arrays(arrays) if derive else matrices))
         batch = send(SyntaxBatch.from_numpy(arrays, task.targets(arrays), carried, name))
-        yield with_matrices(batch, extras) if derive else batch
+        yield with_matrices(batch, matrices) if derive else batch
 
 
 def _derives(recipe: Recipe) -> bool:

@@ -31,7 +31,12 @@ from trainer.models.build import build_model
 from trainer.options import MAIN, Recipe
 from trainer.progress import Evaluation, Losses, Observer, Progress, Report
 from trainer.resume import changes, continued
-from trainer.schedule import ModelOptimizer, new_optimizers, separate_losses
+from trainer.schedule import (
+    ModelOptimizer,
+    exchange_gradients,
+    new_optimizers,
+    separate_losses,
+)
 from trainer.streams import (
     TrainingStream,
     feeding,
@@ -302,10 +307,6 @@ class Run:
         if self.accelerator.scaler is not None:
             self.accelerator.scaler.load_state_dict(state["scaler"])
         self.progress = Progress.from_state(state["progress"])
-        self._note_resumption(state)
-        self._resumed = {"streams": state["streams"], "random": random}
-
-    def _note_resumption(self, state: Mapping[str, Any]) -> None:
         step, processes = self.progress.step, self.accelerator.num_processes
         if step > self.total_steps:
             raise SpecError(
@@ -316,6 +317,7 @@ class Run:
         if (before := state.get("processes", processes)) != processes:
             changed["processes"] = [before, processes]
         self.progress.resumed.append({"step": step, "changed": changed})
+        self._resumed = {"streams": state["streams"], "random": random}
 
     def _check_weights(self) -> None:
         """Raise if the weights are broken; the loss of a batch without labels is NaN, too."""
@@ -367,15 +369,8 @@ class Run:
                     own = [x for x in part.parameters if x.requires_grad]
                     self.accelerator.backward(loss / count, inputs=own, retain_graph=True)
             if last:
-                self._exchange()
+                exchange_gradients(self.optimizers, self.accelerator)
         return output
-
-    def _exchange(self) -> None:
-        """Average the gradients of the processes, where losses were differentiated separately."""
-        for part in self.optimizers:
-            for parameter in part.parameters:
-                if parameter.grad is not None:
-                    parameter.grad = self.accelerator.reduce(parameter.grad, "mean")
 
     def _scored(self, name: str) -> Scores:
         """Scores of the model on the dev data of a stream."""

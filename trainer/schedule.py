@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from accelerate import Accelerator
 from torch import Tensor, nn
 
 from syntax.errors import SpecError
@@ -105,6 +106,14 @@ def separate_losses(
     for part in optimizers:
         if not part.options.objectives:
             yield part, output.loss - sum(weighted[name] for name in taken)
+
+
+def exchange_gradients(optimizers: Sequence[ModelOptimizer], accelerator: Accelerator) -> None:
+    """Average the gradients over processes, where no backward pass has done so."""
+    for part in optimizers:
+        for parameter in part.parameters:
+            if parameter.grad is not None:
+                parameter.grad = accelerator.reduce(parameter.grad, "mean")  # type: ignore[no-untyped-call]
 
 
 def _new_optimizer(

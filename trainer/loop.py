@@ -25,7 +25,7 @@ from trainer.checkpoint import (
     save_checkpoint,
     set_random_state,
 )
-from trainer.data import Source, device_batches, pin_version, warn_of_multiword_tokens
+from trainer.data import Source, device_batches, pin_version, warn_of_data
 from trainer.evaluation.evaluate import evaluate
 from trainer.models.build import build_model
 from trainer.options import MAIN, Recipe
@@ -139,9 +139,9 @@ class Run:
             torch.set_num_threads(self.training.threads)
         self.sources = open_streams(store, recipe)
         if self.accelerator.is_main_process:
-            for source in self.sources.values():
+            for name, source in self.sources.items():
                 pin_version(source, output)
-            warn_of_multiword_tokens(self.data, recipe)
+                warn_of_data(source, recipe.of_stream(name))
         self.recipe = pinned(recipe, self.sources)
         self.devs = open_devs(store, self.recipe, self.sources)
         self.model, self.optimizers = self._prepared()

@@ -16,7 +16,7 @@ from torch import Tensor
 from trainer.batch import SyntaxBatch
 
 Copy = Callable[[Tensor], tuple[Tensor, Callable[[], None]]]
-"""Starts to copy bytes to a device: gives the bytes there, and a function that waits for the end."""
+"""Starts to copy bytes to a device: gives the bytes there, and a function that waits."""
 
 _ALIGNMENT: Final = 256
 """Bytes; where CUDA's own allocations begin."""

@@ -81,8 +81,8 @@ def build_model(recipe: Recipe, profile: DataProfile) -> SyntaxModel:
     if hasattr(model.head, "prepare"):
         model.head.prepare(recipe, profile)
     for name, head in model.heads.items():
-        if hasattr(head, "prepare"):
-            head.prepare(recipe.of_stream(name), profile)
+        if (prepare := getattr(head, "prepare", None)) is not None:
+            prepare(recipe.of_stream(name), profile)
     if recipe.training.gradient_checkpointing:
         recompute_activations(model)
     return model

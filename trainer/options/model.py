@@ -70,8 +70,12 @@ class ModelOptions:
         """In which order a stream gives the examples; None for the usual order."""
         return None
 
-    def dataset(self, store: FeatureStore, dataset: FeatureDataset) -> FeatureDataset:  # noqa: ARG002
-        """The dataset with what else the model reads of its examples."""
+    def dataset(
+        self,
+        store: FeatureStore | None,  # noqa: ARG002
+        dataset: FeatureDataset,
+    ) -> FeatureDataset:
+        """The dataset with what else the model reads of its examples; in memory without a store."""
         return dataset
 
     def arrays(self, arrays: Mapping[str, Any]) -> Mapping[str, Any]:

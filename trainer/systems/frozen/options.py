@@ -56,7 +56,7 @@ class FrozenOptions(ModelOptions):
 
         return OrderPolicy(pool=POOL)
 
-    def dataset(self, store: FeatureStore, dataset: FeatureDataset) -> FeatureDataset:
+    def dataset(self, store: FeatureStore | None, dataset: FeatureDataset) -> FeatureDataset:
         """The dataset with the states of its words; those not in the store are computed."""
         from trainer.systems.frozen.states import with_states
 

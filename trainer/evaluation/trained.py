@@ -120,7 +120,7 @@ def load_model(folder: Path, attention: str | None = None) -> SyntaxModel:
         model: SyntaxModel = own_class.from_pretrained(folder / MODEL, config=config)
     except (OSError, ValueError) as error:
         raise ModelLoadError(f"cannot load the model in {folder / MODEL}: {error}") from error
-    model.to("cuda" if torch.cuda.is_available() else "cpu")
+    model.to("cuda" if torch.cuda.is_available() else "cpu")  # type: ignore[arg-type]
     return model
 
 

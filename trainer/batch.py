@@ -15,7 +15,6 @@ from torch import Tensor
 
 from syntax.errors import SpecError
 from syntax.matrices import MATRICES
-from trainer.options import MAIN
 
 UNREACHABLE = {torch.uint8: 255, torch.int32: 65535}
 """The distance that means "no path", by dtype; padding carries it too."""
@@ -84,7 +83,7 @@ class SyntaxBatch:
     example_ids: tuple[str, ...]
     extras: Mapping[str, Tensor] = field(default_factory=dict)
     arrays: Mapping[str, Any] = field(default_factory=dict)
-    stream: str = MAIN
+    stream: str = "main"  # trainer.options.MAIN, which lies above batches
 
     def __post_init__(self) -> None:
         B, L = self.input_ids_BL.shape
@@ -104,7 +103,7 @@ class SyntaxBatch:
         arrays: Mapping[str, Any],
         labels: Mapping[str, Any] | Sequence[str] = (),
         extras: Sequence[str] = (),
-        stream: str = MAIN,
+        stream: str = "main",
     ) -> SyntaxBatch:
         """Wrap what a `featurestore` stream yields; arrays are shared, not copied, where possible.
 

@@ -53,7 +53,7 @@ class Source:
         task: What is predicted.
         labels: The label columns that the task reads, by name.
         lang: Languages of the examples, with commas between them.
-        unlabelled: Examples that were left out, for they have no label to learn from.
+        unlabelled: Examples that were left out because they have no label to learn from.
     """
 
     dataset: FeatureDataset
@@ -192,7 +192,7 @@ def _labelled(dataset: FeatureDataset, task: TaskOptions) -> FeatureDataset:
 def unlabelled_error(
     dataset: FeatureDataset, task: TaskOptions, split: str, lang: str, use: str
 ) -> SpecError:
-    """What to say of data without the labels that a task needs for some use."""
+    """The error for data without the labels that a task needs."""
     return SpecError(
         f"no example of {dataset.name} {split} {lang} has the label {', '.join(task.found())} "
         f"{use}; name another split, or let `parsebank predict` read the examples"
@@ -208,9 +208,9 @@ def _task_labels(dataset: FeatureDataset, task: TaskOptions) -> dict[str, LabelS
 
 
 def pin_version(source: Source, output: Path) -> None:
-    """Keep the version that a run reads, so that the run can be repeated after a vacuum.
+    """Pin the version that a run reads, so that the run can be repeated after a vacuum.
 
-    A store that cannot be written is no reason not to train: that is logged.
+    If the store cannot be written, the run goes on, and a warning is logged.
     """
     card = source.dataset.card
     run = fingerprint([source.dataset.name, card.tokenizer_fingerprint, str(output.resolve())])
@@ -288,7 +288,7 @@ def features_of(data: DataOptions) -> dict[str, Any]:
 def device_batches(
     stream: FeatureStream, recipe: Recipe, task: Task, device: torch.device, name: str = MAIN
 ) -> Iterator[SyntaxBatch]:
-    """The batches of a stream where the model is, each made only when it is asked for.
+    """The batches of a stream on the device of the model, each made when it is needed.
 
     Args:
         stream: The arrays.

@@ -113,7 +113,7 @@ def exchange_gradients(optimizers: Sequence[ModelOptimizer], accelerator: Accele
     for part in optimizers:
         for parameter in part.parameters:
             if parameter.grad is not None:
-                parameter.grad = accelerator.reduce(parameter.grad, "mean")  # type: ignore[no-untyped-call]
+                parameter.grad = accelerator.reduce(parameter.grad, "mean")
 
 
 def _new_optimizer(

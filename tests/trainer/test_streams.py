@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
-from collections.abc import Iterator
 
 import pytest
 import torch
 
-from featurestore import FeatureStore, open_store
+from featurestore import open_store
 from syntax.errors import SpecError, UnknownNameError
-from tests.trainer.everything import append_everything, recipe_for
+from tests.trainer.everything import recipe_for, two_streams
 from trainer.loop import Run, train
 from trainer.options import MAIN, DataOptions, Recipe, StreamOptions, TrainingOptions
 from trainer.options.settings import recipe_from_json, with_settings
@@ -21,33 +20,6 @@ from trainer.report import result_of
 from trainer.results import recipe_of, write_result
 from trainer.schedule import new_optimizers
 from trainer.streams import feeding, steps_with
-
-EXAMPLES, DEV = 24, 12
-
-
-@pytest.fixture(scope="module")
-def two_uri(tmp_path_factory, english, tokenizer) -> str:
-    uri = str(tmp_path_factory.mktemp("streams") / "store")
-    with open_store(uri) as store:
-        append_everything(store, english, tokenizer, "train", EXAMPLES)
-        append_everything(store, english, tokenizer, "gold", EXAMPLES // 2, 36)
-        append_everything(store, english, tokenizer, "dev", DEV, EXAMPLES)
-    return uri
-
-
-@pytest.fixture
-def two(two_uri) -> Iterator[FeatureStore]:
-    with open_store(two_uri) as store:
-        yield store
-
-
-def two_streams(*settings: str, **options) -> Recipe:
-    """Classes of texts, and beside them tags of tokens."""
-    recipe = recipe_for("sequence_classification.v1", "epochs=2")
-    tags = recipe_for("token_classification.v1")
-    data = {**tags.to_json()["data"], "train_split": "gold"}
-    stream = {"name": "tags", "data": data, "task": tags.to_json()["task"], "share": 0.3}
-    return with_settings(recipe, [f"streams={json.dumps([{**stream, **options}])}", *settings])
 
 
 def shared_by(*streams: StreamOptions, seed: int = 0) -> Recipe:
@@ -96,10 +68,10 @@ def test_a_run_of_epochs_ends_with_the_last_batch_of_the_main_stream() -> None:
 
 
 @pytest.fixture(scope="module")
-def whole(two_uri, tmp_path_factory) -> tuple[Run, list[Report | Evaluation]]:
+def whole(everything_uri, tmp_path_factory) -> tuple[Run, list[Report | Evaluation]]:
     """A finished run of two streams, and its events."""
     events: list[Report | Evaluation] = []
-    with open_store(two_uri) as store:
+    with open_store(everything_uri) as store:
         output = tmp_path_factory.mktemp("whole")
         run = train(two_streams("evaluate_every=epoch"), store, output, observers=[events.append])
         write_result(result_of(run), output)
@@ -133,20 +105,20 @@ def test_the_model_has_a_head_for_each_stream_and_loads_again(whole) -> None:
     assert set(loaded.state_dict()) == set(model.state_dict())
 
 
-def test_the_result_repeats_the_run(whole, two, tmp_path) -> None:
+def test_the_result_repeats_the_run(whole, everything, tmp_path) -> None:
     run, _ = whole
     recipe = recipe_of(run.output)
     assert recipe == recipe_from_json(json.loads(json.dumps(recipe.to_json())))
     assert recipe.streams[0].data.version is not None
-    assert train(recipe, two, tmp_path).progress.losses == run.progress.losses
+    assert train(recipe, everything, tmp_path).progress.losses == run.progress.losses
 
 
 @pytest.mark.parametrize("options", [{}, {"joins": True, "share": 0.6}])
 def test_an_interrupted_run_of_two_streams_resumes_to_the_same_losses(
-    two, tmp_path, crash, options
+    everything, tmp_path, crash, options
 ) -> None:
     recipe = two_streams("checkpoint_every=2", "evaluate_every=5", "accumulation=2", **options)
-    expected = train(recipe, two, tmp_path / "whole")
+    expected = train(recipe, everything, tmp_path / "whole")
     stop = random.SystemRandom().randrange(3, expected.total_steps)
 
     def killer(event: Report | Evaluation) -> None:
@@ -154,20 +126,20 @@ def test_an_interrupted_run_of_two_streams_resumes_to_the_same_losses(
             raise crash
 
     with pytest.raises(crash):
-        train(recipe, two, tmp_path / "cut", observers=[killer])
+        train(recipe, everything, tmp_path / "cut", observers=[killer])
     torch.rand(3)
-    resumed = train(recipe, two, tmp_path / "cut", resume=True)
+    resumed = train(recipe, everything, tmp_path / "cut", resume=True)
     assert resumed.progress.losses == expected.progress.losses, f"stopped at step {stop}"
     assert resumed.progress.evaluations == expected.progress.evaluations
     assert resumed.streams["tags"].state_dict() == expected.streams["tags"].state_dict()
 
 
-def test_a_checkpoint_with_another_share_is_refused(two, tmp_path) -> None:
-    train(two_streams("max_steps=3"), two, tmp_path)
+def test_a_checkpoint_with_another_share_is_refused(everything, tmp_path) -> None:
+    train(two_streams("max_steps=3"), everything, tmp_path)
     with pytest.raises(SpecError, match=r"made with streams\.tags\.share=0\.3"):
-        train(two_streams("streams.tags.share=0.5"), two, tmp_path, resume=True)
+        train(two_streams("streams.tags.share=0.5"), everything, tmp_path, resume=True)
     with pytest.raises(SpecError, match=r"made with streams\.tags\.name=tags"):
-        train(with_settings(two_streams(), ["streams=[]"]), two, tmp_path, resume=True)
+        train(with_settings(two_streams(), ["streams=[]"]), everything, tmp_path, resume=True)
 
 
 OPTIMIZERS = [
@@ -176,10 +148,10 @@ OPTIMIZERS = [
 ]
 
 
-def test_optimizers_have_rates_of_their_own_and_steps_of_their_own(two, tmp_path) -> None:
+def test_optimizers_have_rates_of_their_own_and_steps_of_their_own(everything, tmp_path) -> None:
     settings = (f"optimizers={json.dumps(OPTIMIZERS)}", "warmup_steps=0")
-    with_two = train(two_streams(*settings, "max_steps=1"), two, tmp_path)
-    later = train(two_streams(*settings, "max_steps=2"), two, tmp_path)
+    with_two = train(two_streams(*settings, "max_steps=1"), everything, tmp_path)
+    later = train(two_streams(*settings, "max_steps=2"), everything, tmp_path)
 
     def weights(run: Run, *starts: str) -> list[torch.Tensor]:
         state = run.accelerator.unwrap_model(run.model).state_dict()
@@ -192,20 +164,20 @@ def test_optimizers_have_rates_of_their_own_and_steps_of_their_own(two, tmp_path
     assert heads.optimizer.param_groups[0]["lr"] == later.training.learning_rate
 
 
-def test_a_run_with_two_optimizers_resumes_to_the_same_losses(two, tmp_path) -> None:
+def test_a_run_with_two_optimizers_resumes_to_the_same_losses(everything, tmp_path) -> None:
     recipe = two_streams(f"optimizers={json.dumps(OPTIMIZERS)}", "max_steps=8")
-    expected = train(recipe, two, tmp_path / "whole")
-    train(with_settings(recipe, ["max_steps=8"]), two, tmp_path / "cut")
-    assert train(recipe, two, tmp_path / "cut", resume=True).progress.losses == (
+    expected = train(recipe, everything, tmp_path / "whole")
+    train(with_settings(recipe, ["max_steps=8"]), everything, tmp_path / "cut")
+    assert train(recipe, everything, tmp_path / "cut", resume=True).progress.losses == (
         expected.progress.losses
     )
 
 
-def test_one_optimizer_that_is_named_trains_as_the_one_that_is_not(two, tmp_path) -> None:
+def test_one_optimizer_that_is_named_trains_as_the_one_that_is_not(everything, tmp_path) -> None:
     recipe = recipe_for("sequence_classification.v1", "max_steps=3")
     named = with_settings(recipe, ['optimizers=[{"name": "main"}]'])
-    expected = train(recipe, two, tmp_path / "a").progress.losses
-    assert train(named, two, tmp_path / "b").progress.losses == expected
+    expected = train(recipe, everything, tmp_path / "a").progress.losses
+    assert train(named, everything, tmp_path / "b").progress.losses == expected
 
 
 def model() -> torch.nn.Module:

@@ -47,10 +47,13 @@ def build_model(recipe: Recipe, profile: DataProfile) -> SyntaxModel:
         SpecError: The model cannot compute activations again, and is to.
     """
     options = recipe.model
-    options.check_data(recipe.data)
+    data = [recipe.of_stream(name).data for name in recipe.stream_names]
+    for one in data:
+        options.check_data(one)
     stock, needs = load_encoder_config(options, profile.special_tokens), profile.requirements
     if not options.reads_words:
-        check_fits(stock, recipe.data, profile.special_tokens)
+        for one in data:
+            check_fits(stock, one, profile.special_tokens)
     config = SyntaxConfig(
         encoder=stock.to_dict(),
         attention=ATTENTION[options.attention],
@@ -81,8 +84,8 @@ def build_model(recipe: Recipe, profile: DataProfile) -> SyntaxModel:
     if hasattr(model.head, "prepare"):
         model.head.prepare(recipe, profile)
     for name, head in model.heads.items():
-        if hasattr(head, "prepare"):
-            head.prepare(recipe.of_stream(name), profile)
+        if (prepare := getattr(head, "prepare", None)) is not None:
+            prepare(recipe.of_stream(name), profile)
     if recipe.training.gradient_checkpointing:
         recompute_activations(model)
     return model

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, cast
+from typing import Any, Final, Self, cast
 
 import torch
 import transformers
@@ -59,18 +59,20 @@ class SyntaxModel(PreTrainedModel):
         for name, stream in config.streams.items():
             if stream["task"] is not None:
                 own = config.of_stream(name)
-                self.heads[name] = TASKS[own.task["name"]].head(own, self.encoder.width)
+                head = TASKS[own.task["name"]].head(own, self.encoder.width)
+                self.heads[name] = cast(nn.Module, head)
         self.register_load_state_dict_pre_hook(_rename_earlier)  # type: ignore[no-untyped-call]
         self.post_init()  # type: ignore[no-untyped-call]
 
     @classmethod
-    def from_pretrained(cls, *args: Any, **kwargs: Any) -> Any:
+    def from_pretrained(cls, *args: Any, **kwargs: Any) -> Self:
         """As transformers loads a model; weights of earlier releases are found, too."""
-        model = super().from_pretrained(*args, key_mapping=EARLIER_NAMES, **kwargs)
+        model: Any = super().from_pretrained(*args, key_mapping=EARLIER_NAMES, **kwargs)
         # Otherwise transformers would save the weights under the earlier names again.
         loaded = model[0] if isinstance(model, tuple) else model
         loaded._weight_conversions = []
-        return model
+        found: Self = model
+        return found
 
     def get_input_embeddings(self) -> nn.Module:
         """The word embeddings of the stock encoder."""

@@ -91,15 +91,12 @@ def parse_stats(
         InputError: A stored parse is no forest; `validate_store` says which.
         StoreError: The store cannot be read.
     """
-    names = {key: content.get("name", key) for key, content in _parsers(store).items()}
+    described = store.fingerprints.all("parser")
+    names = {key: content.get("name", key) for key, content in described.items()}
     groups = store.sql("select distinct lang, parser from parses order by all").fetchall()
     wanted = store_parsers(store, ParserChoice.read(parser), listed(lang))
     found = [group for group in groups if group[1] in wanted.get(group[0], ())]
     return [_group(store, of, by, names.get(by, by)) for of, by in found]
-
-
-def _parsers(store: FeatureStore) -> dict[str, dict[str, Any]]:
-    return store.fingerprints.all("parser")
 
 
 def _group(store: FeatureStore, lang: str, parser: str, name: str) -> ParseStats:

@@ -22,7 +22,7 @@ _BATCH: Final = 50_000
 
 @dataclass(frozen=True)
 class Distribution:
-    """How a number is spread over the sentences."""
+    """Distribution of a number over sentences."""
 
     mean: float
     median: float
@@ -42,14 +42,14 @@ class ParseStats:
 
     Attributes:
         lang: Language.
-        parser: Name of the parser; its fingerprint, if it was never described.
+        parser: Name of the parser, or its fingerprint if it has no description.
         fingerprint: Fingerprint of the parser.
-        sentences, words: Their numbers.
+        sentences, words: Numbers of sentences and words.
         length: Words of a sentence.
         depth: Edges from the root to the deepest word of a sentence.
-        arity: Dependents of the word that has most of them in a sentence.
+        arity: Largest number of dependents of a word of a sentence.
         projective: Share of the sentences without crossing arcs.
-        upos, deprels: Words by tag and by relation, the commonest first; ``_`` where there is none.
+        upos, deprels: Words by tag and by relation, the most frequent first; ``_`` for none.
     """
 
     lang: str

@@ -6,16 +6,9 @@ The classes differ in name only, so that each is found through the auto class of
 from __future__ import annotations
 
 import torch
+import transformers
 from torch import nn
-from transformers import (
-    AutoConfig,
-    AutoModel,
-    AutoModelForMultipleChoice,
-    AutoModelForQuestionAnswering,
-    AutoModelForSequenceClassification,
-    AutoModelForTokenClassification,
-    PreTrainedModel,
-)
+from transformers import AutoConfig, AutoModel, PreTrainedModel
 
 from trainer.batch import SyntaxBatch
 from trainer.models.config import SyntaxConfig
@@ -82,14 +75,16 @@ class SyntaxForTokenClassification(SyntaxModel):
 AutoConfig.register(SyntaxConfig.model_type, SyntaxConfig)
 AutoModel.register(SyntaxConfig, SyntaxModel)
 
-_CLASSES: dict[type, type[SyntaxModel]] = {
-    AutoModelForMultipleChoice: SyntaxForMultipleChoice,
-    AutoModelForQuestionAnswering: SyntaxForQuestionAnswering,
-    AutoModelForSequenceClassification: SyntaxForSequenceClassification,
-    AutoModelForTokenClassification: SyntaxForTokenClassification,
+_CLASSES: dict[str, type[SyntaxModel]] = {
+    "AutoModelForMultipleChoice": SyntaxForMultipleChoice,
+    "AutoModelForQuestionAnswering": SyntaxForQuestionAnswering,
+    "AutoModelForSequenceClassification": SyntaxForSequenceClassification,
+    "AutoModelForTokenClassification": SyntaxForTokenClassification,
 }
+"""The class that each auto class of transformers loads."""
+
 for auto_class, own_class in _CLASSES.items():
-    auto_class.register(SyntaxConfig, own_class)  # type: ignore[attr-defined]
+    getattr(transformers, auto_class).register(SyntaxConfig, own_class)
 
 
 def model_class(task: str) -> type[SyntaxModel]:

@@ -118,7 +118,7 @@ class TestPhrasesOfSynclm:
         assert set(found) == {1, 2, 3, 5, 6}
         assert all(abs(count / 1000 - 0.2) < 0.04 for count in found.values())
 
-    def test_the_reversed_sample_looks_away_from_the_head(self) -> None:
+    def test_negatives_of_the_exchanged_sample_lie_beyond_its_anchor(self) -> None:
         # "a big dog barks": the positive of dog (2) lies to its left, where nothing is beyond.
         samples = phrases(EVERY.sample(bare([2, 2, 3, -1, 3]), ["a"], 0, 0))
         assert [(anchor, negatives) for _, anchor, _, negatives in samples] == [(2, [4])]
@@ -253,6 +253,6 @@ class TestTreesOfLrSib:
         (TreeSampler, {"max_samples": 0}, "max_samples is 0"),
     ],
 )
-def test_samplers_that_cannot_be(kind: Any, options: dict[str, Any], message: str) -> None:
+def test_options_out_of_range_are_refused(kind: Any, options: dict[str, Any], message: str) -> None:
     with pytest.raises(SpecError, match=message):
         kind(**options)

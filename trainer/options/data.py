@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal, TypeAlias
 
-from syntax.batches import SequenceSpec, TruncationSide, TruncationTie
+from syntax.batches import MAX_LENGTH, SequenceSpec, TruncationSide, TruncationTie
 from syntax.options import Option, check_options
 
 SeparatorEdge: TypeAlias = Literal["as_published", "as_released", "none"]
@@ -50,7 +50,7 @@ class DataOptions(SequenceSpec):
     # The published systems cut as BERT's own code does.
     truncation_tie: TruncationTie = "slow"
     truncation_side: TruncationSide = "right"
-    max_length: int = 128
+    max_length: int = MAX_LENGTH
     template: tuple[str, ...] = ()
     separator_edge: Annotated[
         SeparatorEdge,

@@ -124,8 +124,7 @@ def test_an_installed_package_adds_a_parser_a_matrix_a_policy_and_a_reader(
     installed, place
 ) -> None:
     here = {"PYTHONPATH": str(installed)}
-    listed = json.loads(run("parsebank benchmarks list --json", place, **here))
-    assert "riddles" in [one["benchmark"] for one in listed]
+    assert "riddles" in run("parsebank benchmarks list", place, **here)
     files = place / "files"
     files.mkdir()
     riddle = {"riddle": "What flies?", "answer": "Time does.", "right": "yes"}

@@ -1,7 +1,7 @@
-"""The whole journey in a few minutes: parse, backfill, train, and all of it again.
+"""The demo: parse, backfill and train in a few minutes, then the same again.
 
-Each stage is what a user would do: HTTP calls to a service of its own, and the command line for
-training. The second round does the same work on the same store and finds it done.
+Each stage does what a user would do: HTTP calls to its own service, and the command line for
+training. The second round repeats the work on the same store and finds all parses stored.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ T = TypeVar("T")
 LANG: Final = "en"
 SPLITS: Final = ("train", "dev")
 START_SECONDS: Final = 60.0
-"""Time for the service to load its model on a busy machine."""
+"""Seconds for the service to start on a busy machine."""
 
 Stage = Literal["parse", "backfill", "training"]
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One pass over the journey.
+    """One round of the demo.
 
     Attributes:
         parsed: The answer to ``POST /parse``.
@@ -57,13 +57,13 @@ class Round:
 
     @property
     def parses_done(self) -> int:
-        """Texts that had to be parsed: those of the backfills, and those sent one by one."""
+        """Number of newly parsed texts, in requests and backfills."""
         fresh = sum(not item.cached for item in self.parsed.parsed())
         return fresh + sum(job.counts.parses_done for job in self.jobs)
 
     @property
     def parses_reused(self) -> int:
-        """Texts whose parse was in the store."""
+        """Number of texts whose parse was stored."""
         cached = sum(item.cached for item in self.parsed.parsed())
         return cached + sum(job.counts.parses_reused for job in self.jobs)
 
@@ -75,7 +75,7 @@ class Round:
 
 @contextmanager
 def serving(store: Path, log: Path) -> Iterator[Client]:
-    """A service of our own on a free loopback port, and a client of it."""
+    """A service on a free loopback port, and a client of it."""
     port = str(free_port())
     command = parsebank("serve", "--host", "127.0.0.1", "--port", port, "--store", str(store))
     with (
@@ -105,14 +105,14 @@ def play(
     tell: Callable[[str], Any],
     show: Callable[[ParseResult], Any],
 ) -> Round:
-    """One pass over the journey.
+    """Play one round of the demo.
 
     Args:
-        client: Of a service that works on ``store``.
+        client: Client of a service on ``store``.
         store: Folder of the store.
-        output: Folder for the trained model; its log lies beside it.
-        tell: Takes one line at the beginning of each stage.
-        show: Takes the parses as soon as they are there.
+        output: Folder of the trained model; its log lies beside it.
+        tell: Called with a line at the start of each stage.
+        show: Called with the parses.
 
     Raises:
         WorkError: A stage failed; the message has the end of its log.

@@ -1,4 +1,4 @@
-"""A parse for people's eyes, and for other programs."""
+"""Pictures of parses in the terminal: trees, tables and matrices; and output for programs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from syntax.trees.conllu import format_conllu
 from syntax.trees.sentence import Sentence, Word
 
 _WIDEST_MATRIX = 24
-"""Pieces whose distances still fit on a line of most terminals."""
+"""Largest number of wordpieces whose distances fit on a line of most terminals."""
 
 
 def show_trees(result: ParseResult) -> None:
@@ -34,7 +34,7 @@ def show_tables(result: ParseResult) -> None:
 
 
 def show_conllu(result: ParseResult) -> None:
-    """CoNLL-U of all items that could be parsed."""
+    """CoNLL-U of all parsed items."""
     for number, item in enumerate(result, 1):
         if isinstance(item, ParsedItem):
             typer.echo(f"# newdoc id = {number}")
@@ -47,7 +47,7 @@ def show_json(result: ParseResult) -> None:
 
 
 def show_line(item: ParsedItem | ItemError) -> None:
-    """One text of the service's answer, with its place in the request, on one line."""
+    """One text of the service's answer, with its index, as a line of JSON."""
     typer.echo(json.dumps(item.json, ensure_ascii=False))
 
 
@@ -79,7 +79,7 @@ def _label(word: Word) -> Text:
 
 
 def show_sentence(sentence: Sentence) -> None:
-    """One line per word, the columns of CoNLL-U that parsers fill."""
+    """One line per word, with the columns of CoNLL-U that parsers fill."""
     names = ("id", "form", "lemma", "upos", "feats", "head", "deprel")
     rows = [
         ["_" if value is None else value for value in (getattr(word, name) for name in names)]
@@ -89,7 +89,7 @@ def show_sentence(sentence: Sentence) -> None:
 
 
 def show_pieces(text: str, pieces: Wordpieces, depth: Any = None) -> None:
-    """One line per wordpiece: its characters, id, word, parent, and depth where it is known."""
+    """One line per wordpiece: characters, id, word, parent, and depth if known."""
     rows = []
     for at in range(len(pieces)):
         start, end = pieces.offsets[at]
@@ -101,7 +101,7 @@ def show_pieces(text: str, pieces: Wordpieces, depth: Any = None) -> None:
 
 
 def show_matrix(name: str, matrix: Any) -> None:
-    """A square matrix, row by row; too wide a one is only named."""
+    """A square matrix, row by row; of a wide matrix only the size."""
     size = len(matrix)
     if size > _WIDEST_MATRIX:
         typer.echo(f"{name}: {size} x {size}, too wide to show; use --format json")

@@ -1,7 +1,7 @@
-"""Multiword tokens as the words that they stand for: *de le chat* instead of *du chat*.
+"""Expansion of multiword tokens to their words: *de le chat* instead of *du chat*.
 
-The preprocessing that Syntax-MBERT released (Ahmad et al. 2021) gives the tokenizer the syntactic
-words that the parser made of a text. A dataset of these words is one in mode ``pretokenized``.
+The preprocessing released with Syntax-MBERT (Ahmad et al. 2021) tokenizes the syntactic words of
+the parse. A dataset of these words has the mode ``pretokenized``.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
     from clients.client.client import Client
 
 AT_ONCE: Final = 64
-"""Examples whose texts one request parses; fewer where an example has many."""
+"""Examples per request; fewer if an example has many texts."""
 
 _MOST_TEXTS: Final = 256
 
 
 def expanded_spec(spec: DatasetSpec) -> DatasetSpec:
-    """What a dataset is once its multiword tokens are expanded.
+    """The specification of a dataset whose multiword tokens are expanded.
 
     Raises:
-        SpecError: A segment may hold several sentences, or its tokens are words already; or labels
-            are about characters of the text as it is written.
+        SpecError: The mode allows several sentences or has no multiword tokens, or a label refers
+            to characters of the original text.
     """
     if spec.mode not in ("sentence", "retokenize", "gold"):
         raise SpecError(
@@ -53,24 +53,24 @@ def expanded_spec(spec: DatasetSpec) -> DatasetSpec:
 def expanded(
     client: Client, spec: DatasetSpec, examples: Iterable[Example | Rejection], **options: Any
 ) -> Iterator[Example | Rejection]:
-    """The examples with the words of every text in place of the text.
+    """Replace the text of every example by the words of its parse.
 
-    A word has the tag of the token that it is from, as in the release: one ``B-LOC`` becomes two.
-    All texts are parsed before this returns, and a temporary file holds the outcome: a client
-    cannot parse while it sends.
+    A word inherits the tag of its token, as in the release: one ``B-LOC`` becomes two. All texts
+    are parsed before this returns, because a client cannot parse while it sends; a temporary file
+    holds the result.
 
     Args:
         client: Parses the texts.
-        spec: What the examples are, before they are expanded.
+        spec: Specification of the examples before the expansion.
         examples: Items of a reader.
         options: Keywords of `Client.parse`: ``parser``, ``long_sentences``.
 
     Returns:
-        Examples in mode ``pretokenized``, or ``gold`` as before; a rejection in place of one of
-        which a text cannot be parsed.
+        Examples in mode ``pretokenized`` (``gold`` stays); an example whose text cannot be parsed
+        becomes a rejection.
 
     Raises:
-        ParsebankError: What the service answers to a whole request.
+        ParsebankError: The service refuses a whole request.
     """
     expanded_spec(spec)
     file = TemporaryFile()  # noqa: SIM115 - the iterator closes it
@@ -130,7 +130,7 @@ def _is_text(comment: str) -> bool:
 def _expanded_batch(
     client: Client, spec: DatasetSpec, batch: Sequence[Example | Rejection], options: dict[str, Any]
 ) -> Iterator[Example | Rejection]:
-    """The items, whose texts one request parses."""
+    """Expand the items of one request."""
     segments = [x for item in batch if isinstance(item, Example) for x in item.segments]
     if not segments:
         yield from batch
@@ -167,7 +167,7 @@ def _with_words(
 
 
 def _tags_of_words(tags: Any, item: ParsedItem) -> tuple[str, ...] | None:
-    """The tag of the first token that each word is part of; ``None`` if a word is part of none."""
+    """The tag of each word's first token; ``None`` if a word has no token."""
     of_word: dict[int, str] = {}
     for tag, words in zip(tags, item.token_words or (), strict=True):
         for word in words:

@@ -1,9 +1,8 @@
-"""Files of the user, packed or not, as a stream of the bytes inside.
+"""Files of the user, packed or not, as streams of their content.
 
-gzip, xz, zstd and zip are told by their first bytes, whatever the file is called, and unpacked
-while they are read. A file may be several gzip, xz or zstd frames one after another; zeros behind a
-frame are padding, as for the programs of these names. A zip archive must hold one file, folders and
-what macOS adds not counted.
+gzip, xz, zstd and zip are recognised by their first bytes, not by name, and unpacked while they are
+read. A file may hold several gzip, xz or zstd frames; zeros after a frame are padding. A zip file
+must hold exactly one file; folders and the additions of macOS do not count.
 """
 
 from __future__ import annotations
@@ -22,10 +21,10 @@ from typing import IO, Any, Final
 from syntax.errors import InputError
 
 ENDINGS: Final = (".gz", ".xz", ".zip", ".zst")
-"""How packed files are called."""
+"""Endings of packed files."""
 
 _PACKED: Final = 256
-"""Bytes that are unpacked at once: few, for a frame may hold thousands of times as many."""
+"""Packed bytes per step: few, because they may unpack to thousands of times as many."""
 _CHUNK: Final = 16 * 1024
 _BUFFER: Final = 128 * 1024
 _WIDE_MARKS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -46,10 +45,9 @@ def open_file(path: Path) -> io.BufferedReader[Any]:
     """The content of a file, unpacked as far as it is read.
 
     Raises:
-        DamagedFileError: It is damaged or breaks off, once reading comes to that place.
-        InputError: It is a tar archive, a zip archive of another number of files than one, packed
-            twice, or UTF-16, in which a line cannot be found byte by byte.
-        OSError: It cannot be opened.
+        DamagedFileError: The file is damaged or truncated; raised when reading reaches that place.
+        InputError: The file is a tar archive, a zip archive without exactly one file, packed twice,
+            or UTF-16.
     """
     file = path.open("rb")
     try:
@@ -65,7 +63,7 @@ def open_file(path: Path) -> io.BufferedReader[Any]:
 
 
 def _unpacked(file: io.BufferedReader[Any], path: Path) -> tuple[str, Iterator[bytes] | None]:
-    """How a file is packed, and its content; an empty text and None where it is not packed."""
+    """Kind of packing and content of a file; an empty text and ``None`` if it is not packed."""
     start = file.peek(_CHUNK)
     if start.startswith(_ZIP_MARKS):
         return "zip", _named_faults(_member(file, path), "zip", path)
@@ -78,8 +76,8 @@ def _unpacked(file: io.BufferedReader[Any], path: Path) -> tuple[str, Iterator[b
 def _frames(file: IO[bytes], new: Callable[[], Any]) -> Iterator[bytes]:
     """The content of frames.
 
-    Python's own file objects pass over what is damaged behind a whole xz frame, and those of
-    `zstandard` end without a word where a frame breaks off.
+    Python's own file objects ignore damage after a complete xz frame, and those of `zstandard`
+    end silently at a truncated frame.
     """
     decoder = None
     for data in iter(partial(file.read, _PACKED), b""):
@@ -112,7 +110,7 @@ def _named_faults(chunks: Iterator[bytes], kind: str, path: Path) -> Iterator[by
         yield from chunks
     except (InputError, OSError):
         raise
-    except Exception as error:  # whatever the libraries raise for a damaged file
+    except Exception as error:  # the libraries raise various errors for a damaged file
         raise DamagedFileError(
             f"{path} is a damaged {kind} file: {error}; fetch or pack it again", path=str(path)
         ) from error

@@ -1,4 +1,4 @@
-"""Child processes that never outlive the block that started them."""
+"""Child processes that end with the block that starts them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _GRACE_SECONDS = 15.0
 
 
 def parsebank(*arguments: str) -> list[str]:
-    """The command line of ``parsebank`` itself, whether or not it is on the PATH."""
+    """The command line of ``parsebank``, which need not be on the PATH."""
     return [sys.executable, "-m", "clients.cli", *arguments]
 
 
@@ -41,7 +41,7 @@ def finish(command: Sequence[str], log: Path) -> None:
     """Run a command to its end.
 
     Raises:
-        WorkError: It failed; the message has the end of its log.
+        WorkError: The command failed; the message has the end of its log.
     """
     with running(command, log) as process:
         if process.wait() != 0:
@@ -51,10 +51,10 @@ def finish(command: Sequence[str], log: Path) -> None:
 def wait_until(
     ready: Callable[[], bool], process: subprocess.Popen[bytes], log: Path, seconds: float
 ) -> None:
-    """Wait until a process can be used.
+    """Wait until a process is ready.
 
     Raises:
-        WorkError: It ended first, or was not ready in time; the message has the end of its log.
+        WorkError: The process ended or was not ready in time; the message has the end of its log.
     """
     deadline = time.monotonic() + seconds
     while not ready():
@@ -66,14 +66,14 @@ def wait_until(
 
 
 def failed(command: object, log: Path, how: str) -> WorkError:
-    """The error for a command that did not do what it should."""
+    """The error of a failed command."""
     shown = " ".join(command) if isinstance(command, list | tuple) else str(command)
     lines = log.read_text("utf-8", "replace").splitlines()[-20:]
     return WorkError("\n".join([f"`{shown}` {how}; the end of {log}:", *lines]))
 
 
 def free_port() -> int:
-    """A loopback port that nothing listens on now."""
+    """An unused loopback port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -81,7 +81,7 @@ def free_port() -> int:
 
 @contextmanager
 def termination_unwinds() -> Iterator[None]:
-    """Let SIGTERM leave through ``finally`` blocks, as Ctrl-C does."""
+    """Make SIGTERM run ``finally`` blocks, as Ctrl-C does."""
     before = signal.signal(signal.SIGTERM, _exit)
     try:
         yield

@@ -1,8 +1,7 @@
-"""Arguments in messages, in the words of the command that shows them.
+"""Replaces Python arguments in messages by the options of the command that shows them.
 
-A message names an argument of ours in backticks and as Python writes it: `` `parser=NAME` ``. The
-command line shows the option instead: ``--parser NAME``, or ``--set parser=NAME`` where a command
-takes it so.
+A message names an argument in backticks, as in Python: `` `parser=NAME` ``. The command line shows
+the option instead: ``--parser NAME``, or ``--set parser=NAME`` if the command has ``--set``.
 """
 
 from __future__ import annotations
@@ -15,14 +14,14 @@ from typing import Any, Final
 _ARGUMENT: Final = re.compile(r"`([a-z_]+)=([^`]*)`")
 
 _FIELD: Final = re.compile(r"\bbody\.([a-z_]+)(?:\.\d+)*")
-"""A field of a request, as the service names it."""
+"""A field of a request in a message of the service."""
 
 _COMMAND: Final[ContextVar[Any]] = ContextVar("command", default=None)
-"""The command that runs."""
+"""The current command."""
 
 
 def speak_for(command: Any, arguments: Sequence[str]) -> None:
-    """From now on, spell arguments as a command has them.
+    """Set the command whose options messages name from now on.
 
     Args:
         command: The command, or a group of them.
@@ -36,7 +35,7 @@ def speak_for(command: Any, arguments: Sequence[str]) -> None:
 
 
 def spelled(message: str) -> str:
-    """A message with the options of the command that runs, in place of Python's arguments."""
+    """A message with the options of the current command in place of Python arguments."""
     options = getattr(_COMMAND.get(), "params", ())
     message = _FIELD.sub(lambda found: _option(options, found[1], "") or found[0], message)
     return _ARGUMENT.sub(lambda found: _option(options, *found.groups()) or found[0], message)

@@ -155,7 +155,7 @@ def unexpected_body(error: Exception) -> dict[str, Any]:
 
 
 def error_headers(error: ParsebankError) -> dict[str, str]:
-    """Headers that an error's answer carries, whatever its body."""
+    """Headers of an error response."""
     if isinstance(error, OverloadedError | RateLimitError):
         return {"Retry-After": str(error.detail.get("retry_after", 1))}
     if isinstance(error, UnauthorizedError):

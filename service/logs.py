@@ -53,7 +53,7 @@ def configure_logging(level: str, form: LogFormat = "console") -> None:
 
 
 def own_process(level: str, form: LogFormat = "console") -> None:
-    """As `configure_logging`, and let everything else in this process log in the same way.
+    """Like `configure_logging`, and route all logging of this process through it.
 
     For processes that are ours: a program that embeds the service keeps its own logging.
     """

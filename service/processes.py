@@ -57,7 +57,7 @@ def give_way(steps: int) -> None:
 
 
 def die_with(parent: int) -> None:
-    """Have the kernel kill this process when its parent dies, whatever it is doing then."""
+    """Have the kernel kill this process when its parent dies."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:

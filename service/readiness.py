@@ -1,4 +1,4 @@
-"""Readiness: whether a parse would succeed now."""
+"""Readiness: whether a parse can succeed now."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from syntax.errors import (
 )
 
 FRESH_SECONDS: Final = 1.0
-"""How long a verdict stands: many balancers may ask, each several times a second."""
+"""Seconds for which a result is reused: several load balancers may ask many times a second."""
 
 CHECK_SECONDS: Final = 5.0
-"""How long one check may take; what takes longer is out of order."""
+"""Longest time of a check; a slower one fails."""
 
 LEAST_FREE_BYTES: Final = 64 * 1024 * 1024
 
@@ -37,7 +37,7 @@ _Check = Callable[[Services], Awaitable[str]]
 
 
 class Readiness:
-    """The verdict on one running service; belongs to its event loop."""
+    """The readiness checks of one running service; belongs to its event loop."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -46,16 +46,16 @@ class Readiness:
         self._faults: dict[str, str] = {}
 
     async def check(self) -> dict[str, str]:
-        """What was checked, and what was found.
+        """The result of each check.
 
         Raises:
-            NotReadyError: Something is out of order; the message and the detail name it.
+            NotReadyError: A check fails; message and detail name it.
         """
         if self._services.stopping.is_set():
             raise NotReadyError("the service is stopping", checks={"service": "stopping"})
         if self._asking is None or (self._asking.done() and time.monotonic() >= self._old_at):
             self._asking = asyncio.create_task(self._ask())
-        # One who asks and goes away must not take the verdict from the others.
+        # Shielded: a cancelled request must not cancel the checks of the others.
         return await asyncio.shield(self._asking)
 
     async def _ask(self) -> dict[str, str]:
@@ -81,7 +81,7 @@ class Readiness:
 
 
 def without_reasons(error: NotReadyError) -> NotReadyError:
-    """The verdict for strangers: the reasons name folders, and quote what libraries said."""
+    """The error without reasons, which name folders and quote libraries, for untrusted callers."""
     checks = dict.fromkeys(error.detail["checks"], "out of order")
     return NotReadyError(
         f"the service is not ready: {', '.join(checks)} out of order; its log has the reasons, and "
@@ -102,7 +102,7 @@ async def _verdict(services: Services) -> dict[str, str]:
 
 
 async def _answer(check: _Check, services: Services) -> tuple[bool, str]:
-    """Whether a check is passed, and what it says."""
+    """Whether a check passes, and its text."""
     try:
         async with asyncio.timeout(CHECK_SECONDS):
             return True, await check(services)
@@ -112,7 +112,7 @@ async def _answer(check: _Check, services: Services) -> tuple[bool, str]:
         return False, error.message
     except OSError as error:
         return False, error.strerror or type(error).__name__
-    except Exception as error:  # whatever it is, a parse would meet it too
+    except Exception as error:  # any error here would fail a parse too
         return False, type(error).__name__
 
 
@@ -129,11 +129,11 @@ async def _disk(services: Services) -> str:
 
 
 def _writable_bytes(folder: Path) -> int:
-    """Room in a folder that can be written to.
+    """Free bytes of a writable folder.
 
     Raises:
-        OSError: It cannot.
-        NotReadyError: There is next to none.
+        OSError: The folder cannot be written.
+        NotReadyError: Less than `LEAST_FREE_BYTES` are free.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryFile(dir=folder) as probe:
@@ -151,7 +151,7 @@ async def _jobs(services: Services) -> str:
 
 
 async def _parser(services: Services) -> str:
-    """The default parser parses a word; it is loaded if need be."""
+    """Parse a word with the default parser, which is loaded first if needed."""
     try:
         model = await asyncio.to_thread(find_parser, services.settings)
     except UnknownNameError as error:
@@ -161,7 +161,7 @@ async def _parser(services: Services) -> str:
     try:
         await services.pools.probe(model, identity.fingerprint, deadline)
     except OverloadedError:
-        # It works, and says when it will take more; out of rotation it could not even say that.
+        # A busy service is ready: it must stay reachable to answer 429.
         return f"{identity.name}, busy"
     return identity.name
 

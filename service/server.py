@@ -113,7 +113,7 @@ class Server(uvicorn.Server):
             raise
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - uvicorn's
-        """Stop; at once if that was asked for before."""
+        """Stop the server; the second request to stop is immediate."""
         if self.should_exit:
             _end("told to stop twice", 128 + sig)
         self.should_exit = True
@@ -216,7 +216,7 @@ def _url(bound: socket.socket) -> str:
 
 
 def _allow_many_connections() -> None:
-    """Each connection is a file, of which many systems allow a thousand unless asked for more."""
+    """Raise the limit on open files: many systems allow only a thousand connections."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = _MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, _MOST_FILES)
     if soft < most:

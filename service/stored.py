@@ -17,7 +17,6 @@ class StoredParses:
     """The parses of a store, for who has their keys. Safe for threads; every method may wait.
 
     Attributes:
-        store: The store.
         adhoc: Its rows wait while parses are deleted.
         jobs: Their uploads may hold a text too.
     """

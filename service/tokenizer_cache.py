@@ -1,4 +1,4 @@
-"""The tokenizers of this process: which ones may be named, and those that were used last."""
+"""The cache of tokenizers: which names are allowed, and the most recently used ones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from service.tokenizers import (
 )
 
 ANYWHERE: Final = Path("/")
-"""As `tokenizers_dir`: every folder of this machine may be named."""
+"""Value of `tokenizers_dir` that allows every folder of this machine."""
 
 _WAYS: Final = (
     "Give the path of a folder below tokenizers_dir (a setting: PARSEBANK_TOKENIZERS_DIR), or a "
@@ -31,14 +31,14 @@ Stamps = tuple[tuple[str, int, int], ...]
 
 
 class TokenizerCache:
-    """Loads tokenizers by name, and keeps those that were used last. Safe for threads.
+    """Loads tokenizers by name and keeps the most recently used ones. Safe for threads.
 
     A folder's files are looked at each time (50 µs), so that a tokenizer may be replaced.
 
     Args:
         settings: How many to keep, which folders may be named, whether to ask the hub.
-        anywhere: Whether all folders may be named, whatever the settings say: for tokenizers of
-            jobs, which were accepted under their names.
+        anywhere: Whether all folders may be named, despite the settings: for tokenizers of jobs,
+            whose names were checked when the job was accepted.
     """
 
     def __init__(self, settings: Settings, *, anywhere: bool = False) -> None:
@@ -51,7 +51,7 @@ class TokenizerCache:
         """The tokenizer of a name.
 
         Raises:
-            UnknownTokenizerError: There is none, or its folder may not be named.
+            UnknownTokenizerError: The name is unknown, or its folder may not be named.
             TokenizerOffsetsError: Its offsets cannot be aligned with words.
         """
         folder = self.folder(name)

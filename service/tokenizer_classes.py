@@ -84,7 +84,7 @@ def _xlm_roberta(backend: Any, config: Mapping[str, Any]) -> bool:
 
 
 def _charsmap(normalizer: Any) -> Any:
-    """The map of characters of a sentencepiece model; ``None`` if there is none."""
+    """The map of characters of a sentencepiece model; ``None`` without one."""
     steps: Any = normalizer if isinstance(normalizer, normalizers.Sequence) else [normalizer]
     return next((step for step in steps if isinstance(step, normalizers.Precompiled)), None)
 

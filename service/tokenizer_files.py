@@ -1,4 +1,4 @@
-"""Files of a tokenizer folder, whatever somebody has put there.
+"""Files of a tokenizer folder, which may hold anything.
 
 Libraries open them with the interpreter's lock held: one that waits for a pipe's other end stops
 every thread of the service.

@@ -32,7 +32,7 @@ from syntax.tokenizers import special_tokens_of, tokenizer_content
 
 Int32 = NDArray[np.int32]
 
-Pieces = tuple[Int32, Int32]
+PieceArrays = tuple[Int32, Int32]
 """Piece ids, *shape* (L,), and character offsets into the text, *shape* (L, 2)."""
 
 _HUB_NAME: Final = re.compile(r"[\w.-]+(/[\w.-]+)?")
@@ -48,8 +48,7 @@ class LoadedTokenizer:
     """A fast tokenizer without truncation, padding or special tokens; those come at load.
 
     Attributes:
-        name: As it was asked for.
-        fingerprint: Of ``content``; equal tokenizers share it, whatever they are called.
+        fingerprint: Fingerprint of ``content``; equal under all names.
         content: SHA-256 of the canonical ``tokenizer.json`` and the special tokens.
         special_tokens: Where special tokens go around one text and between two.
         folder: Where it was read, unless it is bundled or from the hub.
@@ -67,11 +66,11 @@ class LoadedTokenizer:
         """Its folder as a path that means the same to another process; else its name."""
         return self.name if self.folder is None else str(self.folder.resolve())
 
-    def encode(self, text: str) -> Pieces:
+    def encode(self, text: str) -> PieceArrays:
         """Pieces of one text."""
         return self.encode_batch([text])[0]
 
-    def encode_batch(self, texts: Sequence[str]) -> list[Pieces]:
+    def encode_batch(self, texts: Sequence[str]) -> list[PieceArrays]:
         """Pieces of each text; other threads run meanwhile."""
         return [
             _pieces(encoding)
@@ -79,7 +78,7 @@ class LoadedTokenizer:
         ]
 
     def encode_flat(self, texts: Sequence[str]) -> tuple[Int32, Int32, list[int]]:
-        """As `encode_batch`, with the pieces of all texts (N) one after the other.
+        """Like `encode_batch`, with the pieces of all texts (N) concatenated.
 
         Returns:
             Their ids, *shape* (N,); their offsets, *shape* (N, 2); how many each text has.
@@ -179,7 +178,7 @@ def _read_files(name: str, folder: Path) -> tuple[Any, Mapping[str, str]]:
 
 
 def _from_hub(name: str, timeout: float, *, offline: bool) -> tuple[Any, Mapping[str, str]]:
-    """As `_read_folder`; what the cache has in full is read there, and the hub is not asked."""
+    """Like `_read_folder`; a file that the cache holds is read there, without asking the hub."""
     folder = _cached_folder(name)
     if folder is not None:
         return _read_folder(name, folder)
@@ -305,7 +304,7 @@ def _first_line(error: BaseException) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
-def _pieces(encoding: Any) -> Pieces:
+def _pieces(encoding: Any) -> PieceArrays:
     ids = np.array(encoding.ids, dtype=np.int32)
     offsets = np.array(encoding.offsets, dtype=np.int32).reshape(-1, 2)
     return ids, offsets

@@ -1,8 +1,8 @@
 """numba's ``njit`` with a cache that can always be written.
 
-numba keeps compiled functions beside their source, or in the user's cache folder, and refuses to
-define a function where it can write to neither: an installation of another user's and no home, as
-services and containers have it. A folder for temporary files then takes the cache.
+numba keeps compiled functions beside their source or in the user's cache folder, and fails if it
+can write to neither, as in services and containers that run as another user without a home. Then
+the cache is a temporary folder.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def njit(*, cache: bool, nogil: bool) -> Callable[[F], F]:
-    """As `numba.njit`; a function that can be cached nowhere else is cached in a temporary folder.
+    """`numba.njit` with a temporary folder as the last place for the cache.
 
     Args:
         cache: Keep the compiled function on disk.
-        nogil: Let other threads run meanwhile.
+        nogil: Release the GIL while the function runs.
     """
 
     def decorate(function: F) -> F:
@@ -38,7 +38,7 @@ def njit(*, cache: bool, nogil: bool) -> Callable[[F], F]:
                 raise
         folder = _temporary_cache()
         if folder is not None:
-            # The environment tells child processes, and numba itself when it reads it again.
+            # Child processes read the environment, and so does numba when it reloads its settings.
             os.environ[CACHE_DIR] = str(folder)
             setattr(numba.config, "CACHE_DIR", str(folder))  # noqa: B010 - made when it is read
         return cast(F, numba.njit(cache=folder is not None, nogil=nogil)(function))
@@ -47,7 +47,7 @@ def njit(*, cache: bool, nogil: bool) -> Callable[[F], F]:
 
 
 def _temporary_cache() -> Path | None:
-    """A folder that nobody else can write to, for its files are executed; ``None`` without one."""
+    """A folder that only this user can write to, since its files are executed; else ``None``."""
     why = "neither the installation nor the home folder can be written"
     try:
         folder = Path(tempfile.gettempdir(), f"parsebank-numba-{os.getuid()}")
@@ -70,7 +70,7 @@ def _temporary_cache() -> Path | None:
 
 
 def _is_ours(folder: Path) -> bool:
-    """Make the folder, or see whether what is there belongs to this user alone."""
+    """Make the folder if necessary; whether only this user can write to it."""
     folder.mkdir(mode=0o700, exist_ok=True)
     found = folder.lstat()
     private = stat.S_ISDIR(found.st_mode) and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)

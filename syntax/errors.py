@@ -1,9 +1,9 @@
-"""The errors that Parsebank raises on purpose.
+"""The errors that Parsebank raises.
 
 ::
 
     ParsebankError
-    |-- InputError (ValueError)            what came cannot be used as it is
+    |-- InputError (ValueError)            the input cannot be used
     |   |-- TextError                      a text or its tokens
     |   |   |-- EmptyTextError, InvalidCharacterError, TextTooLongError
     |   |   |-- EmptyTokenError, SentenceTooLongError, NoSentenceError, UnparsableTextError
@@ -17,24 +17,24 @@
     |   |-- SpecError                      a request, dataset or recipe that contradicts itself
     |   |-- RequestEntityTooLargeError     a request body over the limit
     |   |-- UnsupportedMediaTypeError      a request body of another type
-    |-- UnknownNameError (LookupError)     a name that no registry, folder or table holds
+    |-- UnknownNameError (LookupError)     no registry, folder or table has the name
     |   |-- UnknownParserError, UnknownLanguageError, UnknownTokenizerError
     |   |   |-- TokenizerOffsetsError
     |   |-- UnknownDatasetError, UnknownJobError, UnknownKeyError, UnknownModelError
-    |-- WorkError (RuntimeError)           the work could not be done this time
+    |-- WorkError (RuntimeError)           the work failed and may succeed later
     |   |-- DeadlineError, WorkerDiedError, OverloadedError, ModelLoadError, DownloadError
     |   |-- NotReadyError                  the service would not succeed now
-    |   |-- ConflictError                  what is there stands against it
+    |   |-- ConflictError                  the state of the thing forbids it
     |   |   |-- UploadGoneError
-    |-- AccessError (PermissionError)      the caller may not, or not now
+    |-- AccessError (PermissionError)      the caller may not do this, or not now
     |   |-- UnauthorizedError, ForbiddenError, RateLimitError
     |-- StoreError (RuntimeError)          the feature store
     |   |-- StoreFormatError, StoreBusyError, DiskError
     |-- MissingExtraError (ImportError)    an optional dependency is not installed
 
-``error_type`` is the stable name that HTTP answers, drop reports and job tables carry; it is
-derived from the class name, so an error is named once. A package subclasses these for a failure
-of its own (`TrainingError` in `service`, for one), so a caller who knows this page can catch it.
+``error_type`` is the stable name in HTTP responses, drop reports and job tables; it is derived from
+the class name. A package subclasses these for its own failures (such as `TrainingError` in
+`service`), so that a caller can catch them by the classes on this page.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _USER: Final = re.compile(r"(?<=://)([^\s/?#:@]*):[^\s/?#]*@")
 
 
 def without_passwords(text: str) -> str:
-    """A text with the passwords of the URLs in it blanked; what libraries say quotes addresses.
+    """A text with the passwords of its URLs hidden; messages of libraries quote addresses.
 
     >>> without_passwords("cannot reach http://ada:secret@store:9000/bucket")
     'cannot reach http://ada:***@store:9000/bucket'
@@ -60,10 +60,10 @@ def without_passwords(text: str) -> str:
 
 
 class ParsebankError(Exception):
-    """Base of all our errors; neither message nor detail shows the password of a URL.
+    """Base of all errors of Parsebank; message and detail hide passwords of URLs.
 
     Args:
-        message: What came, what was expected, and what to do next.
+        message: What was given, what was expected, and what to do next.
         detail: JSON-ready facts for programs (positions, limits, known names).
     """
 
@@ -84,7 +84,7 @@ class ParsebankError(Exception):
         return self.message
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Keyword-only details would be lost by the default pickling; workers send errors home.
+        # Default pickling loses keyword-only details; worker processes send errors by pickle.
         return _rebuild, (type(self), self.message, self.detail)
 
 
@@ -93,7 +93,7 @@ def _rebuild(cls: type[ParsebankError], message: str, detail: dict[str, Any]) ->
 
 
 class InputError(ParsebankError, ValueError):
-    """What came cannot be used as it is."""
+    """The input cannot be used."""
 
 
 class TextError(InputError):
@@ -101,7 +101,7 @@ class TextError(InputError):
 
 
 class EmptyTextError(TextError):
-    """The text is empty or holds nothing but white space."""
+    """The text is empty or consists of white space."""
 
 
 class InvalidCharacterError(TextError):
@@ -125,7 +125,7 @@ class NoSentenceError(TextError):
 
 
 class UnparsableTextError(TextError):
-    """The parser's library failed on this text, which it should not."""
+    """The parser's library failed on this text."""
 
 
 class TreeError(InputError):
@@ -185,7 +185,7 @@ class UnsupportedMediaTypeError(InputError):
 
 
 class UnknownNameError(ParsebankError, LookupError):
-    """A name that nothing answers to; the message lists the known ones."""
+    """An unknown name; the message lists the known ones."""
 
 
 class UnknownParserError(UnknownNameError):
@@ -241,15 +241,15 @@ class ModelLoadError(WorkError):
 
 
 class DownloadError(WorkError):
-    """A file could not be fetched, or is not the one that was expected."""
+    """A file could not be fetched, or differs from the expected one."""
 
 
 class NotReadyError(WorkError):
-    """A parse would not succeed now; ``detail['checks']`` says which part is out of order."""
+    """A parse would fail now; ``detail['checks']`` says which part is not ready."""
 
 
 class ConflictError(WorkError):
-    """What is asked for contradicts the state of the thing: a busy model, a job that goes on."""
+    """The request contradicts the state of its object, such as a busy model or a running job."""
 
 
 class UploadGoneError(ConflictError):
@@ -261,7 +261,7 @@ class AccessError(ParsebankError, PermissionError):
 
 
 class UnauthorizedError(AccessError):
-    """No API key came, or one that the service does not know."""
+    """The request has no API key, or an unknown one."""
 
 
 class ForbiddenError(AccessError):
@@ -281,11 +281,11 @@ class StoreFormatError(StoreError):
 
 
 class StoreBusyError(StoreError):
-    """Other writers kept winning the commit; nothing was written."""
+    """Other writers committed first at each attempt; nothing was written."""
 
 
 class DiskError(StoreError):
-    """A disk is full, or takes nothing for another reason."""
+    """A disk is full or cannot be written to."""
 
 
 class MissingExtraError(ParsebankError, ImportError):

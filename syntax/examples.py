@@ -1,4 +1,4 @@
-"""Benchmark examples on their way from a reader to the store."""
+"""Benchmark examples, their labels, and the description of a dataset."""
 
 from __future__ import annotations
 
@@ -11,23 +11,22 @@ from syntax.errors import SpecError
 ParseMode = Literal["raw", "sentence", "pretokenized", "retokenize"]
 """How a text is to be parsed.
 
-``raw``: the parser splits sentences and words; ``sentence``: the text is one sentence, whatever
-line breaks it holds; ``pretokenized``: the given tokens are the words of one sentence;
-``retokenize``: the given tokens, joined by single spaces, are one sentence in which the parser
-finds words of its own.
+``raw``: the parser splits sentences and words; ``sentence``: the text is one sentence, also with
+line breaks; ``pretokenized``: the given tokens are the words of one sentence; ``retokenize``: the
+given tokens, joined by single spaces, are one sentence that the parser splits into words.
 """
 
 Mode = Literal[ParseMode, "gold"]
-"""How a segment is to be read: by a parser, or ``gold``: the CoNLL-U carries its trees."""
+"""How a segment is to be read: by a parser, or as ``gold`` CoNLL-U, which has the trees."""
 
 LongSentences = Literal["refuse", "split"]
-"""What becomes of a sentence over the limit: an error, or pieces that are parsed as sentences.
+"""Treatment of a sentence over the limit: an error, or parts that are parsed as sentences.
 
-The first word of every piece but the first has the MISC entry ``ContinuedSentence=Yes``.
+The first word of every part except the first has the MISC entry ``ContinuedSentence=Yes``.
 """
 
 LabelKind = Literal["class", "float", "string", "tags", "spans"]
-"""What a label column holds.
+"""Type of a label column.
 
 ``class``: one of a closed list of names; ``float``, ``string``: a number, a text; ``tags``: a name
 for each token of a segment, such as ``B-PER``; ``spans``: named spans of characters of a segment,
@@ -37,7 +36,7 @@ such as answers or entity mentions.
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """One text of an example; exactly one of the three forms is given.
+    """One text of an example, in exactly one of three forms.
 
     Attributes:
         text: Running text (modes ``raw`` and ``sentence``).
@@ -45,7 +44,7 @@ class Segment:
         conllu: One or more CoNLL-U sentences (mode ``gold``).
 
     Raises:
-        SpecError: None or several forms are given.
+        SpecError: The number of forms is not one.
     """
 
     text: str | None = None
@@ -55,7 +54,7 @@ class Segment:
     def __post_init__(self) -> None:
         given = [form for form in (self.text, self.tokens, self.conllu) if form is not None]
         if len(given) != 1:
-            raise SpecError(f"a segment needs one of text, tokens and conllu; {len(given)} came")
+            raise SpecError(f"a segment needs one of text, tokens and conllu; it has {len(given)}")
 
     @property
     def characters(self) -> int:
@@ -68,8 +67,8 @@ class Segment:
 class SpanLabel(NamedTuple):
     """A span of characters of a segment's text, half-open, in code points, and its name.
 
-    The text of given tokens is the tokens joined by single spaces. The name is empty where there
-    is nothing to tell.
+    The text of given tokens is the tokens joined by single spaces. The name of an unnamed span is
+    empty.
     """
 
     start_char: int
@@ -85,10 +84,8 @@ LabelValue = str | float | tuple[str, ...] | tuple[SpanLabel, ...]
 class Example:
     """One training or test item: its segments in order, and its labels by name.
 
-    A label is None where nobody gave one, as in blind test sets.
-
-    ``repairs`` names what its reader put right, such as ``answer_moved``, so that it can be
-    counted; it is not stored.
+    A missing label is ``None``, as in blind test sets. ``repairs`` names the faults that the reader
+    corrected, such as ``answer_moved``, for the report; it is not stored.
     """
 
     example_id: str
@@ -99,7 +96,7 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """An item that its reader could not use, so that the report can name it."""
+    """An item that its reader could not use, for the report."""
 
     example_id: str
     reason: str
@@ -112,10 +109,9 @@ class LabelSpec:
 
     Attributes:
         name: Name of the column.
-        kind: What it holds.
-        names: For classes and tags the closed list of names, in id order; for spans too, where
-            they are named.
-        field: For tags and spans the segment that they are about; the first when left out.
+        kind: Type of its values.
+        names: Closed list of names in id order: of classes and tags, and of named spans.
+        field: Segment of tags and spans; the first by default.
     """
 
     name: str
@@ -126,15 +122,15 @@ class LabelSpec:
 
 @dataclass(frozen=True, slots=True)
 class DatasetSpec:
-    """What a benchmark split is, as its reader knows it.
+    """Description of a benchmark split.
 
     Attributes:
         name: Dataset in the store, such as ``xnli``.
         split, lang: Partition of the dataset.
         fields: Name of each segment, such as ``("premise", "hypothesis")``.
         labels: Label columns.
-        mode: How segments are to be read.
-        source, licence: Where the data comes from and under which terms.
+        mode: How segments are read.
+        source, licence: Origin and licence of the data.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Extras that are not installed, and the command that adds one to this very installation."""
+"""Extras that are not installed, and the command that installs one."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ DISTRIBUTION: Final = "parsebank"
 
 
 def missing_extra(problem: str, extra: str, **detail: Any) -> MissingExtraError:
-    """The error for something that only an extra brings.
+    """The error for a missing extra.
 
     Args:
-        problem: What needs it, as ``pictures need matplotlib``.
+        problem: What needs the extra, such as ``pictures need matplotlib``.
         extra: Name of the extra.
         detail: Further fields of the error.
     """
@@ -28,10 +28,10 @@ def missing_extra(problem: str, extra: str, **detail: Any) -> MissingExtraError:
 
 
 def install_command(extra: str, installed: Distribution | None = None) -> str:
-    """The ``pip`` command that adds an extra to an installation, from where it came.
+    """The ``pip`` command that adds an extra to an installation, from the same origin.
 
-    pip records the origin of what it did not take from an index (PEP 610): a folder, perhaps
-    editable, an archive or a repository. A folder's ``constraints.txt`` holds for extras too.
+    pip records an origin that is not an index (PEP 610): a folder, perhaps editable, an archive or
+    a repository. The ``constraints.txt`` of a folder applies to extras too.
 
     Args:
         extra: Name of the extra.
@@ -55,7 +55,7 @@ def install_command(extra: str, installed: Distribution | None = None) -> str:
 
 
 def _origin(installed: Distribution | None) -> dict[str, Any]:
-    """What ``direct_url.json`` says; empty for a distribution from an index, or for none."""
+    """Content of ``direct_url.json``; empty for a distribution from an index, or without one."""
     try:
         text = (installed or distribution(DISTRIBUTION)).read_text("direct_url.json")
     except PackageNotFoundError:

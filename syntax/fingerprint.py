@@ -1,4 +1,4 @@
-"""Identity: a cache entry without the fingerprint of everything that made it is a bug."""
+"""Fingerprints: identities of JSON content and of files."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ Fingerprint = NewType("Fingerprint", str)
 
 
 def canonical_json(content: Any) -> bytes:
-    """Serialise to the one JSON text that equal contents share (sorted keys, UTF-8, no spaces).
+    """One JSON text for equal contents: sorted keys, UTF-8, no spaces.
 
     Raises:
-        TypeError: The content is not plain JSON (a ``repr`` or pickle never becomes identity), or
-            a key is no string: JSON would write ``1`` and ``"1"`` alike.
+        TypeError: The content is not plain JSON, or a key is not a string: JSON would write ``1``
+            and ``"1"`` alike.
         ValueError: A number is NaN or infinite, or a string holds a lone surrogate.
     """
     _check_keys(content)
@@ -40,7 +40,7 @@ def _check_keys(content: Any) -> None:
 
 
 def fingerprint(content: Any) -> Fingerprint:
-    """Fingerprint of any JSON content.
+    """Fingerprint of JSON content.
 
     >>> fingerprint({"b": 1, "a": [2]}) == fingerprint({"a": [2], "b": 1})
     True
@@ -49,6 +49,6 @@ def fingerprint(content: Any) -> Fingerprint:
 
 
 def file_sha256(path: Path) -> str:
-    """SHA-256 of a file's bytes, as hexadecimal digits."""
+    """SHA-256 of a file's bytes, as 64 hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

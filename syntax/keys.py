@@ -1,4 +1,4 @@
-"""The key of a parse: the fingerprint of everything that decides what it is."""
+"""The key of a parse: the fingerprint of everything that determines it."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ def parse_key(
 ) -> Fingerprint:
     """Key of the parse of a text, or of tokens.
 
-    Tokens count as they are, so ``("New York",)`` and ``("New", "York")`` differ.
+    ``("New York",)`` and ``("New", "York")`` have different keys.
 
     Args:
         parser: Fingerprint of the parser.
         lang: ISO code of the language.
-        mode: How the text is read.
-        text: The text, exactly.
-        tokens: Instead, the tokens of a mode that takes them.
-        long_sentences: What becomes of sentences over the limit: ``refuse`` or ``split``.
+        mode: How the text is read (`syntax.examples.Mode`).
+        text: The exact text.
+        tokens: The tokens instead of the text, in a mode that takes them.
+        long_sentences: Treatment of sentences over the limit: ``refuse`` or ``split``.
     """
     content: dict[str, Any] = {"parser": parser, "lang": lang, "mode": mode}
     if tokens is not None:

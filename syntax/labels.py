@@ -1,4 +1,4 @@
-"""Labels of tokens and spans, and whether they fit the texts that they are about."""
+"""Labels of tokens and spans, and checks that they fit their texts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LARGEST_FLOAT: Final = float(np.finfo(np.float32).max)
 
 
 def token_offsets(tokens: Sequence[str]) -> Offsets:
-    """Where tokens are in their text, which is the tokens joined by single spaces.
+    """Start and end of tokens in their text, which is the tokens joined by single spaces.
 
     *Shape:* (T, 2), int32.
 
@@ -32,12 +32,12 @@ def token_offsets(tokens: Sequence[str]) -> Offsets:
 
 
 def is_local(label: LabelSpec) -> bool:
-    """Whether a label column is about the tokens or characters of one field."""
+    """Whether the labels are of tokens or characters of one field."""
     return label.kind in ("tags", "spans")
 
 
 def field_of(label: LabelSpec, fields: Sequence[str]) -> int:
-    """Number of the field that tags or spans are about."""
+    """Index of the field of tags or spans."""
     return 0 if label.field is None else fields.index(label.field)
 
 
@@ -48,18 +48,18 @@ def check_labels(
     texts: Sequence[str],
     tokens: Sequence[Offsets],
 ) -> None:
-    """Refuse tags and spans that do not fit their text; other kinds are not looked at.
+    """Check that tags and spans fit their texts; other kinds are not checked.
 
     Args:
         labels: The label columns.
         fields: Name of each segment.
-        values: Value of each column; those of `None` fit.
+        values: Value of each column; ``None`` fits.
         texts: Text of each segment.
-        tokens: Tokens of each segment's text; none where running text was given.
+        tokens: Tokens of each segment's text; empty for running text.
 
     Raises:
-        LabelError: Tags are not one for each token, a span is not in its text or runs backwards,
-            or a name is none of a closed list.
+        LabelError: The numbers of tags and tokens differ, a span is outside of its text or ends
+            before it starts, or a name is not in the closed list.
     """
     for label in filter(is_local, labels):
         value, at = values.get(label.name), field_of(label, fields)

@@ -1,7 +1,7 @@
-"""Random numbers that no library's release can change: SplitMix64.
+"""Random numbers of SplitMix64, which do not depend on the release of a library.
 
-Its definition is fixed (Steele, Lea and Flood 2014, "Fast splittable pseudorandom number
-generators"), so an order or a sample of an old run comes out the same for ever.
+The definition is fixed, so that orders and samples of an old run can be repeated. Source: Steele,
+Lea and Flood (2014), "Fast splittable pseudorandom number generators".
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from syntax.fingerprint import fingerprint
 
 
 def stream_seed(*content: Any) -> int:
-    """A 64-bit seed that depends on all of the content, which is plain JSON, and nothing else.
+    """A 64-bit seed that depends on plain JSON content only.
 
     >>> stream_seed(0, 1, "chunks") == stream_seed(0, 1, "chunks") != stream_seed(0, 2, "chunks")
     True
@@ -24,7 +24,7 @@ def stream_seed(*content: Any) -> int:
 
 
 def splitmix(size: int, seed: int) -> NDArray[np.uint64]:
-    """The first outputs of SplitMix64 from a seed. *Shape:* (size,).
+    """The first outputs of SplitMix64 from a seed. *Shape:* (size,), uint64.
 
     >>> splitmix(1, 1234567).tolist()
     [6457827717110365317]

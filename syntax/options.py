@@ -51,12 +51,9 @@ def options_of(owner: type[Any]) -> Mapping[str, Field]:
 
     A subclass may give an option another type and default; `Option` is inherited.
 
-    >>> from typing import Annotated
-    >>> @dataclass
-    ... class Tea:
-    ...     sugar: Annotated[int, Option("Lumps of sugar.", low=0)] = 1
-    >>> options_of(Tea)["sugar"].default, options_of(Tea)["sugar"].doc
-    (1, 'Lumps of sugar.')
+    >>> from syntax.batches import AssemblySpec
+    >>> options_of(AssemblySpec)["stride"].low
+    1
     """
     if owner not in _READ:
         notes: dict[str, Option] = {}

@@ -1,4 +1,4 @@
-"""Why an example can be missing from a dataset: a closed list, so that reports can be compared."""
+"""Reasons why an example is missing from a dataset: a closed list."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DROP_REASONS: Final = frozenset(cause.error_type for cause in _CAUSES)
 
 
 def drop_reason(error: errors.ParsebankError) -> str:
-    """The reason that an error is counted under: its own name, or that of the nearest class.
+    """The reason of an error: its own ``error_type``, or that of the nearest listed base class.
 
     >>> drop_reason(errors.CycleError("1 hangs from 1")), drop_reason(errors.SpecError("none"))
     ('cycle', 'input')

@@ -1,4 +1,4 @@
-"""The shape of dependency trees, many at once: length, depth, arity, crossing arcs."""
+"""Length, depth, arity and crossing arcs of many dependency trees at once."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from syntax.errors import InputError
 
 @dataclass(frozen=True)
 class TreeShapes:
-    """One number per tree. All shapes (T,), int64.
+    """One number per tree. *Shape:* (T,) each, int64.
 
     Attributes:
         length: Words.
         depth: Edges from the root to the deepest word.
-        arity: Dependents of the word that has most of them.
-        crossing: Words whose arc covers a word that does not hang below it; a tree is projective
-            iff there are none.
+        arity: Largest number of dependents of a word.
+        crossing: Words whose arc covers a word that is not a descendant of their head; a tree is
+            projective if it has none.
     """
 
     length: NDArray[np.int64]
@@ -31,14 +31,14 @@ class TreeShapes:
 
 
 def tree_shapes(heads: ArrayLike, starts: ArrayLike) -> TreeShapes:
-    """Shapes of T trees, laid end to end.
+    """Shapes of T trees that lie end to end.
 
     Args:
-        heads: As in CoNLL-U, each tree counting from 1; 0 for the root. *Shape:* (N,).
+        heads: As in CoNLL-U: 1-based within each tree, 0 for the root. *Shape:* (N,).
         starts: First word of each tree, and the end. *Shape:* (T + 1,).
 
     Raises:
-        InputError: A head lies outside its tree, or a word never reaches a root.
+        InputError: A head lies outside of its tree, or some heads form a cycle.
 
     >>> tree_shapes([2, 0, 2, 1], [0, 4]).crossing
     array([1])
@@ -49,14 +49,14 @@ def tree_shapes(heads: ArrayLike, starts: ArrayLike) -> TreeShapes:
     unsound = _shapes(flat, bounds, out)
     if unsound >= 0:
         raise InputError(
-            f"tree {unsound} is none: a head lies outside it, or a word never reaches a root"
+            f"tree {unsound} is not a tree: a head lies outside of it, or heads form a cycle"
         )
     return TreeShapes(*out)
 
 
 @njit(cache=True, nogil=True)
 def _shapes(heads: Any, starts: Any, out: Any) -> int:
-    """Fill ``out``; the first tree that is none, or -1."""
+    """Fill ``out``; the first malformed tree, or -1."""
     for tree in range(len(starts) - 1):
         words = heads[starts[tree] : starts[tree + 1]]
         depth = _depth(words)
@@ -71,7 +71,7 @@ def _shapes(heads: Any, starts: Any, out: Any) -> int:
 
 @njit(cache=True, nogil=True)
 def _depth(words: Any) -> int:
-    """Depth of the tree; -1 if it is none."""
+    """Depth of the tree; -1 if it is malformed."""
     deepest = 0
     for word in range(len(words)):
         steps, head = 0, words[word]
@@ -97,14 +97,14 @@ def _crossing(words: Any) -> int:
     crossing = 0
     for word in range(1, len(words) + 1):
         head = words[word - 1]
-        # The root's own arc comes from outside the sentence and covers nothing.
-        if head != 0 and _covers_strangers(words, word, head):
+        # The arc of the root comes from outside of the sentence and covers no word.
+        if head != 0 and _is_crossing(words, word, head):
             crossing += 1
     return crossing
 
 
 @njit(cache=True, nogil=True)
-def _covers_strangers(words: Any, word: int, head: int) -> bool:
+def _is_crossing(words: Any, word: int, head: int) -> bool:
     for between in range(min(word, head) + 1, max(word, head)):
         above = between
         while above != 0 and above != head:

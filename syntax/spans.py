@@ -13,13 +13,13 @@ def word_spans(
     token_first_word: Sequence[int],
     form: Sequence[str],
 ) -> tuple[list[int], list[int]]:
-    """Give every word a span: its token's, or its own part of a multiword token.
+    """Span of every word: that of its token, or its own part of a multiword token.
 
-    The words of a multiword token split its span where their forms, one after the other, spell
-    it (*don't* = *do* + *n't*); else all of them share the whole span (*du* = *de* + *le*).
+    The words of a multiword token split its span if their forms in sequence spell it (*don't* =
+    *do* + *n't*); else each has the whole span (*du* = *de* + *le*).
 
     Args:
-        text: The text as received.
+        text: The text.
         token_start: First character of each surface token (T).
         token_end: End of each surface token (T).
         token_first_word: Position of each token's first word, 0-based (T).
@@ -49,7 +49,7 @@ def word_spans(
 
 
 def _cuts(written: str, start: int, forms: Sequence[str]) -> list[int]:
-    """Where the words of a multiword token meet; nothing if their forms do not spell it."""
+    """Bounds of the words of a multiword token; empty if their forms do not spell it."""
     if "".join(forms) != written:
         return []
     return list(accumulate(map(len, forms), initial=start))

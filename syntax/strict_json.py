@@ -1,4 +1,4 @@
-"""JSON as every reader takes it, and from whomever it comes."""
+"""JSON that every reader accepts, and a parser that fails in one way."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any, Final
 
 
 def strict_json(content: object, default: Callable[[object], object] | None = None) -> str:
-    """Indented JSON, in which what is no number, or infinite, is null.
+    """Indented JSON with null for NaN and infinity.
 
     Args:
         content: Plain values.
-        default: Makes a plain value of another one.
+        default: Turns other values into plain ones.
 
     >>> print(strict_json({"loss": float("nan")}))
     {
@@ -26,17 +26,17 @@ def strict_json(content: object, default: Callable[[object], object] | None = No
 
 
 def parse_json(text: str | bytes, *, allow_nan: bool = True) -> Any:
-    """What a JSON text holds.
+    """The content of a JSON text.
 
-    Python's parser, ``json.loads``, ends with a `RecursionError` where lists or objects are nested
-    too deeply; whoever sends such a text is answered as for any other that is no JSON.
+    ``json.loads`` raises `RecursionError` for lists or objects that are nested too deeply; this
+    function raises the same error as for other malformed texts.
 
     Args:
         text: The text; bytes are UTF-8.
-        allow_nan: Whether it may hold ``NaN``, ``Infinity`` and ``-Infinity``, which are no JSON.
+        allow_nan: Whether to accept ``NaN``, ``Infinity`` and ``-Infinity``, which are not JSON.
 
     Raises:
-        ValueError: It is no JSON, or is nested too deeply.
+        ValueError: The text is not JSON, or is nested too deeply.
 
     >>> parse_json("[1, 2]")
     [1, 2]
@@ -57,7 +57,7 @@ _STRICT: Final = json.JSONDecoder(parse_constant=_no_constant)
 
 
 def finite(value: object) -> object:
-    """The same with ``None`` for what is no number, or infinite."""
+    """The value with ``None`` for NaN and infinity."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):

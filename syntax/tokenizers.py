@@ -1,7 +1,7 @@
-"""Identity of a fast tokenizer, whichever library has read its files.
+"""Identity and special tokens of a fast tokenizer.
 
-A backend is a ``tokenizers.Tokenizer``, the object that Hugging Face's fast tokenizers wrap; this
-module calls it and imports nothing of it.
+A backend is a ``tokenizers.Tokenizer``, which Hugging Face's fast tokenizers wrap. This module
+calls it without importing its library.
 """
 
 from __future__ import annotations
@@ -13,15 +13,14 @@ from syntax.batches import SpecialTokens
 from syntax.fingerprint import fingerprint
 from syntax.strict_json import parse_json
 
-_PROBE: Final = ("a", "b")
+_SAMPLE: Final = ("a", "b")
 
 
 def tokenizer_content(backend: Any, special: SpecialTokens) -> dict[str, Any]:
-    """What the fingerprint of a tokenizer is of.
+    """The content whose fingerprint identifies a tokenizer.
 
     Args:
-        backend: The tokenizer; truncation and padding, which callers switch on and off, are left
-            out.
+        backend: The tokenizer; its settings of truncation and padding do not count.
         special: Its special tokens.
     """
     serialised = parse_json(backend.to_str())
@@ -30,18 +29,18 @@ def tokenizer_content(backend: Any, special: SpecialTokens) -> dict[str, Any]:
 
 
 def special_tokens_of(backend: Any, names: Mapping[str, str]) -> SpecialTokens | None:
-    """The layout of special tokens, read off what the tokenizer does with one text and a pair.
+    """The layout of special tokens, found by encoding one text and a pair.
 
     Args:
         backend: The tokenizer, without truncation and padding.
         names: Its special tokens by role: ``pad_token``, ``mask_token`` and so on.
 
     Returns:
-        None, where they are not of the form prefix A separator B suffix.
+        ``None`` if the layout is not of the form prefix A separator B suffix.
     """
-    first, second = (backend.encode(text, add_special_tokens=False).ids for text in _PROBE)
-    alone = backend.encode(_PROBE[0]).ids
-    pair = backend.encode(*_PROBE)
+    first, second = (backend.encode(text, add_special_tokens=False).ids for text in _SAMPLE)
+    alone = backend.encode(_SAMPLE[0]).ids
+    pair = backend.encode(*_SAMPLE)
     start = _find(first, alone)
     prefix, suffix = alone[:start], alone[start + len(first) :]
     head, tail = [*prefix, *first], [*second, *suffix]

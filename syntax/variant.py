@@ -1,4 +1,4 @@
-"""Where a paper and its released code differ: one switch with two settings."""
+"""The variant of a detail in which a paper and its released code differ."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Variant: TypeAlias = Literal["as_published", "as_released"]
 
 
 def check_variant(option: str, value: str) -> None:
-    """Refuse a setting that no switch has.
+    """Check the name of a variant.
 
     Raises:
         SpecError: The value is neither ``as_published`` nor ``as_released``.
@@ -20,10 +20,10 @@ def check_variant(option: str, value: str) -> None:
 
 
 def is_released(variant: str) -> bool:
-    """Whether to do as the released code does.
+    """Whether the variant is that of the released code.
 
     Raises:
-        SpecError: Neither ``as_published`` nor ``as_released``.
+        SpecError: The value is neither ``as_published`` nor ``as_released``.
     """
     check_variant("variant", variant)
     return variant == "as_released"

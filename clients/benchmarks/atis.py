@@ -26,13 +26,10 @@ def _find(folder: Path) -> Sequence[Part]:
 
 
 def _part(split: Path, folder: Path) -> Part:
+    """The three files of a split; the path of a missing one is kept for the message."""
     lang = "en" if split.parent == folder else split.parent.name
-    return Part(split.name, lang, tuple(path for name in FILES for path in _file(split, name)))
-
-
-def _file(split: Path, name: str) -> tuple[Path, ...]:
-    """The file of a name; its plain path, for the message, where there is none."""
-    return files_like(split, name) or (split / name,)
+    files = (files_like(split, name) or (split / name,) for name in FILES)
+    return Part(split.name, lang, tuple(path for found in files for path in found))
 
 
 def _read(part: Part, mode: Mode) -> Iterator[Item]:  # noqa: ARG001

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -32,14 +32,11 @@ class _Form:
 def _read(part: Part, mode: Mode, *, form: _Form) -> Iterator[Item]:  # noqa: ARG001
     (path,) = part.files
     read = _example if any_line(path, partial(_has_label, form=form)) else _blind_example
+    headers = ["\t".join(columns).encode() for columns in (form.columns, _BLIND)]
     for number, raw in numbered_lines(path):
-        if number > 1 or raw not in _headers(form):
+        if number > 1 or raw not in headers:
             example_id = f"{part.split}-{number}"
             yield attempt(example_id, partial(read, example_id, raw, path, number, form))
-
-
-def _headers(form: _Form) -> Sequence[bytes]:
-    return ["\t".join(columns).encode() for columns in (form.columns, _BLIND)]
 
 
 def _has_label(raw: bytes, *, form: _Form) -> bool:

@@ -99,7 +99,11 @@ def span_tags(tokens: Sequence[Token], slots: Sequence[SpanLabel], where: str) -
     """
     tags = ["O"] * len(tokens)
     for slot in slots:
-        inside = [at for at, token in enumerate(tokens) if _touch(token, slot)]
+        inside = [
+            at
+            for at, token in enumerate(tokens)
+            if token.start < slot.end_char and slot.start_char < token.end
+        ]
         if not inside or any(tags[at] != "O" for at in inside):
             raise LabelError(
                 f"{where}: slot {slot.start_char}:{slot.end_char} {slot.label} covers "
@@ -108,10 +112,6 @@ def span_tags(tokens: Sequence[Token], slots: Sequence[SpanLabel], where: str) -
         for at in inside:
             tags[at] = f"{'B' if at == inside[0] else 'I'}-{slot.label}"
     return tags
-
-
-def _touch(token: Token, slot: SpanLabel) -> bool:
-    return token.start < slot.end_char and slot.start_char < token.end
 
 
 MTOP: Final = register(

@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import zip_longest
+from operator import itemgetter
 from pathlib import Path
 from typing import Final
 
@@ -63,14 +64,10 @@ def _read(part: Part, mode: Mode) -> Iterator[Item]:  # noqa: ARG001
 
 
 def _read_lines(part: Part) -> Iterator[Item]:
-    own, *others = (map(_raw, numbered_lines(path)) for path in part.files)
+    own, *others = (map(itemgetter(1), numbered_lines(path)) for path in part.files)
     for number, raws in enumerate(zip_longest(own, *others), 1):
         example_id = f"{part.split}-{number}"
         yield attempt(example_id, partial(_of_line, example_id, raws, part.files, number))
-
-
-def _raw(numbered: tuple[int, bytes]) -> bytes:
-    return numbered[1]
 
 
 def _of_line(

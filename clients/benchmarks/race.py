@@ -26,13 +26,12 @@ FIELDS: Final = ("article", "question", *OPTIONS)
 
 def _find(folder: Path) -> Sequence[Part]:
     """The splits: folders that hold folders of passages, one for each level."""
-    splits = [path for path in folder.iterdir() if path.is_dir()]
-    files = [(split, _files(split)) for split in splits]
-    return [Part(split.name, "en", found) for split, found in files if found]
-
-
-def _files(split: Path) -> tuple[Path, ...]:
-    return tuple(file for level in LEVELS for file in files_like(split, f"{level}/*.txt"))
+    parts = []
+    for split in (path for path in folder.iterdir() if path.is_dir()):
+        files = [file for level in LEVELS for file in files_like(split, f"{level}/*.txt")]
+        if files:
+            parts.append(Part(split.name, "en", tuple(files)))
+    return parts
 
 
 def _read(part: Part, mode: Mode) -> Iterator[Item]:  # noqa: ARG001

@@ -36,7 +36,7 @@ from clients.benchmarks.table_values import (
 )
 from clients.files import plain_path
 from syntax.errors import ExampleError, InputError, LabelError, SpecError
-from syntax.examples import DatasetSpec, Example, LabelSpec, LabelValue, Mode, Segment
+from syntax.examples import DatasetSpec, Example, LabelSpec, LabelValue, Mode
 from syntax.labels import field_of
 
 _NAMED: Final = frozenset({"class", "spans", "tags"})
@@ -48,7 +48,6 @@ class TableColumns:
 
     Attributes:
         fields: Name of each segment.
-        labels: Label columns.
         columns: Column of a field or label, if its name differs.
         id: Column of the id; without one, rows are numbered.
 
@@ -159,7 +158,8 @@ class TableColumns:
             text = ""
             if label.kind == "spans":
                 self._check_spacing(row, label, mode, where)
-                text = _text(segments[field_of(label, self.fields)])
+                segment = segments[field_of(label, self.fields)]
+                text = " ".join(segment.tokens or ()) if segment.text is None else segment.text
             labels[label.name], repaired = label_of(label, row[column], names, where, text)
             repairs += repaired
         return Example(example_id, segments, labels, repairs)
@@ -186,10 +186,6 @@ class TableColumns:
                 f"{example_id} has a {type(row[self.id]).__name__} in the column {self.id!r}; "
                 "expected its id, a text or a number"
             )
-
-
-def _text(segment: Segment) -> str:
-    return " ".join(segment.tokens or ()) if segment.text is None else segment.text
 
 
 _LANG: Final = r"(?P<lang>[a-z]{2,3})"
@@ -222,13 +218,8 @@ def _find(folder: Path) -> Sequence[Part]:
 def _read(part: Part, mode: Mode, *, columns: TableColumns) -> Iterator[Item]:
     numbers = count(1)
     for path in part.files:
-        yield from guarded(path, _items(path, part.split, mode, columns, numbers))
-
-
-def _items(
-    path: Path, split: str, mode: Mode, columns: TableColumns, numbers: Iterator[int]
-) -> Iterator[Item]:
-    yield from columns.items(partial(open_rows, path), numbers, split, mode)
+        items = columns.items(partial(open_rows, path), numbers, part.split, mode)
+        yield from guarded(path, items)
 
 
 def _names_in(parts: Sequence[Part], *, columns: TableColumns) -> Names:

@@ -187,11 +187,12 @@ def _answers_in(value: dict[str, Any]) -> list[tuple[int, str]]:
 
 
 def _spans_in(value: Any) -> list[SpanLabel]:
-    return [_span(**_named(span)) if isinstance(span, dict) else _span(*span) for span in value]
-
-
-def _named(span: dict[str, Any]) -> dict[str, Any]:
-    return {key.removesuffix("_char"): value for key, value in span.items()}
+    return [
+        _span(**{key.removesuffix("_char"): at for key, at in span.items()})
+        if isinstance(span, dict)
+        else _span(*span)
+        for span in value
+    ]
 
 
 def _span(start: Any, end: Any, label: Any = "") -> SpanLabel:
@@ -225,7 +226,10 @@ class NameSearch:
         """Add the names that a table lists for a column, else all that occur in it."""
         with self._noted():
             rows = open_table()
-            for label, names in {**self._listed(rows), **self._occurring(rows)}.items():
+            listed = {
+                x: rows.names[name] for x, name in self._columns.items() if name in rows.names
+            }
+            for label, names in {**listed, **self._occurring(rows)}.items():
                 self._lists[label] |= {names} - {()}
 
     def names(self) -> Names:
@@ -240,9 +244,6 @@ class NameSearch:
             if label.kind != "spans" and not names:
                 raise self._nameless(label)
         return {label.name: names for label, names in found.items()}
-
-    def _listed(self, rows: Rows) -> dict[LabelSpec, tuple[str, ...]]:
-        return {x: rows.names[name] for x, name in self._columns.items() if name in rows.names}
 
     def _occurring(self, rows: Rows) -> dict[LabelSpec, tuple[str, ...]]:
         found: dict[LabelSpec, set[str]] = {

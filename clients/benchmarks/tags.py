@@ -134,14 +134,10 @@ def read_columns(
 
 
 def _sentences(path: Path) -> Iterator[tuple[int, list[bytes]]]:
-    for first, lines in blocks(path, _is_blank):
+    for first, lines in blocks(path, lambda raw: not raw.strip()):
         marks = sum(line.startswith(_MARK) for line in lines)
         if marks < len(lines):
             yield first, lines
-
-
-def _is_blank(raw: bytes) -> bool:
-    return not raw.strip()
 
 
 def _has_tag(raw: bytes) -> bool:

@@ -72,7 +72,6 @@ class ParseOptions(TypedDict, total=False):
     """Keywords of ``parse``. Give exactly one of a text, ``texts`` and ``tokens``.
 
     Attributes:
-        texts: Several texts.
         tokens: Several pre-tokenized texts, each a list of tokens.
         lang: Language code, such as ``en``; the parser's or the service's default when left out.
         parser: Parser name; the service's choice for the language when left out.

@@ -34,15 +34,11 @@ def load_app(**settings: Any) -> Any:
     create = found[0].load()
     # Only this process reaches the app, so keys and limits of a public service do not apply.
     own = {"keys_file": None, "rate_limit": None, "tokenizers_dir": "/"}
-    fields = {**own, **_given(settings)}
+    given = {name: value for name, value in settings.items() if value is not None}
     try:
-        return create(**fields)
+        return create(**{**own, **given})
     except ValueError as error:
         raise SpecError(f"the embedded service refuses these settings: {error}") from error
-
-
-def _given(settings: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in settings.items() if value is not None}
 
 
 class EmbeddedTransport(httpx.AsyncBaseTransport):

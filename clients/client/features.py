@@ -1,4 +1,4 @@
-"""What a trainer would see of texts: requests to ``/features``, and their answers as arrays."""
+"""Features as a trainer sees them: requests to ``/features``, and their answers as arrays."""
 
 from __future__ import annotations
 
@@ -27,16 +27,15 @@ class StoredOptions(TypedDict, total=False):
     """Keywords of ``stored_features``, and of ``features`` too.
 
     Attributes:
-        tokenizer: Name or path of the tokenizer; the service's when left out.
-        max_length: Longest sequence, special tokens included; ``None`` cuts nothing; 128 when
-            left out.
-        policy: How the later pieces of a word hang: ``attach``, ``broadcast``, ``chain``, ...
-        joint_root: Whether the first special token is the root of everything.
-        separator_edge: What separators hang from: ``root``, ``last_piece`` or ``none``.
+        tokenizer: Name or path of the tokenizer; the service's default when left out.
+        max_length: Longest sequence with special tokens; ``None`` for no limit; 128 when left out.
+        policy: Subword policy: ``attach``, ``broadcast``, ``chain``, ...
+        joint_root: Whether the first special token is the root of all segments.
+        separator_edge: Parent of separators: ``root``, ``last_piece`` or ``none``.
         truncation: ``longest_first``, ``only_first``, ``only_second`` or ``none``.
-        truncation_tie: Which of equally long segments ``longest_first`` shortens: ``fast``, as
-            Hugging Face's fast tokenizers (when left out), or ``slow``, the last one.
-        matrices: Which ones to answer; all three when left out.
+        truncation_tie: Which of equally long segments ``longest_first`` shortens: ``fast``
+            (default) as Hugging Face's fast tokenizers, or ``slow``, the last one.
+        matrices: The matrices to answer; all three when left out.
     """
 
     tokenizer: str
@@ -53,11 +52,11 @@ class FeatureOptions(StoredOptions, total=False):
     """Keywords of ``features``.
 
     Attributes:
-        padded: Pad all examples to a common length; `FeaturesResult.batch` then stacks them.
+        padded: Whether to pad all examples to a common length, as `FeaturesResult.batch` needs.
         pad_to_multiple_of: The common length is a multiple of this.
-        lang: Language of the segments that name none.
+        lang: Default language of the segments.
         parser: Parser name; the service's choice for the language when left out.
-        mode: Mode of the segments that name none.
+        mode: Default mode of the segments.
         long_sentences: ``refuse`` or ``split`` sentences of too many words.
         deadline_seconds: Time for the parsing.
         store: Whether to keep new parses, and to append the examples to the dataset ``adhoc``.
@@ -78,13 +77,10 @@ class FeatureSegment:
     """One segment of an example.
 
     Attributes:
-        key: Key of its parse.
-        lang: Its language.
-        parser: Fingerprint of the parser.
-        cached: Whether the parse was there before.
-        text: What ``offset_mapping`` counts in.
-        length: Its pieces, before truncation.
-        kept: Pieces that are left of it.
+        cached: Whether the parse was stored before.
+        text: The text that ``offset_mapping`` refers to.
+        length: Number of wordpieces before truncation.
+        kept: Number of wordpieces after truncation.
     """
 
     key: str
@@ -98,15 +94,13 @@ class FeatureSegment:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FeatureExample:
-    """What a trainer would see of one example.
+    """One example as a trainer sees it.
 
     Attributes:
-        key: What `Client.stored_features` takes: its parse keys, joined by commas.
-        example_id: As it was sent.
-        segments: Its segments.
-        length: Positions that are not padding.
-        truncated: Whether pieces were left out.
-        arrays: As a batch of a stream has them, without the first axis: ``input_ids``,
+        key: Its parse keys, joined by commas, for `Client.stored_features`.
+        length: Number of positions without padding.
+        truncated: Whether wordpieces were cut.
+        arrays: The arrays of a stream's batch, without the first axis: ``input_ids``,
             ``attention_mask``, ``token_type_ids``, ``special_tokens_mask``, ``word_ids``,
             ``segment_ids``, ``sentence_ids``, ``parents``, ``upos``, ``deprel``, the matrices
             asked for, and ``offset_mapping`` (L, 2).
@@ -131,12 +125,9 @@ class FeaturesResult:
     """The answer to one request.
 
     Attributes:
-        tokenizer: What made the pieces.
-        special_tokens: How it frames segments.
-        parsers: What parsed the texts.
-        options: The options that were used.
-        examples: One per example, in the order asked.
-        json: The answer as it came.
+        special_tokens: Special tokens around the segments.
+        examples: One per example, in order.
+        json: The answer as received.
     """
 
     tokenizer: Named
@@ -153,10 +144,10 @@ class FeaturesResult:
         return iter(self.examples)
 
     def assembled(self) -> list[FeatureExample]:
-        """Every example, when all could be used.
+        """All examples, if none failed.
 
         Raises:
-            ParsebankError: The named error of the first one that could not.
+            ParsebankError: The named error of the first example that failed.
         """
         for example in self.examples:
             if isinstance(example, ItemError):
@@ -167,7 +158,7 @@ class FeaturesResult:
         """The usable examples as one batch, equal to that of a stream: arrays (B, L[, L]).
 
         Raises:
-            SpecError: They were not asked for with ``padded=True``, or there is none.
+            SpecError: The request lacks ``padded=True``, or no example is usable.
         """
         usable = [example for example in self.examples if isinstance(example, FeatureExample)]
         if not usable or not self.options["padded"]:
@@ -211,15 +202,15 @@ def decode_features(answer: JsonObject) -> FeaturesResult:
 
 
 def check_names(function: str, options: Mapping[str, Any], known: Any) -> None:
-    """Refuse keywords that a function does not have, as Python would.
+    """Refuse unknown keywords, as Python does.
 
     Args:
-        function: Its name.
-        options: What came.
-        known: The `TypedDict` of its keywords.
+        function: Name of the function.
+        options: The keywords given.
+        known: The `TypedDict` of the function's keywords.
 
     Raises:
-        TypeError: There is another.
+        TypeError: A keyword is unknown.
     """
     unknown = options.keys() - known.__annotations__.keys()
     if unknown:
@@ -286,7 +277,7 @@ _LENGTHS = ("depth", "distance")
 
 
 def _narrow(arrays: dict[str, NDArray[Any]]) -> None:
-    """The dtype that the kernel has chosen, which JSON does not tell: uint16 if any needs it."""
+    """Restore the kernel's dtype, which JSON lacks: uint16 if a value needs it, else uint8."""
     held = [name for name in _LENGTHS if name in arrays]
     wide = any(arrays[name].max(initial=0) > np.iinfo(np.uint8).max for name in held)
     for name in held:
@@ -294,7 +285,7 @@ def _narrow(arrays: dict[str, NDArray[Any]]) -> None:
 
 
 def _same_width(batch: dict[str, NDArray[Any]]) -> None:
-    """One example with a long path makes the whole batch uint16."""
+    """Give all matrices one dtype: one long path makes the whole batch uint16."""
     held = [name for name in _LENGTHS if name in batch]
     dtype = np.result_type(np.uint8, *(batch[name] for name in held))
     batch.update({name: batch[name].astype(dtype, copy=False) for name in held})

@@ -1,4 +1,4 @@
-"""What the service answers, as typed values."""
+"""The service's answers as typed values."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ JsonObject = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A parser or tokenizer: the name it goes by, and the fingerprint of what it is."""
+    """Name and fingerprint of a parser or tokenizer."""
 
     name: str
     fingerprint: str
@@ -53,16 +53,15 @@ class ParsedItem:
     """One text and its analysis.
 
     Attributes:
-        key: Parse key: the same text, parser, language and mode always have the same.
-        cached: Whether the service had parsed the text before.
+        key: Parse key, determined by text, parser, language and mode.
+        cached: Whether the parse was stored before.
         parse: The analysis in columns, with the character span of every word and token.
-        wordpieces: The pieces, when a tokenizer was named.
-        matrices: ``distance``, ``depth`` and ``ancestor``, those asked for, over the pieces
-            (over the words when no tokenizer was named).
-        token_words: For tokens: the words of each token sent, 0-based through the text.
-        word_labels: With ``token_labels``: the label of each word, ``None`` for one without a
-            token.
-        json: The item as it came.
+        wordpieces: The wordpieces, if the request names a tokenizer.
+        matrices: The requested ones of ``distance``, ``depth`` and ``ancestor``, over the
+            wordpieces (over the words without a tokenizer).
+        token_words: For tokens: the words of each token, 0-based through the text.
+        word_labels: With ``token_labels``: the label of each word, ``None`` without a token.
+        json: The item as received.
     """
 
     key: str
@@ -87,7 +86,7 @@ class ParsedItem:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ItemError:
-    """A text that could not be used; the others of its request are unharmed."""
+    """A text that failed; the other texts of its request are not affected."""
 
     error: ParsebankError
     json: JsonObject = field(default_factory=dict)
@@ -99,7 +98,7 @@ class ItemError:
 
     @property
     def message(self) -> str:
-        """What came, what was expected, what to do."""
+        """The error message."""
         return self.error.message
 
 
@@ -108,10 +107,9 @@ class ParseResult:
     """The answer to one request.
 
     Attributes:
-        parser: What parsed the texts.
-        tokenizer: What made the pieces, when one was named.
-        items: One per text, in the order asked.
-        json: The answer as it came.
+        tokenizer: ``None`` if the request names none.
+        items: One per text, in order.
+        json: The answer as received.
     """
 
     parser: Named
@@ -126,10 +124,10 @@ class ParseResult:
         return iter(self.items)
 
     def parsed(self) -> list[ParsedItem]:
-        """Every item, when all could be parsed.
+        """All items, if none failed.
 
         Raises:
-            ParsebankError: The named error of the first item that could not.
+            ParsebankError: The named error of the first item that failed.
         """
         for item in self.items:
             if isinstance(item, ItemError):
@@ -139,17 +137,17 @@ class ParseResult:
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """What the service deleted of a text, and what still holds it.
+    """The deletion of a text, and what still holds the text.
 
     Attributes:
-        dry_run: Nothing was deleted; this is what would be.
-        keys: Keys of the parses that went.
-        examples: Examples of all datasets that went with them.
+        dry_run: Whether this only reports what would be deleted.
+        keys: Keys of the deleted parses.
+        examples: Number of deleted examples in all datasets.
         datasets: The same by ``dataset``, ``tokenizer``, ``split`` and ``lang``, as mappings.
-        pins: Pins of dataset versions that hold the text; until they are forgotten, a vacuum
-            keeps it on disk.
+        pins: Pins of dataset versions that hold the text; while they exist, a vacuum keeps the
+            text on disk.
         same_text: Keys of other parses of the same text, which stay.
-        jobs: Jobs whose uploads hold the text, and which may store it again.
+        jobs: Jobs whose uploads hold the text and may store it again.
     """
 
     dry_run: bool
@@ -186,12 +184,12 @@ def decode_parse_result(answer: JsonObject) -> ParseResult:
 
 
 def decode_named(entry: JsonObject) -> Named:
-    """The parser or tokenizer that an answer names."""
+    """A parser or tokenizer of an answer."""
     return Named(name=entry["name"], fingerprint=entry["fingerprint"])
 
 
 def decode_item(item: JsonObject) -> ParsedItem | ItemError:
-    """One text as an answer has it."""
+    """One text of an answer."""
     if item.get("error"):
         return ItemError(named_error(item["error"]), item)
     pieces = item.get("wordpieces")
@@ -231,13 +229,13 @@ _WORD_COLUMNS = ("form", "lemma", "upos", "xpos", "feats", "head", "deprel")
 
 
 def _misc(words: Sequence[JsonObject]) -> list[str | None] | None:
-    """MISC of each word without the spacing, which the text tells; ``None`` if nothing is left."""
+    """MISC of each word without spacing, which the text determines; ``None`` if all are empty."""
     misc = [with_spacing(word.get("misc"), []) for word in words]
     return misc if any(misc) else None
 
 
 def _starts(lengths: Sequence[int]) -> list[int]:
-    """Position of the first word of each token or sentence, given how many words each has."""
+    """Position of the first word of each token or sentence, from their word counts."""
     return list(accumulate(lengths, initial=0))[:-1]
 
 
@@ -252,7 +250,7 @@ def _wordpieces(pieces: JsonObject) -> Wordpieces:
 
 
 def _matrix(name: str, rows: Sequence[Any]) -> NDArray[Any]:
-    """A matrix in the dtype that the kernel would have given it."""
+    """A matrix in the kernel's dtype."""
     if name == "ancestor":
         return np.asarray(rows, dtype=np.bool_)
     values = np.asarray(rows, dtype=np.uint16)

@@ -126,12 +126,12 @@ def word_order(
         return
     if linkage is not None and picture is None:
         raise typer.BadParameter("--linkage is of the dendrogram; give --picture as well")
-    wanted = "published" if types == "published" else int(types) if types.isdecimal() else 0
-    if not wanted:
+    number = int(types) if types.isdecimal() else 0
+    if types != "published" and not number:
         raise typer.BadParameter(f"--types is {types}; give a number above 0, or published")
     with open_there(store) as opened:
         found = report.word_order(
-            opened, types=wanted, missing=missing, min_count=min_count, parser=parser
+            opened, types=number or "published", missing=missing, min_count=min_count, parser=parser
         )
     if picture is not None:
         found.draw(picture, linkage or "average")

@@ -36,7 +36,7 @@ class Analyser(Protocol):
         """Key of the segment's parse, 32 hexadecimal digits.
 
         Raises:
-            InputError: The segment cannot be analysed, whatever the parser would say.
+            InputError: No parser could analyse the segment.
         """
         ...
 

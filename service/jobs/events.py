@@ -24,7 +24,7 @@ async def events(changes: AsyncIterator[Job | None], last_id: str | None) -> Asy
     """The events of a job until it has ended, or its changes are no longer followed.
 
     Args:
-        changes: As `JobManager.follow` gives them.
+        changes: From `JobManager.follow`.
         last_id: Id of the event that the follower has already.
     """
     yield RECONNECT

@@ -89,7 +89,7 @@ class JobLedger:
         """One job, with its first failed shards.
 
         Raises:
-            UnknownJobError: There is none of this id.
+            UnknownJobError: There is no job with this id.
         """
         with transaction(self._engine) as connection:
             return _one(connection, job_id)
@@ -122,7 +122,7 @@ class JobLedger:
         Rows that are committed stay. A job that has ended already is left as it is.
 
         Raises:
-            UnknownJobError: There is none of this id.
+            UnknownJobError: There is no job with this id.
         """
         with transaction(self._engine) as connection:
             taking_turns(connection)
@@ -137,7 +137,7 @@ class JobLedger:
         """Let the failed shards of a failed job be run again, as often as at first.
 
         Raises:
-            UnknownJobError: There is none of this id.
+            UnknownJobError: There is no job with this id.
             ConflictError: The job has not failed.
         """
         with transaction(self._engine) as connection:

@@ -82,7 +82,7 @@ def read_spec(line: bytes, name: str) -> BackfillSpec:
     """The specification on the first line.
 
     Raises:
-        SpecError: It is none, it contradicts itself or it names another dataset than ``name``.
+        SpecError: The line is not a valid specification, or names another dataset than ``name``.
     """
     try:
         content = _object(line)
@@ -169,14 +169,14 @@ def read_item(line: bytes | str, dataset: DatasetSpec) -> Item:
 def item_key(item: Item, *identity: str) -> Fingerprint:
     """Fingerprint of an item and of everything that its row depends on.
 
-    Equal items asked for with equal parser, tokenizer and mode have one key, so that a backfill
+    Equal items with equal parser, tokenizer and mode have one key, so that a backfill
     that is sent again finds its rows.
 
     Args:
         item: The example or rejection.
         identity: `JobRequest.item_identity`.
     """
-    # As `fingerprint` does it, but for the ASCII escapes: texts may hold lone surrogates.
+    # Like `fingerprint`, but with ASCII escapes: texts may hold lone surrogates.
     content = _canonical(["example.v1", *identity, *_content(item)]).encode("ascii")
     return Fingerprint(hashlib.blake2b(content, digest_size=16).hexdigest())
 

@@ -29,7 +29,6 @@ class OwnerQueue:
         stop: Set when this process must stop.
 
     Attributes:
-        lease_seconds: Length of a lease.
         max_wait: Most seconds that `save_plan` and `complete` wait for the database.
     """
 

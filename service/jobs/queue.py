@@ -68,7 +68,7 @@ class JobQueue:
         self._clock = clock
 
     def claim(self, owner: str) -> Shard | None:
-        """Take the oldest free shard; ``None`` when there is none."""
+        """Claim the oldest free shard; ``None`` when there is none."""
         if not self.free(limit=1):  # the idle ask often, and need not queue up for the answer
             return None
         with transaction(self._engine) as connection:

@@ -22,7 +22,7 @@ KIND: Final = "report"
 class ReportWriter:
     """Writes a report for each job that has ended, once, however often it is asked.
 
-    Threads take turns, so that what one was asked for is there when it returns.
+    Threads take turns, so that the requested reports exist when the call returns.
 
     Args:
         store: Where datasets and reports are.

@@ -1,4 +1,4 @@
-"""One shard of a backfill, whatever runs it: staged lines in, committed rows and counts out.
+"""One shard of a backfill, for every engine: staged lines in, committed rows and counts out.
 
 Exactly once. A shard makes up to three commits: new parses, drops, rows; and a fourth if
 parses have been evicted or deleted meanwhile. Parses are content-addressed, so repeating them is

@@ -12,7 +12,7 @@ STEP_CHARACTERS: Final = 8_000
 class StepTimer:
     """Ends this process by SIGALRM when a step takes too long; a context manager.
 
-    A step is one group of texts, or whatever else a worker does between two signs of life: load a
+    A step is one group of texts, or any other work between two heartbeats: load a
     parser, align some texts, commit. The timer is the kernel's, whose signal ends a process even
     while a parser's library holds the interpreter. The texts in flight are on disk by then
     (`service.jobs.in_flight`), and the shard is run again.

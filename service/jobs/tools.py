@@ -80,11 +80,7 @@ class Toolbox:
         return same_parser(request.parser_fingerprint, identity)
 
     def analyser(self, request: JobRequest) -> Analyser:
-        """What analyses the segments of one job; the parser is loaded at its first parse.
-
-        Raises:
-            UnknownNameError, SpecError, ModelLoadError: As `tools`, of the parser.
-        """
+        """The analyser of one job's segments; it loads the parser at the first parse."""
         identity, spec = self._identity(request), request.dataset
         limits = job_limits(self._settings)
         if spec.mode == "gold":
@@ -141,7 +137,7 @@ def parser_identity(settings: Settings, mode: str, name: str) -> ParserIdentity:
     """Identity of a parser by its name; nothing is loaded.
 
     Raises:
-        UnknownParserError: There is none of this name.
+        UnknownParserError: There is no parser with this name.
         ModelLoadError: Its file is missing or not the one that its card describes.
     """
     return GOLD if mode == "gold" else identify(find_parser(settings, name))

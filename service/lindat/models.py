@@ -22,7 +22,7 @@ def lindat_models(settings: Settings) -> dict[str, Any]:
     """
     names = names_of(settings)
     answer: dict[str, Any] = {"models": {name: list(COMPONENTS) for name in names.values()}}
-    # Where the default language has no model, the others can be asked for by name all the same.
+    # If the default language has no model, the other models can still be named.
     with suppress(UnknownNameError):
         answer["default_model"] = names[find_parser(settings).name]
     return answer

@@ -81,7 +81,7 @@ class _Job:
         return await asyncio.to_thread(tokenized, data, placed, options, self.shown)
 
     async def read(self) -> list[Any]:
-        """The sentences that the data has already, with the annotation that is asked for."""
+        """The sentences of tokenized data, with the requested annotation."""
         request, limits = self.request, self.limits
         sentences = await asyncio.to_thread(read_sentences, request.data, request.input, limits)
         if request.tagger or request.parser:

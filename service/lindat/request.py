@@ -62,7 +62,7 @@ class LindatRequest:
 
 
 def read_request(fields: Mapping[str, str]) -> LindatRequest:
-    """Read the parameters as UDPipe does: one that is given counts, whatever its value.
+    """Read the parameters as UDPipe does: a given parameter counts with any value.
 
     ``none`` as tagger or parser means that there is none. Parameters that UDPipe does not know
     are ignored, as it does.

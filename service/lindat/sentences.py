@@ -98,7 +98,6 @@ class _Token:
         parse: The parse it is from.
         words: First word and end in that parse.
         span: Start and end in the document.
-        written: Its characters.
         ends_sentence: Whether it is the last one of its sentence.
         before: What stands before it and belongs to no other token.
         after: What follows it.

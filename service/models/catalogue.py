@@ -50,7 +50,7 @@ def offers_for(name: str, source: str | None, downloader: Downloader) -> list[Of
 
     Raises:
         DownloadError: A list cannot be fetched.
-        MissingExtraError: A Stanza model is asked for, and Stanza is not installed.
+        MissingExtraError: A Stanza model is requested, and Stanza is not installed.
     """
     if source is not None:
         return mirror_offers(source, downloader)

@@ -1,7 +1,7 @@
 """Fetch one file over HTTP, or from a folder: resumed, checked, and never half there.
 
-What has come so far lies in ``<file>.part``; beside it ``<file>.part.json`` keeps the ETag or the
-date by which the server recognises the file when the rest is asked for.
+The downloaded part lies in ``<file>.part``; beside it, ``<file>.part.json`` keeps the ETag or the
+date with which the rest is requested.
 """
 
 from __future__ import annotations
@@ -63,12 +63,10 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Fetched:
-    """A file that has come.
+    """A downloaded file.
 
     Attributes:
-        source: Where it came from.
-        sha256: Its checksum.
-        size: Its bytes.
+        source: URL or path.
         checked: Whether there was a checksum to compare.
     """
 
@@ -288,7 +286,7 @@ def _note(part: Path, url: str, response: httpx.Response) -> None:
 
 
 def _so_far(part: Path, url: str) -> tuple[int, str]:
-    """Bytes that need not be asked for again, and the validator that proves it."""
+    """Number of bytes already downloaded, and the validator of the rest."""
     try:
         note = parse_json(_note_of(part).read_text(encoding="utf-8"))
     except (OSError, ValueError):

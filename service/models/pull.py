@@ -2,7 +2,7 @@
 
 A model comes into the hidden folder ``.pull`` of the models folder, which nothing searches. There
 it is checked and loaded once; then its files are moved, each at once, and the registry file is
-rewritten. Whatever breaks off leaves the models as they were, and what has come for next time.
+rewritten. An interrupted pull leaves the models unchanged and keeps the downloaded part.
 """
 
 from __future__ import annotations

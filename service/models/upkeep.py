@@ -29,7 +29,6 @@ class Verdict:
     """What checking a model showed.
 
     Attributes:
-        name: The model.
         fingerprint: Of the parser, if the model is sound.
         compared: Whether a checksum was recorded to compare with.
         problem: What is wrong, if it is not.

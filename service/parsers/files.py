@@ -1,4 +1,4 @@
-"""Files of a models folder, whatever somebody has put there: only regular ones are opened.
+"""Files of a models folder, which may hold anything: only regular files are opened.
 
 A pipe would keep its reader waiting for ever, and a device may have no end.
 """
@@ -34,7 +34,7 @@ def read_file(path: Path) -> str | None:
     """The text of a regular file; ``None`` if there is nothing under its name.
 
     Raises:
-        ModelLoadError: As `regular_file`, or it may not be read.
+        ModelLoadError: The file may not be read.
         UnicodeDecodeError: It is not UTF-8.
     """
     if not os.path.lexists(path):

@@ -51,11 +51,9 @@ class ModelRecord:
     Attributes:
         name: As callers ask for it, ``udpipe/french-partut-ud-2.5-191206``.
         backend: Registered name of its backend, ``udpipe.v1``.
-        files: Its files.
         language: ISO code.
         treebank: What it was trained from.
         version: Release of the model or its treebank.
-        licence: Of the model.
         attribution: Whom to name.
         source: Where it came from: a URL, a folder, or the command that trained it.
         sha256: Its checksum (`service.parsers.registry.checksum`).

@@ -51,7 +51,7 @@ def list_models(settings: Settings) -> list[ModelFile]:
 def find_parser(settings: Settings, name: str | None = None, lang: str | None = None) -> ModelFile:
     """The model for a parser's name, a language, or both.
 
-    A name is matched whatever its case: exactly (``udpipe/english-ewt``), as a language code
+    A name is matched without regard to case: exactly (``udpipe/english-ewt``), as a language code
     (``en``, ``eng``), without its backend (``english-ewt``), by its first words (``english``), and
     at last by its first letters. Where several match, the first in `list_models` is taken.
 

@@ -1,7 +1,7 @@
-"""The dataset ``adhoc``: the features of whatever was asked for, beside those of backfills.
+"""The dataset ``adhoc``: the features of interactive requests.
 
-A row costs a request one look into a set and one put into a buffer. All else (is it stored
-already? the commit itself) happens in the buffer's thread, so that no answer waits for the disk.
+A row costs a request one set lookup and one buffer write. The buffer's thread does the rest (the
+check for stored rows, the commit), so no answer waits for the disk.
 """
 
 from __future__ import annotations
@@ -31,34 +31,26 @@ NAME: Final = "adhoc"
 SPLIT: Final = "parse"
 
 COMMIT_ROWS: Final = 1_024
-"""Rows that start a commit before their time."""
+"""Number of waiting rows that start a commit early."""
 
 ROOM: Final = 2_000_000
-"""Wordpieces that may wait to be written, about 100 MB; what comes on top is not appended."""
+"""Most wordpieces that may wait to be written, about 100 MB; further rows are dropped."""
 
 ROW_WEIGHT: Final = 100
-"""What a row takes of that room beside its pieces."""
+"""Weight of a row beside its pieces."""
 
 MOST_SEGMENTS: Final = 8
-"""Texts of an example that is appended; each number of texts has a table of its own."""
+"""Most texts of an example; each number of texts has its own table."""
 
 REMEMBERED: Final = 50_000
-"""Examples that are known to be appended, so that they are not even offered (10 MB)."""
+"""Examples remembered as appended, which are skipped (10 MB)."""
 
 _log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class AdhocSegment:
-    """One text of an example.
-
-    Attributes:
-        key: Key of its parse.
-        lang: Its language.
-        parser: Fingerprint of its parser.
-        text: The text.
-        features: Its pieces.
-    """
+    """One text of an example."""
 
     key: str
     lang: str
@@ -69,7 +61,7 @@ class AdhocSegment:
 
 @dataclass(frozen=True, slots=True)
 class _Waiting:
-    """A row on its way; ``key`` is unique over all tables; `AdhocDataset.add` explains the rest."""
+    """A row that waits for a commit; ``key`` is unique over all tables."""
 
     key: str
     segments: tuple[AdhocSegment, ...]
@@ -83,14 +75,14 @@ class AdhocDataset:
     """Appends features to the dataset ``adhoc``. Safe for threads.
 
     Args:
-        store: Where to.
-        commit_seconds: Age of the oldest row that makes a commit due.
-        room: Wordpieces that may wait.
+        store: The store.
+        commit_seconds: Age of the oldest row that starts a commit.
+        room: Most wordpieces that may wait.
 
     Attributes:
-        counts: Rows so far by what became of them: ``stored``, ``known`` (the table had them),
-            ``full`` (no room, so not appended), ``refused`` (the table would not have them),
-            ``deleted`` (a text was, before they were written; missing while there is none).
+        counts: Rows so far by outcome: ``stored``, ``known`` (already in the table), ``full`` (the
+            buffer was full), ``refused`` (by the table), ``deleted`` (a text was deleted before the
+            commit; missing while zero).
     """
 
     def __init__(self, store: FeatureStore, commit_seconds: float, room: int = ROOM) -> None:
@@ -114,15 +106,15 @@ class AdhocDataset:
         generation: int | None = None,
         matrices: bool = False,
     ) -> None:
-        """Append one example with the next commit, unless it is there already. Never waits.
+        """Append one example with the next commit, unless it is stored. Never blocks.
 
         Args:
-            tokenizer: Made the pieces.
-            segments: Its texts in order; one with more than `MOST_SEGMENTS` is let go.
-            generation: `ParseTable.generation` before its parses were looked up; by default that
-                of now. If it is another when the row is committed, a parse may have been deleted,
-                and then the row is not appended.
-            matrices: Store distance, depth and ancestor beside the vectors, as backfills do.
+            tokenizer: Tokenizer of the pieces.
+            segments: Its texts in order; an example with more than `MOST_SEGMENTS` is ignored.
+            generation: `ParseTable.generation` before its parses were looked up; the current one
+                if ``None``. If it has changed at the commit, parses may have been deleted, and the
+                row is not appended.
+            matrices: Whether to store distance, depth and ancestor too, as backfills do.
         """
         if len(segments) > MOST_SEGMENTS:
             return
@@ -212,7 +204,7 @@ class AdhocDataset:
         self, tokenizer: LoadedTokenizer, lang: str, count: int, matrices: bool
     ) -> DatasetHandle:
         name = NAME if count == 1 else f"{NAME}-{count}"
-        # A tokenizer has one table, whatever it is called this time.
+        # A tokenizer has one table under all its names.
         card = self._store.features.card_of(name, tokenizer.fingerprint)
         return DatasetHandle(
             _spec(name, lang, count),

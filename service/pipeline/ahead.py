@@ -1,4 +1,4 @@
-"""Reading ahead of a consumer that takes what has come in groups."""
+"""Reading ahead of a consumer, which receives the available items in groups."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ReadAhead(Generic[T]):
         self._reading = asyncio.create_task(self._read(source))
 
     async def groups(self) -> AsyncGenerator[list[T]]:
-        """What has come since the last group, as soon as there is something.
+        """Groups of the items that arrived since the last group.
 
         Raises:
             Exception: What the source raised, after all that it gave before.

@@ -28,16 +28,14 @@ Arrays = Mapping[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ParsedSegment:
     """A parsed text.
 
     Attributes:
         key: Key of the parse in the store.
         lang: Language of the text.
-        parser: Fingerprint of the parser.
         parser_name: Its name; the fingerprint if unknown.
         cached: Whether the parse was there before.
-        parse: The parse.
     """
 
     key: str
@@ -49,23 +47,23 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class AlignedSegment:
     """A parsed text with its pieces, untruncated, without special tokens."""
 
-    source: Source
+    source: ParsedSegment
     features: SegmentFeatures
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """An example whose segments are all usable."""
+    """An example whose segments are all aligned."""
 
     example_id: str | None
-    segments: tuple[Prepared, ...]
+    segments: tuple[AlignedSegment, ...]
 
     @property
     def key(self) -> str:
-        """What ``GET /features/{key}`` calls it."""
+        """The key for ``GET /features/{key}``."""
         return ",".join(segment.source.key for segment in self.segments)
 
     @property
@@ -76,7 +74,7 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class FailedExample:
-    """An example that could not be used, and why."""
+    """An example that failed, and its error."""
 
     example_id: str | None
     error: ParsebankError
@@ -84,12 +82,11 @@ class FailedExample:
 
 @dataclass(frozen=True, slots=True)
 class AssembledExample:
-    """What a trainer would see of an example.
+    """An example as a trainer sees it.
 
     Attributes:
-        example: The example.
-        length: Real positions, special tokens included.
-        kept: Pieces that each segment keeps.
+        length: Positions with special tokens, without padding.
+        kept: Number of pieces kept of each segment.
         arrays: The row of each array of `syntax.batches.assemble_batch`, and ``offset_mapping``
             (L, 2): characters of its segment's text that a position covers, 0 and 0 for none.
     """
@@ -101,13 +98,13 @@ class AssembledExample:
 
     @property
     def truncated(self) -> bool:
-        """Whether pieces were left out."""
+        """Whether pieces were cut."""
         return sum(self.kept) < sum(map(len, self.example.features))
 
 
 @dataclass(frozen=True)
 class AssemblyAnswer:
-    """The outcome of each example, in order, and what made it."""
+    """The outcome of each example, in order."""
 
     tokenizer: LoadedTokenizer
     spec: AssemblySpec
@@ -130,10 +127,10 @@ class Assembler:
     """Makes the arrays of one answer.
 
     Args:
-        settings: How large matrices may be.
+        settings: Limits of matrices.
         special: Special tokens of the tokenizer.
-        spec: What to make of the segments.
-        padded: All examples to a common length, as a batch of a stream.
+        spec: Options of the assembly.
+        padded: Whether all examples get a common length, as in a batch of a stream.
     """
 
     def __init__(
@@ -149,10 +146,10 @@ class Assembler:
     def assemble(
         self, examples: Sequence[Example | FailedExample]
     ) -> list[AssembledExample | FailedExample]:
-        """Assemble the examples; one that cannot be assembled becomes its error.
+        """Assemble the examples; an example that fails becomes its error.
 
         Raises:
-            TextTooLongError: The padded batch would be too large.
+            TextTooLongError: The padded batch is too large.
         """
         claimed = [self._claim(example) for example in examples]
         return self._batch(claimed) if self._padded else [self._alone(x) for x in claimed]
@@ -172,13 +169,13 @@ class Assembler:
         try:
             return _in_place(examples, self._special, self._spec)
         except InputError:
-            # The batch names the first culprit only, and by a number of its own.
+            # The error names only the first bad example, by its number in the batch.
             checked = [self._alone(example) for example in examples]
             left = [x.example if isinstance(x, AssembledExample) else x for x in checked]
             return _in_place(left, self._special, self._spec)
 
     def _claim(self, example: Example | FailedExample) -> Example | FailedExample:
-        """The example, or its error if there is no room for its matrices."""
+        """The example, or its error if its matrices exceed the budget."""
         if isinstance(example, FailedExample) or not self._axes:
             return example
         length = self._length(example)
@@ -197,7 +194,7 @@ class Assembler:
         return FailedExample(example.example_id, error)
 
     def _check_batch(self, examples: Sequence[Example]) -> None:
-        """Padding multiplies: one long example makes all of them long."""
+        """Check the size of the padded batch: one long example pads all others."""
         longest = max(map(self._length, examples), default=0)
         width = round_up(longest, self._spec.pad_to_multiple_of)
         cells = len(examples) * (self._cells(width) + width)
@@ -212,7 +209,7 @@ class Assembler:
             )
 
     def _length(self, example: Example) -> int:
-        """Positions of an example, if it can be made to fit at all."""
+        """Positions of an example after truncation."""
         specials = self._special.count(len(example.segments))
         length = specials + sum(map(len, example.features))
         return length if self._spec.max_length is None else min(length, self._spec.max_length)
@@ -224,7 +221,7 @@ class Assembler:
 def _in_place(
     examples: Sequence[Example | FailedExample], special: SpecialTokens, spec: AssemblySpec
 ) -> list[AssembledExample | FailedExample]:
-    """One batch of the usable examples; the others stay where they are."""
+    """Assemble the usable examples as one batch; failed examples keep their places."""
     usable = [example for example in examples if isinstance(example, Example)]
     assembled = iter(_assemble(usable, special, spec))
     return [next(assembled) if isinstance(x, Example) else x for x in examples]
@@ -251,7 +248,7 @@ def _assembled(example: Example, length: int, arrays: dict[str, NDArray[Any]]) -
     counts = np.bincount(segment_ids[segment_ids >= 0], minlength=len(example.segments))
     kept = tuple(counts.tolist())
     offsets = np.zeros((len(segment_ids), 2), np.int32)
-    # Pieces are cut off at the end of a segment, so those that are left are its first ones.
+    # Truncation cuts the end of a segment, so its first pieces are kept.
     offsets[segment_ids >= 0] = np.concatenate(
         [features.offsets[:count] for features, count in zip(example.features, kept, strict=True)]
     )

@@ -1,7 +1,7 @@
-"""From segments to what a trainer would see: parses, pieces, special tokens, matrices.
+"""Features of examples as a trainer sees them: parses, pieces, special tokens, matrices.
 
-The arrays are those that `FeatureDataset.stream` gives for the same segments and options: the same
-two functions make them here and there (`segment_features`, `assemble_batch`).
+The arrays equal those of `FeatureDataset.stream` for the same segments and options, because the
+same two functions make them (`segment_features`, `assemble_batch`).
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from featurestore import FeatureStore, ParseRecord
 from service.parsers import ParseInput
 from service.pipeline.adhoc import AdhocDataset, AdhocSegment
 from service.pipeline.assembled import (
+    AlignedSegment,
     Assembler,
     AssemblyAnswer,
     Example,
     FailedExample,
-    Prepared,
-    Source,
+    ParsedSegment,
 )
 from service.pipeline.pipeline import FeaturePipeline
 from service.pipeline.records import FeatureAnswer, FeatureRequest, ItemFeatures
@@ -35,7 +35,7 @@ from syntax.errors import ParsebankError, SpecError, UnknownKeyError
 
 @dataclass(frozen=True, slots=True)
 class SegmentText:
-    """One text of an example, and its language where it is not the request's."""
+    """One text of an example, and its language if it differs from the request's."""
 
     item: ParseInput
     lang: str | None = None
@@ -43,7 +43,7 @@ class SegmentText:
 
 @dataclass(frozen=True, slots=True)
 class ExampleTexts:
-    """One text, a pair, a question with its passage, or any number of segments."""
+    """The segments of an example: one text, a pair, a question with its passage, ..."""
 
     segments: tuple[SegmentText, ...]
     example_id: str | None = None
@@ -51,14 +51,13 @@ class ExampleTexts:
 
 @dataclass(frozen=True)
 class AssemblyRequest:
-    """Examples, and what to make of them.
+    """A request for the features of examples.
 
     Attributes:
-        examples: The examples.
-        tokenizer: Name or path of the tokenizer; by default the service's.
+        tokenizer: Name or path of the tokenizer; the service's default if ``None``.
         spec: Template, truncation, policy and matrices.
-        parsing: How segments are parsed; its items are those of the examples.
-        padded: All examples to a common length, as a batch of a stream.
+        parsing: Options of the parse.
+        padded: Whether all examples get a common length, as in a batch of a stream.
     """
 
     examples: tuple[ExampleTexts, ...]
@@ -68,17 +67,17 @@ class AssemblyRequest:
     padded: bool = False
 
 
-Found = Mapping[SegmentText, Source | ParsebankError]
+Found = Mapping[SegmentText, ParsedSegment | ParsebankError]
 
 
 class FeatureAssembler:
-    """Answers what a trainer would see. Belongs to one event loop.
+    """Answers requests for features. Belongs to one event loop.
 
     Args:
         settings: Limits and defaults.
-        store: Where parses are looked up.
-        pipeline: Parses and keeps the segments.
-        adhoc: Where features are appended.
+        store: Store of the parses.
+        pipeline: Parses the segments.
+        adhoc: Dataset that the features are appended to.
     """
 
     def __init__(
@@ -98,7 +97,7 @@ class FeatureAssembler:
 
         Raises:
             UnknownNameError: No such parser, language or tokenizer.
-            TextTooLongError: A padded batch would be too large.
+            TextTooLongError: The padded batch is too large.
         """
         tokenizer = await self.tokenizer(request.tokenizer)
         generation = self._store.parses.generation
@@ -106,15 +105,15 @@ class FeatureAssembler:
         return await asyncio.to_thread(self._finish, request, tokenizer, found, generation)
 
     async def tokenizer(self, name: str | None) -> LoadedTokenizer:
-        """A tokenizer; by default the service's.
+        """A tokenizer; the service's default if ``None``.
 
         Raises:
-            UnknownTokenizerError: There is none of this name.
+            UnknownTokenizerError: There is no tokenizer with this name.
         """
         return await self._pipeline.tokenizers.get(name or self._settings.tokenizer)
 
     async def check(self, keys: Sequence[str]) -> None:
-        """Refuse keys that the store does not hold.
+        """Check that the store holds all keys.
 
         Raises:
             SpecError: A key is not 32 hexadecimal digits.
@@ -127,17 +126,17 @@ class FeatureAssembler:
     async def stored(
         self, keys: Sequence[str], tokenizer: LoadedTokenizer, spec: AssemblySpec
     ) -> AssemblyAnswer:
-        """The features of one example from the store alone.
+        """The features of one example, from stored parses only.
 
         Args:
             keys: Parse keys of its segments, in order.
-            tokenizer: Makes the pieces.
+            tokenizer: The tokenizer.
             spec: Template, truncation, policy and matrices.
 
         Raises:
-            SpecError: A key is not 32 hexadecimal digits, or the example cannot be made to fit.
+            SpecError: A key is not 32 hexadecimal digits, or the example cannot be truncated.
             UnknownKeyError: There is no parse under a key.
-            TextTooLongError: Its matrices would be too large.
+            TextTooLongError: Its matrices are too large.
         """
         return await asyncio.to_thread(self._stored, keys, tokenizer, spec)
 
@@ -186,12 +185,14 @@ class FeatureAssembler:
             raise answer.examples[0].error
         return answer
 
-    def _source(self, record: ParseRecord) -> Source:
+    def _source(self, record: ParseRecord) -> ParsedSegment:
         try:
             name = self._store.resolve(record.parser).get("name", record.parser)
         except UnknownKeyError:
             name = record.parser
-        return Source(record.key, record.lang, record.parser, name, cached=True, parse=record.parse)
+        return ParsedSegment(
+            record.key, record.lang, record.parser, name, cached=True, parse=record.parse
+        )
 
     def _assembled(
         self,
@@ -221,39 +222,43 @@ def _group_request(
     return replace(parsing, lang=lang, items=tuple(segment.item for segment in segments))
 
 
-def _source(item: ItemFeatures | ParsebankError, answer: FeatureAnswer) -> Source | ParsebankError:
+def _source(
+    item: ItemFeatures | ParsebankError, answer: FeatureAnswer
+) -> ParsedSegment | ParsebankError:
     if isinstance(item, ParsebankError):
         return item
     parser = answer.parser
-    return Source(item.key, answer.lang, parser.fingerprint, parser.name, item.cached, item.parse)
+    return ParsedSegment(
+        item.key, answer.lang, parser.fingerprint, parser.name, item.cached, item.parse
+    )
 
 
 def _prepare(
-    found: Iterable[Source | ParsebankError], tokenizer: LoadedTokenizer
-) -> dict[str, Prepared | ParsebankError]:
+    found: Iterable[ParsedSegment | ParsebankError], tokenizer: LoadedTokenizer
+) -> dict[str, AlignedSegment | ParsebankError]:
     """The pieces of each distinct parse, by its key."""
-    sources = {source.key: source for source in found if isinstance(source, Source)}
+    sources = {source.key: source for source in found if isinstance(source, ParsedSegment)}
     encoded = tokenizer.encode_batch([source.parse.text for source in sources.values()])
     pairs = zip(sources.items(), encoded, strict=True)
     return {key: _with_pieces(source, *pieces) for (key, source), pieces in pairs}
 
 
 def _with_pieces(
-    source: Source, input_ids: NDArray[np.int32], offsets: NDArray[np.int32]
-) -> Prepared | ParsebankError:
+    source: ParsedSegment, input_ids: NDArray[np.int32], offsets: NDArray[np.int32]
+) -> AlignedSegment | ParsebankError:
     try:
-        return Prepared(source, segment_features(source.parse, input_ids, offsets))
+        return AlignedSegment(source, segment_features(source.parse, input_ids, offsets))
     except ParsebankError as error:
         return error
 
 
 def _example(
-    texts: ExampleTexts, found: Found, prepared: Mapping[str, Prepared | ParsebankError]
+    texts: ExampleTexts, found: Found, prepared: Mapping[str, AlignedSegment | ParsebankError]
 ) -> Example | FailedExample:
-    segments: list[Prepared] = []
+    segments: list[AlignedSegment] = []
     for number, text in enumerate(texts.segments):
         outcome = found[text]
-        ready = prepared[outcome.key] if isinstance(outcome, Source) else outcome
+        ready = prepared[outcome.key] if isinstance(outcome, ParsedSegment) else outcome
         if isinstance(ready, ParsebankError):
             error = ready if len(texts.segments) == 1 else _in_segment(ready, number)
             return FailedExample(texts.example_id, error)
@@ -275,13 +280,13 @@ def _unknown_keys(missing: Sequence[str]) -> UnknownKeyError:
     )
 
 
-def _usable(prepared: Prepared | ParsebankError) -> Prepared:
+def _usable(prepared: AlignedSegment | ParsebankError) -> AlignedSegment:
     if isinstance(prepared, ParsebankError):
         raise prepared
     return prepared
 
 
-def _adhoc_segment(prepared: Prepared) -> AdhocSegment:
+def _adhoc_segment(prepared: AlignedSegment) -> AdhocSegment:
     source = prepared.source
     return AdhocSegment(
         source.key, source.lang, source.parser, source.parse.text, prepared.features

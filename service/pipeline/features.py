@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from featurestore.tables.encode.examples import LARGEST_MATRIX
 from service.pipeline.records import FeatureRequest, ItemFeatures, MatrixName, Pieces
 from service.settings import Settings
-from service.tokenizers import LoadedTokenizer
-from service.tokenizers import Pieces as PieceArrays
+from service.tokenizers import LoadedTokenizer, PieceArrays
 from syntax import Parse
 from syntax.alignment import project_labels, segment_features, token_words
 from syntax.errors import ParsebankError, TextTooLongError
@@ -25,12 +24,12 @@ _MATRICES = {"distance": tree_distance, "depth": tree_depth, "ancestor": ancesto
 
 @dataclass
 class MatrixBudget:
-    """How much of an answer matrices may still fill.
+    """The size that the matrices of an answer may still take.
 
     Attributes:
-        largest: Pieces of a text whose matrices are answered.
-        cells: Left for the texts that are still to come.
-        setting: What sets them, for the advice.
+        largest: Most pieces of a text with matrices.
+        cells: Matrix cells left for the remaining texts.
+        setting: Setting that limits them, for messages.
     """
 
     largest: int
@@ -39,20 +38,20 @@ class MatrixBudget:
 
     @classmethod
     def of(cls, settings: Settings, packed: bool) -> MatrixBudget:
-        """The room of one answer.
+        """The budget of one answer.
 
-        As JSON a cell takes three bytes and its reader an object; packed it takes one, or an
-        eighth, and its reader none.
+        As JSON a cell takes three bytes and an object in the client; packed it takes one byte or
+        one bit.
         """
         if packed:
             return cls(LARGEST_MATRIX, settings.max_packed_matrix_mb << 20, "max_packed_matrix_mb")
         return cls(settings.max_matrix_pieces, settings.max_matrix_cells, "max_matrix_cells")
 
     def claim(self, size: int, matrices: Sequence[MatrixName]) -> None:
-        """Take the room for the matrices of a text of so many pieces.
+        """Reserve the matrices of a text of ``size`` pieces.
 
         Raises:
-            TextTooLongError: There is no such room.
+            TextTooLongError: The budget is exceeded.
         """
         cells = sum(size if name == "depth" else size * size for name in matrices)
         if size > self.largest or cells > self.cells:
@@ -71,9 +70,9 @@ class Deriver:
     """Adds pieces and matrices to the items of one answer.
 
     Args:
-        settings: How large matrices may be.
-        tokenizer: Makes the pieces; without it matrices are over words.
-        request: Names the policy and the matrices.
+        settings: Limits of matrices.
+        tokenizer: Without one, matrices are over words.
+        request: Policy and matrices.
     """
 
     def __init__(
@@ -82,12 +81,12 @@ class Deriver:
         self._tokenizer = tokenizer
         self._policy = request.policy
         self._matrices = request.matrices
-        self._room = MatrixBudget.of(settings, request.packed)
+        self._budget = MatrixBudget.of(settings, request.packed)
 
     def derive(
         self, items: Iterable[ItemFeatures | ParsebankError]
     ) -> list[ItemFeatures | ParsebankError]:
-        """Complete the items; one that cannot be completed becomes its error."""
+        """Complete the items; an item that fails becomes its error."""
         listed = list(items)
         encoded = iter(self._encode(listed))
         return [
@@ -98,7 +97,7 @@ class Deriver:
     def _encode(
         self, items: Sequence[ItemFeatures | ParsebankError]
     ) -> Sequence[PieceArrays | None]:
-        """The pieces of each parse among the items, if there are to be any."""
+        """The pieces of each parse among the items; ``None`` without a tokenizer."""
         texts = [item.parse.text for item in items if isinstance(item, ItemFeatures)]
         if self._tokenizer is None:
             return [None] * len(texts)
@@ -109,7 +108,7 @@ class Deriver:
     ) -> ItemFeatures | ParsebankError:
         try:
             if encoded is not None:
-                pieces = hang_pieces(item.parse, *encoded, self._policy)
+                pieces = align_pieces(item.parse, *encoded, self._policy)
                 item = replace(item, pieces=pieces)
             return self._with_matrices(item) if self._matrices else item
         except ParsebankError as error:
@@ -118,7 +117,7 @@ class Deriver:
     def _with_matrices(self, item: ItemFeatures) -> ItemFeatures:
         pieces = item.pieces
         size = item.parse.word_count if pieces is None else len(pieces.parents)
-        self._room.claim(size, self._matrices)
+        self._budget.claim(size, self._matrices)
         if pieces is None:
             return replace(item, matrices=tree_matrices(item.parse.parents(), self._matrices))
         own = tree_matrices(pieces.parents, self._matrices)
@@ -129,12 +128,12 @@ class Deriver:
 def with_tokens(
     item: ItemFeatures, tokens: Sequence[str] | None, labels: Sequence[str] | None
 ) -> ItemFeatures:
-    """Add the words of each token that was sent, and the labels that these words get.
+    """Add the words of each token of the request, and the labels of these words.
 
     Args:
         item: A parse of the tokens.
-        tokens: The tokens; ``None`` if text was sent.
-        labels: One per token, if there are any.
+        tokens: The tokens; ``None`` for a text.
+        labels: One per token, or ``None``.
     """
     if tokens is None:
         return item
@@ -143,10 +142,10 @@ def with_tokens(
     return replace(item, token_words=words, word_labels=projected)
 
 
-def hang_pieces(
+def align_pieces(
     parse: Parse, input_ids: NDArray[np.int32], offsets: NDArray[np.int32], policy: str
 ) -> Pieces:
-    """Align pieces to words and hang them as a subword policy says.
+    """Align pieces to words, and build their forest under a subword policy.
 
     Args:
         parse: The parsed text.
@@ -155,11 +154,11 @@ def hang_pieces(
         policy: Name in `syntax.subwords.POLICIES`.
 
     Raises:
-        TreeError: The parse holds a sentence that is no tree.
+        TreeError: A sentence of the parse is not a tree.
     """
     features = segment_features(parse, input_ids, offsets)
     parents, source = POLICIES[policy](features.head, features.word_ids)
-    # -2 marks a piece without a word; on its own such a piece is simply one more root.
+    # -2 marks a piece without a word, which is a root here.
     return Pieces(
         input_ids=features.input_ids,
         offsets=features.offsets,
@@ -178,5 +177,5 @@ def tree_matrices(
 
 
 def _reindex(matrix: NDArray[Any], source: NDArray[np.int32]) -> NDArray[Any]:
-    """Let each piece show the row (and column) of its source."""
+    """Give each piece the row (and column) of its source."""
     return matrix[np.ix_(*(source,) * matrix.ndim)]

@@ -1,4 +1,4 @@
-"""Checks and identity of what comes in, before any parser sees it."""
+"""Checks and parse keys of input texts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FORBIDDEN: Final = re.compile("[\0\ud800-\udfff]")
 
 
 def parse_key(parser: ParserIdentity, lang: str, item: ParseInput) -> str:
-    """The key of a parse; a language counts as one, in whichever of ISO 639's codes it is named."""
+    """The key of a parse; all ISO 639 codes of a language give the same key."""
     return keys.parse_key(
         parser.fingerprint,
         language_code(lang),
@@ -35,19 +35,19 @@ def parse_key(parser: ParserIdentity, lang: str, item: ParseInput) -> str:
 
 
 def check_input(item: ParseInput, limits: Limits) -> None:
-    """Reject what no parser can read as it stands.
+    """Reject input that no parser can read.
 
-    UDPipe would cut the text at a NUL without a word, and fail on a lone surrogate.
+    UDPipe silently cuts a text at NUL, and fails on a lone surrogate.
 
     Raises:
         SpecError: The mode and the form of the input contradict each other.
         TextTooLongError: More characters than the limit.
-        EmptyTextError: Nothing but white space, or no tokens.
+        EmptyTextError: Only white space, or no tokens.
         InvalidCharacterError: NUL or a lone surrogate.
         EmptyTokenError: A token that is empty or white space. White space inside a token is
             part of the word, as UD allows.
-        SentenceTooLongError: More tokens than the limit, where tokens are words and a long
-            sentence is not to be cut.
+        SentenceTooLongError: More tokens than the limit, if tokens are words and long sentences
+            are refused.
     """
     _check_form(item)
     _check_size(item, limits)
@@ -60,11 +60,10 @@ def check_input(item: ParseInput, limits: Limits) -> None:
 
 
 def check_labels(items: Sequence[ParseInput], token_labels: Sequence[Sequence[str]] | None) -> None:
-    """Reject labels that do not go with the tokens one to one.
+    """Check that labels match the tokens one to one.
 
     Raises:
-        SpecError: There are labels and no tokens, more or fewer of them, or labels that are no
-            text; says where.
+        SpecError: There are labels without tokens, too many or too few, or with invalid characters.
     """
     if token_labels is None:
         return
@@ -132,7 +131,7 @@ def _check_tokens(tokens: tuple[str, ...]) -> None:
 
 
 def _check_length(item: ParseInput, limit: int) -> None:
-    """Refuse what the parser would refuse, before it is queued."""
+    """Refuse a sentence that the parser would refuse, before it is queued."""
     words = len(item.tokens or ())
     if item.mode == "pretokenized" and item.long_sentences == "refuse" and words > limit:
         raise SentenceTooLongError(

@@ -24,13 +24,12 @@ class FeatureRequest:
     """Texts, and what to make of them.
 
     Attributes:
-        items: The texts.
         lang: ISO code; by default the parser's, or the settings' if there is no parser either.
         parser: Name of a parser; by default the one for the language.
         tokenizer: Name or path of a tokenizer; without one there are no pieces.
         policy: How the later pieces of a word hang (`syntax.subwords`).
         matrices: Matrices to answer, over pieces, or over words without a tokenizer.
-        packed: Whether the matrices are answered as bytes, so that larger ones may be asked for.
+        packed: Whether the matrices are answered as bytes, which allows larger ones.
         store: Whether new parses are kept.
         token_labels: With tokens, a label per token of each text.
         deadline_seconds: Time for the parsing, if less than the settings'.
@@ -61,7 +60,7 @@ class Pieces:
         word_ids: Word of each piece through the whole text, -1 for none. *Shape:* (L,).
         parents: Parent piece, -1 at roots and at pieces without a word. *Shape:* (L,).
         source: The piece whose row each piece shows in a matrix. *Shape:* (L,).
-        features: What a dataset keeps of the text, whatever the policy.
+        features: What a dataset stores of the text; independent of the policy.
     """
 
     input_ids: NDArray[np.int32]
@@ -79,9 +78,8 @@ class ItemFeatures:
     Attributes:
         key: Key of the parse in the store.
         cached: Whether the parse was there before.
-        parse: The parse.
-        pieces: Its pieces, if a tokenizer was asked for.
-        matrices: The matrices asked for, by name.
+        pieces: The pieces, if the request names a tokenizer.
+        matrices: The requested matrices, by name.
         token_words: Words of each token that was sent, through the whole text; if any were.
         word_labels: Label of each word, if the tokens had labels.
     """

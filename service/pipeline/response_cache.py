@@ -64,7 +64,6 @@ class CachedResponse:
         content: The body, compressed if the caller accepts that.
         headers: Raw headers, with the length and the entity tag.
         etag: The entity tag.
-        texts: Number of texts.
         origin: The parser and the tokenizer.
     """
 

@@ -173,5 +173,5 @@ def _each(
 
 
 def _dtype(matrix: NDArray[Any]) -> str:
-    """As `numpy.dtype` reads it, whatever the machine: ``|u1`` or ``<u2``."""
+    """The dtype as a string for `numpy.dtype`, little-endian: ``|u1`` or ``<u2``."""
     return matrix.dtype.newbyteorder("<").str

@@ -28,7 +28,7 @@ _OPTIONS: Final = tuple(
 
 
 def entity_tag(content: Mapping[str, Any]) -> str:
-    """A weak entity tag of whatever decides an answer.
+    """A weak entity tag of everything that determines an answer.
 
     Weak, for two answers with one tag say the same and are not always the same bytes: ``cached``
     tells how the answer came about, and the encoding is chosen for each caller.

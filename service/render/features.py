@@ -5,7 +5,12 @@ from __future__ import annotations
 from typing import Any, Final
 
 from service.errors import error_body
-from service.pipeline.assembled import AssembledExample, AssemblyAnswer, FailedExample, Prepared
+from service.pipeline.assembled import (
+    AlignedSegment,
+    AssembledExample,
+    AssemblyAnswer,
+    FailedExample,
+)
 from service.render.json import dump
 from service.render.ndjson import done_line
 
@@ -70,7 +75,7 @@ def _content(example: AssembledExample | FailedExample) -> dict[str, Any]:
     return {**facts(example), **arrays}
 
 
-def _segment(segment: Prepared, kept: int) -> dict[str, Any]:
+def _segment(segment: AlignedSegment, kept: int) -> dict[str, Any]:
     source = segment.source
     return {
         "key": source.key,
@@ -84,5 +89,5 @@ def _segment(segment: Prepared, kept: int) -> dict[str, Any]:
 
 
 def _valid(name: str | None) -> str | None:
-    """A name that is text, whatever came: lone surrogates become U+FFFD."""
+    """A name as valid text: lone surrogates become U+FFFD."""
     return name and name.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -17,7 +17,7 @@ from featurestore.tables.encode.blobs import pack_bits, pack_numbers
 from service.errors import error_body
 from service.pipeline.assembled import AssembledExample, AssemblyAnswer, FailedExample
 from service.render.features import facts, made_of
-from syntax.matrices import FUSED
+from syntax.matrices import COMPILED
 
 Answered = AssembledExample | FailedExample
 
@@ -81,7 +81,7 @@ def _array_columns(answer: AssemblyAnswer) -> dict[str, pa.Array]:
         matrices = _shown(answer.examples, name)
         if name == "ancestor":
             columns[name] = _packed(matrices, pack_bits)
-        elif name in FUSED:
+        elif name in COMPILED:
             columns[name] = _packed(matrices, pack_numbers)
             columns[f"{name}_dtype"] = pa.array([*map(_dtype, matrices)], pa.string())
         else:
@@ -90,9 +90,9 @@ def _array_columns(answer: AssemblyAnswer) -> dict[str, pa.Array]:
 
 
 def _matrix_names(answer: AssemblyAnswer) -> list[str]:
-    """As `syntax.batches.assemble_batch` calls them: `FUSED` by their short names."""
+    """As `syntax.batches.assemble_batch` calls them: `COMPILED` by their short names."""
     short = [(name, name.removesuffix(".v1")) for name in answer.spec.matrices]
-    return list(dict.fromkeys(plain if plain in FUSED else name for name, plain in short))
+    return list(dict.fromkeys(plain if plain in COMPILED else name for name, plain in short))
 
 
 def _shown(examples: Sequence[Answered], name: str) -> list[NDArray[Any] | None]:
@@ -106,7 +106,7 @@ def _packed(
 
 
 def _dtype(matrix: NDArray[Any] | None) -> str | None:
-    """As `numpy.dtype` reads it, whatever the machine: ``|u1`` or ``<u2``."""
+    """The dtype as a string for `numpy.dtype`, little-endian: ``|u1`` or ``<u2``."""
     return None if matrix is None else matrix.dtype.newbyteorder("<").str
 
 

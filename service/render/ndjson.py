@@ -30,7 +30,7 @@ def render_ndjson(answer: FeatureAnswer) -> bytes:
 
 
 async def stream_ndjson(pipeline: FeaturePipeline, plan: Plan) -> AsyncGenerator[bytes]:
-    """The lines of an answer as its texts finish, in whatever order that is.
+    """The lines of an answer, in the order in which its texts finish.
 
     Raises:
         ParsebankError: As `FeaturePipeline.stream`, before the first lines; later the last line

@@ -39,7 +39,6 @@ class Rendered:
     """An answer as it is sent.
 
     Attributes:
-        content: The body.
         headers: All headers but the length.
         etag: Its entity tag; empty if a text failed.
         is_stored: Whether every text was answered from the store, so that the same request will

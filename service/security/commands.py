@@ -83,7 +83,7 @@ def _file(path: Path | None) -> KeyFile:
     """The file that was named.
 
     Raises:
-        SpecError: None was, neither by option nor by setting.
+        SpecError: Neither the option nor the setting is given.
     """
     from service.security.keys import KeyFile
     from service.settings import read_settings

@@ -42,7 +42,6 @@ class ApiKey:
     Attributes:
         name: Whose it is. Several keys may have one name, while the old one is replaced.
         sha256: Of the whole key, in hexadecimal digits.
-        created: Day.
         expires: Last day on which it is valid, in UTC; ``None`` for ever.
         rate_limit: Of its own, such as ``600/minute``; ``None``: the service's.
         disabled: Refused, but not forgotten.
@@ -204,7 +203,7 @@ class KeyFile:
             What was removed.
 
         Raises:
-            SpecError: There is none; the message lists what there is.
+            SpecError: There is no such key; the message lists the keys.
         """
         keys = self.read()
         gone = [key for key in keys if name_or_id in (key.id, key.name)]
@@ -245,7 +244,7 @@ class KeyStore:
         sha256 = digest(secret)
         key = self._keys.get(sha256)
         # The lookup leaks at most a prefix of a hash, which does not reveal a key;
-        # the comparison that decides takes the same time whatever came.
+        # the comparison takes constant time.
         if key is None or not hmac.compare_digest(key.sha256, sha256):
             raise UnauthorizedError(
                 "the API key is not known; ask the operator for one (`parsebank keys add NAME`)"

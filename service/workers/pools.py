@@ -1,4 +1,4 @@
-"""Pools by model: started when first needed, the longest unused one stopped to make room."""
+"""The pools of all models: started on first use; the least recently used is stopped for space."""
 
 from __future__ import annotations
 
@@ -35,12 +35,7 @@ _ONE_WORD: Final = ParseInput("pretokenized", tokens=("word",))
 
 
 class WorkerPools:
-    """Every model in use; belongs to one event loop.
-
-    Args:
-        settings: Workers per model, memory, limits.
-        stages: Where to note how long texts wait and are parsed.
-    """
+    """The pools of all loaded models; belongs to one event loop."""
 
     def __init__(self, settings: Settings, stages: Stages | None = None) -> None:
         self._settings = settings
@@ -58,30 +53,29 @@ class WorkerPools:
 
     @property
     def stats(self) -> Mapping[str, PoolStats]:
-        """Counts by model name, also of models that are not loaded any more."""
+        """Counts by model name, including unloaded models."""
         return self._stats
 
     def running(self) -> list[WorkerPool]:
-        """Pools whose model is loaded; any thread may ask."""
+        """Pools whose model is loaded. Safe for threads."""
         return [slot.pool for slot in list(self._slots.values()) if slot.is_loaded]
 
     async def parse(
         self, model: ModelFile, fingerprint: str, items: Sequence[ParseInput], deadline: float
     ) -> list[Outcome]:
-        """Parse texts with a model, loading it first if need be.
+        """Parse texts with a model, which is loaded on first use.
 
         Args:
             model: The model.
-            fingerprint: Of the parser; a file that has been replaced gets new workers.
+            fingerprint: Fingerprint of the parser; a replaced file gets new workers.
             items: Texts that `service.pipeline.check_input` has accepted.
             deadline: In the event loop's time.
 
         Raises:
             ModelLoadError: The model cannot be loaded.
-            OverloadedError: Too much waits already, too many models are busy, or the service is
-                about to stop.
-            SpecError: More words than may wait at all.
-            DeadlineError: The model was not loaded by the deadline (loading goes on).
+            OverloadedError: The queue is full, too many models are busy, or the service stops.
+            SpecError: The texts exceed the capacity of the queue.
+            DeadlineError: The model was not loaded by the deadline; loading goes on.
         """
         async with self._lease(model, fingerprint, deadline) as pool:
             return await pool.parse(items, deadline)
@@ -89,11 +83,11 @@ class WorkerPools:
     async def stream(
         self, model: ModelFile, fingerprint: str, items: Sequence[ParseInput], deadline: float
     ) -> AsyncGenerator[tuple[int, Outcome], None]:
-        """Parse texts as `parse` does; gives position and outcome of each as it is known.
+        """As `parse`, but yields position and outcome of each text as it is known.
 
-        Every text is given exactly once, past its deadline at the latest. The errors of `parse`
-        are raised by the first step, before anything is given. Closing the iterator early
-        (`contextlib.aclosing`) takes out of the queue what still waits.
+        Every text is yielded exactly once, at its deadline at the latest. The first step raises
+        the errors of `parse`. Closing the iterator early (`contextlib.aclosing`) removes waiting
+        texts from the queue.
         """
         async with (
             self._lease(model, fingerprint, deadline) as pool,
@@ -103,10 +97,10 @@ class WorkerPools:
                 yield answer
 
     async def probe(self, model: ModelFile, fingerprint: str, deadline: float) -> None:
-        """Show that a parse would succeed: parse one word, ahead of all that waits.
+        """Check that parsing works: parse one word, ahead of the queue.
 
         Raises:
-            WorkError: It would not: `parse` says why.
+            WorkError: Parsing fails.
         """
         async with (
             self._lease(model, fingerprint, deadline) as pool,
@@ -117,26 +111,26 @@ class WorkerPools:
                     raise outcome
 
     async def load(self, model: ModelFile, fingerprint: str) -> None:
-        """Load a model, unless it is there.
+        """Load a model, unless it is loaded.
 
         Raises:
-            ModelLoadError: It cannot be loaded.
-            OverloadedError: There is no room, and every loaded model is busy.
+            ModelLoadError: The model cannot be loaded.
+            OverloadedError: Memory is full, and every loaded model is busy.
         """
         async with self._lease(model, fingerprint, None):
             pass
 
     async def unload(self, name: str) -> bool:
-        """Stop a model's processes; the next text loads it again.
+        """Stop a model's processes; the next text reloads it.
 
         Args:
-            name: Of the model, or the fingerprint of its parser.
+            name: Name of the model, or fingerprint of its parser.
 
         Returns:
-            Whether it was loaded.
+            Whether the model was loaded.
 
         Raises:
-            ConflictError: It is being loaded, or texts wait for it.
+            ConflictError: The model is loading, or texts wait for it.
         """
         keys = [key for key in self._slots if name in key]
         for key in keys:
@@ -149,10 +143,10 @@ class WorkerPools:
         return bool(keys)
 
     async def drain(self, seconds: float) -> None:
-        """Accept nothing more, finish what was accepted, then end every process.
+        """Refuse new texts, finish the accepted ones, then stop every process.
 
         Args:
-            seconds: To wait at most; what is not answered then fails with `WorkerDiedError`.
+            seconds: Longest wait; open texts then fail with `WorkerDiedError`.
         """
         self._is_closing = True
         try:
@@ -164,7 +158,7 @@ class WorkerPools:
             await self.stop()
 
     async def stop(self) -> None:
-        """End every process; what is not answered fails."""
+        """Stop every process; open texts fail."""
         self._is_closing = self._is_stopped = True
         await self._dismiss(self._slots)
         while self._leaving:
@@ -174,7 +168,7 @@ class WorkerPools:
     async def _lease(
         self, model: ModelFile, fingerprint: str, deadline: float | None
     ) -> AsyncIterator[WorkerPool]:
-        """A loaded pool that is not unloaded meanwhile."""
+        """A loaded pool, which stays loaded during the block."""
         self._check_open()
         async with AsyncExitStack() as stack:
             stack.enter_context(self._counted())
@@ -182,7 +176,7 @@ class WorkerPools:
                 async with asyncio.timeout_at(deadline):
                     slot = await self._slot(model, fingerprint)
                     stack.enter_context(slot.used())
-                    # Loading goes on for others, or for the next try, when this caller goes.
+                    # Shielded: loading goes on for other callers if this one is cancelled.
                     await asyncio.shield(slot.starting)
             except TimeoutError:
                 raise DeadlineError(
@@ -192,7 +186,7 @@ class WorkerPools:
 
     @contextmanager
     def _counted(self) -> Iterator[None]:
-        """One more request is at work, which `drain` waits for."""
+        """Count a running request, which `drain` waits for."""
         self._users += 1
         self._quiet.clear()
         try:
@@ -215,13 +209,13 @@ class WorkerPools:
         return None if slot is None or slot.has_failed else slot
 
     async def _open(self, key: _Key, model: ModelFile) -> _Slot:
-        """Begin to load a model, when there is room for it."""
+        """Start to load a model, once there is memory for it."""
         await self._dismiss(
             other
             for other, slot in self._slots.items()
             if other == key or (other[0] == model.name and slot.is_unused)
         )
-        expected = await self._make_room(model)
+        expected = await self._make_space(model)
         if self._is_stopped:
             raise unloaded()
         stats = self._stats[model.name]
@@ -230,11 +224,11 @@ class WorkerPools:
         self._slots[key] = _Slot(pool, expected)
         return self._slots[key]
 
-    async def _make_room(self, model: ModelFile) -> int:
-        """Unload the longest unused models until this one fits, or is the only one.
+    async def _make_space(self, model: ModelFile) -> int:
+        """Unload the least recently used models until this one fits, or is the only one.
 
         Returns:
-            Bytes that it is expected to take.
+            Expected size of the model in bytes.
         """
         limit = self._settings.model_memory_mb * _MIB
         while self._slots:
@@ -253,7 +247,7 @@ class WorkerPools:
         return self._expected(model)
 
     async def _measure(self) -> None:
-        """Note what the loaded models take now."""
+        """Measure the memory of the loaded models."""
         loaded = [slot for slot in self._slots.values() if slot.is_loaded]
         families = [slot.pool.pids for slot in loaded]
         sizes = await asyncio.to_thread(lambda: [shared_bytes(pids) for pids in families])
@@ -261,17 +255,17 @@ class WorkerPools:
             slot.bytes = self._measured[slot.pool.model.name] = size
 
     def _expected(self, model: ModelFile) -> int:
-        """What a model took when it was measured last; else a guess by its files."""
+        """The last measured size of a model, else an estimate from its files."""
         if model.name in self._measured:
             return self._measured[model.name]
         base = _BULK_BASE_BYTES if BACKENDS[model.backend].bulk else _BASE_BYTES
         try:
             return base + _BYTES_PER_BYTE * model.size
-        except OSError:  # a file is missing, as loading it is going to say
+        except OSError:  # a file is missing, which loading will report
             return base
 
     async def _dismiss(self, keys: Iterable[_Key]) -> None:
-        """Stop pools, in tasks of their own: a caller that goes away must not leave them half."""
+        """Stop pools in tasks of their own, so that a cancelled caller does not interrupt it."""
         leaving = [asyncio.create_task(self._slots.pop(key).stop()) for key in list(keys)]
         for task in leaving:
             self._leaving.add(task)
@@ -288,24 +282,23 @@ class WorkerPools:
 
 
 class _Slot:
-    """A pool that is loaded, or being loaded.
+    """A pool that is loaded or loading.
 
     Attributes:
-        pool: The pool.
-        bytes: What it takes; before it was measured, what it is expected to take.
-        starting: Ends when it is loaded.
+        bytes: Measured size in memory, or the expected size before the first measurement.
+        starting: Task that loads the model.
     """
 
     def __init__(self, pool: WorkerPool, expected: int) -> None:
         self.pool = pool
         self.bytes = expected
-        # Its workers outlive the request that had it loaded, whose id their logs must not carry.
+        # An empty context: its workers outlive the request that loaded it, and must not log its id.
         self.starting = asyncio.create_task(self._start(), context=Context())
         self._users = 0
 
     @contextmanager
     def used(self) -> Iterator[None]:
-        """Keep it from being unloaded."""
+        """Keep the pool loaded during the block."""
         self._users += 1
         try:
             yield
@@ -326,7 +319,7 @@ class _Slot:
         return self.starting.done() and not self._users
 
     async def stop(self) -> None:
-        await asyncio.sleep(0)  # a task that has not begun would end without its reason
+        await asyncio.sleep(0)  # a task that has not started would end without its error
         self.starting.cancel()
         await asyncio.wait([self.starting])
         if self.is_loaded:
@@ -336,5 +329,5 @@ class _Slot:
         try:
             await self.pool.start()
         except asyncio.CancelledError:
-            # Those who wait for it were not cancelled themselves, and must hear a reason.
+            # The waiting requests were not cancelled themselves, and need an error.
             raise unloaded() from None

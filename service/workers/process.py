@@ -25,11 +25,7 @@ _FORK_SECONDS: Final = 30.0
 
 
 class ForkServer:
-    """A running fork server, which has loaded one model.
-
-    Attributes:
-        fingerprint: Fingerprint of the parser.
-    """
+    """A running fork server, which has loaded one model."""
 
     def __init__(self, process: subprocess.Popen[bytes], control: socket.socket) -> None:
         self.fingerprint = ""
@@ -160,7 +156,6 @@ class ParserProcess:
     Attributes:
         pid: Process id.
         texts: Number of texts sent to it so far.
-        growth: Growth of its memory.
     """
 
     def __init__(

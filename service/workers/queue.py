@@ -24,10 +24,8 @@ class PendingText:
     """One text that waits for its parse.
 
     Attributes:
-        item: The text.
         words: Words for budgets, at least 1.
         position: Index in the request.
-        request: The request it belongs to.
         outcome: The parse or error, once known.
         deaths: Workers that died while parsing it.
         alone: Whether it needs a batch of its own, because a worker died or took too long on a
@@ -63,7 +61,6 @@ class PendingRequest:
         deadline: Time at which open texts fail, in the event loop's time.
 
     Attributes:
-        texts: The texts, in order.
         answers: Position and outcome of each text, in the order in which they are settled.
         waiting: Texts that no worker is parsing; maintained by the `FairQueue`.
         words: Number of words in ``waiting``.

@@ -1,4 +1,4 @@
-"""Which wordpieces and dataset tokens show which words, and what follows from it."""
+"""Alignment of wordpieces and dataset tokens with words, and features from it."""
 
 from syntax.alignment.align import Alignment, align_pieces, attach_heads
 from syntax.alignment.features import batch_features, segment_features

@@ -1,9 +1,9 @@
-"""Align wordpieces with words by the characters both cover.
+"""Align wordpieces with words by the characters that both cover.
 
-The tokenizer and the parser read the same text, each in its own way; only character spans are
-comparable. A piece may show several words (``'t`` straddles *do|n't* in one vocabulary, ``[UNK]``
-covers a whole Thai sentence in another) and a word may have no piece of its own, so the alignment
-is many-to-many; one *owner* per piece is chosen from it for the tree over pieces.
+Tokenizer and parser split the same text differently, and only character spans are comparable. A
+piece may overlap several words (``'t`` overlaps both words of *do|n't*, and ``[UNK]`` may cover a
+whole Thai sentence), and a word may have no piece of its own. So the alignment is many-to-many, and
+each piece has one *owner* for the tree over pieces.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Alignment:
 
         indptr    [0, 2, 3, 4]        words of piece 0: indices[0:2]
         indices   [0, 1, 2, 2]
-        word_ids  [0, 2, 2]           de carries the shared span and owns its piece
+        word_ids  [0, 2, 2]           de is the owner of the piece of the shared span
         pieceless [False, True, False]
 
     Attributes:
@@ -54,9 +54,9 @@ class Alignment:
 def align_pieces(text: str, piece_offsets: ArrayLike, parse: Parse) -> Alignment:
     """Align pieces with words by overlap of their character spans, in linear time.
 
-    White space at the edges of a piece is not part of it. The owner of a piece is the word with
-    the largest overlap, the leftmost of equals; of the words that share a multiword token's span,
-    the one whose head is outside the token (the first such) stands for all.
+    Outer white space does not count as part of a piece. The owner of a piece is the word with the
+    largest overlap, the leftmost of equals. Of the words that share the span of a multiword token,
+    only the first one whose head is outside of the token can be an owner.
 
     Args:
         text: The text that was tokenized; the same as ``parse.text``.
@@ -64,8 +64,7 @@ def align_pieces(text: str, piece_offsets: ArrayLike, parse: Parse) -> Alignment
         parse: The words. Their spans, and those of the pieces, start and end in order.
 
     Raises:
-        InputError: The texts differ, or a piece lies outside the text.
-        TreeError: The heads of a sentence do not form one tree.
+        InputError: The texts differ.
 
     >>> from syntax.trees.conllu import parse_conllu, parse_from_sentences
     >>> columns = "1-2 du _ _ _ _ _ _ _ _|1 de _ _ _ _ 3 case _ _|2 le _ _ _ _ 3 det _ _"
@@ -89,16 +88,13 @@ def align_pieces(text: str, piece_offsets: ArrayLike, parse: Parse) -> Alignment
 def attach_heads(parse: Parse, alignment: Alignment) -> Int32:
     """The dependency tree over pieces: later pieces of a word hang from its first.
 
-    A word's first piece hangs from the first piece of the nearest word above it that owns one.
-    Where no word above owns one, the first such piece becomes the sentence's root and the other
-    ones hang from it, so that every sentence with pieces has exactly one root.
+    A word's first piece hangs from the first piece of its nearest ancestor that owns one. Of the
+    pieces without such an ancestor, the first is the root of the sentence and the others hang from
+    it, so that every sentence with pieces has exactly one root.
 
     Returns:
         Parent of each piece; -1 for the root of a sentence, -2 for a piece without a word.
         *Shape:* (L,), int32.
-
-    Raises:
-        TreeError: The heads of a sentence do not form one tree.
     """
     parents, sentence_of = checked_parents(parse)
     sentences = len(parse.sentence_first_word)
@@ -106,7 +102,7 @@ def attach_heads(parse: Parse, alignment: Alignment) -> Int32:
 
 
 def int32(values: Sequence[int]) -> Int32:
-    """A column of a parse for the kernels."""
+    """A column of a parse as int32."""
     return np.array(values, dtype=np.int32)
 
 
@@ -116,12 +112,16 @@ def code_points(text: str) -> NDArray[np.uint32]:
 
 
 def offset_array(piece_offsets: ArrayLike) -> Int32:
-    """Offsets as (L, 2), int32; an empty encoding included."""
+    """Offsets of an encoding, which may be empty. *Shape:* (L, 2), int32."""
     return np.array(piece_offsets, dtype=np.int32).reshape(-1, 2)
 
 
 def trimmed(text: str, offsets: Int32) -> Int32:
-    """Piece spans without white space at their edges. *Shape:* (L, 2), int32."""
+    """Piece spans without outer white space. *Shape:* (L, 2), int32.
+
+    Raises:
+        InputError: A piece lies outside of the text.
+    """
     wrong, spans = kernels.trim(code_points(text), offsets)
     if wrong >= 0:
         raise outside_text(wrong, offsets, len(text))
@@ -129,7 +129,7 @@ def trimmed(text: str, offsets: Int32) -> Int32:
 
 
 def outside_text(piece: int, offsets: Int32, length: int) -> InputError:
-    """The error for a piece whose span does not lie in the text."""
+    """The error for a piece that lies outside of the text."""
     start, end = offsets[piece].tolist()
     return InputError(
         f"piece {piece} covers the characters {start} to {end} of a text with {length}; "
@@ -139,7 +139,11 @@ def outside_text(piece: int, offsets: Int32, length: int) -> InputError:
 
 
 def checked_parents(parse: Parse) -> tuple[Int32, Int32]:
-    """Parent and sentence of each word, through the whole text, once they form trees."""
+    """Parent and sentence of each word in the whole text. *Shape:* (W,) each, int32.
+
+    Raises:
+        TreeError: The heads of a sentence do not form one tree.
+    """
     starts = int32(parse.sentence_first_word)
     parents, sentence_of = kernels.global_parents(int32(parse.head), starts)
     if not kernels.are_trees(parents, sentence_of, len(starts)):
@@ -148,6 +152,6 @@ def checked_parents(parse: Parse) -> tuple[Int32, Int32]:
 
 
 def reject_trees(parse: Parse) -> None:
-    """Raise the named error of the first sentence whose heads form no tree."""
+    """Raise the error of the first sentence whose heads do not form one tree."""
     for first, end in parse.word_ranges():
         DependencyTree(parse.head[first:end], [rel or "_" for rel in parse.deprel[first:end]])

@@ -1,4 +1,4 @@
-"""Everything the store keeps about one tokenized segment, in one compiled call."""
+"""The features that the store keeps of a tokenized segment, in one compiled call."""
 
 from __future__ import annotations
 
@@ -36,13 +36,12 @@ def segment_features(parse: Parse, input_ids: ArrayLike, offsets: ArrayLike) -> 
         that of `attach_heads`.
 
     Raises:
-        InputError: Ids and offsets differ in number, or a piece lies outside the text.
-        TreeError: The heads of a sentence do not form one tree.
+        InputError: The numbers of ids and offsets differ, or a piece lies outside of the text.
     """
     ids = np.array(input_ids, dtype=np.int32)
     spans = offset_array(offsets)
     if len(ids) != len(spans):
-        raise InputError(f"{len(ids)} input ids came with {len(spans)} offsets; give one per piece")
+        raise InputError(f"there are {len(ids)} input ids and {len(spans)} offsets; give one each")
     status, piece, *columns = kernels.segment_columns(
         code_points(parse.text),
         spans,
@@ -73,24 +72,24 @@ def segment_features(parse: Parse, input_ids: ArrayLike, offsets: ArrayLike) -> 
 def batch_features(
     parses: Sequence[Parse], input_ids: Int32, offsets: Int32, lengths: Sequence[int]
 ) -> list[SegmentFeatures]:
-    """`segment_features` of many texts in one compiled call, at a fraction of the price.
+    """`segment_features` of many texts in one compiled call, which is several times faster.
 
     Args:
         parses: The parsed texts.
-        input_ids: Ids of the pieces of all texts, one after the other. *Shape:* (N,), int32.
+        input_ids: Ids of the pieces of all texts end to end. *Shape:* (N,), int32.
         offsets: Start and end character of each piece in its text. *Shape:* (N, 2), int32.
-        lengths: How many pieces each text has.
+        lengths: Number of pieces of each text.
 
     Returns:
-        Features of each text; their arrays are views of common ones.
+        Features of each text; their arrays are views of shared ones.
 
     Raises:
-        InputError, TreeError: As `segment_features`, of the first text that has a fault.
+        InputError: The numbers of ids, offsets and pieces differ.
     """
     bounds = _bounds(parses, lengths)
     if bounds[1, -1] != len(input_ids) or len(input_ids) != len(offsets):
         raise InputError(
-            f"{len(input_ids)} input ids and {len(offsets)} offsets came for {bounds[1, -1]} "
+            f"there are {len(input_ids)} input ids and {len(offsets)} offsets for {bounds[1, -1]} "
             "pieces; give one each"
         )
     wrong, *columns = kernels.batch_columns(
@@ -115,7 +114,7 @@ def batch_features(
 
 
 def _bounds(parses: Sequence[Parse], lengths: Sequence[int]) -> NDArray[np.int64]:
-    """Where each text begins among characters, pieces, words, tokens, sentences, and the end."""
+    """First character, piece, word, token and sentence of each text, and the ends."""
     counts = (
         [len(parse.text) for parse in parses],
         lengths,

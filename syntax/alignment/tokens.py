@@ -1,8 +1,7 @@
-"""Which words of a parse show which tokens of a dataset, and what becomes of the tokens' labels.
+"""Alignment of a dataset's tokens with the words of a parse, and projection of labels to words.
 
-A dataset brings its own tokens; a parser that is shown their text may cut it otherwise. Tokens and
-words are compared by the characters they cover, so every word maps back to its tokens, whatever
-the parser did, and no example is lost for want of an alignment.
+A parser may split the text of a dataset's tokens differently. Tokens and words are aligned by the
+characters that both cover, so that every example has an alignment.
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ _CLOSING: Final = frozenset("ESLU")
 def token_words(tokens: Sequence[str], parse: Parse) -> list[list[int]]:
     """The words that share a character with each token, in linear time.
 
-    The text is the tokens joined by single spaces. The parser may have split a token, or joined
-    several; a word over several tokens belongs to each of them. In *des New York*, tokens
+    The text is the tokens joined by single spaces. The parser may split a token or join several; a
+    word over several tokens belongs to each of them. In *des New York*, tokens
     ``["des", "New", "York"]``, a model may read *de les New York*::
 
         parse.form          ["de", "les", "New York"]
@@ -32,15 +31,15 @@ def token_words(tokens: Sequence[str], parse: Parse) -> list[list[int]]:
         token_words         [[0, 1], [2], [2]]
         word_tokens         [[0], [0], [1, 2]]
 
-    A token has no word only where the parser left its characters out (a lone zero-width space,
-    for instance). Words of no width belong to no token.
+    A token has no word only if the parser leaves its characters out (such as a lone zero-width
+    space). Words of no width belong to no token.
 
     Args:
-        tokens: The tokens as the dataset has them; they may hold spaces.
+        tokens: The tokens of the dataset; they may hold spaces.
         parse: The parse of their text.
 
     Returns:
-        For each token its words, ascending, 0-based through the whole text.
+        Words of each token, ascending, 0-based in the whole text.
 
     Raises:
         InputError: The text of the parse is not the tokens joined by single spaces.
@@ -63,11 +62,7 @@ def token_words(tokens: Sequence[str], parse: Parse) -> list[list[int]]:
 
 
 def word_tokens(tokens: Sequence[str], parse: Parse) -> list[list[int]]:
-    """The tokens that share a character with each word: `token_words` the other way round.
-
-    Raises:
-        InputError: As `token_words`.
-    """
+    """The tokens that share a character with each word: the inverse of `token_words`."""
     found: list[list[int]] = [[] for _ in range(parse.word_count)]
     for token, words in enumerate(token_words(tokens, parse)):
         for word in words:
@@ -78,16 +73,16 @@ def word_tokens(tokens: Sequence[str], parse: Parse) -> list[list[int]]:
 def project_labels(
     labels: Sequence[str], token_words: Sequence[Sequence[int]], words: int
 ) -> list[str | None]:
-    """Give every word the label of its token.
+    """Label of every word, from that of its token.
 
     Labels that are all ``O`` or ``B-``, ``I-``, ``E-``, ``S-``, ``L-``, ``U-`` and a type are read
-    as spans (IOB1, BIO, BIOES, BILOU), and each span is written again over the words of its tokens:
+    as spans (IOB1, BIO, BIOES, BILOU), and each span is rewritten over the words of its tokens:
 
-    * over more words than tokens, ``B- I-`` go on as ``I-``, ``S-`` becomes ``B- .. E-``, ``E-``
-      becomes ``I- .. E-``, likewise ``U-`` and ``L-``; over fewer, ``B- E-`` becomes ``S-``;
-    * a word over several tokens belongs to the first span that touches it. A later span keeps
-      its other words and begins anew there; only one that has no word of its own is lost;
-    * where all else between two spans of one type has gone, ``I-`` becomes ``B-``.
+    * over more words than tokens, ``B- I-`` continue with ``I-``, ``S-`` becomes ``B- .. E-``,
+      ``E-`` becomes ``I- .. E-``, likewise ``U-`` and ``L-``; over fewer, ``B- E-`` becomes ``S-``;
+    * a word over several tokens belongs to the first span that covers it. A later span starts at
+      its next own word; a span without a word of its own is lost;
+    * where no word is left between two spans of one type, ``I-`` becomes ``B-``.
 
     So a valid sequence stays valid, spans keep their order and types, and their number changes
     only by those that share all their words with earlier ones. Other labels (part-of-speech tags,
@@ -97,13 +92,13 @@ def project_labels(
     Args:
         labels: One per token.
         token_words: Words of each token, as `token_words` gives them.
-        words: How many words there are.
+        words: Number of words.
 
     Returns:
         One per word; ``None`` for a word without a token.
 
     Raises:
-        InputError: There are more or fewer labels than tokens.
+        InputError: The numbers of labels and tokens differ.
 
     >>> project_labels(["B-LOC", "I-LOC", "O"], [[0, 1], [2], [3]], 4)
     ['B-LOC', 'I-LOC', 'I-LOC', 'O']
@@ -113,7 +108,7 @@ def project_labels(
     ['B-PER', 'B-LOC']
     """
     if len(labels) != len(token_words):
-        raise InputError(f"{len(labels)} labels came with {len(token_words)} tokens; give one each")
+        raise InputError(f"there are {len(labels)} labels for {len(token_words)} tokens")
     if all(_SPAN_LABEL.fullmatch(label) for label in labels):
         return _project_spans(labels, token_words, words)
     return _project_plain(labels, token_words, words)
@@ -155,7 +150,7 @@ def _project_spans(
             continue
         before = found[own[0] - 1] if own[0] else None
         first, last = labels[span[0]], labels[span[-1]]
-        opens = first[0] in _OPENING or _goes_on(before or "O", first)
+        opens = first[0] in _OPENING or _continues(before or "O", first)
         for word, letter in zip(own, _letters(len(own), opens, last[0]), strict=True):
             found[word] = letter + first[1:]
     return found
@@ -165,7 +160,7 @@ def _spans(labels: Sequence[str]) -> Iterator[list[int]]:
     """Tokens of each span, in order."""
     span: list[int] = []
     for at, label in enumerate(labels):
-        if span and not _goes_on(labels[at - 1], label):
+        if span and not _continues(labels[at - 1], label):
             yield span
             span = []
         if label != "O":
@@ -174,7 +169,7 @@ def _spans(labels: Sequence[str]) -> Iterator[list[int]]:
         yield span
 
 
-def _goes_on(before: str, label: str) -> bool:
+def _continues(before: str, label: str) -> bool:
     """Whether a label belongs to the same span as the one before it."""
     return (
         "O" not in (before, label)
@@ -185,7 +180,7 @@ def _goes_on(before: str, label: str) -> bool:
 
 
 def _letters(count: int, opens: bool, last: str) -> list[str]:
-    """The prefixes of a span over ``count`` words that was written with ``last`` at its end."""
+    """Prefixes of a span over ``count`` words whose last token has the prefix ``last``."""
     letters = ["I"] * count
     if opens:
         letters[0] = "B"

@@ -16,10 +16,10 @@ from syntax.batches.sequences import Sequences, plan_sequences
 from syntax.batches.spec import AssemblySpec
 from syntax.batches.special import SpecialTokens
 from syntax.errors import SpecError, TreeError
-from syntax.matrices import FUSED, MATRICES, MatrixBuffers
-from syntax.matrices.forest import Forest, grow, lay_out
-from syntax.matrices.heads import link, order
-from syntax.matrices.kernels import Order
+from syntax.matrices import COMPILED, MATRICES, MatrixBuffers
+from syntax.matrices.forest import Forest, build_forest, write_matrices
+from syntax.matrices.heads import link_heads, order_heads
+from syntax.matrices.kernels import OrderedTrees
 from syntax.matrices.offsets import round_up
 from syntax.subwords import POLICIES, PieceTree, attach
 
@@ -102,7 +102,7 @@ def assemble_batch(
     sequences = plan_sequences(examples, frame, spec)
     nodes, node_offsets, lengths = _place(sequences, _piece_tree(sequences, spec.policy), frame)
     found = _order(sequences, nodes, node_offsets)
-    forest = grow(found, node_offsets, nodes.source, nodes.column)
+    forest = build_forest(found, node_offsets, nodes.source, nodes.column)
     width = round_up(int(lengths.max(initial=0)), spec.pad_to_multiple_of)
     batch = _gather(sequences.examples, special, nodes, forest, width, buffers)
     columns = node_columns(sequences.examples, nodes)
@@ -117,12 +117,12 @@ def assemble_batch(
 def _matrices(
     spec: AssemblySpec, forest: Forest, columns: Columns, width: int, buffers: BatchBuffers
 ) -> dict[str, NDArray[Any]]:
-    """The matrices that were asked for, under the short names of `FUSED` or as they are called."""
+    """The wanted matrices, under the short names of `COMPILED` or their full names."""
     if not spec.matrices:
         return {}
     fused, others = _sorted_out(spec.matrices, tuple(MATRICES))
     return {
-        **lay_out(forest, width, fused, buffers),
+        **write_matrices(forest, width, fused, buffers),
         **{name: derive(name, forest, columns, width, buffers) for name in others},
     }
 
@@ -138,8 +138,8 @@ def _sorted_out(
     the same as long as the same ones are ``registered``.
     """
     names = {MATRICES.resolve(name): name for name in wanted}
-    fused = tuple(name for name in FUSED if f"{name}.v1" in names)
-    others = (name for full, name in names.items() if full.removesuffix(".v1") not in FUSED)
+    fused = tuple(name for name in COMPILED if f"{name}.v1" in names)
+    others = (name for full, name in names.items() if full.removesuffix(".v1") not in COMPILED)
     return fused, tuple(others)
 
 
@@ -163,17 +163,19 @@ def _piece_tree(sequences: Sequences, policy: str) -> PieceTree:
     examples = sequences.examples
     flat = (examples.head, examples.segment_offsets, sequences.name)
     if policy.removesuffix(".v1") == "attach":  # hides none: `_order` finds it
-        return attach(link(*flat), examples.word_ids)
-    return POLICIES[policy](order(*flat).parents, examples.word_ids)
+        return attach(link_heads(*flat), examples.word_ids)
+    return POLICIES[policy](order_heads(*flat).parents, examples.word_ids)
 
 
-def _order(sequences: Sequences, nodes: kernels.Nodes, node_offsets: NDArray[np.int64]) -> Order:
+def _order(
+    sequences: Sequences, nodes: kernels.Nodes, node_offsets: NDArray[np.int64]
+) -> OrderedTrees:
     """The order of whole sequences; a fault is said of the segment that has it."""
     try:
-        return order(nodes.heads, node_offsets, lambda at: f"sequence {at} of the batch")
+        return order_heads(nodes.heads, node_offsets, lambda at: f"sequence {at} of the batch")
     except TreeError:
         examples = sequences.examples
-        order(examples.head, examples.segment_offsets, sequences.name)
+        order_heads(examples.head, examples.segment_offsets, sequences.name)
         raise
 
 

@@ -1,1 +1,1 @@
-"""What the command lines of all packages share."""
+"""Output of commands, for all packages."""

@@ -30,10 +30,10 @@ AsForm = Annotated[Form, typer.Option("--format", help="Print a table, Markdown,
 
 _ESCAPES: Final = {"\\": r"\\", "\t": r"\t", "\n": r"\n", "\r": r"\r"}
 _LONG: Final = 10_000
-"""From here on, people read numbers in groups of three digits."""
+"""From this number on, a table for people groups digits by three."""
 
 _NARROWEST: Final = 20
-"""Characters of a cell that are never parted; what is longer goes on in the next line."""
+"""A cell of at most this many characters is not wrapped."""
 
 
 class Size(int):
@@ -110,7 +110,7 @@ def print_rows(
 def print_record(
     record: Mapping[str, object], as_json: bool = False, title: str | None = None
 ) -> None:
-    """Print one thing, a line for each of its facts; in JSON it is an object."""
+    """Print a record as one line for each field; in JSON it is an object."""
     if as_json:
         print_json(record)
     elif console := _terminal():
@@ -120,15 +120,14 @@ def print_record(
 
 
 def print_json(content: object) -> None:
-    """Print JSON as others read it: what is no number, or infinite, is null; bytes are base64."""
+    """Print JSON with null for NaN and infinity, and base64 for bytes."""
     typer.echo(strict_json(content, default=_plain))
 
 
 def cell(value: object) -> str:
     """A value as text.
 
-    Nothing stands for ``None`` and for what is no number, or infinite; tuples are joined by commas;
-    lists and dicts, which are data, are JSON.
+    ``None``, NaN and infinity are empty; tuples are joined by commas; lists and dicts are JSON.
     """
     if value is None or (isinstance(value, float) and not isfinite(value)):
         return ""
@@ -143,7 +142,7 @@ def cell(value: object) -> str:
 
 
 def _plain(value: object) -> str:
-    """What JSON has no form for."""
+    """A value that JSON has no type for, as text."""
     return b64encode(value).decode() if isinstance(value, bytes | bytearray) else str(value)
 
 
@@ -160,7 +159,7 @@ def _readable(value: object) -> str:
     """A cell for people."""
     if isinstance(value, Size):
         return _size(value)
-    if isinstance(value, int) and abs(value) >= _LONG:  # of four digits are years, too
+    if isinstance(value, int) and abs(value) >= _LONG:  # a number of four digits may be a year
         return f"{value:,}"
     if isinstance(value, float) and isfinite(value):
         return f"{value:.6g}" if abs(value) < 1e6 else f"{value:,.1f}"
@@ -175,7 +174,7 @@ def _size(size: int) -> str:
 
 
 def _terminal() -> Console | None:
-    """The terminal that is printed to; ``None`` for a pipe or a file."""
+    """The terminal of stdout; ``None`` for a pipe or a file."""
     from rich.console import Console
 
     console = Console(markup=False, emoji=False)
@@ -211,7 +210,7 @@ def _show(
         )
     for row in rows:
         table.add_row(*(Text(_readable(value)) for value in row))
-    # Where even the narrowest columns are too many for the terminal, it breaks the lines itself.
+    # If the narrowest columns exceed the width of the terminal, the terminal wraps the lines.
     least = console.measure(table, options=console.options.update(max_width=100_000)).minimum
     console.print(table, width=max(console.width, least), crop=False)
 
@@ -221,7 +220,7 @@ def _is_number(value: object) -> bool:
 
 
 def _different(columns: Sequence[str]) -> list[str]:
-    """The names, with a number where one was there already: ``n``, ``n_1``."""
+    """The names; a repeated one gets a number: ``n``, ``n_1``."""
     names: list[str] = []
     for column in columns:
         numbered = (f"{column}_{number}" for number in count(1))

@@ -1,4 +1,4 @@
-"""Contrastive samples of phrases and trees (SynCLM), drawn outside of the training step."""
+"""Contrastive samples of phrases and trees (SynCLM), drawn before the training step."""
 
 from syntax.contrast.base import Sampler
 from syntax.contrast.phrases import PhraseSampler

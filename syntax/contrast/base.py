@@ -1,4 +1,4 @@
-"""What a sampler is: a frozen specification that draws samples for the examples of a batch."""
+"""Samplers, which draw contrastive samples for the examples of a batch."""
 
 from __future__ import annotations
 
@@ -8,80 +8,94 @@ from typing import Any, Final, Literal, Protocol, TypeVar, get_args, runtime_che
 import numpy as np
 from numpy.typing import NDArray
 
-from syntax.contrast.draws import State
+from syntax.contrast.draws import IntArray, State
 from syntax.contrast.texts import Texts
 from syntax.errors import InputError, SpecError
-from syntax.matrices.offsets import Offsets, offsets_of
+from syntax.matrices.offsets import offsets_of
 from syntax.mixing import stream_seed
 
 Way = Literal["synclm", "lr_sib"]
-"""Whose way of sampling: SynCLM's own release, or its re-implementation in `lr-sib`."""
+"""Whose rules of sampling: those of SynCLM's own release, or of its re-implementation `lr-sib`."""
 
-NOTHING: Final = -1
-"""Padding of samples."""
+PADDING: Final = -1
+"""Value of unused cells of samples."""
 
 Samples = dict[str, NDArray[Any]]
-RowsT = TypeVar("RowsT")
+"""Arrays of samples by name."""
+
+RowsT = TypeVar("RowsT", bound="Rows")
+
+
+class Rows(Protocol):
+    """A named tuple of arrays to fill with samples; the first axis is the sample."""
+
+    def _asdict(self) -> dict[str, NDArray[Any]]: ...
+
+
+Draw = Callable[[State, IntArray, IntArray, int, int, RowsT], int]
+"""Fills rows with samples of one segment.
+
+Takes the generator, the columns and parents of the segment's pieces, the next free row, the end of
+the example's rows, and the rows; returns the row after the last one filled.
+"""
 
 
 @runtime_checkable
 class Sampler(Protocol):
-    """Draws samples for the examples of a batch."""
+    """Draws samples for the examples of a batch; a frozen specification."""
 
     def sample(
         self, batch: Mapping[str, NDArray[Any]], keys: Sequence[str], seed: int, epoch: int
     ) -> Samples:
-        """Arrays that join the batch.
+        """Arrays to add to the batch.
 
-        What is drawn for an example is a pure function of ``seed``, ``epoch``, its key and its
-        own rows of the batch; neither its company nor its place matters.
+        The samples of an example are a pure function of ``seed``, ``epoch``, its key and its own
+        rows of the batch. The other examples and its position make no difference.
 
         Args:
-            batch: As `syntax.batches.assemble_batch` gives it.
+            batch: The arrays that `syntax.batches.assemble_batch` returns.
             keys: Key of each example, its ``example_id``. *Shape:* (B,).
-            seed: With ``epoch`` and key, chooses the draws.
+            seed: Seed of the samples.
             epoch: Number of the epoch.
         """
         ...
 
 
 def draw_samples(
-    texts: Texts,
-    seeds: Sequence[int],
-    room: int,
-    rows: RowsT,
-    draw: Callable[[State, NDArray[np.int32], NDArray[np.int32], int, int, RowsT], int],
-) -> Offsets:
-    """Fill rows of samples, example by example.
+    name: str, texts: Texts, seeds: Sequence[int], max_samples: int, rows: RowsT, draw: Draw[RowsT]
+) -> Samples:
+    """Draw samples, example by example.
 
     Args:
-        texts: The segments.
+        name: Prefix of the arrays' names.
+        texts: The segments of B examples.
         seeds: Seed of each example. *Shape:* (B,).
-        room: Samples of an example, at most.
-        rows: Room for B times as many.
-        draw: Fills rows from a segment: takes the generator, the columns and parents of its
-            pieces, the next row, the row that is no longer the example's, and the rows; gives the
-            row after the last one filled.
+        max_samples: Samples of an example, at most.
+        rows: Arrays to fill, with B * max_samples rows each.
+        draw: Fills rows from one segment.
 
     Returns:
-        First row of each example, and the end. *Shape:* (B + 1,).
+        The filled part of each array, and ``NAME_offsets``: first sample of each example, and the
+        end of the last. *Shape:* (B + 1,), int64.
 
     Raises:
-        InputError: There are more or fewer keys than examples.
+        InputError: The number of keys is not the number of examples.
     """
     bounds = texts.example_offsets.tolist()
     if len(seeds) != len(bounds) - 1:
-        raise InputError(f"{len(seeds)} keys came for {len(bounds) - 1} examples; give one each")
+        raise InputError(
+            f"there are {len(seeds)} keys for {len(bounds) - 1} examples; give one each"
+        )
     ends = [0]
     for example, seed in enumerate(seeds):
         state = np.array([seed], np.uint64)
-        row = ends[-1]
+        row, end = ends[-1], ends[-1] + max_samples
         for text in range(bounds[example], bounds[example + 1]):
             pieces = slice(texts.offsets[text], texts.offsets[text + 1])
-            end = ends[-1] + room
             row = draw(state, texts.column[pieces], texts.parent[pieces], row, end, rows)
         ends.append(row)
-    return offsets_of(np.diff(ends))
+    filled = {f"{name}_{field}": array[: ends[-1]] for field, array in rows._asdict().items()}
+    return {f"{name}_offsets": offsets_of(np.diff(ends)), **filled}
 
 
 def example_seeds(keys: Sequence[str], seed: int, epoch: int, purpose: str) -> list[int]:
@@ -90,20 +104,20 @@ def example_seeds(keys: Sequence[str], seed: int, epoch: int, purpose: str) -> l
 
 
 def check_way(way: str) -> None:
-    """Refuse an unknown way.
+    """Check the name of the rules.
 
     Raises:
-        SpecError: It is none of `Way`.
+        SpecError: The name is not one of `Way`.
     """
     if way not in get_args(Way):
         raise SpecError(f"way is {way!r}; it is one of {', '.join(get_args(Way))}")
 
 
 def check_at_least(least: int, **values: int) -> None:
-    """Refuse numbers that are too small.
+    """Check that numbers are large enough.
 
     Raises:
-        SpecError: One is below ``least``.
+        SpecError: A number is below ``least``.
     """
     for name, value in values.items():
         if value < least:

@@ -1,4 +1,4 @@
-"""Random draws within compiled passes; the numbers are those of `syntax.mixing.splitmix`."""
+"""Random numbers and choices in compiled passes, from the generator of `syntax.mixing.splitmix`."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from syntax.compiled import njit
 
 State = NDArray[np.uint64]
-"""The generator: one number, which every draw advances. *Shape:* (1,)."""
+"""State of the generator: one number, which every draw advances. *Shape:* (1,), uint64."""
 
 IntArray = NDArray[np.int32]
 
 Index = int | np.integer[Any]
-"""A piece."""
+"""Position of a piece."""
 
 _STEP: Final = np.uint64(0x9E3779B97F4A7C15)
 _FIRST: Final = np.uint64(0xBF58476D1CE4E5B9)
@@ -24,8 +24,8 @@ _SHIFTS: Final = (np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11))
 
 
 @njit(cache=True, nogil=True)
-def draw(state: State) -> np.uint64:
-    """The next number."""
+def next_number(state: State) -> np.uint64:
+    """The next number, uniform over uint64."""
     state[0] += _STEP
     mixed = state[0]
     mixed = (mixed ^ (mixed >> _SHIFTS[0])) * _FIRST
@@ -35,25 +35,33 @@ def draw(state: State) -> np.uint64:
 
 @njit(cache=True, nogil=True)
 def below(state: State, bound: int) -> int:
-    """A number from 0 to ``bound``, exclusive."""
-    return int(draw(state) % np.uint64(bound))
+    """A whole number from 0 to ``bound - 1``."""
+    return int(next_number(state) % np.uint64(bound))
 
 
 @njit(cache=True, nogil=True)
 def happens(state: State, probability: float) -> bool:
-    """True with a probability."""
-    return bool(np.float64(draw(state) >> _SHIFTS[3]) * 2.0**-53 < probability)
+    """True with this probability."""
+    return bool(np.float64(next_number(state) >> _SHIFTS[3]) * 2.0**-53 < probability)
 
 
 @njit(cache=True, nogil=True)
 def choose(state: State, items: IntArray, size: int, count: int) -> int:
-    """Bring a random choice of the first ``size`` items to the front, in random order.
+    """Move a random choice of the first ``size`` items to the front, in random order.
 
     Returns:
-        How many were chosen: ``count``, or all if there are fewer.
+        Number of chosen items: ``count``, or ``size`` if that is smaller.
     """
     chosen = min(size, count)
     for at in range(chosen):
         other = at + below(state, size - at)
         items[at], items[other] = items[other], items[at]
     return chosen
+
+
+@njit(cache=True, nogil=True)
+def shuffled(state: State, count: int) -> IntArray:
+    """The numbers from 0 to ``count - 1`` in random order. *Shape:* (count,), int32."""
+    items = np.arange(count).astype(np.int32)
+    choose(state, items, count, count)
+    return items

@@ -1,7 +1,7 @@
-"""Phrase samples: a piece, another one of its phrase, and pieces outside of it.
+"""Phrase samples: a piece, another piece of its phrase, and pieces outside of the phrase.
 
 Source: Zhang et al. 2022 (Findings of ACL, "Syntax-guided contrastive learning"), whose phrases
-are here the yields of dependency subtrees, as in both releases.
+are the yields of dependency subtrees here, as in both releases.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from syntax.compiled import njit
 from syntax.contrast.base import (
-    NOTHING,
+    PADDING,
     Samples,
     Way,
     check_at_least,
@@ -23,41 +23,41 @@ from syntax.contrast.base import (
     draw_samples,
     example_seeds,
 )
-from syntax.contrast.draws import Index, IntArray, State, below, choose, happens
+from syntax.contrast.draws import Index, IntArray, State, below, choose, happens, shuffled
 from syntax.contrast.texts import Shape, is_below, measure, texts_of
 from syntax.errors import SpecError
 
 
 @dataclass(frozen=True, slots=True)
 class PhraseSampler:
-    """Draws phrase samples; pieces and positions are those that belong to words.
+    """Draws phrase samples. Pieces without a word do not count, also not in positions.
 
-    ``synclm``: each piece with dependents is taken with a probability. It is the anchor, the
-    positive is a random piece of its span within ``positive_window``, the negatives are random
-    pieces outside of the span, at most ``negative_window`` before its first or after its last
-    piece, but for the anchor's parent. A second sample has anchor and positive exchanged, and its
-    negatives lie beyond the new anchor on the side away from the old one.
+    ``synclm``: each piece with dependents becomes an anchor with ``probability``. The positive is a
+    random piece of its span within ``positive_window``. The negatives are random pieces outside of
+    the span, at most ``negative_window`` before its first or after its last piece, except the
+    anchor's parent. A second sample exchanges anchor and positive; its negatives lie on the side of
+    the new anchor that is away from the old one.
 
-    ``lr_sib``: of each subtree of ``min_size`` pieces and at most ``max_height`` edges, in random
-    order, the anchor and the positive are two random pieces, the negatives random pieces outside
-    of it.
+    ``lr_sib``: in random order, each subtree of at least ``min_size`` pieces and at most
+    ``max_height`` edges gives a sample. The anchor and the positive are two random pieces of it,
+    the negatives are random pieces outside of it.
 
-    A sample without a negative is none. Segments are sampled one after the other, until there are
-    ``max_samples``; truncated ones as they are in the batch.
+    A sample without negatives is dropped. Segments are sampled in order until there are
+    ``max_samples``. Truncated segments are sampled as they are in the batch.
 
     Attributes:
-        way: Whose way.
+        way: Whose rules.
         negatives: Negatives of a sample, at most (K).
         max_samples: Samples of an example, at most.
-        probability: `synclm`: of each candidate.
-        positive_window: `synclm`: largest distance of the positive from the anchor.
-        negative_window: `synclm`: largest distance of negatives from the edges of the span.
+        probability: `synclm`: probability of each candidate.
+        positive_window: `synclm`: largest distance of the positive from the anchor, in pieces.
+        negative_window: `synclm`: largest distance of negatives from the ends of the span.
         min_size: `lr_sib`: fewest pieces of a phrase.
-        max_height: `lr_sib`: edges of its subtree, at most (1 is lr-sib's height 2, whose leaves
-            have height 1).
+        max_height: `lr_sib`: most edges from the root of a phrase down to a leaf. 1 is lr-sib's
+            height 2, which counts nodes.
 
     Raises:
-        SpecError: An unknown way, or numbers out of range.
+        SpecError: A number is out of range.
     """
 
     way: Way = "synclm"
@@ -76,7 +76,7 @@ class PhraseSampler:
         check_at_least(1, negative_window=self.negative_window, max_height=self.max_height)
         check_at_least(2, min_size=self.min_size)
         if not 0 < self.probability <= 1:
-            raise SpecError(f"probability is {self.probability}; it lies above 0 and up to 1")
+            raise SpecError(f"probability is {self.probability}; it must be above 0 and at most 1")
 
     def sample(
         self, batch: Mapping[str, NDArray[Any]], keys: Sequence[str], seed: int, epoch: int
@@ -84,44 +84,35 @@ class PhraseSampler:
         """Samples of a batch; see `syntax.contrast.Sampler`.
 
         Returns:
-            S samples, of each example one after the other; columns of the batch, int32:
+            S samples, those of one example together. Pieces are columns of the batch, int32:
 
             * ``phrase_offsets``: int64 (B + 1,), first sample of each example, and the end
             * ``phrase_head``: (S,), the piece whose subtree the phrase is
             * ``phrase_anchor``, ``phrase_positive``: (S,)
             * ``phrase_negatives``: (S, K), -1 after the last one
-
-        Raises:
-            InputError: The batch lacks an array, or there are more or fewer keys than examples.
         """
         count = len(keys) * self.max_samples
         rows = _Rows(
             np.empty(count, np.int32),
             np.empty(count, np.int32),
             np.empty(count, np.int32),
-            np.full((count, self.negatives), NOTHING, np.int32),
+            np.full((count, self.negatives), PADDING, np.int32),
         )
         seeds = example_seeds(keys, seed, epoch, f"phrases of {self.way}")
-        draw = self._draw_synclm if self.way == "synclm" else self._draw_lr_sib
-        offsets = draw_samples(texts_of(batch), seeds, self.max_samples, rows, draw)
-        filled = {f"phrase_{name}": array[: offsets[-1]] for name, array in rows._asdict().items()}
-        return {"phrase_offsets": offsets, **filled}
+        return draw_samples("phrase", texts_of(batch), seeds, self.max_samples, rows, self._draw)
 
-    def _draw_synclm(
+    def _draw(
         self, state: State, column: IntArray, parent: IntArray, row: int, end: int, rows: _Rows
     ) -> int:
-        windows = (self.positive_window, self.negative_window)
-        return int(_synclm(state, column, parent, row, end, rows, self.probability, *windows))
-
-    def _draw_lr_sib(
-        self, state: State, column: IntArray, parent: IntArray, row: int, end: int, rows: _Rows
-    ) -> int:
-        limits = (self.min_size, self.max_height)
-        return int(_lr_sib(state, column, parent, row, end, rows, *limits))
+        segment = (state, column, parent, row, end, rows)
+        if self.way == "synclm":
+            windows = (self.positive_window, self.negative_window)
+            return int(_draw_synclm(*segment, self.probability, *windows))
+        return int(_draw_lr_sib(*segment, self.min_size, self.max_height))
 
 
 class _Rows(NamedTuple):
-    """Samples, filled from the first on."""
+    """Arrays of S samples, filled from the first row. *Shape:* (S,), and (S, K) for negatives."""
 
     head: IntArray
     anchor: IntArray
@@ -130,7 +121,7 @@ class _Rows(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def _synclm(
+def _draw_synclm(
     state: State,
     column: IntArray,
     parent: IntArray,
@@ -143,10 +134,8 @@ def _synclm(
 ) -> int:
     shape = measure(parent)
     count = len(parent)
-    heads = np.arange(count).astype(np.int32)
-    choose(state, heads, count, count)
     pool = np.empty(count, np.int32)
-    for head in heads:
+    for head in shuffled(state, count):
         if shape.size[head] < 2 or not happens(state, probability):
             continue
         size = 0
@@ -155,11 +144,11 @@ def _synclm(
                 pool[size] = other
                 size += 1
         positive = pool[below(state, size)]
-        for turn in range(2):
+        for exchanged in range(2):
             if row == end:
                 return row
-            anchor = head if turn == 0 else positive
-            side = 0 if turn == 0 else positive - head
+            anchor = positive if exchanged else head
+            side = positive - head if exchanged else 0
             size = _outside(shape, parent, head, anchor, side, negative_window, pool)
             pair = (head, anchor, head + positive - anchor)
             row = _write(state, column, rows, row, pair, pool, size)
@@ -188,7 +177,7 @@ def _outside(
 
 
 @njit(cache=True, nogil=True)
-def _lr_sib(
+def _draw_lr_sib(
     state: State,
     column: IntArray,
     parent: IntArray,
@@ -200,10 +189,8 @@ def _lr_sib(
 ) -> int:
     shape = measure(parent)
     count = len(parent)
-    tops = np.arange(count).astype(np.int32)
-    choose(state, tops, count, count)
     inside, outside = np.empty(count, np.int32), np.empty(count, np.int32)
-    for top in tops:
+    for top in shuffled(state, count):
         if row == end:
             return row
         if shape.size[top] < min_size or shape.height[top] > max_height:
@@ -231,7 +218,7 @@ def _write(
     pool: IntArray,
     size: int,
 ) -> int:
-    """Write a sample (head, anchor, positive) with negatives from the pool; the next row."""
+    """Write a sample of head, anchor and positive; the next free row."""
     if size == 0:
         return row
     chosen = choose(state, pool, size, rows.negatives.shape[1])

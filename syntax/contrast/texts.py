@@ -1,9 +1,9 @@
-"""The trees that samples are drawn from: one per segment of every example of a batch."""
+"""The trees that samples are drawn from: one for each segment of each example of a batch."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,14 +15,14 @@ from syntax.matrices.offsets import Offsets, offsets_of
 
 
 class Texts(NamedTuple):
-    """T segments of B examples, the pieces that belong to words laid end to end (N in all).
+    """T segments of B examples; their N pieces that belong to words lie end to end.
 
-    Special tokens, padding and pieces without a word are left out, so that neighbours are
-    neighbours in the text.
+    Special tokens, padding and pieces without a word are left out, so that adjacent pieces are
+    adjacent in the text.
 
     Attributes:
-        column: Where each piece stands in its row of the batch. *Shape:* (N,), int32.
-        parent: Its parent, counted within its segment; -1 at roots. *Shape:* (N,), int32.
+        column: Column of each piece in its row of the batch. *Shape:* (N,), int32.
+        parent: Position of its parent within the segment; -1 at roots. *Shape:* (N,), int32.
         offsets: First piece of each segment, and the end. *Shape:* (T + 1,), int64.
         example_offsets: First segment of each example, and the end. *Shape:* (B + 1,), int64.
     """
@@ -33,17 +33,23 @@ class Texts(NamedTuple):
     example_offsets: Offsets
 
 
+_NEEDED: Final = ("parents", "word_ids", "segment_ids")
+
+
 def texts_of(batch: Mapping[str, NDArray[Any]]) -> Texts:
     """The segments of a batch.
 
     Args:
-        batch: At least ``parents``, ``word_ids`` and ``segment_ids`` as `assemble_batch` gives
-            them. *Shape:* (B, L) each.
+        batch: At least ``parents``, ``word_ids`` and ``segment_ids`` of
+            `syntax.batches.assemble_batch`. *Shape:* (B, L) each.
 
     Raises:
-        InputError: An array is missing, or they differ in shape.
+        InputError: An array is missing, or their shapes differ.
     """
-    parents, words, segments = (_column(batch, name) for name in _NEEDED)
+    missing = [name for name in _NEEDED if name not in batch]
+    if missing:
+        raise InputError(f"the batch has no {missing[0]}; samples need {', '.join(_NEEDED)}")
+    parents, words, segments = (batch[name] for name in _NEEDED)
     if not parents.shape == words.shape == segments.shape:
         raise InputError(
             f"parents, word_ids and segment_ids have shapes {parents.shape}, {words.shape} and "
@@ -54,7 +60,7 @@ def texts_of(batch: Mapping[str, NDArray[Any]]) -> Texts:
     starts = np.flatnonzero(np.diff(row, prepend=-1) | np.diff(number, prepend=-1))
     place = np.full((len(parents), parents.shape[1] + 1), -1, np.int64)
     place[row, column] = np.arange(len(row))
-    # A parent of -1 finds the last column, where nobody stands.
+    # A parent of -1 is the last column, where no piece is.
     above = place[row, parents[row, column]]
     first = np.repeat(starts, np.diff(starts, append=len(row)))
     return Texts(
@@ -65,22 +71,13 @@ def texts_of(batch: Mapping[str, NDArray[Any]]) -> Texts:
     )
 
 
-_NEEDED = ("parents", "word_ids", "segment_ids")
-
-
-def _column(batch: Mapping[str, NDArray[Any]], name: str) -> NDArray[Any]:
-    if name not in batch:
-        raise InputError(f"the batch has no {name}; samples need {', '.join(_NEEDED)}")
-    return batch[name]
-
-
 class Shape(NamedTuple):
     """The subtree of each of n pieces. *Shape:* (n,) each, int32.
 
     Attributes:
-        size: Pieces, itself included.
-        height: Edges down to the deepest.
-        first, last: Its span.
+        size: Pieces, the node itself included.
+        height: Edges down to the deepest piece.
+        first, last: Its first and last piece in the text.
     """
 
     size: IntArray
@@ -91,7 +88,7 @@ class Shape(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def measure(parent: IntArray) -> Shape:
-    """The subtrees of one tree or forest."""
+    """The subtrees of one tree or forest of n pieces. *Shape:* (n,)."""
     count = len(parent)
     place = np.arange(count).astype(np.int32)
     shape = Shape(np.zeros(count, np.int32), np.zeros(count, np.int32), place, place.copy())
@@ -108,18 +105,18 @@ def measure(parent: IntArray) -> Shape:
 
 @njit(cache=True, nogil=True)
 def is_below(parent: IntArray, node: Index, top: Index) -> bool:
-    """Whether a node is another one or hangs below it."""
+    """Whether a node is ``top`` or a descendant of it."""
     while node >= 0 and node != top:
         node = parent[node]
     return node == top
 
 
 class Tour(NamedTuple):
-    """The nodes of a forest so that every subtree is a run of them. *Shape:* (n,) each, int32.
+    """The nodes of a forest in an order that keeps subtrees together. *Shape:* (n,) each, int32.
 
     Attributes:
         nodes: Parents before children.
-        enter, leave: First place of each node's subtree in ``nodes``, and the end.
+        enter, leave: Start and end of each node's subtree in ``nodes``.
     """
 
     nodes: IntArray
@@ -129,11 +126,11 @@ class Tour(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def tour_of(parent: IntArray, shape: Shape) -> Tour:
-    """The nodes of a forest, larger subtrees first and equal ones in order of the text."""
+    """The nodes of a forest, larger subtrees first and equal ones in the order of the text."""
     count = len(parent)
     enter, free = np.empty(count, np.int32), np.empty(count, np.int32)
     start = 0
-    # A parent's subtree is larger than its children's, so its place is known before theirs.
+    # A parent's subtree is larger than those of its children, so its start is known first.
     for node in np.argsort(-shape.size, kind="mergesort"):
         above = parent[node]
         if above < 0:

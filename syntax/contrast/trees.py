@@ -1,7 +1,7 @@
-"""Tree samples: a subtree, and what it becomes when its border is moved or its parts exchanged.
+"""Tree samples: a subtree, and copies of it with shifted ends or exchanged parts.
 
 Source: Zhang et al. 2022 (Findings of ACL, "Syntax-guided contrastive learning"). Their release
-and their answer to the authors of `lr-sib` say that negatives are the subtree's span, shifted;
+and their answer to the authors of `lr-sib` say that negatives are shifts of the subtree's span;
 `lr-sib` exchanges parts of the subtree for neighbouring subtrees.
 """
 
@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from syntax.contrast import exchanges, windows
+from syntax.compiled import njit
 from syntax.contrast.base import (
-    NOTHING,
+    PADDING,
     Samples,
     Way,
     check_at_least,
@@ -24,39 +24,50 @@ from syntax.contrast.base import (
     draw_samples,
     example_seeds,
 )
-from syntax.contrast.draws import IntArray, State
-from syntax.contrast.rows import TreeRows
-from syntax.contrast.texts import texts_of
+from syntax.contrast.draws import Index, IntArray, State, below, choose, shuffled
+from syntax.contrast.texts import Tour, holds, measure, texts_of, tour_of
 from syntax.errors import SpecError
+
+_FEWEST_NEGATIVES: Final = 2
+"""Negatives that a sample of `lr_sib` needs."""
+
+_MAX_PARTS: Final = 3
+"""Parts of a subtree that `lr_sib` exchanges, at most."""
+
+_TRIES: Final = 8
+"""Exchanges that are tried for each wanted negative."""
+
+_SLACK: Final = 1
+"""Pieces by which a negative of `lr_sib` may be larger or smaller than the subtree."""
 
 
 @dataclass(frozen=True, slots=True)
 class TreeSampler:
-    """Draws tree samples; pieces and positions are those that belong to words.
+    """Draws tree samples. Pieces without a word do not count, also not in positions.
 
-    ``synclm``: of each piece that has dependents and hangs from another, and whose span has at
-    most ``max_size`` pieces, the positive is the span, the negatives are random windows that
-    contain the piece and are as long as the span, one longer, or one shorter (if the span has
-    more than three), other than the span itself.
+    ``synclm``: each piece with a parent and dependents, whose span has ``min_size`` to ``max_size``
+    pieces, gives a sample. The positive is the span. The negatives are random windows that contain
+    the piece and are as long as the span, one piece longer, or one piece shorter (if the span has
+    more than three), except the span itself.
 
-    ``lr_sib``: of each subtree of ``min_size`` to ``max_size`` pieces, the positive is the
-    subtree. For a negative, one to three of its parts (subtrees without its root) make room for as
-    many neighbours: subtrees of pieces next to one of its own, outside and not above it. It may
-    have one piece more or less than the subtree. Exchanges are drawn at random, where `lr-sib`
-    enumerates all of them; a sample needs two different negatives.
+    ``lr_sib``: each subtree of ``min_size`` to ``max_size`` pieces gives a sample. The positive is
+    the subtree. A negative replaces one to three of its parts (subtrees without its root) by as
+    many neighbours: subtrees of pieces adjacent to a piece of it, outside of it and not above it.
+    It may have one piece more or less than the subtree. Exchanges are drawn at random, whereas
+    `lr-sib` enumerates all of them. A sample needs two different negatives.
 
-    Of an example, subtrees are taken in random order. Segments are sampled one after the other,
-    until there are ``max_samples``; truncated ones as they are in the batch.
+    Subtrees of a segment are taken in random order. Segments are sampled in order until there are
+    ``max_samples``. Truncated segments are sampled as they are in the batch.
 
     Attributes:
-        way: Whose way.
+        way: Whose rules.
         negatives: Negatives of a sample, at most (K).
         max_samples: Samples of an example, at most.
         min_size: Fewest pieces of a subtree.
         max_size: Most pieces of a subtree.
 
     Raises:
-        SpecError: An unknown way, or numbers out of range.
+        SpecError: A number is out of range.
     """
 
     way: Way = "synclm"
@@ -70,8 +81,8 @@ class TreeSampler:
         check_at_least(1, negatives=self.negatives, max_samples=self.max_samples)
         check_at_least(2, min_size=self.min_size)
         check_at_least(self.min_size, max_size=self.max_size)
-        if self.way == "lr_sib" and self.negatives < exchanges.FEWEST:
-            raise SpecError(f"negatives is {self.negatives}; lr_sib needs {exchanges.FEWEST}")
+        if self.way == "lr_sib" and self.negatives < _FEWEST_NEGATIVES:
+            raise SpecError(f"negatives is {self.negatives}; lr_sib needs {_FEWEST_NEGATIVES}")
 
     def sample(
         self, batch: Mapping[str, NDArray[Any]], keys: Sequence[str], seed: int, epoch: int
@@ -79,31 +90,209 @@ class TreeSampler:
         """Samples of a batch; see `syntax.contrast.Sampler`.
 
         Returns:
-            S samples, of each example one after the other; columns of the batch, int32. Trees are
-            columns in ascending order, the root's among them, with -1 after the last one; the
+            S samples, those of one example together. Pieces are columns of the batch, int32. A tree
+            is its columns in ascending order, the root's included, with -1 after the last one; the
             width W is ``max_size + 1``.
 
             * ``tree_offsets``: int64 (B + 1,), first sample of each example, and the end
             * ``tree_root``: (S,)
             * ``tree_positive``: (S, W)
             * ``tree_negatives``: (S, K, W), all -1 after the last one
-
-        Raises:
-            InputError: The batch lacks an array, or there are more or fewer keys than examples.
         """
         count, width = len(keys) * self.max_samples, self.max_size + 1
-        rows = TreeRows(
+        rows = _Rows(
             np.empty(count, np.int32),
-            np.full((count, width), NOTHING, np.int32),
-            np.full((count, self.negatives, width), NOTHING, np.int32),
+            np.full((count, width), PADDING, np.int32),
+            np.full((count, self.negatives, width), PADDING, np.int32),
         )
         seeds = example_seeds(keys, seed, epoch, f"trees of {self.way}")
-        offsets = draw_samples(texts_of(batch), seeds, self.max_samples, rows, self._draw)
-        filled = {f"tree_{name}": array[: offsets[-1]] for name, array in rows._asdict().items()}
-        return {"tree_offsets": offsets, **filled}
+        return draw_samples("tree", texts_of(batch), seeds, self.max_samples, rows, self._draw)
 
     def _draw(
-        self, state: State, column: IntArray, parent: IntArray, row: int, end: int, rows: TreeRows
+        self, state: State, column: IntArray, parent: IntArray, row: int, end: int, rows: _Rows
     ) -> int:
-        draw = windows.draw if self.way == "synclm" else exchanges.draw
+        draw = _draw_synclm if self.way == "synclm" else _draw_lr_sib
         return int(draw(state, column, parent, row, end, rows, self.min_size, self.max_size))
+
+
+class _Rows(NamedTuple):
+    """Arrays of S samples, filled from the first row.
+
+    Attributes:
+        root: *Shape:* (S,).
+        positive: *Shape:* (S, W).
+        negatives: *Shape:* (S, K, W).
+    """
+
+    root: IntArray
+    positive: IntArray
+    negatives: IntArray
+
+
+@njit(cache=True, nogil=True)
+def _draw_synclm(
+    state: State,
+    column: IntArray,
+    parent: IntArray,
+    row: int,
+    end: int,
+    rows: _Rows,
+    min_size: int,
+    max_size: int,
+) -> int:
+    shape = measure(parent)
+    count = len(parent)
+    starts = np.empty(3 * (max_size + 1), np.int32)
+    lengths = np.empty_like(starts)
+    for head in shuffled(state, count):
+        length = shape.last[head] - shape.first[head] + 1
+        if parent[head] < 0 or shape.size[head] < 2 or not min_size <= length <= max_size:
+            continue
+        if row == end:
+            return row
+        size = _windows(head, shape.first[head], length, count, starts, lengths)
+        if size == 0:
+            continue
+        chosen = np.arange(size).astype(np.int32)
+        rows.root[row] = column[head]
+        _copy(column, shape.first[head], length, rows.positive[row])
+        for at in range(choose(state, chosen, size, rows.negatives.shape[1])):
+            window = chosen[at]
+            _copy(column, starts[window], lengths[window], rows.negatives[row, at])
+        row += 1
+    return row
+
+
+@njit(cache=True, nogil=True)
+def _windows(
+    head: Index, first: Index, length: int, count: int, starts: IntArray, lengths: IntArray
+) -> int:
+    """Collect the windows that contain the head, other than the span itself."""
+    size = 0
+    for wide in range(length - 1 if length > 3 else length, length + 2):
+        for start in range(max(head - wide + 1, 0), min(head, count - wide) + 1):
+            if start != first or wide != length:
+                starts[size], lengths[size] = start, wide
+                size += 1
+    return size
+
+
+@njit(cache=True, nogil=True)
+def _copy(column: IntArray, start: Index, length: int, tree: IntArray) -> None:
+    for at in range(length):
+        tree[at] = column[start + at]
+
+
+@njit(cache=True, nogil=True)
+def _draw_lr_sib(
+    state: State,
+    column: IntArray,
+    parent: IntArray,
+    row: int,
+    end: int,
+    rows: _Rows,
+    min_size: int,
+    max_size: int,
+) -> int:
+    shape = measure(parent)
+    tour = tour_of(parent, shape)
+    count = len(parent)
+    for top in shuffled(state, count):
+        if row == end:
+            return row
+        if not min_size <= shape.size[top] <= max_size:
+            continue
+        if _exchange(state, column, tour, top, rows.negatives[row]) < _FEWEST_NEGATIVES:
+            rows.negatives[row] = PADDING
+            continue
+        rows.root[row] = column[top]
+        members = np.sort(tour.nodes[tour.enter[top] : tour.leave[top]])
+        for at in range(len(members)):
+            rows.positive[row, at] = column[members[at]]
+        row += 1
+    return row
+
+
+@njit(cache=True, nogil=True)
+def _exchange(state: State, column: IntArray, tour: Tour, top: Index, negatives: IntArray) -> int:
+    """Write different exchanges of one subtree; their number."""
+    parts = tour.nodes[tour.enter[top] + 1 : tour.leave[top]].copy()
+    neighbours = _neighbours(tour, top)
+    most = min(_MAX_PARTS, len(parts), len(neighbours))
+    found = 0
+    for _ in range(_TRIES * len(negatives) if most > 0 else 0):
+        if found == len(negatives):
+            break
+        swaps = 1 + below(state, most)
+        choose(state, parts, len(parts), swaps)
+        choose(state, neighbours, len(neighbours), swaps)
+        if not _are_exchangeable(tour, parts, neighbours, swaps):
+            continue
+        _write_exchange(column, tour, top, parts, neighbours, swaps, negatives[found])
+        repeated = False
+        for earlier in range(found):
+            repeated = repeated or (negatives[earlier] == negatives[found]).all()
+        if repeated:
+            negatives[found] = PADDING
+        else:
+            found += 1
+    return found
+
+
+@njit(cache=True, nogil=True)
+def _neighbours(tour: Tour, top: Index) -> IntArray:
+    """Pieces adjacent to one of the subtree, outside of it and not above it, ascending."""
+    last = len(tour.nodes) - 1
+    found = np.empty(2 * (tour.leave[top] - tour.enter[top]), np.int32)
+    size = 0
+    for node in tour.nodes[tour.enter[top] : tour.leave[top]]:
+        for other in (max(node - 1, 0), min(node + 1, last)):
+            if not holds(tour, top, other) and not holds(tour, other, top):
+                found[size] = other
+                size += 1
+    return np.unique(found[:size])
+
+
+@njit(cache=True, nogil=True)
+def _are_exchangeable(tour: Tour, parts: IntArray, neighbours: IntArray, swaps: int) -> bool:
+    """Whether the first parts and neighbours are not nested and similar in size."""
+    slack = 0
+    for at in range(swaps):
+        slack += tour.leave[neighbours[at]] - tour.enter[neighbours[at]]
+        slack -= tour.leave[parts[at]] - tour.enter[parts[at]]
+        for other in range(swaps):
+            if at != other and (
+                holds(tour, parts[at], parts[other])
+                or holds(tour, neighbours[at], neighbours[other])
+            ):
+                return False
+    return abs(slack) <= _SLACK
+
+
+@njit(cache=True, nogil=True)
+def _write_exchange(
+    column: IntArray,
+    tour: Tour,
+    top: Index,
+    parts: IntArray,
+    neighbours: IntArray,
+    swaps: int,
+    tree: IntArray,
+) -> None:
+    """Write the subtree with neighbours in the place of its parts, ascending."""
+    members = np.empty(len(tree), np.int32)
+    size = 0
+    for node in tour.nodes[tour.enter[top] : tour.leave[top]]:
+        removed = False
+        for at in range(swaps):
+            removed = removed or holds(tour, parts[at], node)
+        if not removed:
+            members[size] = node
+            size += 1
+    for at in range(swaps):
+        for node in tour.nodes[tour.enter[neighbours[at]] : tour.leave[neighbours[at]]]:
+            members[size] = node
+            size += 1
+    members = np.sort(members[:size])
+    for at in range(size):
+        tree[at] = column[members[at]]

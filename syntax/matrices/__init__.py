@@ -1,7 +1,7 @@
 """From parent vectors to distance, depth, ancestor and further matrices."""
 
 from syntax.matrices.buffers import MatrixBuffers
-from syntax.matrices.forest import FUSED, UNREACHABLE8, UNREACHABLE16
+from syntax.matrices.forest import COMPILED, UNREACHABLE8, UNREACHABLE16
 from syntax.matrices.gate import distance_weights, gate_weights, pruned_distance
 from syntax.matrices.heads import ISOLATED, ROOT
 from syntax.matrices.lca import (
@@ -25,7 +25,7 @@ from syntax.matrices.tree import (
 
 __all__ = [
     "COLUMNS",
-    "FUSED",
+    "COMPILED",
     "ISOLATED",
     "MATRICES",
     "ROOT",

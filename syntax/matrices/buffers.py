@@ -1,4 +1,4 @@
-"""Memory that batches are written into again and again."""
+"""Memory that successive batches reuse."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ def _allocate(size: int) -> NDArray[np.uint8]:
 class MatrixBuffers:
     """Named blocks of memory, each as large as the largest array it has held.
 
-    A fresh array of some megabytes costs more in page faults than a kernel takes to fill it, so a
-    loop over batches keeps one of these (or a ring of them).
+    The page faults of a new array of some megabytes take longer than the kernel that fills it, so
+    a loop over batches reuses one of these, or several in turn.
 
-    **Life time.** The arrays of a batch are views of this memory: they hold until the next call
-    with the same buffers, which overwrites them. Copy what must live longer, or take turns with as
-    many buffers as there are batches alive at once. One thread at a time.
+    **Lifetime.** The arrays of a batch are views of this memory: the next call with the same
+    buffers overwrites them. Copy an array that must live longer, or use as many buffers as there
+    are batches alive at once. Not safe for several threads.
 
     Args:
-        allocate: Gives a contiguous uint8 array of as many bytes as asked; pass your own for
+        allocate: Returns a contiguous uint8 array of the given number of bytes, for example in
             pinned or shared memory.
 
     >>> buffers = MatrixBuffers()
@@ -38,7 +38,7 @@ class MatrixBuffers:
         self._blocks: dict[str, NDArray[np.uint8]] = {}
 
     def take(self, name: str, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
-        """A contiguous array in the block ``name``; its content is whatever was there."""
+        """A contiguous array in the block ``name``, with undefined content."""
         dtype = np.dtype(dtype)
         size = prod(shape) * dtype.itemsize
         block = self._blocks.get(name)
@@ -48,5 +48,5 @@ class MatrixBuffers:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held."""
+        """Size of all blocks, in bytes."""
         return sum(len(block) for block in self._blocks.values())

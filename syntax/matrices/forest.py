@@ -1,4 +1,4 @@
-"""Checked trees in flat arrays, and their way into padded matrices."""
+"""Checked trees in flat arrays, and padded matrices from them."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ UNREACHABLE16 = 65535
 """Distance between two trees in uint16 matrices."""
 
 ROW_BYTES = 32
-"""Rows of distances are padded to a multiple of this while they are made, so that no passes over
-them has a rest of less than a vector."""
+"""Entries of a row of `syntax.matrices.kernels.Scratch` are padded to a multiple of this, so that
+no pass over a row ends in a part of a vector register."""
 
-FUSED = ("distance", "depth", "ancestor")
-"""The matrices that the compiled passes make together, each in its first version."""
+COMPILED = ("distance", "depth", "ancestor")
+"""The matrices that one compiled pass makes together; their full names end in ``.v1``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Forest:
-    """T trees, N nodes in all, and what was found out while checking them.
+    """T checked trees, N nodes in all.
 
     Attributes:
         trees: The nodes in flat arrays.
         depth: Edges from each node's root. *Shape:* (N,), int32.
-        longest: An upper bound of the edges on any path, exact from 255 on.
+        longest: Upper bound of the edges on any path; exact if it is 255 or more.
     """
 
     trees: kernels.Trees
@@ -48,7 +48,7 @@ class Forest:
         """uint8, or uint16 when a path of any tree exceeds 254 edges.
 
         Raises:
-            InputError: A path exceeds the 65534 edges that uint16 can tell from "unreachable".
+            InputError: A path has more than 65534 edges.
         """
         if self.longest >= UNREACHABLE16:
             raise InputError(
@@ -58,27 +58,33 @@ class Forest:
         return np.uint8 if self.longest < UNREACHABLE8 else np.uint16
 
 
-def grow(order: kernels.Order, offsets: Offsets, source: IntArray, column: IntArray) -> Forest:
-    """Checked nodes, with what each is to show, and a bound of their longest path.
+def build_forest(
+    order: kernels.OrderedTrees, offsets: Offsets, source: IntArray, column: IntArray
+) -> Forest:
+    """Trees with the row and column that each node shows, and a bound of their longest path.
 
     Args:
-        order: What `syntax.matrices.heads.order` found out.
+        order: The checked nodes, from `syntax.matrices.heads.order_heads`.
         offsets: First node of each tree, and the end. *Shape:* (T + 1,).
         source: The node whose row and column a node shows. *Shape:* (N,).
-        column: Column of a node in its tree's matrices, -1 for none. *Shape:* (N,).
+        column: Column of each node in its tree's matrices, -1 for none. *Shape:* (N,).
     """
     trees = kernels.Trees(offsets, order.parents, order.order, order.root, source, column)
-    # No path is longer than two of the deepest branch, so that few forests need measuring.
+    # No path is longer than twice the largest depth; few forests need the exact length.
     longest = 2 * int(order.depth.max(initial=0))
     if longest >= UNREACHABLE8:
         longest = kernels.longest_path(order.parents, order.order)
     return Forest(trees, order.depth, longest)
 
 
-def lay_out(
+def write_matrices(
     forest: Forest, width: int, wanted: Collection[str], buffers: MatrixBuffers
 ) -> dict[str, NDArray[Any]]:
-    """Write the wanted ones of `FUSED` into ``buffers``, as (T, width[, width])."""
+    """The wanted ones of `COMPILED`, written into ``buffers``.
+
+    Returns:
+        By name. *Shape:* (T, width) for the depth, (T, width, width) for the others.
+    """
     if not wanted:
         return {}
     count = len(forest.trees.offsets) - 1
@@ -89,13 +95,13 @@ def lay_out(
         for name, dtype in dtypes.items()
     }
     depth = buffers.take("depth", shape[:2], forest.dtype)
-    room = _room(forest, width, buffers, rows=any(map(len, squares.values())))
-    kernels.fill_matrices(forest.trees, forest.depth, room, depth, **squares)
+    largest = (
+        int(sizes(forest.trees.offsets).max(initial=0)) if any(map(len, squares.values())) else 0
+    )
+    rows = (largest, round_up(width, ROW_BYTES))
+    scratch = kernels.Scratch(
+        *(buffers.take(name, rows, forest.dtype) for name in kernels.Scratch._fields)
+    )
+    kernels.fill_matrices(forest.trees, forest.depth, scratch, depth, **squares)
     squares["ancestor"] = squares["ancestor"].view(np.bool_)
     return {name: array for name, array in {"depth": depth, **squares}.items() if name in wanted}
-
-
-def _room(forest: Forest, width: int, buffers: MatrixBuffers, *, rows: bool) -> kernels.Room:
-    largest = int(sizes(forest.trees.offsets).max(initial=0)) if rows else 0
-    shape = (largest, round_up(width, ROW_BYTES))
-    return kernels.Room(*(buffers.take(name, shape, forest.dtype) for name in kernels.Room._fields))

@@ -25,26 +25,21 @@ def pruned_distance(
     marks: ArrayLike | None = None,
     keep: int = 1,
 ) -> NDArray[Any]:
-    """Distances in the tree that is left around the marked nodes.
+    """Distances in the tree that pruning leaves around the marked nodes.
 
-    Left are the paths from every marked node up to their lowest common ancestor, and what hangs
-    from those paths by at most ``keep`` edges; nothing above that ancestor. Where the marked nodes
-    are of several trees, each tree is pruned around its own; where nothing is marked, nothing is
-    pruned.
+    Pruning keeps the paths from every marked node up to their lowest common ancestor, and nodes at
+    most ``keep`` edges below those paths; it keeps nothing above that ancestor. If several trees
+    have marked nodes, each is pruned around its own. Without marked nodes nothing is pruned.
 
     Args:
         parents: As in `syntax.matrices.tree_matrices`. *Shape:* (L,).
-        source: Likewise. *Shape:* (L,).
+        source: As in `syntax.matrices.tree_matrices`. *Shape:* (L,).
         marks: Non-zero for the words of the two entities. *Shape:* (L,).
-        keep: Edges off the paths, GATE's ``prune_k``; negative for the whole tree.
+        keep: Edges below the paths, GATE's ``prune_k``; negative for the whole tree.
 
     Returns:
-        The dtype's maximum where no path is left; 0 from oneself, cut off or not.
-        *Shape:* (L, L), the dtype of `tree_distance`.
-
-    Raises:
-        HeadOutOfRangeError, CycleError, InputError: As `syntax.matrices.tree_matrices`; marks of
-            another length.
+        The dtype's maximum where no path is left; 0 on the diagonal. *Shape:* (L, L), the dtype of
+        `tree_distance`.
 
     >>> pruned_distance([1, -1, 1, 2], marks=[0, 0, 1, 1], keep=0)
     array([[  0, 255, 255, 255],
@@ -84,23 +79,22 @@ def gate_weights(
 def distance_weights(
     distance: NDArray[Any], threshold: int, variant: Variant = "as_published"
 ) -> NDArray[np.float32]:
-    """What GATE's attention probabilities are multiplied by, before they are normalised again.
+    """Factors of GATE's attention probabilities, which are then normalised again.
 
-    ``1 / distance`` up to the threshold, else 0: not to be attended to. The paper divides by 0 on
-    the diagonal; 1 is what it means there. As released the diagonal is 0, so that no word attends
-    to itself.
+    ``1 / distance`` up to the threshold, else 0. The paper divides by 0 on the diagonal and means
+    1. As released the diagonal is 0, so that no word attends to itself.
 
     Args:
-        distance: Distances of one or more sequences; nodes at distance 0 from each other, the
-            pieces of one word under ``broadcast``, are as the diagonal. *Shape:* (..., L, L).
-        threshold: The largest distance that is attended to (delta), below the dtype's maximum.
+        distance: Distances of one or more sequences. Nodes at distance 0, such as the pieces of
+            one word under ``broadcast``, count as the diagonal. *Shape:* (..., L, L).
+        threshold: Largest distance with a factor above 0 (delta), below the dtype's maximum.
         variant: Which diagonal.
 
     Returns:
         *Shape:* (..., L, L), float32.
 
     Raises:
-        SpecError: An unknown variant, or a threshold below 1 or not below the dtype's maximum.
+        SpecError: The threshold is below 1 or not below the dtype's maximum.
 
     >>> distance_weights(np.array([[0, 2, 3], [2, 0, 255], [3, 255, 0]], np.uint8), 2).tolist()
     [[1.0, 0.5, 0.0], [0.5, 1.0, 0.0], [0.0, 0.0, 1.0]]
@@ -116,9 +110,9 @@ def distance_weights(
 
 
 def _pruned(nodes: Nodes, marks: ArrayLike | None, keep: int) -> NDArray[np.bool_]:
-    """Which nodes are cut off. *Shape:* (L,)."""
+    """Which nodes are pruned. *Shape:* (L,)."""
     marked = np.zeros(len(nodes), np.bool_)
-    # A span marks all pieces of its words; those that show another stand for that one.
+    # A span marks all pieces of its words; a piece that shows another marks that one.
     marked[nodes.source[nodes.column("marks", marks, np.bool_)]] = True
     if keep < 0 or not marked.any():
         return np.zeros(len(nodes), np.bool_)

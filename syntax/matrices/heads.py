@@ -1,4 +1,4 @@
-"""Parent vectors at the door: converted, checked, and refused by name."""
+"""Conversion and checks of parent vectors; errors name the tree and the node."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ ISOLATED = -2
 """Parent of a node outside of every sentence: a root that no joint root takes in."""
 
 Name = Callable[[int], str]
-"""What an error calls a tree, by its index: ``"tree 3 of the batch"``."""
+"""Gives the name of a tree in errors from its index, such as ``"tree 3 of the batch"``."""
 
 
 def as_heads(values: ArrayLike) -> IntArray:
-    """Any vector of integers as contiguous int32; what int32 cannot hold stays out of range.
+    """A vector of integers as contiguous int32; larger integers become the limits of int32.
 
     Raises:
-        InputError: Not one dimension, or not integers.
+        InputError: The values have several dimensions, or are not integers.
     """
     heads = np.asarray(values)
     if heads.ndim != 1 or (heads.size and heads.dtype.kind not in "iu"):
         raise InputError(
-            f"parents came as {heads.dtype} of shape {heads.shape}; give one vector of integers"
+            f"parents are {heads.dtype} of shape {heads.shape}; give one vector of integers"
         )
     if heads.dtype.itemsize >= 4 and heads.dtype != np.int32:
         limits = np.iinfo(np.int32)
@@ -41,22 +41,27 @@ def as_heads(values: ArrayLike) -> IntArray:
     return for_numba(heads, np.int32)
 
 
-def order(heads: IntArray, offsets: Offsets, name: Name) -> kernels.Order:
-    """Check trees that lie end to end, each with heads that count within it.
+def order_heads(heads: IntArray, offsets: Offsets, name: Name) -> kernels.OrderedTrees:
+    """Check trees that lie end to end, and order their nodes.
+
+    Args:
+        heads: Positions within each tree, -1 or -2 for none. *Shape:* (N,).
+        offsets: First node of each tree, and the end. *Shape:* (T + 1,).
+        name: Names a tree in errors.
 
     Raises:
         HeadOutOfRangeError: A head lies outside of its tree.
-        CycleError: Following the heads never reaches a root.
+        CycleError: Some heads form a cycle.
     """
-    result = kernels.Order(*np.empty((5, len(heads)), np.int32))
+    result = kernels.OrderedTrees(*np.empty((5, len(heads)), np.int32))
     node = kernels.order_trees(heads, offsets, result)
     if node >= 0:
         raise _fault(heads, offsets, node, name)
     return result
 
 
-def link(heads: IntArray, offsets: Offsets, name: Name) -> IntArray:
-    """The heads of trees that lie end to end as positions in the whole array; not all is checked.
+def link_heads(heads: IntArray, offsets: Offsets, name: Name) -> IntArray:
+    """Positions in the whole array from heads as in `order_heads`, without a check for cycles.
 
     Raises:
         HeadOutOfRangeError: A head lies outside of its tree.
@@ -75,7 +80,7 @@ def _fault(heads: IntArray, offsets: Offsets, node: int, name: Name) -> TreeErro
 
 
 def _explain(heads: list[int], node: int, tree: int, name: str) -> TreeError:
-    """Why no root can be reached from a node."""
+    """The error for a node whose heads do not lead to a root."""
     seen: list[int] = []
     while node not in seen:
         if not ISOLATED <= heads[node] < len(heads):

@@ -1,10 +1,11 @@
 """The compiled passes over parent vectors.
 
-Trees lie end to end in flat int32 arrays: tree ``t`` owns the nodes ``offsets[t]`` to
-``offsets[t + 1]``. All passes are linear in the nodes, but for `fill_matrices`, which is linear
-in the cells.
+Trees lie end to end in flat int32 arrays: tree ``t`` has the nodes from ``offsets[t]`` up to, but
+not including, ``offsets[t + 1]``. All passes are linear in the nodes, except `fill_matrices`, which
+is linear in the cells.
 
-Arguments have one dtype each, so that each pass is compiled once (`fill_matrices` twice).
+Each argument has one dtype, so that each pass is compiled once (`fill_matrices` twice, for uint8
+and for uint16).
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from syntax.compiled import njit
 IntArray = NDArray[np.int32]
 
 
-class Order(NamedTuple):
-    """What `order_trees` finds out about N nodes. *Shape:* (N,) each.
+class OrderedTrees(NamedTuple):
+    """N nodes of trees that are free of cycles. *Shape:* (N,) each, int32.
 
     Attributes:
-        parents: Positions in the flat array; negative ones as they came.
+        parents: Positions in the flat array; -1 and -2 stay as they are.
         place: Position of each node within its tree.
         order: The nodes of each tree with parents before children.
         depth: Edges from each node's root.
@@ -38,16 +39,16 @@ class Order(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def order_trees(heads: IntArray, offsets: NDArray[np.int64], result: Order) -> int:
+def order_trees(heads: IntArray, offsets: NDArray[np.int64], result: OrderedTrees) -> int:
     """Check trees, and order their nodes so that parents come before children.
 
-    From each node we climb to the first one that is already placed, stacking the path at the free
-    end of ``order``, and then place the path from its top.
+    From each node the pass climbs to the first node that has a place, stacks the path at the free
+    end of ``order``, and then places the path from its top.
 
     Args:
-        heads: Parents that count within each tree, -1 or -2 for none. *Shape:* (N,).
+        heads: Parents as positions within each tree, -1 or -2 for none. *Shape:* (N,).
         offsets: First node of each tree, and the end. *Shape:* (T + 1,).
-        result: Written.
+        result: Output.
 
     Returns:
         A node whose head lies outside of its tree or from which no root can be reached, or -1.
@@ -64,7 +65,7 @@ def order_trees(heads: IntArray, offsets: NDArray[np.int64], result: Order) -> i
                 continue
             at, above, top = node, parents[node], end
             while above >= 0 and depth[above] < 0:
-                if top == placed:  # the path has more nodes than are left: it goes in a circle
+                if top == placed:  # the path has more nodes than are left, so it has a cycle
                     return node
                 top -= 1
                 order[top] = at
@@ -84,7 +85,7 @@ def order_trees(heads: IntArray, offsets: NDArray[np.int64], result: Order) -> i
 
 @njit(cache=True, nogil=True)
 def link_trees(heads: IntArray, offsets: NDArray[np.int64], parents: IntArray) -> int:
-    """Turn heads that count within each tree into positions in the flat array, as `Order` has them.
+    """Turn positions within each tree into positions in the flat array, as `OrderedTrees` has them.
 
     Returns:
         The first node whose head lies outside of its tree, or -1.
@@ -99,7 +100,7 @@ def link_trees(heads: IntArray, offsets: NDArray[np.int64], parents: IntArray) -
 
 @njit(cache=True, nogil=True)
 def _link(heads: IntArray, first: int, end: int, parents: IntArray, place: IntArray) -> int:
-    """Turn one tree's heads into positions in the flat array; the first that cannot, or -1."""
+    """Do so for one tree; the first node whose head lies outside of it, or -1."""
     for node in range(first, end):
         head = heads[node]
         if head < -2 or head >= end - first:
@@ -130,7 +131,7 @@ class Trees(NamedTuple):
         offsets: First node of each tree, and the end. *Shape:* (T + 1,), int64.
         parents, order, root: As `order_trees` takes and gives them. *Shape:* (N,).
         source: The node whose row and column a node shows: itself or its parent. *Shape:* (N,).
-        column: Column of each node in its tree's matrices; -1 where it was deleted. *Shape:* (N,).
+        column: Column of each node in its tree's matrices; -1 for a deleted node. *Shape:* (N,).
     """
 
     offsets: NDArray[np.int64]
@@ -141,32 +142,33 @@ class Trees(NamedTuple):
     column: IntArray
 
 
-class Room(NamedTuple):
-    """Memory for one tree at a time, small enough to stay in the cache.
+class Scratch(NamedTuple):
+    """Memory for one tree at a time, small enough to stay in the processor's cache.
 
     Attributes:
         rows: A row of distances for each slot. *Shape:* (slots, stride), uint8 or uint16; ``slots``
             is the size of the largest tree, ``stride`` the width of the batch rounded up so that
             rows are whole 64-bit words.
-        below: A 0/1 row for each slot: the columns of the node and of all below it. Likewise.
+        below: A 0/1 row for each slot, 1 in the columns of the node and of its descendants. Shape
+            and dtype of ``rows``.
     """
 
     rows: NDArray[np.uint8]
     below: NDArray[np.uint8]
 
 
-class Steps(NamedTuple):
-    """One tree's nodes as slots, parents before children.
+class Slots(NamedTuple):
+    """The rows of `Scratch` that one tree's nodes take.
 
-    A node that is shown has its column as slot. Deleted nodes that shown ones descend from have
-    those after the last column; others have none, and no step. Slots are unsigned where rows are
-    looked up, which spares the passes a check for negative indices.
+    The slot of a node with a column is that column. Deleted nodes with a descendant that has a
+    column take the slots after the last column; other deleted nodes take none. Slots are unsigned
+    where rows are looked up, so that the passes need no check for negative indices.
 
     Attributes:
         slot: Slot of each node, -1 for none. *Shape:* (largest,), int32.
-        own, above, top: Slots of each step's node, of its parent (its own at a root) and of its
-            root. *Shape:* (largest,).
-        owner: Slot of the node that each column stands for. *Shape:* (stride,).
+        own, above, top: Slots of each node that has one, of its parent (its own at a root) and of
+            its root; parents come before children. *Shape:* (largest,).
+        owner: Slot of the node whose row each column shows. *Shape:* (stride,).
         depth: Depth of each column, 0 in padding. *Shape:* (stride,), uint8 or uint16.
     """
 
@@ -182,7 +184,7 @@ class Steps(NamedTuple):
 def fill_matrices(
     trees: Trees,
     levels: IntArray,
-    room: Room,
+    scratch: Scratch,
     depth: NDArray[np.uint8],
     distance: NDArray[np.uint8],
     ancestor: NDArray[np.uint8],
@@ -192,66 +194,67 @@ def fill_matrices(
     Args:
         trees: The trees.
         levels: Depth of each node. *Shape:* (N,).
-        room: Memory to work in; no rows are needed for the depth alone.
-        depth: Written; 0 in padding. *Shape:* (T, width), uint8 or uint16.
-        distance: Written, the dtype's maximum where no path is and in padding; left alone if it
-            is empty. *Shape:* (T or 0, width, width), the dtype of ``depth``.
-        ancestor: Written as 0/1, 0 in padding; left alone if it is empty. Likewise, uint8.
+        scratch: Working memory; without rows if only the depth is wanted.
+        depth: Output; 0 in padding. *Shape:* (T, width), uint8 or uint16.
+        distance: Output, if it is not empty; the dtype's maximum where there is no path and in
+            padding. *Shape:* (T or 0, width, width), the dtype of ``depth``.
+        ancestor: Output, if it is not empty; 0 or 1, 0 in padding. *Shape:* (T or 0, width, width),
+            uint8.
     """
-    stride, width = room.rows.shape[1], depth.shape[1]
+    stride, width = scratch.rows.shape[1], depth.shape[1]
     largest = np.diff(trees.offsets).max() if len(depth) else 0
     own, above, top = np.empty((3, largest), np.uint32)
     slot, owner = np.empty(largest, np.int32), np.empty(stride, np.uint32)
-    steps = Steps(slot, own, above, top, owner, np.empty(stride, depth.dtype))
+    slots = Slots(slot, own, above, top, owner, np.empty(stride, depth.dtype))
     for tree in range(len(depth)):
-        length, slots = _take_slots(trees, tree, levels, steps)
-        count = _take_steps(trees, tree, steps)
-        depth[tree] = steps.depth[:width]
+        length, used = _assign_slots(trees, tree, levels, slots)
+        count = _order_slots(trees, tree, slots)
+        depth[tree] = slots.depth[:width]
         if not (len(distance) or len(ancestor)):
             continue
-        in_place = len(distance) > 0 and stride == width and _is_plain(steps, length, slots)
-        rows = distance[tree] if in_place else room.rows
-        _fill_below(steps, count, length, room.below[:slots])
-        _fill_rows(steps, count, room.below, rows)
+        in_place = len(distance) > 0 and stride == width and _is_identity(slots, length, used)
+        rows = distance[tree] if in_place else scratch.rows
+        _fill_below(slots, count, length, scratch.below[:used])
+        _fill_rows(slots, count, scratch.below, rows)
         if len(distance):
             if not in_place:
-                _show_rows(steps, length, rows, distance[tree])
+                _copy_rows(slots, length, rows, distance[tree])
             distance[tree, length:] = np.iinfo(distance.dtype).max
         if len(ancestor):
-            _find_ancestors(steps, length, rows, ancestor[tree])
+            _find_ancestors(slots, length, rows, ancestor[tree])
             ancestor[tree, length:] = 0
 
 
 @njit(cache=True, nogil=True)
-def _take_slots(trees: Trees, tree: int, levels: IntArray, steps: Steps) -> tuple[int, int]:
-    """Fill ``slot``, ``owner`` and ``depth``; the number of columns, and of slots."""
+def _assign_slots(trees: Trees, tree: int, levels: IntArray, slots: Slots) -> tuple[int, int]:
+    """Fill ``slot``, ``owner`` and ``depth``; the number of columns, and of slots in use."""
     offsets, parents, order, _, source, column = trees
     first, end = offsets[tree], offsets[tree + 1]
     length = 0
     for node in range(first, end):
-        steps.slot[node - first] = column[node]
+        slots.slot[node - first] = column[node]
         length += column[node] >= 0
-    slots = length
+    used = length
     if length < end - first:
         for index in range(end - 1, first - 1, -1):
             node, above = order[index], parents[order[index]]
-            if above >= 0 and steps.slot[node - first] >= 0 and steps.slot[above - first] < 0:
-                steps.slot[above - first] = slots
-                slots += 1
-    steps.depth[:] = 0
+            if above >= 0 and slots.slot[node - first] >= 0 and slots.slot[above - first] < 0:
+                slots.slot[above - first] = used
+                used += 1
+    slots.depth[:] = 0
     for node in range(first, end):
         at = column[node]
         if at >= 0:
-            steps.owner[at] = steps.slot[source[node] - first]
-            steps.depth[at] = levels[source[node]]
-    return length, slots
+            slots.owner[at] = slots.slot[source[node] - first]
+            slots.depth[at] = levels[source[node]]
+    return length, used
 
 
 @njit(cache=True, nogil=True)
-def _take_steps(trees: Trees, tree: int, steps: Steps) -> int:
-    """Fill ``own``, ``above`` and ``top``; the number of steps."""
+def _order_slots(trees: Trees, tree: int, slots: Slots) -> int:
+    """Fill ``own``, ``above`` and ``top``; the number of nodes with a slot."""
     offsets, parents, order, root, _, _ = trees
-    slot, own, above, top, _, _ = steps
+    slot, own, above, top, _, _ = slots
     first = offsets[tree]
     count = 0
     for index in range(first, offsets[tree + 1]):
@@ -266,76 +269,76 @@ def _take_steps(trees: Trees, tree: int, steps: Steps) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _is_plain(steps: Steps, length: int, slots: int) -> bool:
+def _is_identity(slots: Slots, length: int, used: int) -> bool:
     """Whether every slot is a column, and every column shows its own row."""
-    plain = slots == length
+    identity = used == length
     for column in range(length):
-        plain &= steps.owner[column] == column
-    return plain
+        identity &= slots.owner[column] == column
+    return identity
 
 
 @njit(cache=True, nogil=True)
-def _fill_below(steps: Steps, count: int, length: int, below: NDArray[np.uint8]) -> None:
-    """Lay the 0/1 rows of what is below, from the leaves upwards."""
+def _fill_below(slots: Slots, count: int, length: int, below: NDArray[np.uint8]) -> None:
+    """Write the 0/1 rows of descendants, from the leaves upwards."""
     words = below.view(np.uint64)
     below[:] = 0
     for column in range(length):
-        below[steps.owner[column], column] = 1
-    for step in range(count - 1, -1, -1):
-        to, row = words[steps.above[step]], words[steps.own[step]]
+        below[slots.owner[column], column] = 1
+    for index in range(count - 1, -1, -1):
+        to, row = words[slots.above[index]], words[slots.own[index]]
         for word in range(len(to)):
             to[word] |= row[word]
 
 
 @njit(cache=True, nogil=True)
-def _fill_rows(steps: Steps, count: int, below: NDArray[np.uint8], rows: NDArray[np.uint8]) -> None:
-    """Lay rows of distances, from each root downwards.
+def _fill_rows(slots: Slots, count: int, below: NDArray[np.uint8], rows: NDArray[np.uint8]) -> None:
+    """Write rows of distances, from each root downwards.
 
-    A step from a node to its child comes one edge nearer to all that is below the child, and goes
-    one farther from the rest of the tree:
-    ``distance[child] = distance[node] + tree - 2 * below[child]``, where ``tree`` is what is below
-    the root. Nodes of other trees stay unreachable: the dtype's maximum.
+    A child is one edge nearer than its parent to the child's descendants, and one edge farther
+    from the rest of the tree: ``distance[child] = distance[parent] + tree - 2 * below[child]``,
+    where ``tree`` is the root's row of descendants. Nodes of other trees stay unreachable: the
+    dtype's maximum.
 
-    Rows are added as 64-bit words, eight or four entries at once. That is exact: every entry of
-    every row ends between 0 and the maximum, so nothing is carried from one to the next.
+    Rows are added as 64-bit words, eight or four entries at once. That is exact: the result of
+    each entry lies between 0 and the maximum, so that nothing is carried to the next entry.
     """
     words, below_words = rows.view(np.uint64), below.view(np.uint64)
     unreachable = np.iinfo(rows.dtype).max
-    for step in range(count):
-        here, there = steps.own[step], steps.above[step]
+    for index in range(count):
+        here, there = slots.own[index], slots.above[index]
         if here == there:
             row, inside = rows[here], below[here]
             for column in range(len(row)):
-                row[column] = steps.depth[column] if inside[column] else unreachable
+                row[column] = slots.depth[column] if inside[column] else unreachable
             continue
         to, row_above = words[here], words[there]
-        nearer, tree = below_words[here], below_words[steps.top[step]]
+        nearer, tree = below_words[here], below_words[slots.top[index]]
         for word in range(len(to)):
             to[word] = row_above[word] + (tree[word] - nearer[word]) - nearer[word]
 
 
 @njit(cache=True, nogil=True)
-def _show_rows(
-    steps: Steps, length: int, rows: NDArray[np.uint8], shown: NDArray[np.uint8]
+def _copy_rows(
+    slots: Slots, length: int, rows: NDArray[np.uint8], shown: NDArray[np.uint8]
 ) -> None:
-    """Copy to each column's row the one of the node that it stands for."""
+    """Copy to each column the row of the node that it shows."""
     for column in range(length):
-        to, row = shown[column], rows[steps.owner[column]]
+        to, row = shown[column], rows[slots.owner[column]]
         for at in range(len(to)):
             to[at] = row[at]
 
 
 @njit(cache=True, nogil=True)
 def _find_ancestors(
-    steps: Steps, length: int, rows: NDArray[np.uint8], ancestor: NDArray[np.uint8]
+    slots: Slots, length: int, rows: NDArray[np.uint8], ancestor: NDArray[np.uint8]
 ) -> None:
-    """Compare distances with depths: to an ancestor, the path only climbs.
+    """Compare distances with depths: j is an ancestor of i if the path from i to j only climbs.
 
-    ``distance[i, j] + depth[j] == depth[i]``; the sum may wrap around, but not if the distance is
-    at most the depth, as it must be.
+    Then ``distance[i, j] + depth[j] == depth[i]``. The sum cannot overflow where the distance is at
+    most the depth, which is checked first.
     """
-    kind, depth = rows.dtype.type, steps.depth
+    kind, depth = rows.dtype.type, slots.depth
     for column in range(length):
-        to, row, own = ancestor[column], rows[steps.owner[column]], depth[column]
+        to, row, own = ancestor[column], rows[slots.owner[column]], depth[column]
         for at in range(len(to)):
             to[at] = (row[at] <= own) & (kind(row[at] + depth[at]) == own)

@@ -20,15 +20,12 @@ def lowest_common_ancestor(
 
     Args:
         parents: As in `syntax.matrices.tree_matrices`. *Shape:* (L,).
-        source: Likewise. *Shape:* (L,).
-        column: Number to give for each node, -1 for deleted ones: those are replaced by their
-            nearest kept ancestor. Default: its position. *Shape:* (L,).
+        source: As in `syntax.matrices.tree_matrices`. *Shape:* (L,).
+        column: Number to write for each node, -1 for a deleted one, which its nearest kept ancestor
+            replaces. Default: its position. *Shape:* (L,).
 
     Returns:
         -1 for nodes of different trees. *Shape:* (L, L), int32.
-
-    Raises:
-        HeadOutOfRangeError, CycleError, InputError: As `syntax.matrices.tree_matrices`.
 
     >>> lowest_common_ancestor([1, -1, 1, 2])
     array([[0, 1, 1, 1],
@@ -40,26 +37,25 @@ def lowest_common_ancestor(
     common = nodes.shown_pairs(_common(nodes))
     if column is None:
         return common
-    shown = np.append(nodes.kept_columns(column), np.int32(relations.NOTHING))
+    shown = np.append(nodes.kept_columns(column), np.int32(relations.NO_NODE))
     return shown[common]
 
 
 def lca_depth(parents: ArrayLike, *, source: ArrayLike | None = None) -> IntArray:
     """Depth of the lowest common ancestor; -1 for nodes of different trees.
 
-    Args and raises as `lowest_common_ancestor`. Unlike a position it means the same whatever
-    truncation deletes.
+    Arguments as in `lowest_common_ancestor`. Truncation changes positions, but not depths.
 
     Returns:
         *Shape:* (L, L), int32.
     """
     nodes = Nodes.of(parents, source)
-    depth = np.append(nodes.depth, np.int32(relations.NOTHING))
+    depth = np.append(nodes.depth, np.int32(relations.NO_NODE))
     return depth[nodes.shown_pairs(_common(nodes))]
 
 
 def common_ancestors(parents: ArrayLike, left: ArrayLike, right: ArrayLike) -> IntArray:
-    """The lowest common ancestor of each of P pairs, by climbing: O(P x depth).
+    """The lowest common ancestor of each of P pairs, in O(P x depth).
 
     Args:
         parents: As in `syntax.matrices.tree_matrices`. *Shape:* (L,).
@@ -70,8 +66,7 @@ def common_ancestors(parents: ArrayLike, left: ArrayLike, right: ArrayLike) -> I
         -1 for nodes of different trees. *Shape:* (P,), int32.
 
     Raises:
-        HeadOutOfRangeError, CycleError: As `lowest_common_ancestor`.
-        InputError: Nodes outside of the tree, or more on one side than on the other.
+        InputError: The sides differ in length.
 
     >>> common_ancestors([1, -1, 1, 2], [0, 2], [3, 3]).tolist()
     [1, 2]
@@ -79,14 +74,14 @@ def common_ancestors(parents: ArrayLike, left: ArrayLike, right: ArrayLike) -> I
     nodes = Nodes.of(parents)
     one, other = (_members(side, len(nodes)) for side in (left, right))
     if len(one) != len(other):
-        raise InputError(f"{len(one)} left nodes came with {len(other)} right ones; give pairs")
+        raise InputError(f"there are {len(one)} left nodes and {len(other)} right ones; give pairs")
     common = np.empty(len(one), np.int32)
     relations.climb_pairs(nodes.parents, nodes.depth, one, other, common)
     return common
 
 
 def common_ancestor(parents: ArrayLike, members: ArrayLike) -> int:
-    """The lowest node that all members descend from: of two spans, give the words of both.
+    """The lowest node that all members descend from, such as all words of two spans.
 
     Args:
         parents: As in `syntax.matrices.tree_matrices`. *Shape:* (L,).
@@ -96,8 +91,7 @@ def common_ancestor(parents: ArrayLike, members: ArrayLike) -> int:
         -1 if they are of different trees.
 
     Raises:
-        HeadOutOfRangeError, CycleError: As `lowest_common_ancestor`.
-        InputError: No member, or one outside of the tree.
+        InputError: There is no member.
 
     >>> common_ancestor([1, -1, 1, 2], [2, 3])
     2
@@ -105,7 +99,7 @@ def common_ancestor(parents: ArrayLike, members: ArrayLike) -> int:
     nodes = Nodes.of(parents)
     first, *others = _members(members, len(nodes)).tolist() or [None]
     if first is None:
-        raise InputError("no node came; the common ancestor of nothing is nothing")
+        raise InputError("there are no members; give at least one node")
     common = int(first)
     for other in others:
         common = relations.climb(nodes.parents, nodes.depth, common, other) if common >= 0 else -1
@@ -113,7 +107,7 @@ def common_ancestor(parents: ArrayLike, members: ArrayLike) -> int:
 
 
 def _common(nodes: Nodes) -> IntArray:
-    common = np.full((len(nodes), len(nodes)), relations.NOTHING, np.int32)
+    common = np.full((len(nodes), len(nodes)), relations.NO_NODE, np.int32)
     relations.fill_common(nodes.parents, nodes.order, common)
     return common
 
@@ -122,5 +116,7 @@ def _members(values: ArrayLike, size: int) -> IntArray:
     members = as_heads(values)
     outside = (members < 0) | (members >= size)
     if outside.any():
-        raise InputError(f"node {members[outside][0]} came; the tree has nodes 0 to {size - 1}")
+        raise InputError(
+            f"there is no node {members[outside][0]}; the tree has nodes 0 to {size - 1}"
+        )
     return members

@@ -1,4 +1,4 @@
-"""What relations beyond distance, depth and ancestor start from: checked nodes and columns."""
+"""Checked nodes and columns, from which the relations beyond distance and depth are computed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Nodes:
     """L checked nodes of one tree or forest.
 
     Attributes:
-        parents: Negative ones as they came. *Shape:* (L,), int32.
+        parents: Parents, -1 or -2 for none. *Shape:* (L,), int32.
         order: The nodes, parents before children. *Shape:* (L,), int32.
         depth: Edges from the root. *Shape:* (L,), int32.
         root: Each node's root. *Shape:* (L,), int32.
@@ -37,16 +37,12 @@ class Nodes:
 
     @classmethod
     def of(cls, parents: ArrayLike, source: ArrayLike | None = None) -> Nodes:
-        """Check the nodes.
-
-        Raises:
-            HeadOutOfRangeError, CycleError, InputError: As `syntax.matrices.tree_matrices`.
-        """
+        """Checked nodes from the arguments of `syntax.matrices.tree_matrices`."""
         return cls.from_forest(one_forest(parents, source))
 
     @classmethod
     def from_forest(cls, forest: Forest) -> Nodes:
-        """The nodes of a forest of one."""
+        """The nodes of a forest that holds one tree."""
         trees = forest.trees
         return cls(trees.parents, trees.order, forest.depth, trees.root, trees.source)
 
@@ -54,10 +50,10 @@ class Nodes:
         return len(self.parents)
 
     def column(self, name: str, values: ArrayLike | None, dtype: DTypeLike) -> NDArray[Any]:
-        """A column of the nodes, for the compiled passes; zeros if it is not known.
+        """A column of the nodes; zeros for ``None``. *Shape:* (L,).
 
         Raises:
-            InputError: It has not one value per node.
+            InputError: The column has another shape.
         """
         if values is None:
             return np.zeros(len(self), dtype)
@@ -69,7 +65,7 @@ class Nodes:
         return column
 
     def kept_columns(self, column: ArrayLike | None) -> IntArray:
-        """Where each node is shown; a deleted one where its nearest kept ancestor is, else -1.
+        """Column of each node; for a deleted node, of its nearest kept ancestor; else -1.
 
         Args:
             column: Column of each node, -1 for deleted ones; ``None`` keeps all. *Shape:* (L,).
@@ -83,11 +79,11 @@ class Nodes:
         return shown
 
     def shown(self, vector: NDArray[ScalarT]) -> NDArray[ScalarT]:
-        """What each node shows of a vector. *Shape:* (L,)."""
+        """The vector's entry of each node's source. *Shape:* (L,)."""
         return vector[self.source]
 
     def shown_pairs(self, matrix: NDArray[ScalarT]) -> NDArray[ScalarT]:
-        """What each node shows of a matrix. *Shape:* (L, L)."""
+        """The matrix's rows and columns of each node's source. *Shape:* (L, L)."""
         own = np.arange(len(self), dtype=np.int32)
         if np.array_equal(self.source, own):
             return matrix

@@ -1,4 +1,4 @@
-"""Arrays as the compiled passes take them, and bounds of items that lie end to end."""
+"""Arrays for the compiled passes, and offsets of items that lie end to end."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from syntax.errors import InputError
 
 Offsets = NDArray[np.int64]
-"""The first of each item, and the end of all."""
+"""Start of each of T items, and the end of the last. *Shape:* (T + 1,), int64."""
 
 
 def for_numba(values: ArrayLike, dtype: DTypeLike) -> NDArray[Any]:
-    """The values contiguous, aligned and writable, copied if they are not.
+    """The values as a contiguous, aligned and writable array, copied if necessary.
 
-    Each pass is compiled anew for every kind of array it meets; it shall meet one.
+    numba compiles a pass for every layout of its arrays; this leaves one layout.
     """
     array = np.ascontiguousarray(values, dtype=dtype)
     return array if array.flags.carray else array.copy()
 
 
 def as_offsets(values: ArrayLike, end: int) -> Offsets:
-    """Bounds as int64, checked to ascend from 0 to ``end``.
+    """Offsets as int64.
 
     Raises:
-        InputError: They do not.
+        InputError: They are not one vector that ascends from 0 to ``end``.
     """
     offsets: Offsets = for_numba(values, np.int64)
     if offsets.ndim != 1 or not len(offsets) or offsets[0] != 0 or offsets[-1] != end:
@@ -38,11 +38,11 @@ def as_offsets(values: ArrayLike, end: int) -> Offsets:
 
 def _not_ascending(offsets: Offsets, end: int) -> InputError:
     shown = np.array2string(offsets, threshold=8, edgeitems=3)
-    return InputError(f"offsets {shown} came; they must be one vector, ascending from 0 to {end}")
+    return InputError(f"offsets are {shown}; they must be one vector, ascending from 0 to {end}")
 
 
 def offsets_of(counts: ArrayLike) -> Offsets:
-    """Bounds of items of the given sizes. *Shape:* (T,) gives (T + 1,)."""
+    """Offsets of items of these sizes. *Shape:* (T,) gives (T + 1,)."""
     return np.concatenate(([0], np.cumsum(counts, dtype=np.int64)), dtype=np.int64)
 
 
@@ -52,10 +52,10 @@ def sizes(offsets: Offsets) -> Offsets:
 
 
 def owner_of(position: int, offsets: Offsets) -> int:
-    """The item that a position belongs to."""
+    """Index of the item that holds a position."""
     return int(np.searchsorted(offsets, position, side="right")) - 1
 
 
 def round_up(length: int, multiple: int) -> int:
-    """The smallest multiple that is not below ``length``."""
+    """The smallest multiple of ``multiple`` that is at least ``length``."""
     return -(-length // multiple) * multiple

@@ -1,4 +1,4 @@
-"""The matrices by name: what requests, recipes and tables may ask for."""
+"""The matrices by name, as requests, recipes and tables ask for them."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from syntax.registry import Registry
 Matrix = Callable[..., NDArray[Any]]
 """From the parents of a tree or forest (L,) to an array whose axes all have length L.
 
-Keyword-only parameters named in `COLUMNS` are further columns of the same L nodes, which batches
-(`syntax.batches`) hand in; each has a default that stands for "nothing known". All other
-keyword-only parameters are settings, which a name may carry: ``sla_mask(threshold=4)``.
+Keyword-only parameters named in `COLUMNS` are further columns of the same L nodes, which
+`syntax.batches` passes; their defaults stand for unknown values. All other keyword-only parameters
+are settings, which a name may carry: ``sla_mask(threshold=4)``.
 
-Batches make `FUSED` in compiled passes, and every other matrix example by example with its
-function.
+Batches compute `COMPILED` in one compiled pass, and every other matrix with its function, example
+by example.
 """
 
 COLUMNS: Final = ("source", "column", "special", "upos", "marks")
-"""What a matrix may read of the nodes beside their parents.
+"""Columns of the nodes that a matrix may read beside their parents.
 
 ``source``: the node whose row and column each node shows; ``column``: its place among what
 truncation keeps, -1 for none; ``special``: whether it is a special token; ``upos``: its id of
@@ -46,13 +46,13 @@ truncation keeps, -1 for none; ``special``: whether it is a special token; ``upo
 """
 
 UNREACHABLE: Final = "unreachable"
-"""Padding of distances: the dtype's maximum."""
+"""Padding of distances, which stands for the dtype's maximum."""
 
 _CALL: Final = re.compile(r"(?P<base>[^()]+)\((?P<settings>[^()]*)\)")
 
 
 class _Asked(NamedTuple):
-    """A name taken apart."""
+    """A name and its settings."""
 
     base: str
     settings: dict[str, Any]
@@ -92,12 +92,7 @@ class MatrixRegistry(Registry[Matrix]):
         return tuple(column for column in COLUMNS if column in _keywords(self[name]))
 
     def resolve(self, name: str) -> str:
-        """The full name, settings in the order of their names.
-
-        Raises:
-            UnknownNameError: Nothing is registered under it.
-            SpecError: The settings are none of the matrix's.
-        """
+        """The full name, with settings sorted by name."""
         asked = _take_apart(name)
         base = super().resolve(asked.base)
         if not asked.settings:
@@ -145,8 +140,8 @@ def _check_settings(name: str, item: Matrix, settings: dict[str, Any]) -> None:
         if key not in known or type(value) is not type(known[key]):
             listed = ", ".join(f"{key}={_shown(value)}" for key, value in known.items())
             raise SpecError(
-                f"the matrix {name!r} has no setting {key}={_shown(value)}; its settings, with "
-                f"their defaults: {listed or 'none'}"
+                f"the matrix {name!r} has no setting {key}={_shown(value)}; its settings and their "
+                f"defaults are: {listed or 'none'}"
             )
     item(np.empty(0, np.int32), **settings)
 

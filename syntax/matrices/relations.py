@@ -1,6 +1,7 @@
-"""The compiled passes of the relations beyond distance, depth and ancestor.
+"""Compiled passes of the relations beyond distance, depth and ancestor.
 
-``parents``, ``order`` and ``depth`` are those of `syntax.matrices.nodes.Nodes`, of L nodes.
+``parents``, ``order``, ``depth`` and ``root`` are those of `syntax.matrices.nodes.Nodes`.
+*Shape:* (L,), int32.
 """
 
 from __future__ import annotations
@@ -12,23 +13,24 @@ from syntax.compiled import njit
 
 IntArray = NDArray[np.int32]
 
-NOTHING = -1
-"""No common ancestor."""
+NO_NODE = -1
+"""Stands for a node where there is none."""
 
 FAR = np.int32(2**31 - 1)
-"""Edges from a node that is not below any path."""
+"""Stands for the edges from a path that a node is not below."""
 
 
 @njit(cache=True, nogil=True)
 def fill_common(parents: IntArray, order: IntArray, common: IntArray) -> None:
     """Write the lowest common ancestor of every two nodes.
 
-    No node that comes before ``node`` is below it, so they meet where they meet its parent.
+    A node that comes before ``node`` is not below it, so its common ancestor with ``node`` is that
+    with the parent of ``node``.
 
     Args:
-        parents: The nodes' parents.
+        parents: Parents.
         order: The nodes, parents first.
-        common: Filled with `NOTHING`; written. *Shape:* (L, L).
+        common: Filled with `NO_NODE`; output. *Shape:* (L, L).
     """
     for index in range(len(order)):
         node = order[index]
@@ -45,14 +47,14 @@ def fill_common(parents: IntArray, order: IntArray, common: IntArray) -> None:
 
 @njit(cache=True, nogil=True)
 def climb(parents: IntArray, depth: IntArray, left: int, right: int) -> int:
-    """The lowest common ancestor of two nodes, or `NOTHING`."""
+    """The lowest common ancestor of two nodes, or `NO_NODE`."""
     while left != right:
         if depth[left] >= depth[right]:
             left = parents[left]
         else:
             right = parents[right]
         if left < 0 or right < 0:
-            return NOTHING
+            return NO_NODE
     return left
 
 
@@ -60,7 +62,7 @@ def climb(parents: IntArray, depth: IntArray, left: int, right: int) -> int:
 def climb_pairs(
     parents: IntArray, depth: IntArray, left: IntArray, right: IntArray, common: IntArray
 ) -> None:
-    """Write the lowest common ancestor of each of P pairs. *Shape:* (P,)."""
+    """Write the lowest common ancestor of each of P pairs. *Shape:* (P,) each but the first two."""
     for pair in range(len(left)):
         common[pair] = climb(parents, depth, left[pair], right[pair])
 
@@ -76,18 +78,18 @@ def off_path(
 ) -> None:
     """Write how many edges each node is below the paths between the marked nodes of its tree.
 
-    The paths are those from every marked node up to the lowest common ancestor of all of them;
-    their own nodes have 0, and nodes that are below none of them `FAR`.
+    The paths lead from every marked node up to the lowest common ancestor of all of them. Nodes on
+    a path have 0, and nodes that are not below a path have `FAR`.
 
     Args:
-        parents: The nodes' parents.
+        parents: Parents.
         order: The nodes, parents first.
-        depth: Their depths.
-        root: Their roots.
+        depth: Depths.
+        root: Roots.
         marked: *Shape:* (L,).
-        edges: Written. *Shape:* (L,).
+        edges: Output. *Shape:* (L,).
     """
-    top = np.full(len(order), NOTHING, np.int32)  # by root
+    top = np.full(len(order), NO_NODE, np.int32)  # by root
     for node in range(len(order)):
         if marked[node]:
             so_far = top[root[node]]
@@ -117,16 +119,16 @@ def fold_subtrees(
     first: IntArray,
     last: IntArray,
 ) -> None:
-    """Fold every node's values into its ancestors'.
+    """Replace the values of every node by those of its subtree.
 
     Args:
-        parents: The nodes' parents.
+        parents: Parents.
         order: The nodes, parents first.
-        reach: Each node's shown depth; becomes the largest of its subtree. *Shape:* (L,).
-        size: Each node's count; becomes that of its subtree. *Shape:* (L,).
-        first: Each node's place; becomes the smallest of its subtree. Negative places count for
-            nothing. *Shape:* (L,).
-        last: Likewise the largest. *Shape:* (L,).
+        reach: Depth of each node; becomes the largest depth in its subtree. *Shape:* (L,).
+        size: Count of each node; becomes the sum over its subtree. *Shape:* (L,).
+        first: Place of each node; becomes the smallest place in its subtree. Negative places do
+            not count. *Shape:* (L,).
+        last: Place of each node; becomes the largest place in its subtree. *Shape:* (L,).
     """
     for index in range(len(order) - 1, -1, -1):
         node = order[index]
@@ -142,7 +144,7 @@ def fold_subtrees(
 
 @njit(cache=True, nogil=True)
 def fill_spans(first: IntArray, last: IntArray, spans: NDArray[np.bool_]) -> None:
-    """Write true from ``first`` to ``last`` of every column that has any. *Shape:* (L, L)."""
+    """Write True from row ``first`` to row ``last`` of every column. *Shape:* (L, L)."""
     for column in range(len(first)):
         for row in range(first[column], last[column] + 1):
             spans[row, column] = True

@@ -1,4 +1,4 @@
-"""SG-Net: each word attends to itself and the words that it hangs below.
+"""SG-Net: each word attends to itself and to its ancestors.
 
 Source: Zhang et al. 2020 (AAAI), eq. 6, read with row = dependent; the released code takes the
 span of a word's yield for its descendants.
@@ -22,10 +22,10 @@ SgNetVariant: TypeAlias = Literal["as_published", "as_released", "convert_span"]
 
 
 def check_sgnet_variant(option: str, value: str) -> None:
-    """Refuse a mask that nobody published or released.
+    """Check the name of a mask.
 
     Raises:
-        SpecError: The value is none of `SgNetVariant`.
+        SpecError: The value is not one of `SgNetVariant`.
     """
     if value not in get_args(SgNetVariant):
         raise SpecError(f"{option} is {value!r}; it is one of {', '.join(get_args(SgNetVariant))}")
@@ -40,31 +40,26 @@ def sgnet_mask(
 ) -> NDArray[np.bool_]:
     """Which node may attend to which, row = dependent.
 
-    As published: ``[i, j]`` iff j is i or an ancestor of i; special tokens attend to themselves
-    only, and nothing else attends to them.
+    As published: ``[i, j]`` is True if j is i or an ancestor of i. A special token attends only to
+    itself, and no other node attends to it.
 
-    As released (the mask of `run_squad2` and `run_race`): ``[i, j]`` iff i lies between the first
-    and the last node of j's subtree, and that are two nodes or more. So gaps of a non-projective
-    subtree attend to its head; leaves of one piece and later pieces do not attend to themselves;
-    under ``attach`` nobody attends to later pieces; and rows of special tokens are empty, which
-    with that release's finite mask means ordinary attention.
+    As released (the mask of `run_squad2` and `run_race`): ``[i, j]`` is True if i lies between the
+    first and the last node of j's subtree, and that subtree has two nodes or more. So nodes in the
+    gaps of a non-projective subtree attend to its head; leaves of one piece and later pieces do not
+    attend to themselves; under ``attach`` no node attends to later pieces; and rows of special
+    tokens are empty, which with that release's finite mask means ordinary attention.
 
-    As in the release's `convert_span`, from text to mask: the same, but subtrees of one node
-    count too, so that every node that is no special token attends to itself.
+    ``convert_span`` is the mask of that script of the release: as released, but subtrees of one
+    node count too, so that every node except special tokens attends to itself.
 
     Args:
         parents: As in `syntax.matrices.tree_matrices`. *Shape:* (L,).
-        source: Likewise. *Shape:* (L,).
+        source: As in `syntax.matrices.tree_matrices`. *Shape:* (L,).
         special: Which nodes are special tokens. Default: none. *Shape:* (L,), bool.
         variant: Which of the three.
 
     Returns:
         *Shape:* (L, L), bool.
-
-    Raises:
-        SpecError: An unknown variant.
-        HeadOutOfRangeError, CycleError, InputError: As `syntax.matrices.tree_matrices`; a column
-            of another length.
 
     >>> sgnet_mask([1, -1, 1], variant="as_released").astype(int)     # kids <- playing -> outside
     array([[0, 1, 0],

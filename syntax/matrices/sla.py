@@ -1,4 +1,4 @@
-"""Syntax-aware local attention (SLA): distances seen through a window, and their mask.
+"""Syntax-aware local attention (SLA): windowed distances and their mask.
 
 Sources: Li et al. 2021 (Findings of ACL), eq. 3-5; the variant ``as_released`` is that of the
 re-implementation `lr-sib`, whose window lacks the right neighbour.
@@ -20,30 +20,25 @@ from syntax.variant import Variant, is_released
 PUNCT: Final = upos_id("PUNCT")
 
 RELEASED_PUNCTUATION: Final = "!\"#$%&'()*+,.-/:;<=>?@[\\]^_"
-"""What SLA's release takes for punctuation: every string that is part of this one."""
+"""SLA's release treats every substring of this string as punctuation."""
 
 
 def windowed_distance(
     parents: ArrayLike, *, source: ArrayLike | None = None, variant: Variant = "as_published"
 ) -> NDArray[Any]:
-    """The distance to j from i or from a neighbour of i, whichever is nearest.
+    """The distance to j from i or from a neighbour of i, whichever is nearest (eq. 3).
 
     ``[i, j] = min(D[i - 1, j], D[i, j], D[i + 1, j])``, where D is `tree_distance`; not symmetric.
-    Neighbours are those in the order of the text, of whatever tree they are; nodes that show
-    their parent, the later pieces of a word under ``broadcast``, are passed over. The released
-    window is {i - 1, i}.
+    Neighbours are adjacent in the text, also across trees. Nodes that show their parent (later
+    pieces of a word under ``broadcast``) are not neighbours. The released window is {i - 1, i}.
 
     Args:
         parents: As in `syntax.matrices.tree_matrices`. *Shape:* (L,).
-        source: Likewise. *Shape:* (L,).
+        source: As in `syntax.matrices.tree_matrices`. *Shape:* (L,).
         variant: Which window.
 
     Returns:
-        *Shape:* (L, L), the dtype of `tree_distance`, whose maximum means that no path leads.
-
-    Raises:
-        SpecError: An unknown variant.
-        HeadOutOfRangeError, CycleError, InputError: As `syntax.matrices.tree_matrices`.
+        The dtype's maximum where there is no path. *Shape:* (L, L), the dtype of `tree_distance`.
 
     >>> windowed_distance([1, -1, 1])     # kids <- playing -> outside
     array([[0, 0, 1],
@@ -74,28 +69,27 @@ def sla_mask(
     variant: Variant = "as_published",
     punctuation: bool = False,
 ) -> NDArray[np.bool_]:
-    """What each node may attend to: what is near by `windowed_distance`, and special tokens.
+    """Which node may attend to which: to near nodes by `windowed_distance`, and to special tokens.
 
-    Special tokens are visible to all and see all. As released, only the first of them does; the
-    rows of the others are empty, which with that release's finite mask means all.
+    Every node attends to the special tokens, and they attend to every node. As released, only the
+    first of them attends to every node; the rows of the others are empty, which with that
+    release's finite mask means ordinary attention.
 
     Args:
         parents: As in `syntax.matrices.tree_matrices`. *Shape:* (L,).
-        source: Likewise. *Shape:* (L,).
+        source: As in `syntax.matrices.tree_matrices`. *Shape:* (L,).
         special: Which nodes are special tokens. Default: none. *Shape:* (L,), bool.
         upos: Ids of `syntax.trees.ud`. *Shape:* (L,).
-        threshold: The largest distance that is near.
+        threshold: Largest distance that counts as near.
         variant: The window, and the rows of special tokens.
-        punctuation: All see what is tagged PUNCT (as SLA's release does, whose paper does not
-            say so; it goes by the string, see `released_punctuation`).
+        punctuation: Whether every node attends to nodes tagged PUNCT. SLA's release does so, by the
+            string (`released_punctuation`); its paper does not mention it.
 
     Returns:
-        ``[i, j]``: i may attend to j. *Shape:* (L, L), bool.
+        ``[i, j]`` is True if i may attend to j. *Shape:* (L, L), bool.
 
     Raises:
-        SpecError: An unknown variant, or a negative threshold.
-        HeadOutOfRangeError, CycleError, InputError: As `windowed_distance`; a column of another
-            length.
+        SpecError: The threshold is negative.
     """
     if threshold < 0:
         raise SpecError(f"threshold is {threshold}; distances begin at 0")
@@ -113,9 +107,12 @@ def sla_mask(
 
 
 def released_punctuation(pieces: list[str]) -> NDArray[np.bool_]:
-    """Which strings SLA's release takes for punctuation, be it words or a vocabulary.
+    """Which strings SLA's release treats as punctuation.
 
-    It goes by the string: "$" and "%", which UD tags SYM, are punctuation, and "…" is not.
+    It decides by the string: "$" and "%", which UD tags SYM, are punctuation, and "…" is not.
+
+    Returns:
+        *Shape:* (len(pieces),), bool.
 
     >>> released_punctuation([".", "...", "%", "a", ""]).tolist()
     [True, False, True, False, False]
@@ -124,7 +121,7 @@ def released_punctuation(pieces: list[str]) -> NDArray[np.bool_]:
 
 
 def _neighbours(source: NDArray[np.int32]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """The nodes before and after each, among those that show themselves; at the ends oneself."""
+    """Nodes before and after each node, among nodes that show themselves; at the ends the node."""
     points = np.flatnonzero(source == np.arange(len(source)))
     rank = np.searchsorted(points, source)
     if not len(points):

@@ -21,8 +21,8 @@ class Subtrees:
         height: Edges down to its deepest node, 0 at leaves, int32.
         size: Nodes, itself included, int32.
         first, last: Its first and last node in the order of the text, int32; after truncation
-            those that are kept, -1 where none is.
-        is_projective: Whether it is all that lies between them, bool.
+            the first and last kept one, -1 if none is.
+        is_projective: Whether it holds all nodes from its first to its last, bool.
     """
 
     height: IntArray
@@ -39,13 +39,11 @@ def subtrees(
 
     Args:
         parents: As in `syntax.matrices.tree_matrices`. *Shape:* (L,).
-        source: Likewise. A node that shows its parent counts in sizes, but not as an edge of a
-            height. *Shape:* (L,).
-        column: Place to give for each node, ascending, -1 for deleted ones. Default: its position.
-            Heights, sizes and projectivity stay those of the whole subtree. *Shape:* (L,).
-
-    Raises:
-        HeadOutOfRangeError, CycleError, InputError: As `syntax.matrices.tree_matrices`.
+        source: As in `syntax.matrices.tree_matrices`. A node that shows its parent counts in
+            sizes, but adds no edge to a height. *Shape:* (L,).
+        column: Place of each node for ``first`` and ``last``, ascending, -1 for deleted ones.
+            Default: its position. Height, size and projectivity are those of the whole subtree.
+            *Shape:* (L,).
 
     >>> found = subtrees([1, -1, 1, 2])     # she <- saw -> dogs -> barking
     >>> found.height.tolist(), found.size.tolist()
@@ -93,7 +91,7 @@ def subtree_size(parents: ArrayLike, *, source: ArrayLike | None = None) -> IntA
 def subtree_first(
     parents: ArrayLike, *, source: ArrayLike | None = None, column: ArrayLike | None = None
 ) -> IntArray:
-    """Where the yield of each node begins. See `subtrees`.
+    """First place of the yield of each node. See `subtrees`.
 
     Returns:
         *Shape:* (L,), int32.
@@ -104,7 +102,7 @@ def subtree_first(
 def subtree_last(
     parents: ArrayLike, *, source: ArrayLike | None = None, column: ArrayLike | None = None
 ) -> IntArray:
-    """The last place of the yield of each node. See `subtrees`.
+    """Last place of the yield of each node. See `subtrees`.
 
     Returns:
         *Shape:* (L,), int32.

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from syntax.errors import InputError
 from syntax.matrices.buffers import MatrixBuffers
-from syntax.matrices.forest import FUSED, Forest, grow, lay_out
-from syntax.matrices.heads import IntArray, Name, as_heads, order
+from syntax.matrices.forest import COMPILED, Forest, build_forest, write_matrices
+from syntax.matrices.heads import IntArray, Name, as_heads, order_heads
 from syntax.matrices.offsets import Offsets, as_offsets, round_up, sizes
 
 
@@ -25,7 +25,7 @@ class TreeMatrices:
             and in padding. *Shape:* (L, L) or (B, L, L), uint8, or uint16 when a path exceeds 254.
         depth: Edges from the root; 0 at roots and in padding. *Shape:* (L,) or (B, L), the dtype
             of ``distance``.
-        ancestor: ``ancestor[i, j]``: j is i or an ancestor of i. False in padding.
+        ancestor: ``[i, j]`` is True if j is i or an ancestor of i; False in padding.
             *Shape:* (L, L) or (B, L, L), bool.
     """
 
@@ -40,27 +40,27 @@ def tree_matrices(parents: ArrayLike, source: ArrayLike | None = None) -> TreeMa
     Args:
         parents: 0-based, -1 at roots (several make a forest), -2 at isolated nodes.
             *Shape:* (L,), any integer dtype.
-        source: The node whose row and column each node shows, as subword policies give it: itself
-            or its parent. Default: every node its own. *Shape:* (L,).
+        source: The node whose row and column each node shows: itself or its parent, as subword
+            policies give it. Default: itself. *Shape:* (L,).
 
     Raises:
         HeadOutOfRangeError: A parent is not one of the L nodes.
-        CycleError: Following the parents never reaches a root.
-        InputError: Not a vector of integers, a source that is neither the node nor its parent, or
-            a path of more than 65534 edges.
+        CycleError: Some parents form a cycle.
+        InputError: The parents are not a vector of integers, a source is neither the node nor its
+            parent, or a path has more than 65534 edges.
 
     >>> tree_matrices([1, -1, 1]).distance
     array([[0, 1, 2],
            [1, 0, 1],
            [2, 1, 0]], dtype=uint8)
     """
-    return TreeMatrices(**_matrices(parents, FUSED, source))
+    return TreeMatrices(**_matrices(parents, COMPILED, source))
 
 
 def tree_distance(parents: ArrayLike) -> NDArray[Any]:
     """Edges between every two nodes; the dtype's maximum between nodes of different trees.
 
-    Args and raises as `tree_matrices`.
+    Arguments and errors as in `tree_matrices`.
 
     Returns:
         *Shape:* (L, L), uint8, or uint16 when a path exceeds 254 edges.
@@ -71,7 +71,7 @@ def tree_distance(parents: ArrayLike) -> NDArray[Any]:
 def tree_depth(parents: ArrayLike) -> NDArray[Any]:
     """Edges from its root to every node; 0 at every root.
 
-    Args and raises as `tree_matrices`.
+    Arguments and errors as in `tree_matrices`.
 
     Returns:
         *Shape:* (L,), the dtype of `tree_distance`.
@@ -80,9 +80,9 @@ def tree_depth(parents: ArrayLike) -> NDArray[Any]:
 
 
 def ancestor_mask(parents: ArrayLike) -> NDArray[np.bool_]:
-    """Which node descends from which: ``[i, j]`` is true iff j is i or an ancestor of i.
+    """Which node descends from which: ``[i, j]`` is True if j is i or an ancestor of i.
 
-    Args and raises as `tree_matrices`.
+    Arguments and errors as in `tree_matrices`.
 
     Returns:
         *Shape:* (L, L), bool.
@@ -99,16 +99,14 @@ def batch_matrices(
     """Matrices of B trees, padded to the largest.
 
     Args:
-        heads: The parents of all trees, laid end to end, each counting within its tree.
+        heads: The parents of all trees end to end, as positions within each tree.
             *Shape:* (N,).
         offsets: First node of each tree, and the end. *Shape:* (B + 1,).
-        out: Memory to write into; the result then holds until its next use.
+        out: Memory for the result, which holds until the memory is used again.
         pad_to_multiple_of: The padded length L is a multiple of this; 8 saves a copy.
 
     Raises:
-        HeadOutOfRangeError, CycleError: As `tree_matrices`; the message names the tree.
-        InputError: Not vectors of integers, offsets that do not ascend from 0 to N, or a multiple
-            below 1.
+        InputError: ``pad_to_multiple_of`` is below 1.
     """
     values = as_heads(heads)
     bounds = as_offsets(offsets, len(values))
@@ -116,11 +114,13 @@ def batch_matrices(
         raise InputError(f"pad_to_multiple_of is {pad_to_multiple_of}; it must be at least 1")
     width = round_up(int(sizes(bounds).max(initial=0)), pad_to_multiple_of)
     forest = _forest(values, bounds, None, lambda tree: f"tree {tree} of the batch")
-    return TreeMatrices(**lay_out(forest, width, FUSED, MatrixBuffers() if out is None else out))
+    return TreeMatrices(
+        **write_matrices(forest, width, COMPILED, MatrixBuffers() if out is None else out)
+    )
 
 
 def one_forest(parents: ArrayLike, source: ArrayLike | None = None) -> Forest:
-    """One tree or forest, checked. Args and raises as `tree_matrices`."""
+    """One checked tree or forest. Arguments and errors as in `tree_matrices`."""
     heads = as_heads(parents)
     bounds = np.array((0, len(heads)), np.int64)
     sources = None if source is None else _checked_source(as_heads(source), heads)
@@ -130,21 +130,21 @@ def one_forest(parents: ArrayLike, source: ArrayLike | None = None) -> Forest:
 def _matrices(
     parents: ArrayLike, wanted: Collection[str], source: ArrayLike | None = None
 ) -> dict[str, NDArray[Any]]:
-    """The wanted matrices of one tree: a batch of one."""
+    """The wanted ones of `COMPILED` of one tree or forest."""
     return matrices_of_one(one_forest(parents, source), wanted)
 
 
 def matrices_of_one(forest: Forest, wanted: Collection[str]) -> dict[str, NDArray[Any]]:
-    """The wanted ones of `FUSED` of a forest of one. *Shape:* (L,) or (L, L)."""
-    filled = lay_out(forest, len(forest.depth), wanted, MatrixBuffers())
+    """The wanted ones of `COMPILED` of one checked tree. *Shape:* (L,) or (L, L)."""
+    filled = write_matrices(forest, len(forest.depth), wanted, MatrixBuffers())
     return {name: matrix[0] for name, matrix in filled.items()}
 
 
 def _forest(heads: IntArray, bounds: Offsets, source: IntArray | None, name: Name) -> Forest:
-    """Trees that show every node, in order."""
+    """Checked trees in which each node has its position as column."""
     own = np.arange(len(heads), dtype=np.int32)
-    found = order(heads, bounds, name)
-    return grow(found, bounds, own if source is None else source, found.place)
+    found = order_heads(heads, bounds, name)
+    return build_forest(found, bounds, own if source is None else source, found.place)
 
 
 def _checked_source(source: IntArray, heads: IntArray) -> IntArray:

@@ -1,8 +1,8 @@
-"""Parses with a share of their heads or relations replaced, to learn what a model makes of errors.
+"""Parses with a share of heads or relations replaced, to measure robustness against errors.
 
 Source: Zhang et al. 2020 (AAAI, "SG-Net"), section 7.6, which replaces heads at random to measure
-robustness against noisy parses. Every sentence stays a tree of UD: one root, no cycle, `root` at
-the root and nowhere else.
+robustness against noisy parses. Every sentence stays a tree of UD: one root, no cycle, and the
+relation `root` only at the root.
 """
 
 from __future__ import annotations
@@ -24,17 +24,16 @@ _RELATIONS: Final = tuple(relation for relation in DEPREL[1:] if relation != _RO
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """What is replaced, and by which draw.
+    """How much is replaced, of what, and by which seed.
 
     Attributes:
-        share: Of the words of each sentence, how many get another head, or another relation; from
-            0 to 1. What does not come out even is decided by chance, so that the share holds over
-            many sentences.
-        kinds: ``heads``, ``labels`` (the relations), or both, each drawn by itself.
-        seed: Other seeds draw other words.
+        share: Share of the words of each sentence with another head or relation, from 0 to 1. A
+            fraction of a word is rounded at random, so that the share holds over many sentences.
+        kinds: ``heads``, ``labels`` (the relations), or both, drawn independently.
+        seed: Seed of the draws.
 
     Raises:
-        SpecError: The share is out of range, or there is no such kind.
+        SpecError: The share is out of range, or a kind is unknown.
     """
 
     share: float
@@ -45,11 +44,13 @@ class Noise:
         if not 0.0 <= self.share <= 1.0:
             raise SpecError(f"the share of noise is {self.share}; expected 0 to 1")
         if not self.kinds or set(self.kinds) - set(get_args(NoiseKind)):
-            raise SpecError(f"noise of {list(self.kinds)}; expected heads, labels, or both")
+            raise SpecError(
+                f"the kinds of noise are {list(self.kinds)}; expected heads, labels, or both"
+            )
 
     @property
     def content(self) -> dict[str, Any]:
-        """What identifies it, as plain JSON; for the fingerprint of the parser that it makes."""
+        """Plain JSON for the fingerprint of the parser that the noise makes."""
         return {
             "noise": "parse_noise.v1",
             "share": self.share,
@@ -59,18 +60,18 @@ class Noise:
 
 
 def noisy_parse(parse: Parse, noise: Noise, name: str) -> Parse:
-    """A parse with some heads or relations replaced; all else is as it was.
+    """A parse with some heads or relations replaced; all else stays the same.
 
-    A word's new head is any word of its sentence that is not below it, and not its old head, each
-    as likely. If the root is drawn, another drawn word becomes the root, and the old one hangs
-    from a word below that; they exchange relations. A word that could hang nowhere else keeps its
-    head. Of the relations, other words than the root are drawn, and get any other relation.
+    Heads: the new head of a drawn word is a random word of its sentence, except its descendants and
+    its old head. If the root is drawn, another drawn word becomes the root, the old root hangs from
+    a descendant of the new one, and the two exchange relations. A word without another possible
+    head keeps its head. Relations: words except the root are drawn and get a random other relation.
 
     Args:
         parse: The parse.
-        noise: How much of what.
-        name: Name of the text, such as the key of its parse: the draw depends on it, on the seed
-            and on nothing else.
+        noise: The noise.
+        name: Name of the text, such as the key of its parse. The draws depend on it and on the
+            seed only.
     """
     head, deprel = list(parse.head), list(parse.deprel)
     for number, (first, end) in enumerate(parse.word_ranges()):
@@ -86,7 +87,7 @@ def noisy_parse(parse: Parse, noise: Noise, name: str) -> Parse:
 
 
 def _move_heads(heads: list[int], labels: list[str | None], share: float, draw: Random) -> None:
-    """Give drawn words (1-based) another head, one after the other; it is a tree at any time."""
+    """Give drawn words (1-based) another head, one by one; the heads form a tree at any time."""
     words = range(1, len(heads) + 1)
     drawn = draw.sample(words, _rounded(share * len(heads), draw))
     old = tuple(heads)
@@ -94,8 +95,8 @@ def _move_heads(heads: list[int], labels: list[str | None], share: float, draw: 
     if root in drawn:
         drawn.remove(root)
         if drawn:
-            _crown(heads, labels, root, drawn.pop(), draw)
-        else:  # drawn alone, it has nobody to change places with: another word is moved
+            _change_root(heads, labels, root, drawn.pop(), draw)
+        else:  # a root that is drawn alone has no word to exchange with: move another word
             others = [word for word in words if word != root]
             drawn = draw.sample(others, min(1, len(others)))
     for word in drawn:
@@ -105,8 +106,10 @@ def _move_heads(heads: list[int], labels: list[str | None], share: float, draw: 
             heads[word - 1] = draw.choice(places)
 
 
-def _crown(heads: list[int], labels: list[str | None], root: int, word: int, draw: Random) -> None:
-    """Make a word the root, and hang the old root from a word below it."""
+def _change_root(
+    heads: list[int], labels: list[str | None], root: int, word: int, draw: Random
+) -> None:
+    """Make a word the root, and a descendant of it the head of the old root."""
     heads[root - 1] = draw.choice(sorted(_subtree(heads, word)))
     heads[word - 1] = 0
     labels[root - 1], labels[word - 1] = labels[word - 1], labels[root - 1]
@@ -122,7 +125,7 @@ def _exchange_labels(
 
 
 def _subtree(heads: Sequence[int], top: int) -> set[int]:
-    """A word and all below it, 1-based."""
+    """A word and its descendants, 1-based."""
     below, rest = {top}, set(range(1, len(heads) + 1)) - {top}
     while found := {word for word in rest if heads[word - 1] in below}:
         below |= found
@@ -131,6 +134,6 @@ def _subtree(heads: Sequence[int], top: int) -> set[int]:
 
 
 def _rounded(number: float, draw: Random) -> int:
-    """A whole number next to it; on average the number itself."""
+    """The number rounded up or down at random; its expected value is the number."""
     whole = int(number)
     return whole + (draw.random() < number - whole)

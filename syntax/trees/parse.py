@@ -1,8 +1,7 @@
-"""A parsed text, in columns: what parsers return, the store keeps and pipelines align.
+"""A parsed text in columns, which parsers return, the store keeps and pipelines align.
 
-Objects per word would cost more than the rest of the pipeline together, so a parse is a handful
-of flat lists over the words and tokens of the whole text; `Parse.sentences` gives the objects to
-whoever wants to read them.
+An object for each word would take more time than the rest of the pipeline, so a parse holds flat
+lists over the words and tokens of the whole text. `Parse.sentences` makes the objects.
 """
 
 from __future__ import annotations
@@ -24,23 +23,23 @@ from syntax.trees.spacing import safe_column, spacing_entries, with_spacing
 class Parse:
     """One text and its UD analysis: a forest, one tree per sentence.
 
-    Character offsets refer to ``text`` exactly as received. Each word belongs to exactly one
-    token and each token to exactly one sentence, all in order, so starts are enough.
+    Character offsets refer to ``text`` exactly as received. Each word belongs to one token and
+    each token to one sentence, in order, so the columns hold only their starts.
 
     Attributes:
         text: The text as received (for pre-tokenized input, the tokens joined by single spaces).
-        form ... misc: One entry per syntactic word (W), ``None`` where the parser gave nothing.
+        form ... misc: One entry per syntactic word (W), ``None`` where the parser has no value.
         head: One per word, 1-based within its sentence, 0 for a root, as in CoNLL-U.
         word_start, word_end: Character span of each word. The words of a multiword token split
-            its span when their forms spell it, else all share it.
+            its span if their forms spell it; else each has the whole span.
         token_start, token_end: Character span of each surface token (T).
         token_first_word: Position of each token's first word in the text, 0-based.
         sentence_start, sentence_end: Character span of each sentence (S).
         sentence_first_word: Position of each sentence's first word in the text, 0-based.
 
     Raises:
-        InputError: Columns of one kind differ in length, spans are out of order or outside the
-            text, or words are left without a token or sentence.
+        InputError: Columns of one kind differ in length, spans are out of order or outside of the
+            text, or a word has no token or sentence.
     """
 
     text: str
@@ -96,20 +95,20 @@ class Parse:
         return np.repeat(np.arange(len(starts), dtype=np.int32), lengths)
 
     def sentences(self) -> list[Sentence]:
-        """The same analysis as CoNLL-U sentences, valid whatever the text holds.
+        """The analysis as CoNLL-U sentences, which are valid for any text.
 
-        MISC says how the text is spaced (`syntax.trees.spacing`), so that
-        ``parse_from_sentences(sentences, layout="spaces")`` gives back text and spans exactly;
-        ``# text`` has a single space wherever tokens are not glued. A form's tabs and line breaks
-        become spaces there and are kept in ``SpacesInToken``.
+        MISC records the spacing of the text (`syntax.trees.spacing`), so that
+        ``parse_from_sentences(sentences, layout="spaces")`` restores text and spans exactly.
+        ``# text`` has a single space between tokens that are not adjacent. Tabs and line breaks of
+        a form become spaces there and are kept in ``SpacesInToken``.
         """
         pairs = zip(self.word_ranges(), self._token_spans(), strict=True)
         return [_sentence(self, *pair) for pair in pairs]
 
     def document(self, name: str) -> list[Sentence]:
-        """As `sentences`, each with a ``# sent_id``: the document's name and the number from 1.
+        """The `sentences` with a ``# sent_id`` each: the document's name and the number from 1.
 
-        UD's validator asks for both comments; names must differ among the documents of a file.
+        UD's validator requires both comments. The documents of a file need different names.
         """
         return [
             replace(sentence, comments=(f"# sent_id = {name}-{number}", *sentence.comments))
@@ -117,7 +116,7 @@ class Parse:
         ]
 
     def surfaces(self) -> list[SurfaceSentence]:
-        """What `sentences` writes of each sentence's text and spacing, at a quarter of the time."""
+        """Text and spacing of `sentences`, in a quarter of the time."""
         return [_surface_sentence(self, *span) for span in self._token_spans()]
 
     def _token_spans(self) -> list[tuple[int, int]]:
@@ -145,7 +144,7 @@ def _same_length(kind: str, parse: Parse, columns: tuple[str, ...]) -> None:
 
 
 def _partition(kind: str, first_word: list[int], words: int) -> None:
-    """Refuse starts that do not cut the words into non-empty runs."""
+    """Check that starts split the words into non-empty parts."""
     bounds = [*first_word, words]
     if bounds[0] != 0 or not all(map(lt, bounds, bounds[1:])):
         raise InputError(
@@ -155,7 +154,7 @@ def _partition(kind: str, first_word: list[int], words: int) -> None:
 
 
 def _in_order(kind: str, start: list[int], end: list[int], length: int) -> None:
-    """Refuse spans that run backwards or leave the text."""
+    """Check that spans are in order and inside the text."""
     bounds_are_sound = not start or (start[0] >= 0 and end[-1] <= length)
     in_order = start == sorted(start) and end == sorted(end)
     if not (bounds_are_sound and in_order and all(map(le, start, end))):
@@ -167,11 +166,11 @@ def _in_order(kind: str, start: list[int], end: list[int], length: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class SurfaceSentence:
-    """A sentence as CoNLL-U writes it, but for its words' analysis.
+    """Text and MISC of a sentence in CoNLL-U.
 
     Attributes:
         text: The value of ``# text``.
-        word_misc: MISC of each word; a multiword token's spacing is not among it.
+        word_misc: MISC of each word, without the spacing of multiword tokens.
     """
 
     text: str
@@ -180,7 +179,7 @@ class SurfaceSentence:
 
 @dataclass(frozen=True, slots=True)
 class _Surface:
-    """A surface token on its way to CoNLL-U; words are positions in the text."""
+    """A surface token; words are positions in the text."""
 
     form: str
     first_word: int
@@ -189,17 +188,13 @@ class _Surface:
 
 
 def _sentence(parse: Parse, words: tuple[int, int], tokens: tuple[int, int]) -> Sentence:
-    surfaces = [_surface(parse, at) for at in range(*tokens)]
+    surfaces = [_Surface(*_spelled(parse, at)) for at in range(*tokens)]
     spacing = {token.first_word: token.spacing for token in surfaces if not _is_multiword(token)}
     return Sentence(
         words=tuple(_word(parse, at, words[0], spacing.get(at)) for at in range(*words)),
         tokens=tuple(_token(token, words[0]) for token in surfaces),
         comments=(f"# text = {_plain_text(surfaces)}",),
     )
-
-
-def _surface(parse: Parse, at: int) -> _Surface:
-    return _Surface(*_spelled(parse, at))
 
 
 def _spelled(parse: Parse, at: int) -> tuple[str, int, int, list[str]]:

@@ -1,15 +1,15 @@
-"""How well one analysis of a text agrees with another: the metrics of the CoNLL 2018 shared task.
+"""Agreement of two analyses of a text: the metrics of the CoNLL 2018 shared task.
 
-The system may cut the text into other sentences, tokens and words than the gold standard, so
-nothing is compared by position. Both analyses are laid over the same characters (white space left
-out) and units are compared by the characters they cover:
+The system may split the text into other sentences, tokens and words than the gold standard, so
+units are not compared by position. Both analyses cover the same characters (without white space),
+and units are compared by the characters they cover:
 
 * a *token* or a *sentence* is correct if the gold standard has one over the same characters;
 * *words* are first aligned: a word that is a whole token, by its characters; the words of
-  multiword tokens, whose characters nobody knows, by the longest common subsequence of their
-  lower-cased forms within the stretch of text that overlapping multiword tokens cover;
-* every other metric counts aligned words whose annotation is the same. Of features only the
-  universal ones count, of relations only the part before ``:``; a gold lemma ``_`` matches any.
+  multiword tokens, whose characters are unknown, by the longest common subsequence of their
+  lower-cased forms within the part of the text that overlapping multiword tokens cover;
+* every other metric counts aligned words with the same annotation. Only universal features count,
+  and of a relation only the part before ``:``; a gold lemma ``_`` matches any lemma.
 
 Precision is over the system's units, recall over the gold standard's.
 
@@ -41,7 +41,7 @@ UNIVERSAL_FEATURES: Final = frozenset(
         *("Polarity", "Person", "Polite"),
     )
 )
-"""The features that the shared task compared: those of Universal Dependencies 2.2."""
+"""The features that the shared task compares: those of Universal Dependencies 2.2."""
 
 Span = tuple[int, int]
 
@@ -55,7 +55,7 @@ class TextMismatchError(InputError):
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """Agreement on one kind of unit; all figures are percentages.
+    """Agreement on one kind of unit; the properties are percentages.
 
     Attributes:
         gold: Units in the gold standard.
@@ -76,17 +76,17 @@ class Score:
 
     @property
     def recall(self) -> float:
-        """Share of the gold units that were found; 0 if there are none."""
+        """Share of the gold units that the system has; 0 if there are none."""
         return _percent(self.correct, self.gold)
 
     @property
     def f1(self) -> float:
-        """Harmonic mean of precision and recall: the figure that papers report."""
+        """Harmonic mean of precision and recall, which papers report."""
         return _percent(2 * self.correct, self.gold + self.system)
 
     @property
     def aligned_accuracy(self) -> float | None:
-        """Share of the aligned words that are correct: accuracy as if segmentation were right."""
+        """Share of the aligned words that are correct, whatever the segmentation; else ``None``."""
         return None if self.aligned is None else _percent(self.correct, self.aligned)
 
 
@@ -108,7 +108,7 @@ def evaluate(gold: Iterable[Sentence], system: Iterable[Sentence]) -> dict[str, 
     >>> evaluate(one, one)["LAS"].f1
     100.0
     """
-    ours, theirs = _lay_out(gold), _lay_out(system)
+    ours, theirs = _layout(gold), _layout(system)
     _require_same_text(ours.text, theirs.text)
     pairs = align_words(ours.words, theirs.words)
     scores = {
@@ -121,7 +121,7 @@ def evaluate(gold: Iterable[Sentence], system: Iterable[Sentence]) -> dict[str, 
 
 @dataclass(frozen=True, slots=True)
 class PlacedWord:
-    """A word and the characters of its token.
+    """A word with the characters of its token.
 
     Attributes:
         span: Start and end in the text without white space.
@@ -145,7 +145,7 @@ class _Layout:
 
 
 def align_words(gold: list[PlacedWord], system: list[PlacedWord]) -> list[tuple[int, int]]:
-    """Pairs of positions of the gold and system words that stand for each other, in gold order."""
+    """Positions of aligned gold and system words, as pairs in gold order."""
     regions = _multiword_regions([*gold, *system])
     gold_free, gold_bound = _split_by_region(gold, regions)
     system_free, system_bound = _split_by_region(system, regions)
@@ -155,8 +155,8 @@ def align_words(gold: list[PlacedWord], system: list[PlacedWord]) -> list[tuple[
     return sorted(pairs)
 
 
-def _lay_out(sentences: Iterable[Sentence]) -> _Layout:
-    """Place every unit of an analysis over the characters of its text."""
+def _layout(sentences: Iterable[Sentence]) -> _Layout:
+    """The characters that every unit of an analysis covers."""
     layout = _Layout("", [], [], [])
     texts: list[str] = []
     at = 0
@@ -198,14 +198,14 @@ def _require_same_text(gold: str, system: str) -> None:
     at = next(matching, min(len(gold), len(system)))
     raise TextMismatchError(
         f"gold and system differ at character {at} (white space left out): "
-        f"gold goes on {gold[at : at + 20]!r}, system {system[at : at + 20]!r}; "
+        f"gold continues with {gold[at : at + 20]!r}, system with {system[at : at + 20]!r}; "
         "parse exactly the text of the gold standard",
         position=at,
     )
 
 
 def _multiword_regions(words: Iterable[PlacedWord]) -> list[Span]:
-    """Stretches of text covered by overlapping multiword tokens of either side, in order."""
+    """Spans of text that overlapping multiword tokens of either side cover, in order."""
     regions: list[Span] = []
     for start, end in sorted({word.span for word in words if word.multiword}):
         if regions and start < regions[-1][1]:
@@ -218,7 +218,7 @@ def _multiword_regions(words: Iterable[PlacedWord]) -> list[Span]:
 def _split_by_region(
     words: list[PlacedWord], regions: list[Span]
 ) -> tuple[dict[Span, int], dict[int, list[int]]]:
-    """Words outside every region by span, and the words wholly inside each region."""
+    """Words outside of every region by span, and the words inside each region."""
     free: dict[Span, int] = {}
     bound: dict[int, list[int]] = {}
     region = 0
@@ -239,7 +239,7 @@ def _inside(span: Span, region: Span) -> bool:
 def _common_words(
     gold: list[PlacedWord], in_gold: list[int], system: list[PlacedWord], in_system: list[int]
 ) -> Iterator[tuple[int, int]]:
-    """Pair the longest common subsequence of lower-cased forms; of several, skip gold first."""
+    """Pairs of the longest common subsequence of lower-cased forms; of several, skip gold first."""
     left = [gold[position].word.form.lower() for position in in_gold]
     right = [system[position].word.form.lower() for position in in_system]
     common = _common_lengths(left, right)

@@ -1,6 +1,6 @@
 """One CoNLL-U sentence: syntactic words, surface tokens, empty nodes, comments.
 
-Every column is kept as the file has it (``None`` for ``_``), so that writing gives back the
+Every column is kept as it stands in the file (``None`` for ``_``), so that writing restores the
 bytes that were read.
 """
 
@@ -33,9 +33,9 @@ class Word:
 class Token:
     """A surface token: one word, or several (a multiword token, a line ``4-5``).
 
-    ``lemma`` ... ``deps`` repeat the range line's own columns, which UD leaves empty but for
-    ``feats`` (``Typo=Yes``); for a single word they stay ``None`` and its ``Word`` has them.
-    ``span_line`` is set where a file writes one word as a range (``4-4``).
+    ``lemma`` ... ``deps`` are the columns of the range line, which UD leaves empty except ``feats``
+    (``Typo=Yes``). For a single word they are ``None``, and its ``Word`` has them. ``span_line`` is
+    True if the file writes one word as a range (``4-4``).
     """
 
     form: str
@@ -69,7 +69,7 @@ class EmptyNode:
 
 @dataclass(frozen=True)
 class Sentence:
-    """A sentence as UD sees it.
+    """A sentence of UD.
 
     Attributes:
         words: Syntactic words, ids 1, 2, ... without gaps.
@@ -106,7 +106,7 @@ class Sentence:
         return written if written is not None else self.spelled_out().strip()
 
     def spelled_out(self) -> str:
-        """The tokens with all white space around them, whatever ``# text`` says."""
+        """The tokens with the white space that MISC records; ``# text`` is ignored."""
         parts = ((token.form, self.misc_of(token)) for token in self.tokens)
         return "".join(
             space_before(misc) + surface(form, misc) + space_after(misc) for form, misc in parts
@@ -115,7 +115,7 @@ class Sentence:
     def comment(self, key: str) -> str | None:
         """Value of the first comment ``# key = value``; ``None`` if there is none.
 
-        White space around the key, and one space before the value, may be missing or not.
+        White space around the key, and one space before the value, are optional.
         """
         for line in self.comments:
             name, separator, value = line[1:].partition("=")
@@ -124,5 +124,5 @@ class Sentence:
         return None
 
     def misc_of(self, token: Token) -> str | None:
-        """The MISC column that speaks for a token's spacing: its range line's or its word's."""
+        """The MISC column with a token's spacing: that of its range line, or of its word."""
         return token.misc if token.is_multiword else self.words[token.word_ids[0] - 1].misc

@@ -1,6 +1,6 @@
 r"""White space around and inside tokens, as MISC columns record it.
 
-``SpaceAfter=No`` says that the next token follows at once; everything else needs the actual
+``SpaceAfter=No`` means that the next token follows at once. Other spacing is recorded as
 characters, in UDPipe's attributes ``SpacesBefore``, ``SpacesAfter`` and ``SpacesInToken``, whose
 values escape white space and the MISC separator: ``\s \t \n \r \p`` (``|``) and ``\\``. Other white
 space is written ``\u00A0``, as UD_English-EWT does.
@@ -19,7 +19,7 @@ _ESCAPES: Final = {" ": "\\s", "\t": "\\t", "\n": "\\n", "\r": "\\r", "|": "\\p"
 _CHARACTERS: Final = {escape: character for character, escape in _ESCAPES.items()}
 _NEEDS_ESCAPE: Final = re.compile(r"[\s|\\\x00-\x1f\x7f-\x9f]")
 _ESCAPED: Final = re.compile(r"\\(?:u[0-9A-Fa-f]{4}|[stnrp\\])")
-# Everything that some reader takes for the end of a line or a column.
+# Every character that some reader treats as the end of a line or a column.
 _BREAKS: Final = re.compile("[\t\n\v\f\r\x1c-\x1f\x85\u2028\u2029]")
 
 
@@ -33,7 +33,7 @@ def escape_spaces(text: str) -> str:
 
 
 def unescape_spaces(value: str) -> str:
-    r"""Read the characters back; an unknown escape stands for itself.
+    r"""The characters of a value of a MISC attribute; an unknown escape stands for itself.
 
     >>> unescape_spaces(r"\s\u00A0\n")
     ' \xa0\n'
@@ -42,7 +42,7 @@ def unescape_spaces(value: str) -> str:
 
 
 def safe_column(value: str) -> str:
-    """The value as a CoNLL-U column: no tabs or line breaks, nothing at its edges, not empty."""
+    """The value as a CoNLL-U column: without tabs, line breaks and outer white space, not empty."""
     line = value if value.isprintable() else _BREAKS.sub(" ", value)
     return line.strip() or "_"
 
@@ -58,19 +58,19 @@ def attribute(misc: str | None, key: str) -> str | None:
 
 
 def surface(form: str, misc: str | None) -> str:
-    """The token's characters in the text: its form, unless ``SpacesInToken`` knows better."""
+    """The token's characters in the text: ``SpacesInToken``, or else its form."""
     value = attribute(misc, "SpacesInToken")
     return form if value is None else unescape_spaces(value)
 
 
 def space_before(misc: str | None) -> str:
-    """What stands before the token, beyond what the token before it accounts for."""
+    """White space before the token that the token before it does not record."""
     value = attribute(misc, "SpacesBefore")
     return "" if value is None else unescape_spaces(value)
 
 
 def space_after(misc: str | None) -> str:
-    r"""What stands between the token and the next one.
+    r"""White space between the token and the next one.
 
     >>> space_after(None), space_after("SpaceAfter=No"), space_after(r"SpacesAfter=\n")
     (' ', '', '\n')
@@ -82,7 +82,7 @@ def space_after(misc: str | None) -> str:
 
 
 def spacing_entries(form: str, written: str, before: str, after: str) -> list[str]:
-    """The MISC entries from which `surface`, `space_before` and `space_after` give all back.
+    """The MISC entries from which `surface`, `space_before` and `space_after` restore the text.
 
     Args:
         form: The FORM column.
@@ -102,7 +102,7 @@ def spacing_entries(form: str, written: str, before: str, after: str) -> list[st
 
 
 def with_spacing(misc: str | None, entries: list[str]) -> str | None:
-    """A MISC column that says exactly ``entries`` about spacing and keeps all else in order."""
+    """A MISC column whose spacing is ``entries``; its other entries stay, in their order."""
     if misc is None:
         return "|".join(entries) or None
     own = misc.split("|")

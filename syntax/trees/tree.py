@@ -32,7 +32,7 @@ class DependencyTree:
     Raises:
         EmptyTreeError, NoRootError, MultipleRootsError, CycleError, HeadOutOfRangeError,
         MissingHeadError: The heads do not form one tree.
-        InputError: There are more or fewer relations than heads.
+        InputError: The numbers of heads and relations differ.
 
     >>> DependencyTree([2, 0], ["nsubj", "root"]).parents
     array([ 1, -1], dtype=int32)
@@ -46,7 +46,7 @@ class DependencyTree:
         object.__setattr__(self, "deprels", tuple(deprels))
         if len(self.heads) != len(self.deprels):
             raise InputError(
-                f"{len(self.heads)} heads came with {len(self.deprels)} deprels; "
+                f"there are {len(self.heads)} heads and {len(self.deprels)} deprels; "
                 "give one deprel per word"
             )
 
@@ -65,11 +65,11 @@ class DependencyTree:
 
 
 def _checked(heads: Sequence[int | None]) -> tuple[int, ...]:
-    """The heads, once they are known to form one tree."""
+    """The heads, checked to form one tree."""
     fits = range(len(heads) + 1).__contains__
-    if set(map(type, heads)) == {int} and all(map(fits, heads)):  # by far the most
+    if set(map(type, heads)) == {int} and all(map(fits, heads)):  # the common case, checked fast
         checked = tuple(cast("Sequence[int]", heads))
-    else:  # the rest is looked at one by one
+    else:
         checked = tuple(_in_range(word, head, len(heads)) for word, head in enumerate(heads, 1))
     roots = [word for word, head in enumerate(checked, 1) if not head]
     if not checked:

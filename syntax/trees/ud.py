@@ -1,7 +1,7 @@
 """The closed inventories of Universal Dependencies v2, as small integers for storage.
 
-Id 0 is "none": a special token, padding, or a value that the parser did not give. The order is
-part of the stored format: append, never reorder.
+Id 0 is "none": a special token, padding, or a missing value. The order is part of the stored
+format: append, never reorder.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ _DEPREL_IDS: Final = {relation: index for index, relation in enumerate(DEPREL)}
 
 
 def upos_id(tag: str | None) -> int:
-    """Id of a UPOS tag; 0 for none and for a tag outside the inventory."""
+    """Id of a UPOS tag; 0 for ``None`` and for a tag outside of the inventory."""
     return _UPOS_IDS.get(tag or "_", 0)
 
 
-@lru_cache(maxsize=4096)  # treebanks know a few hundred subtypes; splitting them costs more
+@lru_cache(maxsize=4096)  # treebanks have a few hundred subtypes; a look-up is faster than a split
 def deprel_id(relation: str | None) -> int:
-    """Id of a relation without its subtype; 0 for none and for one outside the inventory.
+    """Id of a relation without its subtype; 0 for ``None`` and outside of the inventory.
 
     >>> deprel_id("nsubj:pass") == deprel_id("nsubj")
     True

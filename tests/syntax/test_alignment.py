@@ -319,7 +319,7 @@ class TestSegmentFeatures:
         assert len(features.head) == len(features.input_ids) == len(features.upos) == 0
 
     def test_ids_and_offsets_go_together(self) -> None:
-        with pytest.raises(InputError, match="2 input ids came with 1 offsets"):
+        with pytest.raises(InputError, match="there are 2 input ids and 1 offsets"):
             segment_features(spaced("a", [0]), [1, 2], [(0, 1)])
 
 

@@ -74,5 +74,5 @@ def test_the_error_of_a_tree_is_that_of_its_text() -> None:
 
 
 def test_more_pieces_than_lengths_are_refused() -> None:
-    with pytest.raises(InputError, match="2 input ids and 2 offsets came for 1 pieces"):
+    with pytest.raises(InputError, match="there are 2 input ids and 2 offsets for 1 pieces"):
         batch([parse_of(0)], [(0, 2), (3, 5)])

@@ -48,11 +48,11 @@ BAD_LINES = {
     "eleven-columns": (2, "11 columns instead of 10"),
     "spaces-for-tabs": (2, "1 columns instead of 10, separated by tabs"),
     "empty-column": (2, "column FEATS is empty"),
-    "overlapping-ranges": (4, "2-3 overlaps the one before it, which goes on to word 2"),
-    "nested-ranges": (3, "1-2 overlaps the one before it, which goes on to word 3"),
+    "overlapping-ranges": (4, "2-3 overlaps the one before it, which ends at word 2"),
+    "nested-ranges": (3, "1-2 overlaps the one before it, which ends at word 3"),
     "reversed-range": (2, "id '2-1' is out of sequence"),
     "late-range": (3, "id '1-2' is out of sequence"),
-    "unfinished-range": (5, "goes on to word 999999999"),
+    "unfinished-range": (5, "ends at word 999999999"),
     "malformed-range": (2, "id '1--2' is out of sequence"),
     "empty-node-out-of-sequence": (3, "empty node 1.1 may stand here"),
     "empty-node-before-its-word": (2, "empty node 0.1 may stand here"),
@@ -239,7 +239,7 @@ class TestWriter:
 
     def test_an_empty_node_without_its_word_is_not_lost(self) -> None:
         node = EmptyNode((2, 1), ("_",) * 9)
-        with pytest.raises(InputError, match="stands after no word"):
+        with pytest.raises(InputError, match="does not follow a word"):
             format_conllu([Sentence((Word(1, "a"),), (Token("a", (1,)),), (), (node,))])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from typing import Any
 
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from syntax.batches import AssemblySpec, FlatExamples, assemble_batch
 from syntax.contrast import PhraseSampler, TreeSampler
-from syntax.contrast.draws import below, choose, draw, happens
+from syntax.contrast.draws import below, choose, happens, next_number
 from syntax.contrast.texts import texts_of
 from syntax.errors import InputError
 from syntax.mixing import splitmix, stream_seed
@@ -87,7 +88,7 @@ class TestBatches:
 
     def test_what_cannot_be_sampled(self, kind: Any, way: Any) -> None:
         batch = bare([-1, 0])
-        with pytest.raises(InputError, match="2 keys came for 1 examples"):
+        with pytest.raises(InputError, match="there are 2 keys for 1 examples"):
             kind(way=way).sample(batch, ["a", "b"], 0, 0)
         with pytest.raises(InputError, match="the batch has no word_ids"):
             kind(way=way).sample({"parents": batch["parents"]}, ["a"], 0, 0)
@@ -95,38 +96,58 @@ class TestBatches:
         assert all(len(x) <= 1 for x in kind(way=way).sample(empty, [], 0, 0).values())
 
 
-LONG_AGO: dict[str, Any] = {
-    "phrase_anchor": [3, 9, 7, 6, 4, 11, 10, 8, 7],
-    "phrase_negatives": [
-        [8, 4, 11],
-        [10, 2, 1],
-        [1, 2, 3],
-        [2, 12, 3],
-        [3, 2, 1],
-        [5, 3, 4],
-        [5, 7, 4],
-        [3, 6, 11],
-        [4, 2, 3],
-    ],
-    "tree_root": [3, 6, 9],
-}
+RECORDED: list[tuple[Any, str]] = [
+    (PhraseSampler(), "afd59f025dbb80fc"),
+    (
+        PhraseSampler(probability=1.0, negatives=3, positive_window=2, negative_window=4),
+        "40a2e331f0bbdd35",
+    ),
+    (PhraseSampler(probability=0.9, max_samples=3), "89a849918359b80f"),
+    (PhraseSampler(way="lr_sib"), "39025f158dd08f5a"),
+    (
+        PhraseSampler(way="lr_sib", max_height=3, negatives=4, max_samples=5, min_size=3),
+        "709d5c05547916da",
+    ),
+    (TreeSampler(), "0904753c07109217"),
+    (TreeSampler(negatives=3, max_samples=4, min_size=3, max_size=6), "ec0680e09070fbc9"),
+    (TreeSampler(way="lr_sib"), "1ef350e4e4926109"),
+    (
+        TreeSampler(way="lr_sib", negatives=3, max_samples=4, min_size=3, max_size=7),
+        "8b83a46cfcd9d439",
+    ),
+]
+"""Samplers, and the first digits of the SHA-256 of what they drew when this was recorded."""
 
 
-def test_a_draw_of_long_ago() -> None:
-    """What was drawn once is drawn for ever."""
-    batch = bare(TREE)
-    samples = PhraseSampler(probability=1.0, negatives=3).sample(batch, ["xnli-7"], 5, 2)
-    assert samples["phrase_anchor"].tolist() == LONG_AGO["phrase_anchor"]
-    assert samples["phrase_negatives"].tolist() == LONG_AGO["phrase_negatives"]
-    grown = TreeSampler(way="lr_sib", negatives=2).sample(batch, ["xnli-7"], 5, 2)
-    assert grown["tree_root"].tolist() == LONG_AGO["tree_root"]
+def recorded_trees() -> list[list[int]]:
+    """Sixty forests of 2 to 31 words, projective or not, from numbers that never change."""
+    forests = []
+    for number in range(60):
+        draws = splitmix(200, stream_seed("contrast", number)).tolist()
+        order = sorted(range(2 + draws[0] % 30), key=lambda node, draws=draws: draws[1 + node])
+        parents = [-1] * len(order)
+        for at, node in enumerate(order[1:], 1):
+            parents[node] = order[draws[50 + at] % at] if draws[100 + at] % 10 else -1
+        forests.append(parents)
+    return forests
+
+
+@pytest.mark.parametrize(("sampler", "digest"), RECORDED)
+def test_samples_are_those_recorded(sampler: Any, digest: str) -> None:
+    forests = recorded_trees()
+    batch, keys = bare(*forests), [f"k{number}" for number in range(len(forests))]
+    found = hashlib.sha256()
+    for epoch in range(3):
+        for name, array in sampler.sample(batch, keys, 7, epoch).items():
+            found.update(f"{name}{array.dtype}{array.shape}".encode() + array.tobytes())
+    assert found.hexdigest().startswith(digest)
 
 
 class TestDraws:
     @given(st.integers(0, 2**64 - 1))
     def test_numbers_are_those_of_splitmix(self, seed: int) -> None:
         state = np.array([seed], np.uint64)
-        assert [int(draw(state)) for _ in range(5)] == splitmix(5, seed).tolist()
+        assert [int(next_number(state)) for _ in range(5)] == splitmix(5, seed).tolist()
 
     def test_numbers_are_those_of_the_definition(self) -> None:
         # The first three of the authors' C program, from seed 1234567.

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 from syntax.batches import AssemblySpec, FlatExamples, SpecialTokens, assemble_batch, mark_spans
 from syntax.errors import InputError
-from syntax.matrices import FUSED, MATRICES, UNREACHABLE
+from syntax.matrices import COMPILED, MATRICES, UNREACHABLE
 from tests.syntax.relation_twins import Twin
 
 Texts = st.SearchStrategy[Any]
 
 BERT = SpecialTokens(prefix=(101,), separator=(102,), suffix=(102,), pad_id=0, vocab_size=200)
 POSITIONS = ("lca.v1", "subtree_first.v1", "subtree_last.v1")
-DERIVED = [name for name in MATRICES if name.removesuffix(".v1") not in FUSED]
+DERIVED = [name for name in MATRICES if name.removesuffix(".v1") not in COMPILED]
 NAMES = (
     *DERIVED,
     "sla_mask(punctuation=true,threshold=1,variant=as_released)",

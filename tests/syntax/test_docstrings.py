@@ -1,4 +1,4 @@
-"""The examples in docstrings are true."""
+"""Examples in docstrings and guides give what they show."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[2]
 MODULES = [module.name for module in pkgutil.walk_packages(syntax.__path__, "syntax.")]
 
 
+@pytest.mark.filterwarnings("ignore:the module syntax:DeprecationWarning")
 @pytest.mark.parametrize("name", MODULES)
 def test_examples(name: str) -> None:
     assert doctest.testmod(import_module(name)).failed == 0

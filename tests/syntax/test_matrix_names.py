@@ -59,7 +59,7 @@ def test_settings_are_settings() -> None:
         ("sla_mask(threshold)", "has no setting threshold=;"),
         (f"sla_mask(threshold={'9' * 5000})", "has no setting threshold=999"),
         ("sla_mask(upos=1)", "has no setting upos=1"),
-        ("distance(threshold=4)", "its settings, with their defaults: none"),
+        ("distance(threshold=4)", "its settings and their defaults are: none"),
         ("sla_mask(variant=released)", "variant is 'released'; it is one of as_published"),
         ("sla_mask(threshold=-1)", "threshold is -1; distances begin at 0"),
         ("gate_weights(threshold=0)", "threshold is 0; it must lie between 1 and 254"),

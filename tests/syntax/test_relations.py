@@ -118,11 +118,11 @@ class TestLca:
         assert common_ancestor(parents, members) == (shared or [-1])[0]
 
     def test_what_cannot_be_asked(self) -> None:
-        with pytest.raises(InputError, match="node 5 came; the tree has nodes 0 to 4"):
+        with pytest.raises(InputError, match="there is no node 5; the tree has nodes 0 to 4"):
             common_ancestor(DOG, [1, 5])
-        with pytest.raises(InputError, match="no node came"):
+        with pytest.raises(InputError, match="there are no members"):
             common_ancestor(DOG, [])
-        with pytest.raises(InputError, match="2 left nodes came with 1 right"):
+        with pytest.raises(InputError, match="there are 2 left nodes and 1 right"):
             common_ancestors(DOG, [0, 1], [2])
 
 

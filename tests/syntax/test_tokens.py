@@ -188,7 +188,7 @@ def test_a_word_without_a_token_has_no_label() -> None:
 
 
 def test_labels_and_tokens_are_as_many() -> None:
-    with pytest.raises(InputError, match="1 labels came with 2 tokens"):
+    with pytest.raises(InputError, match="there are 1 labels for 2 tokens"):
         project_labels(["O"], [[0], [1]], 2)
 
 

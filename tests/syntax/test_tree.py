@@ -95,7 +95,7 @@ class TestInvalid:
             tree(heads)
 
     def test_every_word_needs_a_relation(self) -> None:
-        with pytest.raises(InputError, match="2 heads came with 1 deprels"):
+        with pytest.raises(InputError, match="there are 2 heads and 1 deprels"):
             DependencyTree([2, 0], ["root"])
 
 

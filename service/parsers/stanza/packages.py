@@ -105,7 +105,7 @@ def stanza_version() -> str:
 
 
 def read_list(folder: Path) -> dict[str, Any]:
-    """What a folder's ``resources.json`` says; nothing where there is none.
+    """The content of a folder's ``resources.json``; empty if the file is missing.
 
     Raises:
         ModelLoadError: It is no readable JSON object.

@@ -115,10 +115,10 @@ def load_engine(package: Package, device: str) -> StanzaProcessors:
 
 
 def choose_device(wanted: str) -> str:
-    """``cuda`` if it is asked for, or ``auto`` and there is one; else ``cpu``.
+    """``cuda`` if requested, or for ``auto`` if available; else ``cpu``.
 
     Raises:
-        ModelLoadError: ``cuda`` is asked for and there is none.
+        ModelLoadError: ``cuda`` is requested but not available.
     """
     if wanted == "cpu":
         return "cpu"

@@ -23,12 +23,9 @@ class ModelCard:
     """Facts about one model file; the fields are the keys of ``<name>.json``.
 
     Attributes:
-        name: Name of the model.
         file: Name of the model file, beside the card.
         backend: Parser backend that runs it.
-        backend_version: Version that trained it.
         language: ISO code.
-        treebank: Name of the treebank.
         treebank_version: Its release or commit.
         licence: Licence of the treebank, and so of the model.
         attribution: Whom to name.

@@ -21,9 +21,7 @@ class Recipe:
     """How the three components of a model are trained.
 
     Attributes:
-        name: Name of the recipe.
         tokenizer: Options of the tokenizer and sentence segmenter.
-        tagger: Options of the tagger.
         fold_tagger: Options of the taggers that tag the parser's own training data; see `folds`.
         parser: Options of the parser, which is trained on the tags it is given.
         columns: Columns that the model learns beside forms, UPOS and trees: any of ``lemma``,

@@ -39,7 +39,7 @@ class Treebank:
         """The CoNLL-U file of a split.
 
         Raises:
-            SpecError: There is none, or more than one.
+            SpecError: There is not exactly one.
         """
         found = sorted(self.folder.glob(f"*-ud-{split}.conllu"))
         if len(found) != 1:

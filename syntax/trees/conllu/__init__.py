@@ -1,4 +1,4 @@
-"""CoNLL-U: a lossless reader and writer, and the way from gold sentences to a `Parse`."""
+"""CoNLL-U: a lossless reader and writer, and a `Parse` from gold sentences."""
 
 from syntax.trees.conllu.parses import parse_from_sentences
 from syntax.trees.conllu.reader import parse_conllu, read_conllu

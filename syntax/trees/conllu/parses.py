@@ -20,22 +20,21 @@ def parse_from_sentences(sentences: Sequence[Sentence], layout: Layout = "text")
 
     Args:
         sentences: One or more sentences.
-        layout: Where the text comes from. ``text``: each sentence's ``# text`` (or its tokens,
-            where that is missing), sentences joined by a space. ``spaces``: tokens and the white
-            space that their MISC columns record, sentence ends included, ``# text`` ignored; this
-            gives back the exact text behind `Parse.sentences`.
+        layout: Source of the text. ``text``: each sentence's ``# text`` (or else its tokens),
+            joined by spaces. ``spaces``: the tokens and the white space that MISC records, also at
+            the ends of sentences; ``# text`` is ignored. This restores the text behind
+            `Parse.sentences` exactly.
 
     Returns:
-        The parse; ``text[start:end]`` is each token's form (under ``spaces``: its ``SpacesInToken``
-        where it has one).
+        The parse; ``text[start:end]`` is each token's form (with ``spaces`` its ``SpacesInToken``,
+        if it has one).
 
     Raises:
         NoSentenceError: There is no sentence.
-        TreeError: The heads of a sentence do not form one tree.
         ConlluError: ``# text`` does not consist of the tokens and white space.
     """
     if not sentences:
-        raise NoSentenceError("no sentences came; a parse needs at least one")
+        raise NoSentenceError("there are no sentences; a parse needs at least one")
     place = _place_by_text if layout == "text" else _place_by_spaces
     columns = _Columns()
     for sentence in sentences:
@@ -121,7 +120,7 @@ def _found_spans(sentence: Sentence, text: str, offset: int) -> list[tuple[int, 
 
 
 def _written(sentence: Sentence, token: Token, text: str, start: int) -> str | None:
-    """The token as the text spells it there: its form or, without ``# text``, its surface."""
+    """The spelling of the token in the text: its form or, without ``# text``, its surface."""
     candidates = (token.form, surface(token.form, sentence.misc_of(token)))
     return next((written for written in candidates if text.startswith(written, start)), None)
 

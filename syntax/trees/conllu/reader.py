@@ -1,8 +1,7 @@
-"""Read CoNLL-U, sentence by sentence, without losing a byte.
+"""Read CoNLL-U sentence by sentence, without loss.
 
-The reader checks what the format says about lines: encoding, columns, ids, ranges, empty lines.
-Whether the heads form a tree is the sentence's business (`Sentence.tree`), so that one bad tree
-does not make a file unreadable.
+The reader checks lines: encoding, columns, ids, ranges, empty lines. `Sentence.tree` checks the
+heads, so that a file with one bad tree can be read.
 
 Source: https://universaldependencies.org/format.html
 """
@@ -26,15 +25,13 @@ _EMPTY_NODE: Final = re.compile(r"(0|[1-9][0-9]{,8})\.([1-9][0-9]{,8})")
 
 
 def read_conllu(path: str | PathLike[str]) -> Iterator[Sentence]:
-    """Read a file as a stream; at no time is more than one sentence in memory.
+    """Read a file as a stream, with one sentence in memory at a time.
 
-    A file must be valid to its end: after each sentence, the last one too, stands exactly one
-    empty line, so that a file cut off in transit is told from a whole one.
+    One empty line follows each sentence, also the last one, so that a truncated file is an error.
 
     Raises:
-        ConlluError: A line breaks the format; the message starts with ``path:line``. Lines must
-            end in LF alone: text that went through Windows or mail is refused rather than
-            silently repaired.
+        ConlluError: A line is malformed; the message starts with ``path:line``. Lines end in LF;
+            CR LF is an error.
 
     >>> for sentence in read_conllu("en_ewt-ud-dev.conllu"):  # doctest: +SKIP
     ...     print(sentence.sent_id, sentence.tree.root)
@@ -44,14 +41,14 @@ def read_conllu(path: str | PathLike[str]) -> Iterator[Sentence]:
 
 
 def parse_conllu(text: str, path: str = "<string>") -> Iterator[Sentence]:
-    r"""Read sentences from a string, which may lack the empty line at its end.
+    r"""Read sentences from a string; the empty line at its end is optional.
 
     Args:
         text: One or more sentences.
-        path: What error messages call the source.
+        path: Name of the source in error messages.
 
     Raises:
-        ConlluError: A line breaks the format.
+        ConlluError: A line is malformed.
 
     >>> [s.words[0].form for s in parse_conllu("1\tHi\t_\t_\t_\t_\t0\troot\t_\t_")]
     ['Hi']
@@ -91,7 +88,7 @@ def _sentences(lines: Iterable[str], path: str) -> Iterator[Sentence]:
         raise _error(
             path,
             number,
-            "the file ends inside a sentence: after its last word stands one empty line; "
+            "the file ends inside a sentence: one empty line follows its last word; "
             "the file may be cut off",
         )
 
@@ -101,7 +98,7 @@ def _error(path: str, line: int, message: str) -> ConlluError:
 
 
 class _LineError(Exception):
-    """What is wrong with a line, before anyone knows which line it is."""
+    """A fault in a line, without the number of the line."""
 
 
 class _Lines:
@@ -131,7 +128,7 @@ class _Lines:
         if self._range_end > len(self._words):
             raise _LineError(
                 f"the sentence ends after word {len(self._words)}, but its last multiword token "
-                f"goes on to word {self._range_end}"
+                f"ends at word {self._range_end}"
             )
         return Sentence(
             words=tuple(self._words),
@@ -190,7 +187,7 @@ class _Lines:
         first, last = int(found[1]), int(found[2])
         if first <= self._range_end:
             raise _LineError(
-                f"multiword token {columns[0]} overlaps the one before it, which goes on to word "
+                f"multiword token {columns[0]} overlaps the one before it, which ends at word "
                 f"{self._range_end}"
             )
         if first != len(self._words) + 1 or last < first:

@@ -14,8 +14,7 @@ def write_conllu(sentences: Iterable[Sentence], path: str | PathLike[str]) -> No
     """Write sentences to a file, one at a time (UTF-8, LF).
 
     Raises:
-        InputError: A column or comment cannot be written, since it is empty or holds a tab or a
-            line break.
+        InputError: A column is empty, or a column or comment holds a tab or a line break.
     """
     with Path(path).open("w", encoding="utf-8", newline="\n") as file:
         for sentence in sentences:
@@ -43,7 +42,7 @@ def _lines(sentence: Sentence) -> Iterator[str]:
     for node in sentence.empty_nodes:
         nodes.setdefault(node.id[0], []).append(node)
     if nodes.keys() - range(len(sentence.words) + 1):
-        raise InputError(f"an empty node of sentence {sentence.sent_id!r} stands after no word")
+        raise InputError(f"an empty node of sentence {sentence.sent_id!r} does not follow a word")
     yield from map(_node_line, nodes.get(0, ()))
     for word in sentence.words:
         if word.id in ranges:

@@ -32,7 +32,6 @@ class Ended:
     """A task has ended for the scheduler.
 
     Attributes:
-        run: Which run.
         status: ``finished``, ``error``, ``cancelled`` or ``lost``.
         error: Of a task with the status ``error``.
     """

@@ -36,7 +36,6 @@ class TaskSpec:
 
     Attributes:
         run: Unique name of this run of a shard.
-        topic: Topic of its messages.
         settings: The settings of `GIVEN`, as JSON.
         store_id: Id of the service's store.
         lease_seconds: Silence after which the task counts as dead.

@@ -20,7 +20,6 @@ class RunningTask:
     """One run of a shard.
 
     Attributes:
-        run: Name of the run.
         future: The scheduler's future; dropping it cancels the task.
         worker: Address of its worker; ``None`` while it is queued.
         has_begun: Whether it has received its lines.

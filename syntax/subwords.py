@@ -1,0 +1,120 @@
+"""Subword policies: ways to turn the tree over words into a tree over wordpieces.
+
+The store keeps the *attach* tree: later pieces of a word hang from its first piece, and first
+pieces hang as their words do. Every policy derives its tree from the attach tree and the word of
+each piece.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syntax.matrices import ISOLATED
+from syntax.registry import Registry
+
+__all__ = ["POLICIES", "PieceTree", "Policy", "attach", "broadcast", "chain", "copy_head", "none"]
+
+IntArray = NDArray[np.int32]
+
+
+class PieceTree(NamedTuple):
+    """A tree over L pieces.
+
+    Attributes:
+        parents: Position of each piece's parent, -1 at the root of a sentence, -2 for a piece
+            outside of every sentence. *Shape:* (L,), int32.
+        source: The piece whose row and column each piece shows in matrices: itself or its parent.
+            *Shape:* (L,), int32.
+    """
+
+    parents: IntArray
+    source: IntArray
+
+
+class Policy(Protocol):
+    """From the attach tree to another tree over the same pieces.
+
+    One call may take segments end to end, if heads are positions in the whole array and no piece
+    has its head in another segment.
+    """
+
+    def __call__(self, attach_head: IntArray, word_ids: IntArray) -> PieceTree:
+        """Make the tree.
+
+        Args:
+            attach_head: The attach tree: position of each piece's head, -1 or -2 for none.
+                *Shape:* (L,), int32.
+            word_ids: Word of each piece, -1 for none. *Shape:* (L,), int32.
+        """
+        ...
+
+
+POLICIES: Registry[Policy] = Registry("subword policy")
+
+
+def attach(attach_head: IntArray, word_ids: IntArray) -> PieceTree:  # noqa: ARG001
+    """``attach.v1``: later pieces hang from their word's first piece (Syntax-MBERT, lr-sib)."""
+    return PieceTree(attach_head, _own(attach_head))
+
+
+def broadcast(attach_head: IntArray, word_ids: IntArray) -> PieceTree:
+    """``broadcast.v1``: later pieces show the row and column of their first piece.
+
+    Pieces of one word are at distance 0 (SLA, SG-Net's paper).
+    """
+    later = _later_pieces(attach_head, word_ids)
+    return PieceTree(attach_head, np.where(later, attach_head, _own(attach_head)))
+
+
+def chain(attach_head: IntArray, word_ids: IntArray) -> PieceTree:
+    """``chain.v1``: each later piece hangs from the piece before it (UD-PrLM, strategy 2).
+
+    Pieces of other words between the two make no difference.
+    """
+    later = _later_pieces(attach_head, word_ids)
+    own = _own(attach_head)
+    first = np.where(later, attach_head, own)
+    by_word = np.argsort(first, kind="stable").astype(np.int32)
+    before = np.empty_like(own)
+    before[by_word[1:]] = by_word[:-1]
+    return PieceTree(np.where(later, before, attach_head), own)
+
+
+def copy_head(attach_head: IntArray, word_ids: IntArray) -> PieceTree:
+    """``copy_head.v1``: later pieces take the head of their first piece (UD-PrLM, strategy 0).
+
+    Later pieces of a root word hang from its first piece, so that a sentence keeps one root.
+    """
+    later = _later_pieces(attach_head, word_ids)
+    copied = attach_head[np.where(later, attach_head, 0)]
+    parents = np.where(later & (copied >= 0), copied, attach_head)
+    return PieceTree(parents, _own(attach_head))
+
+
+def none(attach_head: IntArray, word_ids: IntArray) -> PieceTree:
+    """``none.v1``: later pieces are unreachable, at depth 0 (GATE, word-level systems)."""
+    later = _later_pieces(attach_head, word_ids)
+    return PieceTree(np.where(later, np.int32(ISOLATED), attach_head), _own(attach_head))
+
+
+POLICIES.add("attach.v1", attach)
+POLICIES.add("broadcast.v1", broadcast)
+POLICIES.add("chain.v1", chain)
+POLICIES.add("copy_head.v1", copy_head)
+POLICIES.add("none.v1", none)
+
+
+def _later_pieces(attach_head: IntArray, word_ids: IntArray) -> NDArray[np.bool_]:
+    """Which pieces are not the first of their word: those whose head is of the same word."""
+    if not len(word_ids):
+        return np.zeros(0, np.bool_)
+    later: NDArray[np.bool_] = word_ids[np.maximum(attach_head, 0)] == word_ids
+    return later & (attach_head >= 0) & (word_ids >= 0)
+
+
+def _own(pieces: IntArray) -> IntArray:
+    """Each piece as its own source."""
+    return np.arange(len(pieces), dtype=np.int32)

@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse.csgraph import minimum_spanning_tree
-from scipy.stats import rankdata
 
 Edges = set[tuple[int, int]]
 """Pairs of positions, the smaller first."""
@@ -28,6 +26,9 @@ def spanning_edges(distance: NDArray[Any]) -> Edges:
     >>> sorted(spanning_edges(np.array([[0.0, 1.0, 4.0], [1.0, 0.0, 1.0], [4.0, 1.0, 0.0]])))
     [(0, 1), (1, 2)]
     """
+    # Here: scipy takes half a second to import, which only probes need.
+    from scipy.sparse.csgraph import minimum_spanning_tree
+
     # To scipy a weight of 0 is no edge.
     weights = np.asarray(distance, float) - np.min(distance, initial=0.0) + 1.0
     found = minimum_spanning_tree(np.triu(weights, 1)).tocoo()
@@ -70,6 +71,8 @@ def spearman(predicted: NDArray[Any], gold: NDArray[Any]) -> NDArray[np.float64]
     >>> spearman(np.array([[1.0, 2.0, 9.0]]), np.array([[1, 2, 3]])).tolist()
     [1.0]
     """
+    from scipy.stats import rankdata
+
     ours, theirs = (_centred(rankdata(values, axis=1)) for values in (predicted, gold))
     products = (ours * theirs).sum(1)
     spread = np.sqrt((ours**2).sum(1) * (theirs**2).sum(1))

@@ -19,6 +19,9 @@ from syntax.matrices import MATRICES
 UNREACHABLE = {torch.uint8: 255, torch.int32: 65535}
 """The distance that means "no path", by dtype; padding carries it too."""
 
+_WITH_TREES = ("special_tokens_mask", "upos", "deprel")
+"""What a model may read besides a matrix."""
+
 _FROM_STREAM = {
     "input_ids_BL": "input_ids",
     "attention_mask_BL": "attention_mask",
@@ -33,11 +36,12 @@ _FROM_STREAM = {
     "ancestor_BLL": "ancestor",
 }
 _OPTIONAL = frozenset({"depth_BL", "distance_BLL", "ancestor_BLL"})
+_OF_TREES = frozenset({"parents", "depth", "distance", "ancestor", *_WITH_TREES})
 
 
 @dataclass(frozen=True, slots=True)
 class SyntaxBatch:
-    """Padded examples with their trees; the only thing that a model takes.
+    """Padded examples with their trees.
 
     Small integers stay small until they are used, because every byte crosses the bus to the
     device. The matrices are optional: a stream may leave them out (see `trainer.matrices.derive`).
@@ -123,6 +127,59 @@ class SyntaxBatch:
             extras={name: _tensor(arrays[name]) for name in extras},
             arrays=arrays,
         )
+
+    @classmethod
+    def from_tensors(
+        cls,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        *,
+        labels: Mapping[str, Tensor],
+        **arrays: Tensor,
+    ) -> SyntaxBatch:
+        """A batch from tensors, as other libraries hand them to a model.
+
+        Args:
+            input_ids: *Shape:* (B, L).
+            attention_mask: True, or not 0, on real positions; by default everywhere.
+            token_type_ids: Zeros by default.
+            labels: What to learn from, by name.
+            **arrays: The trees, by the names that a stream gives them; other names become extras.
+                Without trees a batch has isolated pieces and no matrices.
+
+        Raises:
+            SpecError: Some arrays of the trees are missing.
+        """
+        present = [name for name in arrays if name in _OF_TREES]
+        missing = [name for name in _WITH_TREES if name not in arrays]
+        if present and missing:
+            raise SpecError(
+                f"the batch has {', '.join(present)} and no {', '.join(missing)}; give the tags "
+                "and special tokens with the trees"
+            )
+        mask_BL = torch.ones_like(input_ids) if attention_mask is None else attention_mask
+        none_BL = torch.zeros_like(input_ids)
+        tensors: dict[str, Any] = {
+            "input_ids": input_ids,
+            "attention_mask": mask_BL != 0,
+            "token_type_ids": none_BL if token_type_ids is None else token_type_ids,
+            "special_tokens_mask": none_BL,
+            "upos": none_BL,
+            "deprel": none_BL,
+            "parents": none_BL - 1,
+            "lengths": (mask_BL != 0).sum(1),
+            **arrays,
+        }
+        tensors["special_tokens_mask"] = tensors["special_tokens_mask"] != 0
+        known = {name: tensors.pop(key, None) for name, key in _FROM_STREAM.items()}
+        return cls(**known, labels=labels, example_ids=(), extras=tensors)
+
+    def tensors(self) -> dict[str, Any]:
+        """The tensors by the names that `from_tensors` takes; ``labels`` is a mapping."""
+        known = {key: getattr(self, name) for name, key in _FROM_STREAM.items()}
+        present = {key: tensor for key, tensor in known.items() if tensor is not None}
+        return {**present, **self.extras, "labels": dict(self.labels)}
 
     def __len__(self) -> int:
         return int(self.input_ids_BL.shape[0])

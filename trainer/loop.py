@@ -34,7 +34,7 @@ from trainer.data import (
     pin_version,
     pinned_data,
     profile_data,
-    warn_of_multiword_tokens,
+    warn_of_data,
 )
 from trainer.evaluation.evaluate import check_labelled, check_languages, evaluate
 from trainer.models.build import build_model
@@ -135,7 +135,7 @@ class Run:
         self.task = self.data.task
         if self.accelerator.is_main_process:
             pin_version(self.data, output)
-            warn_of_multiword_tokens(self.data, recipe)
+            warn_of_data(self.data, recipe)
         self.recipe = replace(recipe, data=pinned_data(self.data, recipe))
         pinned = self.recipe.data
         self.dev = open_source(store, self.recipe, pinned.dev_split, pinned.lang)

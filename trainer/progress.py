@@ -112,7 +112,11 @@ class Losses:
     def add(self, outputs: Sequence[Any]) -> None:
         """Take the outputs of one step's batches (`trainer.models.outputs`)."""
         each = [
-            {"loss": output.loss, "task": output.task_loss, **(output.objectives or {})}
+            {
+                "loss": output.loss,
+                **({} if output.task_loss is None else {"task": output.task_loss}),
+                **(output.objectives or {}),
+            }
             for output in outputs
         ]
         self._names = tuple(each[0])

@@ -14,6 +14,7 @@ FREE: Final = frozenset(
     f"training.{name}"
     for name in (
         *("accumulation", "epochs", "max_steps", "patience", "threads", "compile"),
+        "gradient_checkpointing",
         *("evaluate_every", "evaluation_batch_size", "checkpoint_every", "log_every"),
     )
 )

@@ -20,7 +20,7 @@ from syntax.matrices import MATRICES
 from syntax.subwords import POLICIES
 from trainer.objectives import OBJECTIVES
 from trainer.recipes import RECIPES
-from trainer.systems.base import ENCODERS as SYSTEMS
+from trainer.systems import SYSTEMS
 from trainer.tasks import TASKS
 
 PAGES = Path(__file__).parents[2] / "docs" / "extend"

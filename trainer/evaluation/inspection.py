@@ -15,10 +15,9 @@ from torch import Tensor, nn
 from syntax.batches import AssemblySpec
 from syntax.errors import SpecError
 from syntax.registry import unknown_name
-from trainer.data import Source, device_batches
+from trainer.data import Source, device_batches, matrices_of
 from trainer.evaluation.pictures import Panel
 from trainer.evaluation.trained import TrainedRun
-from trainer.options import FrozenOptions
 
 if TYPE_CHECKING:
     from featurestore import FeatureDataset, FeatureStore
@@ -88,13 +87,13 @@ def inspect_example(
         UnknownNameError: No such example or matrix.
         SpecError: The example has fewer sequences, or the model no attention over pieces.
     """
-    if isinstance(run.recipe.model, FrozenOptions):
+    if run.recipe.model.reads_words:
         raise SpecError(
             f"{run.recipe.model.name} reads words of a frozen encoder: it has no layer that gives "
             "attention weights over pieces"
         )
     data = _only(store, source.dataset, example_id)
-    names = tuple(dict.fromkeys((*matrices, *run.recipe.model.matrices())))
+    names = tuple(dict.fromkeys((*matrices, *matrices_of(run.recipe))))
     recipe = replace(run.recipe, data=replace(run.recipe.data, matrices="host"))
     stream = source.evaluation_stream(recipe, data, matrices=names)
     (batch,) = device_batches(stream, recipe, source.task, run.model.device)

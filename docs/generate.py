@@ -13,17 +13,21 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import MISSING, fields
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, get_args, get_type_hints
 
 import numpy as np
 
 from clients.benchmarks import BENCHMARKS
 from clients.benchmarks.base import Benchmark
+from featurestore import OrderPolicy
+from featurestore.stream.options import StreamOptions as ReaderOptions
 from service.app import create_app
 from service.errors import status_of
 from service.settings import Settings
 from syntax import errors
+from syntax.batches import AssemblySpec
 from syntax.matrices import COLUMNS, MATRICES
+from syntax.options import options_table
 from syntax.reasons import DROP_REASONS
 from trainer.options import DataOptions, OptimizerOptions, StreamOptions, TrainingOptions
 from trainer.recipes import RECIPES
@@ -36,7 +40,10 @@ def table(names: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     """A Markdown table; a bar in a cell is escaped, a line break becomes a space."""
     head = list(names)
     lines = [head, ["---"] * len(head), *rows]
-    cells = ([" ".join(cell.split()).replace("|", r"\|") for cell in line] for line in lines)
+    cells = (
+        [" ".join(cell.split()).replace("|", r"\|").replace("``", "`") for cell in line]
+        for line in lines
+    )
     return "".join(f"| {' | '.join(line)} |\n" for line in cells)
 
 
@@ -142,12 +149,15 @@ def options(kind: type[Any]) -> Callable[[], str]:
     """The options of a section of a recipe, as its docstring describes them."""
 
     def rows() -> Iterator[tuple[str, str, str]]:
-        described = (inspect.getdoc(kind) or "").partition("Attributes:\n")[2].partition("\n\n")[0]
+        described = inspect.getdoc(kind).partition("Attributes:\n")[2]  # type: ignore[union-attr]
         defaults = {field.name: field.default for field in fields(kind)}
-        for names, text in re.findall(
-            r"^    ([\w, ]+): (.*(?:\n {8}.*)*)", described, re.MULTILINE
-        ):
+        kinds = get_type_hints(kind)
+        entries = re.findall(r"^    ([\w, ]+): (.*(?:\n {8}.*)*)", described, re.MULTILINE)
+        for names, text in entries:
             listed = names.split(", ")
+            chosen = [value for value in get_args(kinds[listed[0]]) if isinstance(value, str)]
+            if chosen:
+                text += f" One of {', '.join(f'`{value}`' for value in chosen)}."
             yield (
                 ", ".join(f"`{name}`" for name in listed),
                 ", ".join(_default_option(defaults[name]) for name in listed),
@@ -173,8 +183,11 @@ def _first(thing: Any) -> str:
 TABLES: Final[dict[str, Callable[[], str]]] = {
     "drop-reasons": drop_reasons,
     "errors": error_names,
-    "options-data": options(DataOptions),
+    "options-assembly": lambda: options_table(AssemblySpec),
+    "options-data": lambda: options_table(DataOptions),
     "options-optimizer": options(OptimizerOptions),
+    "options-order": lambda: options_table(OrderPolicy),
+    "options-reader": lambda: options_table(ReaderOptions),
     "options-stream": options(StreamOptions),
     "options-training": options(TrainingOptions),
     "matrices": matrices,

@@ -50,7 +50,7 @@ __all__ = [
 ]
 
 DEFAULT_STORE: Final = "./parsebank-data"
-"""The folder that commands and services take when nobody says which."""
+"""The folder of commands and services that are not given another one."""
 
 _HOMES = {
     "CrossedDataset": "featurestore.dataset.crossed",

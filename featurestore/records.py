@@ -53,7 +53,7 @@ class ExampleRow:
         segments: Features of each segment, untruncated, without special tokens.
         labels: Value of each label column; a missing one is stored as null.
         tokens: Start and end, in each segment's text, of the tokens that the dataset brought; none
-            for a segment of running text. Left out where nobody knows them. *Shape:* (T, 2) each.
+            for a segment of running text. Left out where they are unknown. *Shape:* (T, 2) each.
     """
 
     seq: int
@@ -168,13 +168,8 @@ def key_bytes(keys: list[str]) -> bytes:
         digests = b""
     # There and back is a quicker check than a pattern: capitals and blanks would be let in.
     if digests.hex() != joined or not set(map(len, keys)) <= {32}:
-        raise _bad_key(next(key for key in keys if not _is_key(key)))
+        bad = next(key for key in keys if len(key) != 32 or not _HEXADECIMAL.fullmatch(key))
+        raise SpecError(
+            f"{bad!r} is not a key; keys have 32 lower-case hexadecimal digits", key=bad
+        )
     return digests
-
-
-def _is_key(key: str) -> bool:
-    return len(key) == 32 and _HEXADECIMAL.fullmatch(key) is not None
-
-
-def _bad_key(key: str) -> SpecError:
-    return SpecError(f"{key!r} is not a key; keys have 32 lower-case hexadecimal digits", key=key)

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from featurestore.records import DatasetInfo
 from featurestore.tables.drops import DropTable
 from featurestore.tables.features import FeatureTables
+from featurestore.tables.file_cache import file_cache
 from featurestore.tables.fingerprints import FingerprintTable
 from featurestore.tables.parses import ParseTable
 from featurestore.tables.pins import PinTable
 from featurestore.tables.root import StoreRoot
-from featurestore.tables.shards import shard_cache
 
 if TYPE_CHECKING:
     import duckdb
@@ -31,7 +31,7 @@ class FeatureStore:
         features: The dataset tables, to write to.
         drops: Examples that could not be used.
         fingerprints: What fingerprints stand for.
-        pins: Versions of datasets that somebody still needs.
+        pins: Versions of datasets that are kept by name.
         uri: Where the store lies.
 
     A store may be open in many threads and processes at once. Close it, or use it as a context
@@ -80,7 +80,7 @@ class FeatureStore:
         """What a fingerprint stands for.
 
         Raises:
-            UnknownKeyError: Nobody described it.
+            UnknownKeyError: It was never described.
         """
         return self.fingerprints.resolve(fingerprint)
 
@@ -152,7 +152,7 @@ class FeatureStore:
         that.
 
         Raises:
-            StoreBusyError: Somebody else is compacting.
+            StoreBusyError: Another process is compacting.
             StoreError: A table cannot be read or written.
         """
         self.parses.compact()
@@ -220,7 +220,7 @@ def open_store(
         >>> store = open_store("./parsebank-data")          # doctest: +SKIP
         >>> store.sql("select count(*) from words").fetchall()  # doctest: +SKIP
     """
-    root = StoreRoot(uri, storage_options, shard_cache(cache_dir, cache_bytes))
+    root = StoreRoot(uri, storage_options, file_cache(cache_dir, cache_bytes))
     options: dict[str, Any] = {
         "cache_items": cache_items,
         "buffer_rows": buffer_rows,

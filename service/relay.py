@@ -1,8 +1,8 @@
-"""Lines that libraries write to standard error by themselves, such as a panic of Rust's, as JSON.
+"""Relay of standard error: lines that libraries write themselves become JSON log events.
 
-A process of its own wraps them: what a library says before it aborts this one is not lost. A
-container is the exception where the service is its first process, with whose end all others end:
-there an init must be the first. What our logger writes does not pass through the relay.
+A separate process wraps the lines, so that a message before an abort (such as a Rust panic) is not
+lost. In a container this needs an init as the first process, because all processes end with the
+first. The service's own log lines do not pass through the relay.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from syntax.strict_json import parse_json
 
 
 def relay_standard_error() -> None:
-    """Wrap what this process, and those that it starts, write to standard error from now on.
+    """Wrap what this process and its children write to standard error from now on.
 
-    ``sys.stderr``, where our logger writes, stays what it was.
+    ``sys.stderr``, the target of the logger, is not redirected.
     """
     relay = subprocess.Popen(
         python_command(__name__),
@@ -53,7 +53,7 @@ def _relay(lines: BinaryIO, out: BinaryIO) -> None:
 
 
 def _is_event(line: bytes) -> bool:
-    """Whether a helper process of ours has logged this."""
+    """Whether a line is already a JSON event of the service's own processes."""
     try:
         return isinstance(parse_json(line), dict)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The end of streams that have no end of their own."""
+"""Ends endless streams when the service stops."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 async def until(stop: asyncio.Event, items: AsyncIterator[T]) -> AsyncIterator[T]:
-    """Pass items on until there are no more, or ``stop`` is set."""
+    """Yield items until the source ends or ``stop`` is set."""
     stopped = asyncio.create_task(stop.wait())
     try:
         while (upcoming := await _next(stopped, items)) is not None:

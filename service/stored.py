@@ -1,4 +1,4 @@
-"""Stored parses by key: shown, and deleted with every example that uses them."""
+"""Stored parses by key: get one, or delete it with every example that uses it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from syntax.errors import UnknownKeyError
 
 @dataclass(frozen=True)
 class StoredParses:
-    """The parses of a store, for who has their keys. Safe for threads; every method may wait.
+    """Access to stored parses by key. Safe for threads; every method may block.
 
     Attributes:
-        adhoc: Its rows wait while parses are deleted.
-        jobs: Their uploads may hold a text too.
+        adhoc: The dataset whose commits pause during a deletion.
+        jobs: The jobs whose uploads may hold a text too.
     """
 
     store: FeatureStore
@@ -49,7 +49,7 @@ class StoredParses:
     def delete(self, key: str, dry_run: bool) -> Deleted:
         """Delete a parse and the examples that use it."""
         if dry_run:
-            self.adhoc.flush()  # what waits would go too
+            self.adhoc.flush()  # waiting rows would be deleted too
             return delete_parses(self.store, [key], dry_run)
         with self.adhoc.at_rest():
             return delete_parses(self.store, [key])

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final, Literal, get_args
 
 Stage = Literal["lookup", "queue", "parse", "store", "derive", "render"]
-"""``lookup`` parses in the store, wait in the ``queue``, ``parse`` one text, put new parses into
-the ``store``, ``derive`` pieces and matrices, ``render`` the answer."""
+"""``lookup`` of parses in the store, wait in the ``queue``, ``parse`` of one text, write to the
+``store``, ``derive`` pieces and matrices, ``render`` the answer."""
 
 STAGES: Final[tuple[Stage, ...]] = get_args(Stage)
 
@@ -18,17 +18,17 @@ SECONDS: Final = (
     *(0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05),
     *(0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0),
 )
-"""Upper bounds for durations: from a lookup in memory to the longest deadline."""
+"""Upper bounds of durations, from a lookup in memory to the longest deadline."""
 
 
 class Histogram:
-    """Counts of values by upper bound; any thread may observe.
+    """Counts of values by upper bound. Safe for threads.
 
     Args:
-        bounds: Upper bounds, ascending; a value beyond the last is counted too.
+        bounds: Upper bounds, ascending; larger values are counted too.
 
     Attributes:
-        counts: Values up to each bound and above the one before; the last is what lies beyond.
+        counts: Values up to each bound and above the previous one; the last counts larger values.
         total: Sum of the values.
 
     >>> sizes = Histogram((1, 10))

@@ -1,10 +1,14 @@
-"""Arrows point down: which package may import what (the table in docs/architecture.md)."""
+"""Arrows point down: which package, and which layer of a package, may import what.
+
+The tables are those of docs/architecture.md.
+"""
 
 from __future__ import annotations
 
 import ast
 import sys
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
@@ -36,12 +40,74 @@ THIRD_PARTY = {
         *("scipy", "matplotlib", "wandb"),
     },
 }
+# From the lowest layer to the highest. A module belongs to the entry that names it or a folder
+# above it (``*`` stands for any folder), the longest that fits; an empty name is the package's own
+# ``__init__``.
+LAYERS: dict[str, tuple[set[str], ...]] = {
+    "syntax": (
+        {"errors", "compiled", "deprecated", "spans", "fingerprint", "strict_json"},
+        {"extras", "keys", "lists", "mixing", "options", "plugins", "reasons", "registry"}
+        | {"shapes"},
+        {"variant", "examples", "labels"},
+        {"trees"},
+        {"matrices"},
+        {"subwords"},
+        {"batches"},
+        {"alignment", "contrast", "tokenizers"},
+        {""},
+        {"commands"},
+    ),
+    "featurestore": (
+        {"records"},
+        {"tables"},
+        {"stream", "sql"},
+        {"dataset"},
+        {"store"},
+        {"maintenance"},
+        {"reports"},
+        {""},
+        {"commands"},
+    ),
+    "clients": (
+        {"files", "processes", "results", "retries", "spelling"},
+        {"client"},
+        {""},
+        {"benchmarks", "display", "expand"},
+        {"demo"},
+        {"commands"},
+        {"cli"},
+    ),
+    "service": (
+        {"", "errors", "logs", "processes", "resources", "settings", "stopping", "timing"},
+        {"parsers"},
+        {"tokenizers", "tokenizer_cache", "tokenizer_classes", "tokenizer_files"}
+        | {"tokenizer_offsets", "wordpiece"},
+        {"models", "workers"},
+        {"pipeline"},
+        {"jobs", "lindat", "render"},
+        {"services", "schemas"},
+        {"metrics", "readiness", "stored"},
+        {"security"},
+        {"middleware", "routes"},
+        {"app"},
+        {"relay", "server"},
+        {"commands"},
+    ),
+}
+EXCEPTIONS: set[tuple[str, str, str]] = set()
+"""Imports of a higher layer that are allowed: package, module, what it imports."""
+
 READS_JSON = ROOT / "syntax" / "strict_json.py"
 COMMAND_LIBRARIES = {"typer", "rich"}
 
 
 def modules(package: str) -> list[Path]:
     return sorted((ROOT / package).rglob("*.py"))
+
+
+def is_alias(path: Path) -> bool:
+    """Whether a module is only the deprecated name of another, in whatever layer that is."""
+    return "__getattr__ = moved(" in path.read_text(encoding="utf-8")
 
 
 def imports(path: Path) -> Iterator[str]:
@@ -51,6 +117,93 @@ def imports(path: Path) -> Iterator[str]:
             yield from (alias.name.partition(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             yield node.module.partition(".")[0]
+
+
+def module_name(path: Path) -> str:
+    """Dotted name of a module below its package; empty for the package itself."""
+    name = ".".join(path.relative_to(ROOT).with_suffix("").parts[1:])
+    return name.removesuffix("__init__").rstrip(".")
+
+
+def inner_imports(package: str) -> dict[str, set[str]]:
+    """The modules of the same package that each imports, wherever the import stands.
+
+    Those below ``if TYPE_CHECKING`` are left out: they name types and run nothing.
+    """
+    names = {module_name(path) for path in modules(package)}
+    found = {}
+    for path in modules(package):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        typing_only = {
+            id(below)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+            for below in ast.walk(node)
+        }
+        imported: set[str] = set()
+        for node in ast.walk(tree):
+            if id(node) in typing_only:
+                continue
+            if isinstance(node, ast.Import):
+                imported |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                # `from package import module` imports the module, not a name of the package.
+                whole = {f"{node.module}.{alias.name}" for alias in node.names}
+                below = {name for name in whole if name.removeprefix(f"{package}.") in names}
+                imported |= below or {node.module}
+        own = {name for name in imported if name.partition(".")[0] == package}
+        inner = {name.removeprefix(package).removeprefix(".") for name in own}
+        found[module_name(path)] = inner - {module_name(path)}
+    return found
+
+
+def layer_of(module: str, layers: tuple[set[str], ...]) -> int | None:
+    """The layer of a module: that of the longest entry that is the module or a folder above it."""
+    found = [
+        (len(entry), number)
+        for number, entries in enumerate(layers)
+        for entry in entries
+        if module == entry or (entry and fnmatchcase(f"{module}.", f"{entry}.*"))
+    ]
+    return max(found)[1] if found else None
+
+
+@pytest.mark.parametrize("package", LAYERS)
+def test_each_module_has_a_layer(package: str) -> None:
+    names = [module_name(path) for path in modules(package) if not is_alias(path)]
+    assert [name for name in names if layer_of(name, LAYERS[package]) is None] == []
+
+
+@pytest.mark.parametrize("package", LAYERS)
+def test_imports_inside_a_package_point_down(package: str) -> None:
+    layers = LAYERS[package]
+    wrong = [
+        f"{package}.{module} imports {package}.{other}"
+        for module, imported in inner_imports(package).items()
+        for other in imported
+        if (layer_of(other, layers) or 0) > (layer_of(module, layers) or 0)
+        and (package, module, other) not in EXCEPTIONS
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("package", LAYERS)
+def test_no_modules_of_a_package_import_each_other_in_a_circle(package: str) -> None:
+    graph = inner_imports(package)
+    left = {name: {other for other in graph[name] if other in graph} for name in graph}
+    # What imports nothing that is left is in no circle.
+    while free := {name for name, imported in left.items() if not imported & left.keys()}:
+        left = {name: imported for name, imported in left.items() if name not in free}
+    # Nor is what nothing that is left imports.
+    while top := left.keys() - {other for imported in left.values() for other in imported}:
+        left = {name: imported for name, imported in left.items() if name not in top}
+    assert left == {}
+
+
+def test_a_function_level_import_counts_and_one_for_types_does_not() -> None:
+    graph = inner_imports("featurestore")
+    assert "dataset.dataset" in graph["store"]
+    assert "store" not in graph["dataset.dataset"]
 
 
 def is_command(path: Path) -> bool:

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from syntax.errors import SpecError
 from syntax.matrices import MATRICES
+from trainer.options import MAIN
 
 UNREACHABLE = {torch.uint8: 255, torch.int32: 65535}
 """The distance that means "no path", by dtype; padding carries it too."""
@@ -61,7 +62,8 @@ class SyntaxBatch:
         example_ids: Names of the examples.
         extras: Further arrays by the name that the stream gave them: matrices such as
             ``sla_mask(threshold=4)``, a row per sequence, and contrastive samples.
-        arrays: What the stream gave; it stays on the host, for those who score predictions.
+        arrays: What the stream gave; it stays on the host, where predictions are scored.
+        stream: Name of the stream of the run; a model has a head and objectives for each.
 
     Raises:
         SpecError: A tensor's shape contradicts ``input_ids_BL``.
@@ -82,6 +84,7 @@ class SyntaxBatch:
     example_ids: tuple[str, ...]
     extras: Mapping[str, Tensor] = field(default_factory=dict)
     arrays: Mapping[str, Any] = field(default_factory=dict)
+    stream: str = MAIN
 
     def __post_init__(self) -> None:
         B, L = self.input_ids_BL.shape
@@ -101,6 +104,7 @@ class SyntaxBatch:
         arrays: Mapping[str, Any],
         labels: Mapping[str, Any] | Sequence[str] = (),
         extras: Sequence[str] = (),
+        stream: str = MAIN,
     ) -> SyntaxBatch:
         """Wrap what a `featurestore` stream yields; arrays are shared, not copied, where possible.
 
@@ -108,9 +112,10 @@ class SyntaxBatch:
             arrays: The stream's mapping (`syntax.batches.assemble_batch` gives its keys).
             labels: What to learn from, arrays by name; or names of arrays of the stream.
             extras: Names of further arrays of the stream to carry.
+            stream: Name of the stream.
 
         Raises:
-            SpecError: The stream has no such array; as the class.
+            SpecError: The stream has no such array.
         """
         for name in set(extras) - set(arrays):
             raise SpecError(f"the stream gave no {name!r}, only {', '.join(arrays)}")
@@ -126,6 +131,7 @@ class SyntaxBatch:
             example_ids=tuple(arrays.get("example_id", ())),
             extras={name: _tensor(arrays[name]) for name in extras},
             arrays=arrays,
+            stream=stream,
         )
 
     @classmethod

@@ -12,6 +12,7 @@ import torch
 
 from syntax import fingerprint
 from syntax.batches import AssemblySpec, SequenceSpec
+from syntax.contrast import read_sampler
 from syntax.errors import SpecError, StoreError
 from syntax.examples import LabelSpec
 from syntax.options import options_of
@@ -19,7 +20,7 @@ from syntax.registry import unknown_name
 from trainer.batch import SyntaxBatch
 from trainer.matrices.derive import node_arrays, with_matrices
 from trainer.models.build import DataProfile
-from trainer.options import DataOptions, Recipe, SeparatorEdge, TaskOptions
+from trainer.options import MAIN, DataOptions, Recipe, SeparatorEdge, TaskOptions
 from trainer.options.settings import described
 from trainer.requirements import Requirements
 from trainer.ring import sender
@@ -80,6 +81,7 @@ class Source:
             assembly=_assembly(recipe),
             order=recipe.model.order(),
             spans=recipe.task.spans() or None,
+            samplers=[read_sampler(sampler) for sampler in recipe.data.samplers],
             # Pinning copies at once, so the stream may then write over its buffers.
             buffers="ring" if device.type == "cuda" else "fresh",
         )
@@ -103,6 +105,7 @@ class Source:
             assembly=_assembly(recipe, matrices),
             order=recipe.model.order(),
             spans=recipe.task.spans() or None,
+            samplers=[read_sampler(sampler) for sampler in recipe.data.samplers],
         )
 
 
@@ -283,25 +286,32 @@ def features_of(data: DataOptions) -> dict[str, Any]:
 
 
 def device_batches(
-    stream: FeatureStream, recipe: Recipe, task: Task, device: torch.device
+    stream: FeatureStream, recipe: Recipe, task: Task, device: torch.device, name: str = MAIN
 ) -> Iterator[SyntaxBatch]:
     """The batches of a stream where the model is, each made only when it is asked for.
+
+    Args:
+        stream: The arrays.
+        recipe: Of this stream alone.
+        task: What is predicted.
+        device: Where the model is.
+        name: Of the stream, in the run.
 
     Raises:
         SpecError: A matrix that is to be derived on the device has no form there.
     """
     derive, send = _derives(recipe), sender(device)
-    extras = [name for name in matrices_of(recipe) if name not in MATRICES_OF_A_BATCH]
-    extras += [
+    matrices = [name for name in matrices_of(recipe) if name not in MATRICES_OF_A_BATCH]
+    extras = [
         *recipe.model.extras(),
         *(name for one in recipe.objectives for name in one.arrays()),
     ]
     for given in stream:
         arrays = recipe.model.arrays(given)
         further = [name for name in task.extras if name in arrays]
-        carried = (*further, *(node_arrays(arrays) if derive else extras))
-        batch = send(SyntaxBatch.from_numpy(arrays, task.targets(arrays), carried))
-        yield with_matrices(batch, extras) if derive else batch
+        carried = (*further, *extras, *(node_arrays(arrays) if derive else matrices))
+        batch = send(SyntaxBatch.from_numpy(arrays, task.targets(arrays), carried, name))
+        yield with_matrices(batch, matrices) if derive else batch
 
 
 def matrices_of(recipe: Recipe) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""What a trained model was fed with, so that it is never fed with something else unnoticed."""
+"""The data that a trained model needs, so that it never reads other data unnoticed."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ class Requirements:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Requirements:
-        """What `to_json` gave.
+        """The requirements from the content that `to_json` gives.
 
         Raises:
-            SpecError: The model does not say what it needs.
+            SpecError: The content names no tokenizer.
         """
         if "tokenizer" not in content:
             raise SpecError("the model does not say which tokenizer it needs; train it again")
@@ -63,7 +63,7 @@ class Requirements:
         """Refuse another tokenizer.
 
         Raises:
-            SpecError: It is not the one that the model was trained with.
+            SpecError: The model was trained with another one.
         """
         if fingerprint != self.tokenizer:
             raise SpecError(
@@ -82,7 +82,7 @@ class Requirements:
             found: Name of each parser that made their trees, by fingerprint.
 
         Raises:
-            SpecError: One of them is not a parser that the model was trained with.
+            SpecError: The model was not trained with one of them.
         """
         known = self.parsers.get(lang)
         for fingerprint, name in found.items():
@@ -99,7 +99,7 @@ class Requirements:
                 )
 
     def check_states(self, found: str | None) -> None:
-        """Refuse words as another frozen encoder, or another of its layers, sees them.
+        """Refuse states of another frozen encoder, or of another of its layers.
 
         Args:
             found: Fingerprint of the states; None for a model that reads pieces.
@@ -118,7 +118,7 @@ class Requirements:
             )
 
     def check_classes(self, found: Mapping[str, tuple[str, ...]]) -> None:
-        """Refuse labels that mean something else.
+        """Refuse labels whose class ids mean other classes.
 
         Args:
             found: Names of the classes of each label column, in id order.

@@ -89,7 +89,7 @@ def is_result_of(path: Path, recipe: Recipe) -> bool:
         SpecError, UnknownNameError: As `recipe_from_json`.
     """
     done = recipe_from_json(read_result(path)["recipe"])
-    return done == replace(recipe, data=settled(recipe.data, done.data))
+    return done == settled(recipe, done)
 
 
 def part_name(run: Path, dataset: str, split: str) -> str:

@@ -34,10 +34,10 @@ class SeedSummary:
 
 
 def runs_of(folder: Path) -> dict[str, Path]:
-    """The finished runs in a folder, by seed as in ``seed0``; of a run itself, that one as ``""``.
+    """The finished runs in a folder, by seed as in ``seed0``; a run itself goes by ``""``.
 
     Raises:
-        SpecError: There are none.
+        SpecError: There are no runs.
     """
     if (folder / RESULT).exists():
         return {"": folder}
@@ -48,10 +48,10 @@ def runs_of(folder: Path) -> dict[str, Path]:
 
 
 def summarise_seeds(runs: Mapping[int, Path]) -> SeedSummary:
-    """The summary of finished runs, by seed.
+    """The summary of finished runs.
 
-    Raises:
-        SpecError: A folder holds no result, or one without a score.
+    Args:
+        runs: The folder of each run, by seed.
     """
     results = {seed: read_result(folder) for seed, folder in runs.items()}
     first = next(iter(results.values()))

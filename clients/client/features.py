@@ -26,16 +26,8 @@ ExampleLike = str | Example | Mapping[str, Any] | Sequence[SegmentLike]
 class StoredOptions(TypedDict, total=False):
     """Keywords of ``stored_features``, and of ``features`` too.
 
-    Attributes:
-        tokenizer: Name or path of the tokenizer; the service's default when left out.
-        max_length: Longest sequence with special tokens; ``None`` for no limit; 128 when left out.
-        policy: Subword policy: ``attach``, ``broadcast``, ``chain``, ...
-        joint_root: Whether the first special token is the root of all segments.
-        separator_edge: Parent of separators: ``root``, ``last_piece`` or ``none``.
-        truncation: ``longest_first``, ``only_first``, ``only_second`` or ``none``.
-        truncation_tie: Which of equally long segments ``longest_first`` shortens: ``fast``
-            (default) as Hugging Face's fast tokenizers, or ``slow``, the last one.
-        matrices: The matrices to answer; all three when left out.
+    All but ``tokenizer``, its name or path, are options of `syntax.batches.AssemblySpec`. What is
+    left out is the service's choice: its tokenizer, and otherwise what a stream has by default.
     """
 
     tokenizer: str

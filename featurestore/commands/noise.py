@@ -31,7 +31,7 @@ def noise(
     as_json: AsJson = False,
 ) -> None:
     """Write a dataset with a share of its heads or relations replaced at random; none is parsed."""
-    from featurestore.dataset.noise import add_noise
+    from featurestore.reports.noise import add_noise
     from syntax.trees.noise import Noise
 
     chosen = (("heads", heads), ("labels", labels))

@@ -1,4 +1,4 @@
-"""What the parses show: ``parsebank store stats``, ``diff``, ``word-order``, ``export``."""
+"""Reports: ``parsebank store stats``, ``diff``, ``word-order``, ``export``."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def export(
     version: Version = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write a dataset for others: Parquet with a dataset card, or its parses as CoNLL-U."""
+    """Export a dataset: Parquet with a dataset card, or its parses as CoNLL-U."""
     from featurestore.dataset.dataset import EVERY
     from featurestore.reports.export import export_dataset
 

@@ -30,8 +30,8 @@ def inspect(
     as_json: AsJson = False,
 ) -> None:
     """Show the tables: formats, versions, files, rows and bytes."""
-    from featurestore.reports.inspect import inspect_store
-    from featurestore.tables.changed import changed_examples
+    from featurestore.maintenance.changed import changed_examples
+    from featurestore.maintenance.inspect import inspect_store
 
     with open_there(store) as opened:
         found = changed_examples(opened) if changed else inspect_store(opened)
@@ -85,8 +85,8 @@ def validate(
     as_json: AsJson = False,
 ) -> None:
     """Check every row: trees, sizes, and that stored matrices equal derived ones."""
+    from featurestore.maintenance.inspect import inspect_store
     from featurestore.maintenance.validate import validate_store
-    from featurestore.reports.inspect import inspect_store
 
     with open_there(store) as opened:
         checked = ("parses", "datasets/")
@@ -123,7 +123,7 @@ def _tell(report: Validation) -> None:
 
 def compact(store: Where = DEFAULT_STORE, as_json: AsJson = False) -> None:
     """Join small files and remove repeated rows; older versions stay readable."""
-    from featurestore.reports.inspect import inspect_store
+    from featurestore.maintenance.inspect import inspect_store
 
     with open_there(store) as opened:
         before = sum(table.files for table in inspect_store(opened))

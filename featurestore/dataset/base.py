@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from featurestore.stream.iterator import FeatureStream
-from featurestore.stream.options import MAX_LENGTH, read_options
+from featurestore.stream.options import read_options
 from featurestore.stream.order import OrderPolicy
 from featurestore.stream.window import WindowReader
 from featurestore.tables.card import DatasetCard
 from featurestore.tables.rows import RowIndex
-from syntax.batches import AssemblySpec, Span, SpecialTokens
+from syntax.batches import MAX_LENGTH, AssemblySpec, Span, SpecialTokens
 from syntax.contrast import Sampler
 from syntax.examples import LabelSpec
 

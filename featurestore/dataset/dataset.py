@@ -62,7 +62,7 @@ class FeatureDataset(StreamedDataset):
         self.reader = reader
 
     def pin(self, name: str, by: str = "") -> None:
-        """Keep this version: ``store.dataset(..., version=name)`` reads it whatever comes.
+        """Keep this version: ``store.dataset(..., version=name)`` reads it from then on.
 
         Args:
             name: Name of the pin; one per store.
@@ -81,7 +81,7 @@ class FeatureDataset(StreamedDataset):
 
     @cached_property
     def parsers(self) -> dict[str, dict[str, Any]]:
-        """What each parser behind the examples is, by fingerprint; empty if nobody said."""
+        """Descriptions of the parsers of the examples, by fingerprint; empty without one."""
         known = self._store.fingerprints.all("parser")
         used = (self.rows.parsers[index] for index in np.unique(self.rows.parser))
         return {parser: known.get(parser, {}) for parser in used}
@@ -285,7 +285,13 @@ def open_dataset(
     if langs:
         wanted = dict.fromkeys(langs)
         files = [file for one in wanted for file in _chosen_files(name, snapshot.files, split, one)]
-    _check_one_split(name, files, split)
+    splits = sorted({file.partition["split"] for file in files})
+    if len(splits) > 1 and split != EVERY:
+        raise SpecError(
+            f"dataset {name!r} has the splits {', '.join(splits)}; choose one, such as "
+            f"`split={splits[0]}`",
+            splits=splits,
+        )
     reader = FileReader(table.location, schema=table.layout.schema)
     known = store.fingerprints.all("parser")
     rows = of_parsers(read_row_index(reader, files), choice, known, f"dataset {name!r}", langs)
@@ -322,16 +328,6 @@ def _chosen_files(
             f"part of dataset {name!r}", f"{split or '*'}/{lang or '*'}", held, UnknownDatasetError
         )
     return chosen
-
-
-def _check_one_split(name: str, files: list[DataFile], split: str | None) -> None:
-    splits = sorted({file.partition["split"] for file in files})
-    if len(splits) > 1 and split != EVERY:
-        raise SpecError(
-            f"dataset {name!r} has the splits {', '.join(splits)}; choose one, such as "
-            f"`split={splits[0]}`",
-            splits=splits,
-        )
 
 
 def _only(values: list[str]) -> str:

@@ -97,7 +97,11 @@ class FeatureMixture(Iterator[Batch]):
             for name, data in sorted(datasets.items())
         }
         for name, member in self._members.items():
-            _check_batches(name, member.stream)
+            if not member.stream.remaining:
+                raise SpecError(
+                    f"{name} has {len(member.data)} examples, too few for a batch on each rank; "
+                    "leave it out, make batches smaller, or set `drop_last=False`"
+                )
 
     def __iter__(self) -> FeatureMixture:
         return self
@@ -219,14 +223,6 @@ def _check_datasets(datasets: Mapping[str, StreamedDataset]) -> None:
     if len({data.card.tokenizer_fingerprint for data in datasets.values()}) > 1:
         each = {name: data.card.tokenizer for name, data in datasets.items()}
         raise SpecError(f"a mixture needs datasets of one tokenizer; these are of {each}")
-
-
-def _check_batches(name: str, stream: FeatureStream) -> None:
-    if not stream.remaining:
-        raise SpecError(
-            f"{name} has {len(stream.data)} examples, too few for a batch on each rank; leave it "
-            "out, make batches smaller, or give `drop_last=False`"
-        )
 
 
 def _check_positive(name: str, value: Any) -> None:

@@ -159,8 +159,7 @@ def of_parsers(
 
     Raises:
         SpecError: Those of several are left in one split and language.
-        UnknownParserError: As `parsers_by_language`, and for one split of a language.
-        UnknownNameError: As `parsers_by_language`.
+        UnknownParserError: There is no such parser, or it parsed none of a split or language.
     """
     before = _by_part(rows)
     used: dict[str, set[str]] = {}
@@ -229,7 +228,6 @@ def store_parsers(
 
     Raises:
         UnknownLanguageError: The store has no parse in one of the languages.
-        UnknownParserError, UnknownNameError: As `parsers_by_language`.
         StoreError: The store cannot be read.
     """
     from featurestore.sql.session import named_faults

@@ -1,6 +1,6 @@
 """A dataset together with a frozen encoder's states for its words.
 
-The store computes no states, it keeps them: whoever has the encoder writes those of the examples
+The store keeps states and computes none: a program with the encoder writes those of the examples
 that have none yet, and streams give them beside the other arrays.
 """
 
@@ -9,17 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from featurestore.dataset.dataset import FeatureDataset
 from featurestore.dataset.reader import ExampleReader
-from featurestore.store import FeatureStore
 from featurestore.stream.window import Window
 from featurestore.tables.states import StatesTable, WordStates
 from syntax.fingerprint import fingerprint
+
+if TYPE_CHECKING:
+    from featurestore.store import FeatureStore
 
 COMMIT_BYTES: Final = 64 << 20
 """Bytes of states that one commit has, about; as much is held in memory."""

@@ -187,7 +187,7 @@ def _has(table: Table, keys: Sequence[str]) -> bool:
 
 
 class _Examples:
-    """The examples that use one of some parses, told file by file."""
+    """The examples that use one of some parses, file by file."""
 
     def __init__(self, store: FeatureStore, keys: Sequence[str]) -> None:
         self._store = store
@@ -202,7 +202,7 @@ class _Examples:
             for file in table.snapshot().files:
                 if (card.path, file.path) not in self._seen:
                     self._seen.add((card.path, file.path))
-                    place = (card.name, card.tokenizer, *_part(file))
+                    place = (card.name, card.tokenizer, *file.part)
                     found.update({(place, key): place for key in self._in(reader, file)})
             if found:
                 yield card, found
@@ -235,7 +235,3 @@ class _Examples:
         used = pc.is_in(values, self._keys).to_numpy(zero_copy_only=False)
         keys = one_array(rows["example_key"])
         return list(map(str, keys.take(pa.array(np.unique(owners[used]))).to_pylist()))
-
-
-def _part(file: DataFile) -> tuple[str, str]:
-    return file.partition["split"], file.partition["lang"]

@@ -76,7 +76,7 @@ def evict_parses(
 
     Raises:
         SpecError: A negative bound or age.
-        FileGoneError: A pinned version lacks files, so nobody knows what it needs.
+        FileGoneError: A pinned version lacks files, so the parses that it needs are unknown.
         StoreFormatError: The store is of an older format.
         StoreBusyError: Writers kept winning; what was deleted so far stays deleted.
         StoreError: A table cannot be read or written.
@@ -119,7 +119,9 @@ def _evict_oldest(
         gone.extend(keys)
         report.bytes_after -= freed
         if not dry_run:
-            _delete(store, keys)
+            for start in range(0, len(keys), _AT_ONCE):
+                some = keys[start : start + _AT_ONCE]
+                store.parses.table.delete("key", some, row_group=ROW_GROUP)
             report.bytes_after = _size(store.parses.table.snapshot().files)
     return gone
 
@@ -137,11 +139,6 @@ def _restore(store: FeatureStore, version: int, gone: list[str], late: NDArray[n
     rows = files.to_table(filter=pc.field("key").isin(wanted))
     store.parses.append(decode_parses(rows))
     return len(missed)
-
-
-def _delete(store: FeatureStore, keys: list[str]) -> None:
-    for start in range(0, len(keys), _AT_ONCE):
-        store.parses.table.delete("key", keys[start : start + _AT_ONCE], row_group=ROW_GROUP)
 
 
 def _taken(candidates: Iterator[tuple[str, float]], excess: float) -> tuple[list[str], int]:
@@ -168,7 +165,7 @@ def _oldest(
 
 
 class _Examples:
-    """The parses that examples refer to, told file by file."""
+    """The parses that examples refer to, file by file."""
 
     def __init__(self, store: FeatureStore) -> None:
         self._store = store

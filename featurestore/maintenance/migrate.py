@@ -16,7 +16,7 @@ from typing import Any, Final
 import pyarrow as pa
 from deltalake import DeltaTable, Schema, write_deltalake
 
-from featurestore.reports.inspect import all_tables
+from featurestore.maintenance.inspect import all_tables
 from featurestore.store import FeatureStore
 from featurestore.tables.delta import FORMAT_PROPERTY, Table
 from featurestore.tables.encode.parses import packed_column
@@ -65,16 +65,16 @@ def migrate_store(
     Args:
         store: The store.
         dry_run: Change nothing, and say what there is to do.
-        watch: Told of the rows that were written again, some at a time.
+        watch: Called with the number of rows that were written again, after some at a time.
 
     Raises:
         StoreFormatError: A newer release wrote a table.
         StoreBusyError: Somebody kept rewriting a table; run it again when they have finished.
         StoreError: A table cannot be read or written; what is done stays done.
     """
-    told = watch or _nobody
+    progress = watch or (lambda _: None)
     done = [
-        _migrate(name, table, dry_run, told)
+        _migrate(name, table, dry_run, progress)
         for name, table in all_tables(store)
         if table.layout.format > 1
     ]
@@ -83,18 +83,14 @@ def migrate_store(
     return done
 
 
-def _nobody(rows: int) -> None:
-    """Nobody watches."""
-
-
-def _migrate(name: str, table: Table, dry_run: bool, told: Callable[[int], None]) -> Migrated:
+def _migrate(name: str, table: Table, dry_run: bool, progress: Callable[[int], None]) -> Migrated:
     handle = table.open()
     if handle is None:
         return Migrated(name, table.layout.format, 0, (), 0)
     plan = _plan(name, table, handle)
     if not dry_run:
         if plan.rewritten:
-            table.change(lambda handle: _pack(table, handle, told))
+            table.change(lambda handle: _pack(table, handle, progress))
         table.change(lambda handle: _complete(table, handle))
     return plan
 
@@ -133,14 +129,14 @@ def _complete(table: Table, handle: DeltaTable) -> None:
         )
 
 
-def _pack(table: Table, handle: DeltaTable, told: Callable[[int], None]) -> None:
+def _pack(table: Table, handle: DeltaTable, progress: Callable[[int], None]) -> None:
     """Write all rows again, each with its packed record.
 
     Raises:
         StoreError: The rows that were read are not those of the log; nothing was changed.
     """
     snapshot = snapshot_of(handle)
-    batches = _packed_batches(table, snapshot, told)
+    batches = _packed_batches(table, snapshot, progress)
     write_deltalake(
         handle,
         pa.RecordBatchReader.from_batches(PARSES.schema, _elsewhere(batches)),
@@ -167,7 +163,7 @@ def _elsewhere(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _packed_batches(
-    table: Table, snapshot: Snapshot, told: Callable[[int], None]
+    table: Table, snapshot: Snapshot, progress: Callable[[int], None]
 ) -> Iterator[pa.RecordBatch]:
     reader, count = FileReader(table.location, schema=PARSES.schema), 0
     for file in sorted(snapshot.files, key=lambda file: (file.written, file.path)):
@@ -176,7 +172,7 @@ def _packed_batches(
             rows = rows.append_column("record", packed_column(rows)).cast(PARSES.schema)
             yield from rows.combine_chunks().to_batches()
             count += rows.num_rows
-            told(rows.num_rows)
+            progress(rows.num_rows)
     if count != _rows(snapshot):
         raise StoreError(f"{count} rows were read where the log has {_rows(snapshot)}")
 

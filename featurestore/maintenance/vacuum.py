@@ -1,4 +1,4 @@
-"""Give back the disk of versions that nobody has pinned."""
+"""Delete the files of versions without a pin."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from featurestore.reports.inspect import all_tables
+from featurestore.maintenance.inspect import all_tables
 from featurestore.store import FeatureStore
 from featurestore.tables.delta import Table
 from syntax.errors import SpecError

@@ -11,20 +11,21 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from featurestore.maintenance.changed import ChangedExample, changed_examples
 from featurestore.maintenance.validate_deep import (
     check_key,
+    label_columns,
+    message_of,
     repeated_places,
     repeated_rows,
     row_name,
-    told,
     unknown_fingerprints,
     wrong_examples,
+    wrong_labels,
 )
-from featurestore.maintenance.validate_labels import label_columns, wrong_labels
 from featurestore.records import ParseRecord, key_bytes
 from featurestore.store import FeatureStore
 from featurestore.tables.card import DatasetCard
-from featurestore.tables.changed import ChangedExample, changed_examples
 from featurestore.tables.delta import Table
 from featurestore.tables.encode.blobs import matrix_blobs
 from featurestore.tables.encode.columns import binary_numbers, list_parts
@@ -102,15 +103,15 @@ def validate_store(
         deep: Also derive again what was derived: keys from texts, vectors from parses; lay tokens,
             tags and spans against their texts; and look up every fingerprint. Slower by an order
             of magnitude.
-        watch: Told of the rows that were checked, some at a time.
+        watch: Called with the number of rows that were checked, after some at a time.
 
     Raises:
         StoreError: A log cannot be read.
     """
-    report, told = Validation(), watch or _nobody
+    report, progress = Validation(), watch or (lambda _: None)
     for rows in _row_groups("parses", store.parses.table, PARSES.schema.names, report):
         _check_parses(rows, report, deep)
-        told(rows.num_rows)
+        progress(rows.num_rows)
     compares = deep and _finds_parses(store, report)
     for card, table in store.features.tables():
         path = f"datasets/{card.path}"
@@ -120,10 +121,13 @@ def validate_store(
             features = wrong_examples(store, rows) if compares else ()
             for row, message in chain(features, wrong_labels(card, rows) if deep else ()):
                 report.add(Problem(path, row, message))
-            told(rows.num_rows)
+            progress(rows.num_rows)
     described = store.fingerprints.table
     for rows in _row_groups("fingerprints", described, FINGERPRINTS.schema.names, report):
-        _check_descriptions(rows, report)
+        for at in range(rows.num_rows):
+            row = rows.slice(at, 1)
+            with _reported(report, "fingerprints", row, "fingerprint"):
+                read_content(*(row[name][0].as_py() for name in ("fingerprint", "content")))
     for pin in store.pins.all().values():
         if fault := store.pins.fault(pin):
             report.add(Problem("pins", pin.name, fault))
@@ -153,10 +157,6 @@ def _look_up(store: FeatureStore, report: Validation, deep: bool) -> None:
     except StoreError as error:
         message = f"what only whole tables show was not all looked up: {error}"
         report.add(Problem("store", "keys", message))
-
-
-def _nobody(rows: int) -> None:
-    """Nobody watches."""
 
 
 def _row_groups(
@@ -206,7 +206,7 @@ def _reported(report: Validation, table: str, row: pa.Table, column: str) -> Ite
     try:
         yield
     except Exception as error:
-        report.add(Problem(table, row_name(row, column), told(error)))
+        report.add(Problem(table, row_name(row, column), message_of(error)))
 
 
 def _is_packed(record: ParseRecord, row: pa.Table) -> bool:
@@ -232,13 +232,6 @@ def _check_parse(record: ParseRecord) -> None:
         raise InputError("a character offset lies outside the text")
 
 
-def _check_descriptions(rows: pa.Table, report: Validation) -> None:
-    for index in range(rows.num_rows):
-        row = rows.slice(index, 1)
-        with _reported(report, "fingerprints", row, "fingerprint"):
-            read_content(*(row[name][0].as_py() for name in ("fingerprint", "content")))
-
-
 def _check_examples(card: DatasetCard, rows: pa.Table, report: Validation) -> None:
     report.examples += rows.num_rows
     for index in range(rows.num_rows):
@@ -260,7 +253,9 @@ def _check_example(card: DatasetCard, row: pa.Table) -> int:
         raise StoreError(f"{len(lengths)} segments are stored for the fields {card.fields}")
     vectors = {name: binary_numbers(row[name], dtype) for name, dtype in VECTORS.items()}
     _check_sizes(vectors, int(lengths.sum()))
-    _check_ids(vectors["input_ids"], card.special_tokens.vocab_size)
+    ids, count = vectors["input_ids"], card.special_tokens.vocab_size
+    if len(wrong := ids[(ids < 0) | (ids >= count)]):
+        raise StoreError(f"input_ids holds {wrong[0]}; ids of the tokenizer are 0 to {count - 1}")
     heads = np.split(vectors["head"], np.cumsum(lengths)[:-1])
     stored = [row[name][0].as_py() for name in MATRIX_BLOBS]
     if stored == [None] * len(MATRIX_BLOBS):
@@ -278,12 +273,6 @@ def _check_names(example_id: str | None, key: str | None, seq: int | None) -> No
         raise StoreError(f"example_id is {example_id!r}; an example has a name that is not empty")
     if seq is None or seq < 0:
         raise StoreError(f"seq is {seq}; places in the order of a split are 0 or more")
-
-
-def _check_ids(ids: np.ndarray[Any, Any], count: int) -> None:
-    wrong = ids[(ids < 0) | (ids >= count)]
-    if len(wrong):
-        raise StoreError(f"input_ids holds {wrong[0]}; ids of the tokenizer are 0 to {count - 1}")
 
 
 def _check_sizes(vectors: dict[str, np.ndarray[Any, Any]], pieces: int) -> None:

@@ -1,8 +1,8 @@
-"""What only deriving it again shows: keys against texts, features against parses."""
+"""Checks that derive again what is stored: keys, features and labels, against texts and parses."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import fields
 from typing import Any, Final
@@ -14,12 +14,15 @@ from numpy.typing import NDArray
 from featurestore.records import ParseRecord
 from featurestore.sql.session import named_faults
 from featurestore.store import FeatureStore
+from featurestore.tables.card import DatasetCard
 from featurestore.tables.encode.columns import binary_numbers
-from featurestore.tables.schema import VECTORS
+from featurestore.tables.schema import TOKENS, VECTORS
 from syntax.alignment import segment_features
 from syntax.batches import SegmentFeatures
-from syntax.errors import InputError, ParsebankError, StoreError, UnknownKeyError
+from syntax.errors import InputError, LabelError, ParsebankError, StoreError, UnknownKeyError
+from syntax.examples import SpanLabel
 from syntax.keys import parse_key
+from syntax.labels import Offsets, check_labels
 
 _TEXT_MODES: Final = frozenset({"raw", "sentence"})
 
@@ -53,7 +56,7 @@ def possible_keys(record: ParseRecord) -> Iterator[str]:
 
 
 def unknown_fingerprints(store: FeatureStore) -> Iterator[tuple[str, str]]:
-    """Fingerprints of parsers and tokenizers that nobody described: table, fingerprint."""
+    """Fingerprints of parsers and tokenizers without a description: table, fingerprint."""
     known = {kind: store.fingerprints.all(kind) for kind in ("parser", "tokenizer")}
     for table in ("parses", "examples"):
         with named_faults():
@@ -97,19 +100,19 @@ def wrong_examples(store: FeatureStore, rows: pa.Table) -> Iterator[tuple[str, s
     for at in range(rows.num_rows):
         row = rows.slice(at, 1)
         try:
-            _check(store, row, records)
+            _check_example(store, row, records)
         except Exception as error:  # damaged bytes may fail anywhere
-            yield row_name(row, "example_id"), told(error)
+            yield row_name(row, "example_id"), message_of(error)
 
 
 def row_name(row: pa.Table, column: str) -> str:
-    """What a row is called, even if that is no text any more."""
+    """The name of a row, even if its bytes are damaged."""
     name = row[column][0].as_buffer()
     return "?" if name is None else name.to_pybytes().decode(errors="replace")
 
 
-def told(error: Exception) -> str:
-    """An error in words; of one that is not ours also which it is."""
+def message_of(error: Exception) -> str:
+    """The message of an error; of one that is not ours, with its class."""
     return str(error) if isinstance(error, ParsebankError) else f"cannot be read: {error!r}"
 
 
@@ -123,7 +126,7 @@ def _records(store: FeatureStore, keys: pa.ChunkedArray) -> dict[str, ParseRecor
         return {}
 
 
-def _check(store: FeatureStore, row: pa.Table, records: dict[str, ParseRecord]) -> None:
+def _check_example(store: FeatureStore, row: pa.Table, records: dict[str, ParseRecord]) -> None:
     parser, keys, texts, lengths = (
         row[name][0].as_py() for name in ("parser", "parse_keys", "texts", "segment_lengths")
     )
@@ -172,3 +175,62 @@ def _compare(number: int, record: ParseRecord, stored: dict[str, NDArray[Any]]) 
             getattr(derived, column.name), stored[column.name]
         ):
             raise StoreError(f"the stored {column.name} of segment {number} is not its parse's")
+
+
+def label_columns(card: DatasetCard) -> list[str]:
+    """The columns that `wrong_labels` reads beside ids and texts."""
+    return [*TOKENS, *(label.name for label in card.labels)]
+
+
+def wrong_labels(card: DatasetCard, rows: pa.Table) -> Iterator[tuple[str, str]]:
+    """Examples with an unknown class, or tags or spans that do not fit: id, what is wrong.
+
+    Args:
+        card: The dataset's.
+        rows: Rows of its table, with ids, texts and `label_columns`.
+    """
+    for at in range(rows.num_rows):
+        row = rows.slice(at, 1)
+        try:
+            _check_labels(card, row)
+        except Exception as error:  # damaged bytes may fail anywhere
+            yield row_name(row, "example_id"), message_of(error)
+
+
+def _check_labels(card: DatasetCard, row: pa.Table) -> None:
+    values = {name: row[name][0].as_py() for name in ("texts", "token_counts")}
+    tokens = _tokens(row, values["texts"], values["token_counts"])
+    given = {label.name: _given(row[label.name][0].as_py()) for label in card.labels}
+    check_labels(card.labels, card.fields, given, values["texts"], tokens)
+    for label in card.labels:
+        value = given[label.name]
+        if label.kind == "class" and value is not None and value not in label.names:
+            names = ", ".join(label.names)
+            raise LabelError(f"label {label.name} is {value!r}; expected one of {names}")
+
+
+def _tokens(row: pa.Table, texts: Sequence[str], counts: Sequence[int] | None) -> list[Offsets]:
+    """The tokens of each segment; none where they were not recorded."""
+    pairs = binary_numbers(row["token_offsets"], "int32")
+    counts = [0] * len(texts) if counts is None else counts
+    if (len(counts), 2 * sum(counts)) != (len(texts), len(pairs)):
+        raise StoreError(f"token_offsets holds {len(pairs)} numbers for {counts} tokens")
+    tokens = np.split(pairs.reshape(-1, 2), np.cumsum(counts)[:-1])
+    for text, offsets in zip(texts, tokens, strict=True):
+        if not _in_order(offsets, len(text)):
+            raise StoreError(f"tokens are not in order within the {len(text)} characters of a text")
+    return tokens
+
+
+def _in_order(offsets: Offsets, length: int) -> bool:
+    starts, ends = np.pad(offsets, ((1, 1), (0, 0)), constant_values=((0, length), (0, 0))).T
+    return bool(
+        (np.diff(starts) >= 0).all() and (np.diff(ends) >= 0).all() and (starts <= ends).all()
+    )
+
+
+def _given(value: Any) -> Any:
+    """A stored label as an example has it."""
+    if not isinstance(value, list):
+        return value
+    return tuple(SpanLabel(**item) if isinstance(item, dict) else item for item in value)

@@ -1,1 +1,1 @@
-"""What the store's parses show: statistics, agreement of parsers, typology, exports."""
+"""Reports on a store: statistics, agreement of parsers, word order, exports."""

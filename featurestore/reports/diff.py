@@ -1,4 +1,4 @@
-"""Where two parsers agree on the same texts, and where they do not."""
+"""Agreement and differences of two parsers on the same texts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _INPUTS: Final = r"""
         from parses where parser in ($first, $second) and ($lang is null or lang = $lang)
     )
 """
-"""Parses by either parser. Which tokens were retokenized, a parse does not tell."""
+"""Parses by either parser. A parse does not record which tokens were retokenized."""
 
 _SAME_INPUTS: Final = f"""
     {_INPUTS}, chosen as (
@@ -49,7 +49,7 @@ _SAME_INPUTS: Final = f"""
         order by a.mode <> b.mode, least(a.rank, b.rank), a.key, b.key) = 1
     order by a.text, a.key
 """
-"""Each text once, however often it was parsed; a gold tree is compared with any reading of it."""
+"""Each text once, also if it was parsed in several modes; gold is compared with any mode."""
 
 _SAME_EXAMPLES: Final = f"""
     {_INPUTS}, segments as (
@@ -77,7 +77,7 @@ Pair = tuple[str, str, str, str]
 
 @dataclass(frozen=True)
 class Difference:
-    """A text that the parsers read differently.
+    """A text that the parsers analyse differently.
 
     Attributes:
         text: The text.
@@ -92,22 +92,22 @@ class Difference:
 
 
 Confusion = tuple[str | None, str | None, int]
-"""What the first said, what the second said, of how many words."""
+"""Value of the first parser, value of the second parser, number of words."""
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """Two parsers over the texts that both have parsed.
+    """Agreement of two parsers on the texts that both have parsed.
 
     Attributes:
         first, second: Fingerprints of the parsers.
-        texts: How many there are.
-        modes: The texts by the modes in which the two read them, such as ``gold, pretokenized``.
+        texts: Number of texts.
+        modes: Texts by the modes of the two parses, such as ``gold, pretokenized``.
         identical: Texts whose trees, tags and labels are the same.
-        scores: By the names of `syntax.trees.scoring.METRICS`, the first parser taken as gold; F1
-            does not depend on which is.
-        confusions: For ``upos`` and ``deprel``, what the two said of words with the same
-            characters: first, second, number of words; the commonest disagreements first.
+        scores: By the names of `syntax.trees.scoring.METRICS`, with the first parser as gold; F1 is
+            symmetric.
+        confusions: For ``upos`` and ``deprel``, the differing values of words with the same
+            characters, the most frequent first.
         differences: The texts that differ most.
     """
 
@@ -121,7 +121,7 @@ class Agreement:
     differences: list[Difference]
 
     def to_json(self) -> dict[str, Any]:
-        """The attributes as plain JSON, F1 and accuracy over aligned words for the scores."""
+        """Plain JSON, with F1 and accuracy over aligned words for the scores."""
         figures = {
             name: {"f1": score.f1, "aligned_accuracy": score.aligned_accuracy}
             for name, score in self.scores.items()
@@ -141,25 +141,23 @@ def parser_agreement(
 ) -> Agreement:
     """Compare two parsers on the texts that both have parsed.
 
-    A text is one that both read in the same way: the same characters, in the same mode, as the
-    same tokens. Gold trees are compared with any reading of their characters. However often a text
-    was parsed, it counts once: as tokens if there is such a pair, else as a sentence, else raw.
+    Two parses are of one text if characters, mode and tokens are the same. Gold trees are compared
+    with any parse of their characters. A text counts once: as tokens if there is such a pair, else
+    as a sentence, else raw.
 
     Args:
         store: The store.
         first: Name or fingerprint (six digits or more) of a parser.
-        second: The same of the other.
-        dataset: Only texts of this dataset. If both have parsed it, its segments are compared, in
-            whatever mode; each two parses once.
+        second: Name or fingerprint of the other parser.
+        dataset: Only texts of this dataset. If both have parsed it, its segments are compared in
+            any mode, each pair of parses once.
         lang: Only texts of this language.
-        shown: How many confusions and differing texts to give, at most.
+        shown: Number of confusions and of differing texts to return, at most.
 
     Raises:
-        UnknownParserError: The store has no parse by such a parser.
-        UnknownDatasetError, UnknownLanguageError: Nor such a dataset, nor one in this language.
-        SpecError: The two have no text in common, or are one; a name stands for several parsers;
-            or ``shown`` is negative.
-        StoreError: The store cannot be read.
+        UnknownDatasetError: The store has no such dataset.
+        UnknownLanguageError: The store has no parse in this language.
+        SpecError: The two are one parser or have no text in common, or ``shown`` is negative.
     """
     if shown < 0:
         raise SpecError(f"shown is {shown}; it must not be negative")
@@ -188,7 +186,7 @@ def _check_names(store: FeatureStore, dataset: str | None, lang: str | None) -> 
 
 
 def _pairs(store: FeatureStore, asked: Question) -> list[Pair]:
-    """Parses of the same texts by the two, each text once."""
+    """Pairs of parses of the same texts, each text once."""
     if asked["dataset"] is not None:
         query = """
             select count(distinct parser) from examples
@@ -201,7 +199,7 @@ def _pairs(store: FeatureStore, asked: Question) -> list[Pair]:
 
 
 def _way_out(store: FeatureStore, asked: Question) -> str:
-    """What to do where two parsers have no text in common: ask what has an answer, if there is."""
+    """A hint for parsers without common texts: filters that have some, or a backfill."""
     for question in _near(store, asked):
         if pairs := _pairs(store, question):
             return f"there are {len(pairs)}{_where(question) or ' without filters'}"
@@ -209,7 +207,7 @@ def _way_out(store: FeatureStore, asked: Question) -> str:
 
 
 def _near(store: FeatureStore, asked: Question) -> Iterator[Question]:
-    """The question with a filter less, with none, and of each dataset that both have parsed."""
+    """The question with fewer filters, and for each dataset that both have parsed."""
     given = tuple(name for name in _FILTERS if asked[name] is not None)
     for left_out in dict.fromkeys([*((name,) for name in given), given]):
         if left_out:
@@ -238,7 +236,7 @@ def _modes_of(store: FeatureStore, parser: str) -> str:
 def _compare(
     store: FeatureStore, parsers: tuple[str, str], pairs: Sequence[Pair], shown: int
 ) -> Agreement:
-    """Summed scores, the number of texts without a difference, and the worst texts."""
+    """Scores over all pairs, texts without a difference, and the texts with the lowest LAS."""
     totals = dict.fromkeys(METRICS, Score(0, 0, 0))
     identical, tie = 0, count()
     confused: dict[str, Counter[tuple[Any, Any]]] = {column: Counter() for column in _TAGS}

@@ -1,4 +1,4 @@
-"""Datasets for others: a folder that ``datasets.load_dataset`` reads, and plain CoNLL-U."""
+"""Exports of datasets: a folder for ``datasets.load_dataset``, and CoNLL-U."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _PLAIN: Final = ("example_id", "texts", "parse_keys", "segment_lengths")
 
 @dataclass(frozen=True)
 class Exported:
-    """What was written: files below the folder, and the examples in them."""
+    """Files of an export, and the number of examples in them."""
 
     files: tuple[Path, ...]
     examples: int
@@ -43,16 +43,15 @@ def export_dataset(data: FeatureDataset, folder: Path) -> Exported:
     """Write a dataset as Parquet with lists for vectors, and a dataset card (``README.md``).
 
     ``datasets.load_dataset(str(folder), LANG)`` reads it: one configuration per language. Pieces
-    are untruncated and unpaired as in the store; ``upos`` and ``deprel`` are names, matrices are
-    left out, for they follow from ``head``.
+    are neither truncated nor paired, as in the store; ``upos`` and ``deprel`` are names. Matrices
+    are left out, since they follow from ``head``.
 
     Args:
         data: The dataset at a version.
         folder: A new or empty folder.
 
     Raises:
-        SpecError: The folder holds something already, or the dataset is empty.
-        StoreError: The dataset cannot be read.
+        SpecError: The folder is not empty, or the dataset is.
     """
     if folder.exists() and any(folder.iterdir()):
         raise SpecError(f"{folder} is not empty; name a new folder", path=str(folder))
@@ -64,17 +63,17 @@ def export_dataset(data: FeatureDataset, folder: Path) -> Exported:
 
 
 def export_conllu(store: FeatureStore, keys: Iterable[str], file: TextIO) -> int:
-    """Write stored parses as CoNLL-U, a document per text; how many.
+    """Write stored parses as CoNLL-U, a document for each text.
 
     Args:
         store: The store.
-        keys: Keys of the parses, in the order wanted; ``# newdoc id`` names them, and ``# sent_id``
-            each sentence, from 1. Those that are not there, because they were evicted, are left
-            out.
-        file: Where to write.
+        keys: Keys of the parses, in the order of the file. ``# newdoc id`` has the key, and
+            ``# sent_id`` the key and the number of the sentence. Parses that are not in the store
+            are left out.
+        file: Open text file.
 
-    Raises:
-        StoreError: The store cannot be read.
+    Returns:
+        Number of documents written.
     """
     written = 0
     for batch in _batches(list(dict.fromkeys(keys)), _ROWS):
@@ -85,7 +84,7 @@ def export_conllu(store: FeatureStore, keys: Iterable[str], file: TextIO) -> int
 
 
 def parse_keys(data: FeatureDataset) -> Iterator[str]:
-    """Keys of the parses behind a dataset's examples, in their order."""
+    """Keys of the parses of a dataset's examples, in the order of the examples."""
     for rows in _chunks(data, np.arange(len(data)), ["parse_keys"]):
         yield from rows["parse_keys"].combine_chunks().flatten().to_pylist()
 

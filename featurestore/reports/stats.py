@@ -22,7 +22,7 @@ _BATCH: Final = 50_000
 
 @dataclass(frozen=True)
 class Distribution:
-    """How a number is spread over the sentences."""
+    """Distribution of a number over sentences."""
 
     mean: float
     median: float
@@ -42,14 +42,14 @@ class ParseStats:
 
     Attributes:
         lang: Language.
-        parser: Name of the parser; its fingerprint, if nobody described it.
+        parser: Name of the parser, or its fingerprint if it has no description.
         fingerprint: Fingerprint of the parser.
-        sentences, words: Their numbers.
+        sentences, words: Numbers of sentences and words.
         length: Words of a sentence.
         depth: Edges from the root to the deepest word of a sentence.
-        arity: Dependents of the word that has most of them in a sentence.
+        arity: Largest number of dependents of a word of a sentence.
         projective: Share of the sentences without crossing arcs.
-        upos, deprels: Words by tag and by relation, the commonest first; ``_`` where there is none.
+        upos, deprels: Words by tag and by relation, the most frequent first; ``_`` for none.
     """
 
     lang: str
@@ -91,15 +91,12 @@ def parse_stats(
         InputError: A stored parse is no forest; `validate_store` says which.
         StoreError: The store cannot be read.
     """
-    names = {key: content.get("name", key) for key, content in _parsers(store).items()}
+    described = store.fingerprints.all("parser")
+    names = {key: content.get("name", key) for key, content in described.items()}
     groups = store.sql("select distinct lang, parser from parses order by all").fetchall()
     wanted = store_parsers(store, ParserChoice.read(parser), listed(lang))
     found = [group for group in groups if group[1] in wanted.get(group[0], ())]
     return [_group(store, of, by, names.get(by, by)) for of, by in found]
-
-
-def _parsers(store: FeatureStore) -> dict[str, dict[str, Any]]:
-    return store.fingerprints.all("parser")
 
 
 def _group(store: FeatureStore, lang: str, parser: str, name: str) -> ParseStats:

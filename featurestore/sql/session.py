@@ -64,7 +64,7 @@ def open_session(store: FeatureStore) -> duckdb.DuckDBPyConnection:
     files behind the views and no other; its configuration is locked.
     """
     _close_at_exit()
-    # A name that is no view is a mistake, not a Python variable of whoever calls.
+    # A name that is no view is a mistake, not a Python variable of the caller.
     connection = duckdb.connect(config={"python_enable_replacements": "false"})
     _OPEN.add(connection)
     # It takes `python -c` for a person, and would draw bars into what the script prints.

@@ -82,7 +82,7 @@ _COPY: Final = "number among the rows of one key"
 class TableRelations:
     """Tables of a store as relations of one connection.
 
-    Only what people may ask for becomes a view: DuckDB suggests views to whoever mistypes a name.
+    Only what people may ask for becomes a view, because DuckDB suggests views for a mistyped name.
 
     Attributes:
         files: The local files that the relations read.

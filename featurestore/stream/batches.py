@@ -26,7 +26,7 @@ Batch = dict[str, Any]
 
 @dataclass(frozen=True)
 class BatchSource:
-    """Makes the batches of a stream, of which it knows nothing: whoever drops that ends both.
+    """Makes the batches of a stream; it holds no reference to it, so dropping the stream ends both.
 
     Attributes:
         data: The dataset.
@@ -95,7 +95,7 @@ class BatchSource:
             number = number_in(error)
             if number is None:
                 raise
-            name = window.example_ids[number]  # nobody knows what is where in a batch
+            name = window.example_ids[number]  # users know examples by name, not by place
             raise renamed(error, f"example {name!r}", example_id=name) from error
 
 

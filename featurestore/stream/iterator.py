@@ -25,7 +25,7 @@ class FeatureStream(Iterator[Batch]):
     Each batch has the arrays of `syntax.batches.assemble_batch`, ``example_id`` (a list), and
     each label column by its name, as `featurestore.stream.labels.decode_label` gives it; with
     ``token_ids`` also ``token_counts``, int32 (B, fields), the tokens of each text of the example,
-    0 where running text was given or nobody recorded them. Where examples become several
+    0 for running text and where they were not recorded. Where examples become several
     sequences, all those of an example are in one batch, each with the example's id and labels.
 
     Args:
@@ -60,8 +60,8 @@ class FeatureStream(Iterator[Batch]):
 
     def __getitem__(self, position: object) -> Batch:
         raise TypeError(
-            "a stream is read in order and has no items; for a DataLoader of torch, wrap it in "
-            "trainer.loader.StreamDataset"
+            "a stream is read in order and has no items; for torch, give "
+            "`DataLoader(StreamDataset(stream), batch_size=None)` with trainer.loader.StreamDataset"
         )
 
     def __len__(self) -> int:
@@ -140,7 +140,7 @@ class FeatureStream(Iterator[Batch]):
         _close(source)
 
     def __getstate__(self) -> dict[str, Any]:
-        """The stream at its position; what is being read is read anew by whoever has the copy."""
+        """The stream at its position; a copy reads anew what is being read here."""
         kept = {name: value for name, value in self.__dict__.items() if name != "_batches"}
         return {**kept, "_source": None}
 

@@ -57,7 +57,7 @@ def _each(values: NDArray[np.int64], bounds: NDArray[np.int64]) -> list[NDArray[
 
 
 def decode_token_counts(table: pa.Table) -> NDArray[np.int32]:
-    """Tokens of each segment; 0 too where nobody recorded them. *Shape:* (S,)."""
+    """Tokens of each segment; 0 also where they were not recorded. *Shape:* (S,)."""
     bounds, values = list_parts(table["token_counts"])
     segments, _ = list_parts(table["segment_lengths"])
     known = np.repeat(sizes(bounds) > 0, sizes(segments))

@@ -8,16 +8,13 @@ from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any, Final, Literal, TypeVar
 
 from featurestore.stream.order import OrderPolicy
-from syntax.batches import AssemblySpec, Span
+from syntax.batches import MAX_LENGTH, AssemblySpec, Span
 from syntax.contrast import Sampler
 from syntax.errors import SpecError
 from syntax.options import Option, check_options, options_of
 from syntax.registry import unknown_name
 
 STORED: Final = "stored"
-
-MAX_LENGTH: Final = 128
-"""Longest sequence of a stream that is not told another one."""
 
 DEFAULTS: Final[Mapping[str, Any]] = {
     **{name: option.default for name, option in options_of(OrderPolicy).items()},

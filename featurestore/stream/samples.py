@@ -19,7 +19,8 @@ def marked_examples(window: Window, options: StreamOptions, card: DatasetCard) -
 
     Raises:
         InputError: A span covers no piece of its example.
-        SpecError, UnknownNameError: As `labelled_spans`.
+        SpecError: A label column is of another kind.
+        UnknownNameError: The dataset has no such label column.
     """
     if options.spans is None:
         return window.examples

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
@@ -12,7 +13,6 @@ from deltalake import DeltaTable
 
 from featurestore.records import DatasetHandle
 from featurestore.tables.delta import TableLayout
-from featurestore.tables.differences import difference
 from featurestore.tables.schema import EXAMPLE_COLUMNS, LABEL_TYPES, VECTORS
 from syntax.batches import SpecialTokens
 from syntax.errors import SpecError, StoreFormatError
@@ -23,6 +23,9 @@ from syntax.strict_json import parse_json
 PROPERTY: Final = "parsebank.dataset"
 ADDED_COLUMNS: Final = ("dataset", "tokenizer")
 """What the view ``examples`` of SQL has beside the columns of the tables."""
+
+SHOWN_NAMES: Final = 5
+"""Names that the message about differing labels lists."""
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
@@ -184,7 +187,8 @@ class DatasetCard:
         if self.labels != other.labels:
             raise SpecError(
                 f"dataset {self.name!r} has other labels than the rows that came: "
-                f"{difference(self.labels, other.labels)}; read all its parts from one folder, "
+                f"{label_difference(self.labels, other.labels)}; read all its parts from one "
+                "folder, "
                 "so that they share their names, or choose another dataset name"
             )
 
@@ -212,3 +216,36 @@ def _check_name(name: str) -> None:
             f"{name!r} cannot name a dataset, split or language; "
             "use letters, digits, '.', '_' and '-'"
         )
+
+
+def label_difference(ours: Sequence[LabelSpec], theirs: Sequence[LabelSpec]) -> str:
+    """What sets their labels apart from ours: other columns, or other names in one of them.
+
+    >>> ours = [LabelSpec("intent", "class", ("buy", "sell"))]
+    >>> label_difference(ours, [LabelSpec("intent", "class", ("buy", "rent"))])
+    "intent: 'rent' came new, 'sell' did not come"
+    """
+    if _columns(ours) != _columns(theirs):
+        return f"{_columns(ours)} here, {_columns(theirs)} came"
+    pairs = zip(ours, theirs, strict=True)
+    return "; ".join(f"{x.name}: {_of_names(x.names, y.names)}" for x, y in pairs if x != y)
+
+
+def _columns(labels: Sequence[LabelSpec]) -> str:
+    described = (f"{x.name} ({x.kind}{f' of {x.field}' if x.field else ''})" for x in labels)
+    return ", ".join(described) or "none"
+
+
+def _of_names(ours: Sequence[str], theirs: Sequence[str]) -> str:
+    new = [name for name in theirs if name not in ours]
+    missing = [name for name in ours if name not in theirs]
+    said = [
+        *([f"{_some_of(new)} came new"] if new else []),
+        *([f"{_some_of(missing)} did not come"] if missing else []),
+    ]
+    return ", ".join(said) or "the same names in another order"
+
+
+def _some_of(names: Sequence[str]) -> str:
+    shown = ", ".join(map(repr, names[:SHOWN_NAMES]))
+    return shown + (f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else "")

@@ -69,7 +69,7 @@ class TableLayout:
         """Parquet options: zstd level 1, no dictionary where it only costs time."""
         plain = ColumnProperties(dictionary_enabled=False, statistics_enabled="NONE")
         bounded = ColumnProperties(dictionary_enabled=True, statistics_enabled="CHUNK")
-        # Nobody asks for the bounds of lists and blobs, and in small row groups they are a third
+        # No reader uses the bounds of lists and blobs, and in small row groups they are a third
         # of the footer. What lies in a list cannot be named here: it has the default.
         bare = ColumnProperties(dictionary_enabled=True, statistics_enabled="NONE")
         flat = [column.name for column in self.schema if not pa.types.is_nested(column.type)]
@@ -255,7 +255,7 @@ class Table:
 
         Args:
             keep: Versions that stay readable.
-            hours: Files that went out of use, or that nobody ever referred to, less than so long
+            hours: Files that went out of use, or that no version referred to, less than so long
                 ago stay too: a reader or a commit may be at them.
             dry_run: Delete nothing.
 

@@ -48,7 +48,9 @@ class DropTable:
         Raises:
             StoreBusyError, StoreError: As `append`.
         """
-        distinct = {_identity(drop): drop for drop in drops}
+        distinct = {
+            fingerprint([getattr(drop, name) for name in _IDENTITY]): drop for drop in drops
+        }
         self._lookup.refresh()  # drops of deleted examples may have gone
         known = self._lookup.find(list(distinct)).found.tolist()
         new = [drop for drop, here in zip(distinct.values(), known, strict=True) if not here]
@@ -74,7 +76,3 @@ class DropTable:
                     rows = rows.filter(pc.equal(rows[name], value))
             found.extend(Drop(**row) for row in rows.to_pylist())
         return found
-
-
-def _identity(drop: Drop) -> str:
-    return fingerprint([getattr(drop, name) for name in _IDENTITY])

@@ -19,7 +19,7 @@ from featurestore.tables.fingerprints import FingerprintTable
 from featurestore.tables.lookup import KeyLookup
 from featurestore.tables.repeats import remove_repeats
 from featurestore.tables.root import StoreRoot
-from featurestore.tables.snapshot import DataFile, Snapshot
+from featurestore.tables.snapshot import Snapshot
 from syntax.errors import SpecError, UnknownDatasetError, UnknownTokenizerError
 from syntax.fingerprint import fingerprint
 from syntax.registry import unknown_name
@@ -78,7 +78,8 @@ class FeatureTables:
     ) -> bool:
         """As `append`, of rows with all columns of the table, such as another dataset's."""
         card = self._agreed(DatasetCard.of(dataset))
-        self._describe(dataset)
+        origin = {"tokenizer": dataset.tokenizer_fingerprint, **asdict(dataset.spec)}
+        self._fingerprints.describe(fingerprint(origin), "split", origin)
         written = self._table(card).append(data, transaction, row_group=row_group)
         self._expire(card)
         return written
@@ -159,7 +160,7 @@ class FeatureTables:
         return sum(len(lookup.repeated_keys()) for lookup in self._part_lookups(card))
 
     def _part_lookups(self, card: DatasetCard) -> Iterator[KeyLookup]:
-        for part in sorted(set(map(_part, self._table(card).snapshot().files))):
+        for part in sorted({file.part for file in self._table(card).snapshot().files}):
             yield self._lookup(card.name, card.folder, *part)
 
     def compact(self) -> None:
@@ -173,7 +174,7 @@ class FeatureTables:
             table.compact(sort_by="seq", row_group=_packed_row_group(snapshot))
 
     def _remove_repeats(self, card: DatasetCard, table: Table, snapshot: Snapshot) -> None:
-        for split, lang in sorted({_part(file) for file in snapshot.files}):
+        for split, lang in sorted({file.part for file in snapshot.files}):
             lookup = self._lookup(card.name, card.folder, split, lang)
             if repeated := lookup.repeated_keys():
                 remove_repeats(table, {"split": split, "lang": lang}, repeated)
@@ -263,15 +264,6 @@ class FeatureTables:
                 if path == f"{card.name}/{card.folder}":
                     lookup.expire()
 
-    def _describe(self, dataset: DatasetHandle) -> None:
-        """Record where a split comes from and under which terms."""
-        content = {"tokenizer": dataset.tokenizer_fingerprint, **asdict(dataset.spec)}
-        self._fingerprints.describe(fingerprint(content), "split", content)
-
-
-def _part(file: DataFile) -> tuple[str, str]:
-    return file.partition["split"], file.partition["lang"]
-
 
 def _row_group(rows: Sequence[ExampleRow]) -> int:
     pieces = sum(len(segment.input_ids) for row in rows for segment in row.segments)
@@ -310,7 +302,7 @@ def _ambiguous(name: str, cards: Sequence[DatasetCard]) -> SpecError:
 def _info(card: DatasetCard, snapshot: Snapshot) -> DatasetInfo:
     rows: dict[tuple[str, str], int] = {}
     for file in snapshot.files:
-        part = _part(file)
+        part = file.part
         rows[part] = rows.get(part, 0) + file.rows
     return DatasetInfo(
         name=card.name,

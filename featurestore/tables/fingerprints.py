@@ -45,7 +45,7 @@ class FingerprintTable:
         """The content behind a fingerprint.
 
         Raises:
-            UnknownKeyError: Nobody described it.
+            UnknownKeyError: It was never described.
             StoreError: A description is damaged.
         """
         if fingerprint not in self._rows:
@@ -70,13 +70,11 @@ class FingerprintTable:
         with self._lock:
             for file in self.table.snapshot().files:
                 if file.path not in self._read:
-                    self._take(self._reader.columns(file.path, FINGERPRINTS.schema.names))
+                    rows = self._reader.columns(file.path, FINGERPRINTS.schema.names)
+                    for row in rows.to_pylist():
+                        content = read_content(row["fingerprint"], row["content"])
+                        self._rows[row["fingerprint"]] = (row["kind"], content)
                     self._read.add(file.path)
-
-    def _take(self, rows: pa.Table) -> None:
-        for row in rows.to_pylist():
-            content = read_content(row["fingerprint"], row["content"])
-            self._rows[row["fingerprint"]] = (row["kind"], content)
 
 
 def read_content(fingerprint: str, text: str) -> dict[str, Any]:

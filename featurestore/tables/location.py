@@ -15,7 +15,7 @@ from uuid import uuid4
 import pyarrow.fs as pa_fs
 from deltalake.fs import DeltaStorageHandler
 
-from featurestore.tables.shards import ShardCache
+from featurestore.tables.file_cache import FileCache
 from syntax.errors import SpecError, StoreError
 
 _UNUSABLE: Final = re.compile(r"[\[\]|^\\\x00-\x1f]")
@@ -34,14 +34,14 @@ class Location:
 
     uri: str
     options: Mapping[str, str] = field(default_factory=dict)
-    shards: ShardCache | None = field(default=None, compare=False)
+    shards: FileCache | None = field(default=None, compare=False)
 
     @classmethod
     def of(
         cls,
         uri: str | Path,
         options: Mapping[str, str] | None = None,
-        shards: ShardCache | None = None,
+        shards: FileCache | None = None,
     ) -> Location:
         """The location that a user's path or URL names; a local one has no copies.
 

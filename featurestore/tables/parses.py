@@ -87,7 +87,7 @@ class ParseTable:
         found.update(read)
         return {key: found[key] for key in keys if key in found}
 
-    def get_many_at_hand(self, keys: Sequence[str]) -> dict[str, ParseRecord] | None:
+    def get_many_cached(self, keys: Sequence[str]) -> dict[str, ParseRecord] | None:
         """As `get_many`, from memory alone: ``None`` if the disk would have to be looked at.
 
         Never waits, so an event loop may ask.

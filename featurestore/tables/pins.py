@@ -116,7 +116,7 @@ class PinTable:
 
     def _append(self, pin: Pin, kept: bool, version: int, rows: Sequence[dict[str, Any]]) -> bool:
         """Add the next row to those of a version; whether no other change came first."""
-        # A clock may be behind that of whoever wrote the last row; the order may not.
+        # The clock of another machine may be ahead; the order must hold all the same.
         at = max([time.time_ns(), *(row["at"] + 1 for row in rows)])
         row = {**asdict(pin), "kept": kept, "at": at}
         change = Transaction(_WRITER, version + 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -12,7 +12,7 @@ from featurestore.records import key_bytes
 from featurestore.tables.delta import Table
 from featurestore.tables.files import FileReader
 from featurestore.tables.index import KeyIndex, keys_of
-from featurestore.tables.rows import RowIndex, read_row_index
+from featurestore.tables.rows import read_row_index
 from featurestore.tables.snapshot import in_partition
 
 _AT_ONCE: Final = 500
@@ -43,12 +43,10 @@ def _seen_rows(table: Table, partition: Mapping[str, str], keys: Sequence[str]) 
     wanted.add(keys_of(key_bytes(list(keys))), 0)
     chosen = index.select(wanted.find(index.keys).found)
     columns = [name for name in table.layout.schema.names if name not in partition]
-    rows = pa.concat_tables(list(_read(reader, chosen, columns)))
+    rows = pa.concat_tables(
+        reader.rows(chosen.paths[file], chosen.row[chosen.file == file], columns)
+        for file in np.unique(chosen.file)
+    )
     for name, value in partition.items():
         rows = rows.append_column(name, pa.array([value] * rows.num_rows, pa.string()))
     return rows.select(table.layout.schema.names)
-
-
-def _read(reader: FileReader, chosen: RowIndex, columns: Sequence[str]) -> Iterator[pa.Table]:
-    for file in np.unique(chosen.file):
-        yield reader.rows(chosen.paths[file], chosen.row[chosen.file == file], columns)

@@ -10,8 +10,8 @@ from typing import Final
 from deltalake import DeltaTable
 
 from featurestore.tables.delta import FORMAT_PROPERTY, Table, TableLayout
+from featurestore.tables.file_cache import FileCache
 from featurestore.tables.location import Location
-from featurestore.tables.shards import ShardCache
 from syntax.errors import StoreFormatError
 from syntax.strict_json import parse_json
 
@@ -42,7 +42,7 @@ class StoreRoot:
         self,
         uri: str | Path,
         options: Mapping[str, str] | None = None,
-        shards: ShardCache | None = None,
+        shards: FileCache | None = None,
     ) -> None:
         self.location = Location.of(uri, options, shards)
         self._format = read_format(self.location)

@@ -66,30 +66,25 @@ def read_row_index(reader: FileReader, files: Sequence[DataFile]) -> RowIndex:
 
     An example that racing writers appended twice has one key; the copies are equal, and one stays.
     """
-    parts = sorted({(file.partition["split"], file.partition["lang"]) for file in files})
+    parts = sorted({file.part for file in files})
     tables = [reader.columns(file.path, _COLUMNS) for file in files]
     rows = pa.concat_tables(tables) if tables else _nothing()
     counts = [table.num_rows for table in tables]
+    numbers = [np.arange(count, dtype=np.int32) for count in counts]
     names = np.asarray(strings(rows["parser"]), dtype=object)
     parsers, parser = np.unique(names.astype(str), return_inverse=True)
     index = RowIndex(
         paths=tuple(file.path for file in files),
         file=np.repeat(np.arange(len(files), dtype=np.int32), counts),
-        row=_row_numbers(counts),
+        row=np.concatenate([np.empty(0, np.int32), *numbers]),
         pieces=_pieces(rows["segment_lengths"]),
-        part=np.repeat(np.asarray([parts.index(_part(file)) for file in files], np.int32), counts),
+        part=np.repeat(np.asarray([parts.index(file.part) for file in files], np.int32), counts),
         parts=tuple(parts),
         parser=parser.astype(np.int32),
         parsers=tuple(parsers.tolist()),
         keys=keys_of(key_bytes(rows["example_key"].to_pylist())),
     )
     return _ordered(index, rows["seq"].to_numpy())
-
-
-def _row_numbers(counts: Sequence[int]) -> NDArray[np.int32]:
-    """0, 1, 2, ... for each file."""
-    numbers = (np.arange(count, dtype=np.int32) for count in counts)
-    return np.concatenate([np.empty(0, np.int32), *numbers])
 
 
 def _ordered(index: RowIndex, seq: NDArray[np.int64]) -> RowIndex:
@@ -108,10 +103,6 @@ def _pieces(lengths: pa.ChunkedArray) -> NDArray[np.int64]:
     offsets, values = list_parts(lengths)
     sums = np.concatenate([[0], np.cumsum(values.to_numpy(), dtype=np.int64)])
     return np.diff(sums[offsets])
-
-
-def _part(file: DataFile) -> tuple[str, str]:
-    return file.partition["split"], file.partition["lang"]
 
 
 def _nothing() -> pa.Table:

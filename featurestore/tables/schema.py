@@ -55,7 +55,7 @@ MATRIX_BLOBS: Final = ("distance", "depth", "ancestor")
 
 TOKENS: Final = ("token_counts", "token_offsets")
 """The tokens that a dataset brought: how many for each segment, 0 for running text, null where
-nobody recorded them; and the starts and ends of all of them in their segments' texts, int32."""
+they were not recorded; and the starts and ends of all of them in their segments' texts, int32."""
 
 EXAMPLE_COLUMNS: Final = (
     ("split", pa.string()),

@@ -32,6 +32,11 @@ class DataFile:
     partition: Mapping[str, str] = field(default_factory=dict)
     written: int = 0
 
+    @property
+    def part(self) -> tuple[str, str]:
+        """Split and language of the rows, in a dataset's table."""
+        return self.partition["split"], self.partition["lang"]
+
     def check_rows(self, rows: int) -> None:
         """Refuse another number of rows in the file than the log has.
 

@@ -1,4 +1,4 @@
-"""How a segment becomes a parse: by a parser, or from the gold trees that it brings."""
+"""Analysers: make a parse of a segment with a parser, or from its gold trees."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from syntax.trees.conllu import parse_conllu, parse_from_sentences
 from syntax.trees.parse import Parse
 
 GOLD: Final = ParserIdentity("gold", (), {"backend": "gold", "version": 1})
-"""The "parser" of trees that people made."""
+"""The identity of gold trees, in place of a parser."""
 
 
 class Analyser(Protocol):
@@ -43,8 +43,8 @@ class Analyser(Protocol):
     def analyse(self, segments: Sequence[Segment]) -> Iterator[Outcome]:
         """The parse, or the error, of each segment that has a key; in order.
 
-        The call loads what it needs. Unless the analyser is `bulk`, a segment is not touched before
-        its outcome is asked for.
+        The call loads the model if needed. Unless the analyser is `bulk`, a segment is parsed only
+        when its outcome is requested.
         """
         ...
 
@@ -53,12 +53,12 @@ class TextAnalyser:
     """Parses texts and tokens; the model is loaded when the first parse is missing.
 
     Args:
-        identity: The parser that the job asks for.
-        load: Gives the loaded parser.
+        identity: The parser.
+        load: Returns the loaded parser.
         lang: Language of the job.
-        mode: How segments are to be read.
-        limits: What is accepted.
-        long_sentences: What becomes of sentences over the limit.
+        mode: Mode of the segments.
+        limits: Limits of the texts.
+        long_sentences: How sentences over the limit are treated.
     """
 
     bulk = True
@@ -103,7 +103,7 @@ class GoldAnalyser:
 
     Args:
         lang: Language of the job.
-        limits: What is accepted; the characters are those of the CoNLL-U.
+        limits: Limits of the CoNLL-U.
     """
 
     bulk = False
@@ -146,10 +146,10 @@ def parse_mode(mode: str) -> ParseMode:
 
 
 def same_parser(expected: Fingerprint, identity: ParserIdentity) -> ParserIdentity:
-    """The identity, once it is known to be the one that the job was accepted with.
+    """Check that the parser is the one that the job was accepted with.
 
     Raises:
-        SpecError: The model or its library changed since.
+        SpecError: The model or its library has changed.
     """
     if identity.fingerprint != expected:
         raise SpecError(

@@ -1,9 +1,9 @@
-"""Uploaded examples, staged as Parquet files until their shards are done.
+"""Staging: uploaded examples as Parquet files, until their shards are done.
 
-One folder per job, one file per shard, and `repeats.npy` with the positions of examples that came
-before in the same upload. The folder is durable before the job is acknowledged. While an upload
-is under way its process holds a lock on the folder, so that orphans can be told from uploads.
-Several replicas may share the area; a lock beside it keeps one from removing what another begins.
+One folder per job holds one file per shard, and `repeats.npy` with the positions of repeated
+examples. The folder is durable before the job is acknowledged. During an upload its process locks
+the folder, which distinguishes uploads from orphans. Replicas may share the area; a lock beside it
+prevents one from removing an upload that another starts.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from service.jobs.finding import TextFinder
 from syntax.errors import StoreError
 
 SHARD_BYTES: Final = 32 * 2**20
-"""A shard is also full at this size, so that long texts do not fill the memory."""
+"""Largest shard in bytes, so that long texts do not fill the memory."""
 
 LAST_SHARE: Final = 3
-"""The end of a job is cut into parts that grow smaller, each a third of what is left, so that no
-worker is long at work when the others are done, and a small job is shared too."""
+"""The last lines of a job are split into parts, each a third of the rest, so that workers finish
+at about the same time and share small jobs."""
 
 SMALLEST_PART: Final = 8
-"""But an eighth of a shard at least: each costs its commits."""
+"""Such a part has at least an eighth of a shard, because each costs its commits."""
 
 LONGEST: Final = 2
-"""A shard holds at most so many times its segments, however long lines share their texts."""
+"""Largest factor by which lines that share texts may exceed a shard's segments."""
 
 _LOCK = "uploading"
 _REPEATS = "repeats.npy"
@@ -51,19 +51,19 @@ class StagedShardError(StoreError):
 
 
 class StagedShardMissingError(StoreError):
-    """A staged shard is not there, or this host does not see it (yet)."""
+    """A staged shard is missing, or this host does not see it (yet)."""
 
 
 @dataclass(frozen=True, slots=True)
 class StagedLine:
-    """One uploaded line that has been checked.
+    """One checked line of an upload.
 
     Attributes:
-        position: Its place among the job's lines, 0-based.
-        line: Its line number in the upload, 1-based.
-        key: Fingerprint of what it asks for; equal for equal examples.
-        body: The line itself.
-        is_repeat: Whether an equal line came before.
+        position: Index among the job's lines, 0-based.
+        line: Line number in the upload, 1-based.
+        key: Fingerprint of the example; equal examples have equal keys.
+        body: The line.
+        is_repeat: Whether an equal line occurs earlier.
     """
 
     position: int
@@ -92,17 +92,17 @@ class StagingArea:
 
     @contextmanager
     def at_rest(self) -> Iterator[None]:
-        """While this lasts, no process begins an upload and none removes one."""
+        """Lock the area: during the block, no process starts or removes an upload."""
         with self._lock.open("wb") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
 
     def has(self, job: str) -> bool:
-        """Whether a job's upload is still there."""
+        """Whether a job's upload still exists."""
         return (self.folder(job) / _REPEATS).exists()
 
     def may_hold(self, job: str, text: str) -> bool:
-        """Whether an example of a job's upload has a text, or the upload is damaged."""
+        """Whether a job's upload may hold a text; also true for a damaged upload."""
         finder = TextFinder(text)
         try:
             for path in sorted(self.folder(job).glob("shard-*.parquet")):
@@ -124,8 +124,8 @@ class StagingArea:
         """Remove the folders of ended jobs and of uploads whose process died.
 
         Args:
-            needed: Asked for the jobs whose input is still needed. It is asked last: a folder
-                that is unlocked by then belongs to a known job or to no job.
+            needed: Returns the jobs whose input is still needed. It is called last, because a
+                folder that is unlocked by then belongs to a known job or to no job.
         """
         with self.at_rest():
             unlocked = [path for path in self.root.iterdir() if not _is_locked(path)]
@@ -142,7 +142,7 @@ _Row = tuple[int, int, str, str]
 
 @dataclass(slots=True)
 class _Lines:
-    """Checked lines in memory; ``joined`` says of each whether it goes with the one before."""
+    """Checked lines in memory; ``joined`` tells whether a line belongs with the previous one."""
 
     rows: list[_Row] = field(default_factory=list)
     joined: list[bool] = field(default_factory=list)
@@ -156,7 +156,7 @@ class _Lines:
         self.bytes += len(row[-1])
 
     def before(self, others: _Lines) -> _Lines:
-        # Between two shards one may cut, whatever the lines share.
+        # A split between two shards is always allowed.
         return _Lines(
             self.rows + others.rows,
             [*self.joined, *(at > 0 and joined for at, joined in enumerate(others.joined))],
@@ -166,7 +166,7 @@ class _Lines:
 
 
 def _cuts(left: _Lines, shard_segments: int) -> list[int]:
-    """Where the last parts of a job begin, and their end."""
+    """Start positions of the last parts of a job, and their end."""
     cuts, end = [0], len(left.rows)
     segments = -(-shard_segments // SMALLEST_PART)
     smallest = max(1, segments * end // max(1, left.segments))
@@ -181,8 +181,8 @@ def _cuts(left: _Lines, shard_segments: int) -> list[int]:
 class Upload:
     """Writes the shards of one job; memory is bounded by two shards.
 
-    A full shard is held back until the next one is full, too: what is left at the end is cut into
-    parts, of which the first must not be so large that the other workers wait for it.
+    A full shard is held until the next one is full too, because the rest at the end is split into
+    parts of decreasing size.
 
     Args:
         folder: New folder of the job.
@@ -206,29 +206,29 @@ class Upload:
         return self._folder.name
 
     def is_full(self, joined: bool = False) -> bool:
-        """Whether the lines in memory make a shard to which the next one does not belong.
+        """Whether the lines in memory are a full shard.
 
         Args:
-            joined: The next line shares a text with the one before. They stay together, so that
-                no two workers parse the text at once.
+            joined: Whether the next line shares a text with the previous one. Such lines stay
+                together, so that two workers do not parse the same text.
         """
         most = self._shard_segments * (LONGEST if joined else 1)
         return self._taken.segments >= most or self._taken.bytes >= SHARD_BYTES
 
     def add(self, line: int, key: str, body: str, segments: int, joined: bool = False) -> None:
-        """Take one checked line into the shard in memory; ``joined`` as in `is_full`."""
+        """Add one checked line to the shard in memory; ``joined`` as in `is_full`."""
         self._taken.add((self.lines, line, key, body), segments, joined)
         self._keys += bytes.fromhex(key)
         self.lines += 1
 
     def write_shard(self) -> None:
-        """Hold the lines in memory as a shard; write the one held so far, through to the disk."""
+        """Hold the lines in memory as a shard, and write the shard held before to disk."""
         if self._held.rows:
             self._write(self._held.rows)
         self._held, self._taken = self._taken, _Lines()
 
     def finish(self) -> None:
-        """Write what is left, in several parts; afterwards the folder survives a power loss."""
+        """Write the rest in several parts; afterwards the folder survives a power loss."""
         left = self._held.before(self._taken)
         for start, end in pairwise(_cuts(left, self._shard_segments)):
             self._write(left.rows[start:end])
@@ -251,11 +251,11 @@ class Upload:
         self.shards += 1
 
     def close(self) -> None:
-        """Let go of the folder; unless its job is known by now, it is an orphan."""
+        """Unlock the folder; without a known job it is an orphan."""
         self._lock.close()
 
     def discard(self) -> None:
-        """Remove the folder: the upload failed. What cannot be removed now is swept later."""
+        """Remove the folder after a failed upload; a later sweep removes the rest."""
         shutil.rmtree(self._folder, ignore_errors=True)
         self.close()
 
@@ -267,12 +267,12 @@ def shard_path(folder: Path, number: int) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class StagedShard:
-    """A shard as it lies in the staging area, small enough to be sent elsewhere.
+    """A staged shard, small enough to be sent to another machine.
 
     Attributes:
-        name: Its file's name.
+        name: Name of the file.
         content: The Parquet file.
-        repeats: Positions of its lines that came before; int64.
+        repeats: Positions of repeated lines, int64.
     """
 
     name: str
@@ -292,11 +292,11 @@ class StagedShard:
 
 
 def read_shard(folder: Path, number: int) -> StagedShard:
-    """One shard, whose lines are not looked at yet.
+    """One shard, undecoded.
 
     Raises:
-        StagedShardMissingError: The file is not there; another host may see it, or this one later.
-        StagedShardError: It is damaged.
+        StagedShardMissingError: This host does not see the file (yet).
+        StagedShardError: The file is damaged.
     """
     path = shard_path(folder, number)
     try:
@@ -327,7 +327,7 @@ def _damage_named(name: str) -> Iterator[None]:
 
 
 def _within(repeats: NDArray[np.int64], content: bytes) -> NDArray[np.int64]:
-    """Those of a job's repeats that are in one shard; its positions follow each other."""
+    """The repeats of a job in one shard, whose positions are consecutive."""
     file = pq.ParquetFile(pa.BufferReader(content))
     first = file.metadata.row_group(0).column(0).statistics.min
     begin, end = np.searchsorted(repeats, [first, first + file.metadata.num_rows])
@@ -342,7 +342,7 @@ def _lines(rows: list[dict[str, Any]], repeats: NDArray[np.int64]) -> Iterator[S
 
 
 def _repeats(keys: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """Positions of the 128-bit keys that occur at an earlier position too, ascending."""
+    """Positions of the 128-bit keys that also occur earlier, ascending."""
     high, low = keys.reshape(-1, 2).T
     order = np.lexsort((low, high))
     again = (high[order][1:] == high[order][:-1]) & (low[order][1:] == low[order][:-1])
@@ -357,7 +357,7 @@ def _lock(path: Path) -> IO[bytes]:
 
 def _is_locked(folder: Path) -> bool:
     try:
-        # For writing, because network file systems lock nothing else exclusively.
+        # Opened for writing: network file systems need that for an exclusive lock.
         with (folder / _LOCK).open("r+b") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except FileNotFoundError:

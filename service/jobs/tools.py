@@ -1,4 +1,4 @@
-"""What a job's shards are run with, loaded once per process and kept while jobs use it."""
+"""The tools of a job's shards: parser, tokenizer and dataset, loaded once per process."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ class Toolbox:
     """Makes the `Tools` of each job.
 
     Args:
-        settings: Says where models are, and the limits.
-        store: Store that the tools work on.
+        settings: Folder of models, and limits.
+        store: The store.
     """
 
     def __init__(self, settings: Settings, store: FeatureStore) -> None:
@@ -57,11 +57,11 @@ class Toolbox:
         self._described: set[Fingerprint] = set()
 
     def tools(self, request: JobRequest) -> Tools:
-        """The tools for one job; what its fingerprints mean is in the store afterwards.
+        """The tools for one job; its fingerprints are described in the store.
 
         Raises:
-            UnknownNameError: The parser or tokenizer is gone.
-            SpecError: The parser or tokenizer is no longer the one that the job was accepted with.
+            UnknownNameError: The parser or tokenizer no longer exists.
+            SpecError: The parser or tokenizer has changed since the job was accepted.
             ModelLoadError: The model's file is missing or damaged.
         """
         identity = self._identity(request)
@@ -95,7 +95,7 @@ class Toolbox:
         )
 
     def makes_cycles(self, request: JobRequest) -> bool:
-        """Whether a job's parser leaves garbage that only the collector finds."""
+        """Whether a job's parser makes reference cycles."""
         if request.dataset.mode == "gold":
             return False
         return BACKENDS[find_parser(self._settings, request.parser).backend].bulk
@@ -115,15 +115,15 @@ class Toolbox:
 
 
 def shard_store(uri: str) -> FeatureStore:
-    """The store as those who run shards open it: what a shard read, the next one does not want."""
+    """The store for workers, without a cache: shards do not share data."""
     return open_store(uri, cache_items=0)
 
 
 def load_kernels() -> None:
     """Run every compiled kernel once.
 
-    Loading them takes half a second, and compiling them, once after an installation, ten: a
-    worker does it before it holds a lease.
+    Loading them takes half a second; compiling them after an installation takes ten. A worker does
+    it before it holds a lease.
     """
     conllu = Segment(conllu="1\ta\t_\tX\t_\t_\t0\troot\t_\t_\n\n")
     (parse,) = GoldAnalyser("en", Limits()).analyse([conllu])
@@ -144,7 +144,7 @@ def parser_identity(settings: Settings, mode: str, name: str) -> ParserIdentity:
 
 
 def dataset_handle(request: JobRequest, tokenizer: LoadedTokenizer) -> DatasetHandle:
-    """Where the rows of a job go."""
+    """The dataset of a job's rows."""
     return DatasetHandle(
         spec=request.dataset,
         tokenizer=request.tokenizer,
@@ -155,7 +155,7 @@ def dataset_handle(request: JobRequest, tokenizer: LoadedTokenizer) -> DatasetHa
 
 
 def job_limits(settings: Settings) -> Limits:
-    """What job parsers accept: the same as the interactive routes."""
+    """Limits of texts, the same as for interactive routes."""
     return Limits(settings.max_chars_per_text, settings.max_words_per_sentence)
 
 

@@ -11,15 +11,15 @@ T = TypeVar("T")
 
 
 class ReadAhead(Generic[T]):
-    """Takes items from a source as they come, whether or not somebody asks for them.
+    """Reads items from a source as they arrive, independent of the consumer.
 
     Args:
-        source: Where they come from; it is started at once, and closed at the end.
+        source: The source; reading starts at once, and the source is closed at the end.
     """
 
     def __init__(self, source: AsyncGenerator[T]) -> None:
         self._items: list[T] = []
-        self._came = asyncio.Event()
+        self._arrived = asyncio.Event()
         self._has_ended = False
         self._reading = asyncio.create_task(self._read(source))
 
@@ -27,23 +27,23 @@ class ReadAhead(Generic[T]):
         """Groups of the items that arrived since the last group.
 
         Raises:
-            Exception: What the source raised, after all that it gave before.
+            Exception: The error of the source, after all its items.
         """
         while self._items or not self._has_ended:
-            await self._came.wait()
-            self._came.clear()
+            await self._arrived.wait()
+            self._arrived.clear()
             if self._items:
                 group, self._items = self._items, []
                 yield group
         await self._reading
 
     def check(self) -> None:
-        """Raise what the source has raised, if it has given nothing before."""
+        """Raise the error of the source, if it failed before its first item."""
         if self._has_ended and not self._items and self._reading.done():
             self._reading.result()
 
     async def stop(self) -> None:
-        """Close the source, wherever it is."""
+        """Stop reading and close the source."""
         self._reading.cancel()
         await asyncio.gather(self._reading, return_exceptions=True)
 
@@ -52,15 +52,15 @@ class ReadAhead(Generic[T]):
             async with aclosing(source):
                 async for item in source:
                     self._items.append(item)
-                    self._came.set()
+                    self._arrived.set()
         finally:
             self._has_ended = True
-            self._came.set()
+            self._arrived.set()
 
 
 @asynccontextmanager
 async def read_ahead(source: AsyncGenerator[T]) -> AsyncIterator[ReadAhead[T]]:
-    """Read a source ahead within a ``with`` block."""
+    """Read a source ahead during the block."""
     reading = ReadAhead(source)
     try:
         yield reading

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,9 @@ from syntax.matrices import MATRICES
 from syntax.matrices.offsets import round_up
 
 Arrays = Mapping[str, NDArray[Any]]
+
+_NOT_ANSWERED: Final = ("piece_ids", "shown_characters")
+"""Arrays that `AssemblySpec.offsets` adds beside ``offset_mapping``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,22 +237,13 @@ def _assemble(
     if not examples:
         return []
     flat = FlatExamples.from_segments([example.features for example in examples])
-    batch = assemble_batch(flat, special, spec)
-    lengths = batch.pop("lengths")
-    rows = ({name: array[row] for name, array in batch.items()} for row in range(len(examples)))
-    return [
-        _assembled(example, int(length), arrays)
-        for example, length, arrays in zip(examples, lengths, rows, strict=True)
-    ]
-
-
-def _assembled(example: Example, length: int, arrays: dict[str, NDArray[Any]]) -> AssembledExample:
-    segment_ids = arrays["segment_ids"]
-    counts = np.bincount(segment_ids[segment_ids >= 0], minlength=len(example.segments))
-    kept = tuple(counts.tolist())
-    offsets = np.zeros((len(segment_ids), 2), np.int32)
-    # Truncation cuts the end of a segment, so its first pieces are kept.
-    offsets[segment_ids >= 0] = np.concatenate(
-        [features.offsets[:count] for features, count in zip(example.features, kept, strict=True)]
-    )
-    return AssembledExample(example, length, kept, {**arrays, "offset_mapping": offsets})
+    batch = assemble_batch(flat, special, replace(spec, offsets=True))
+    lengths = batch.pop("lengths").tolist()
+    arrays = {name: batch[name] for name in batch if name not in _NOT_ANSWERED}
+    assembled = []
+    for row, (example, length) in enumerate(zip(examples, lengths, strict=True)):
+        segment_ids = arrays["segment_ids"][row]
+        counts = np.bincount(segment_ids[segment_ids >= 0], minlength=len(example.segments))
+        one = {name: array[row] for name, array in arrays.items()}
+        assembled.append(AssembledExample(example, length, tuple(counts.tolist()), one))
+    return assembled

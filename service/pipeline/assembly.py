@@ -10,9 +10,6 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-from numpy.typing import NDArray
-
 from featurestore import FeatureStore, ParseRecord
 from service.parsers import ParseInput
 from service.pipeline.adhoc import AdhocDataset, AdhocSegment
@@ -148,8 +145,9 @@ class FeatureAssembler:
                 groups.setdefault(segment.lang or request.parsing.lang, {})[segment] = None
         answers = await asyncio.gather(
             *(
-                self._pipeline.run(_group_request(request.parsing, lang, segments))
+                self._pipeline.run(replace(request.parsing, lang=lang, items=items))
                 for lang, segments in groups.items()
+                for items in [tuple(segment.item for segment in segments)]
             )
         )
         return {
@@ -212,14 +210,12 @@ class FeatureAssembler:
     ) -> None:
         for example in examples:
             if isinstance(example, Example):
-                segments = [_adhoc_segment(segment) for segment in example.segments]
+                segments = [
+                    AdhocSegment(text.key, text.lang, text.parser, text.parse.text, one.features)
+                    for one in example.segments
+                    for text in [one.source]
+                ]
                 self._adhoc.add(tokenizer, segments, generation)
-
-
-def _group_request(
-    parsing: FeatureRequest, lang: str | None, segments: Iterable[SegmentText]
-) -> FeatureRequest:
-    return replace(parsing, lang=lang, items=tuple(segment.item for segment in segments))
 
 
 def _source(
@@ -239,17 +235,14 @@ def _prepare(
     """The pieces of each distinct parse, by its key."""
     sources = {source.key: source for source in found if isinstance(source, ParsedSegment)}
     encoded = tokenizer.encode_batch([source.parse.text for source in sources.values()])
-    pairs = zip(sources.items(), encoded, strict=True)
-    return {key: _with_pieces(source, *pieces) for (key, source), pieces in pairs}
-
-
-def _with_pieces(
-    source: ParsedSegment, input_ids: NDArray[np.int32], offsets: NDArray[np.int32]
-) -> AlignedSegment | ParsebankError:
-    try:
-        return AlignedSegment(source, segment_features(source.parse, input_ids, offsets))
-    except ParsebankError as error:
-        return error
+    prepared: dict[str, AlignedSegment | ParsebankError] = {}
+    for source, (input_ids, offsets) in zip(sources.values(), encoded, strict=True):
+        try:
+            features = segment_features(source.parse, input_ids, offsets)
+            prepared[source.key] = AlignedSegment(source, features)
+        except ParsebankError as error:
+            prepared[source.key] = error
+    return prepared
 
 
 def _example(
@@ -260,16 +253,14 @@ def _example(
         outcome = found[text]
         ready = prepared[outcome.key] if isinstance(outcome, ParsedSegment) else outcome
         if isinstance(ready, ParsebankError):
-            error = ready if len(texts.segments) == 1 else _in_segment(ready, number)
-            return FailedExample(texts.example_id, error)
+            if len(texts.segments) > 1:
+                message = f"segment {number}: {ready.message}"
+                ready = type(ready)(message, **ready.detail, segment=number)
+            return FailedExample(texts.example_id, ready)
         segments.append(ready)
     if not segments:
         return FailedExample(texts.example_id, SpecError("the example has no segment; give one"))
     return Example(texts.example_id, tuple(segments))
-
-
-def _in_segment(error: ParsebankError, number: int) -> ParsebankError:
-    return type(error)(f"segment {number}: {error.message}", **error.detail, segment=number)
 
 
 def _unknown_keys(missing: Sequence[str]) -> UnknownKeyError:
@@ -284,10 +275,3 @@ def _usable(prepared: AlignedSegment | ParsebankError) -> AlignedSegment:
     if isinstance(prepared, ParsebankError):
         raise prepared
     return prepared
-
-
-def _adhoc_segment(prepared: AlignedSegment) -> AdhocSegment:
-    source = prepared.source
-    return AdhocSegment(
-        source.key, source.lang, source.parser, source.parse.text, prepared.features
-    )

@@ -130,7 +130,7 @@ class Planner:
             return None
         keys, wanted = self._admitted(request, choice)
         now = self._store.parses.generation
-        records = self._store.parses.get_many_at_hand(list(wanted))
+        records = self._store.parses.get_many_cached(list(wanted))
         if records is None:
             return None
         return Plan(request, *choice, tokenizer, deadline, keys, wanted, _parses(records), now)

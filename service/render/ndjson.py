@@ -1,7 +1,7 @@
-"""Pipeline answers as NDJSON: a line on who answers, a line per text, a line that ends it.
+"""Answers as NDJSON: a head line, a line per text, and a last line.
 
-The last line is ``{"done": ...}``, or ``{"error": ...}`` where the request failed as a whole after
-its first line was sent. An answer with neither was cut off on its way.
+The last line is ``{"done": ...}``, or ``{"error": ...}`` if the request as a whole failed after the
+first line was sent. An answer without either is truncated.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _log = structlog.get_logger(__name__)
 
 
 def render_ndjson(answer: FeatureAnswer) -> bytes:
-    """The whole answer, texts in the order asked."""
+    """The whole answer, with the texts in order."""
     lines, failed = _item_lines(list(enumerate(answer.items)))
     return _head_line(answer) + lines + done_line(len(answer.items), failed)
 
@@ -32,9 +32,8 @@ def render_ndjson(answer: FeatureAnswer) -> bytes:
 async def stream_ndjson(pipeline: FeaturePipeline, plan: Plan) -> AsyncGenerator[bytes]:
     """The lines of an answer, in the order in which its texts finish.
 
-    Raises:
-        ParsebankError: As `FeaturePipeline.stream`, before the first lines; later the last line
-            has the error.
+    Before the first lines, the errors of `FeaturePipeline.stream` are raised; afterwards the last
+    line has the error.
     """
     head, failed = _head_line(plan), 0
     try:
@@ -57,18 +56,18 @@ def _head_line(made_by: Plan | FeatureAnswer) -> bytes:
 
 
 def _item_lines(items: Sequence[Numbered]) -> tuple[bytes, int]:
-    """Items as in JSON, each with its place in the request; and how many of them failed."""
+    """Items as in JSON, each with its index; and the number of failed items."""
     lines = [_line({"index": index, **item_content(item)}) for index, item in items]
     return b"".join(lines), sum(isinstance(item, ParsebankError) for _, item in items)
 
 
 def done_line(items: int, failed: int) -> bytes:
-    """The end of an answer that is complete."""
+    """The last line of a complete answer."""
     return _line({"done": {"items": items, "failed": failed}})
 
 
 def _error_line(error: Exception) -> bytes:
-    """The end of an answer that is not; names in it that are no valid text come out escaped."""
+    """The last line of a failed answer; invalid characters in names are escaped."""
     named = named_error(error)
     if named is not None:
         body = error_body(named)

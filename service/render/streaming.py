@@ -1,4 +1,4 @@
-"""A response that is sent as it is made."""
+"""Streamed responses."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from starlette.types import Receive, Scope, Send
 
 
 class ClosingStream(StreamingResponse):
-    """Sends what a generator gives, and closes the generator even when the caller goes away.
+    """A streamed response that closes its generator even if the caller disconnects.
 
     Args:
-        first: What it gave already.
+        first: The first chunk, already taken from the generator.
         rest: The generator.
         headers: All headers.
     """

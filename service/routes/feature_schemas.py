@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 
@@ -11,9 +11,10 @@ from service.parsers import ParseInput
 from service.pipeline.assembly import AssemblyRequest, ExampleTexts, SegmentText
 from service.pipeline.records import FeatureRequest
 from service.schemas import AnyText, FailedItem, Named
-from syntax.batches import AssemblySpec, SeparatorEdge, Truncation, TruncationTie
+from syntax.batches import MAX_LENGTH, AssemblySpec, SeparatorEdge, Truncation, TruncationTie
 from syntax.errors import SpecError
 from syntax.examples import LongSentences, ParseMode
+from syntax.options import options_of
 
 FeatureFormat = Literal["json", "ndjson", "arrow"]
 
@@ -50,8 +51,16 @@ def _split(value: object) -> object:
     return [name for part in parts for name in part if name != ""]
 
 
+def _option(name: str, **changes: Any) -> Any:
+    """A field with the default, the check and the documentation of an option of assembly."""
+    option = options_of(AssemblySpec)[name]
+    default = list(option.default) if isinstance(option.default, tuple) else option.default
+    low = {} if option.low is None else {"ge": option.low}
+    return Field(**{"default": default, "description": option.doc, **low, **changes})
+
+
 class AssemblyOptions(BaseModel):
-    """What is decided when a batch is made: the options of `FeatureDataset.stream`."""
+    """What is decided when a batch is made: options of `AssemblySpec`, as a stream has them."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -59,66 +68,31 @@ class AssemblyOptions(BaseModel):
         default=None,
         description="Name or path of a Hugging Face tokenizer; by default the service's.",
     )
-    max_length: int | None = Field(
-        default=128,
-        ge=1,
-        le=LARGEST_LENGTH,
-        description="Longest sequence, special tokens included; `null` cuts nothing.",
-    )
-    policy: str = Field(
-        default="attach",
-        description="How the pieces of a word hang: `attach`, `broadcast`, `chain`, `copy_head`, "
-        "`none`.",
-    )
-    joint_root: bool = Field(
-        default=True,
-        description="The first special token is the root of everything; otherwise every sentence "
-        "is a tree of its own.",
-    )
-    separator_edge: SeparatorEdge = Field(
-        default="root",
-        description="What separators hang from: `root` (Syntax-MBERT as published), in pairs the "
-        "`last_piece` of the segment before them (as released), or `none`.",
-    )
-    truncation: Truncation = Field(
-        default="longest_first",
-        description="Which segment is shortened: the longest, `only_first`, `only_second`, or "
-        "`none`, which refuses what is too long.",
-    )
-    truncation_tie: TruncationTie = Field(
-        default="fast",
-        description="Which of equally long segments `longest_first` shortens: as Hugging Face's "
-        "`fast` tokenizers do, or the last one, as BERT's own code and `slow` tokenizers do.",
-    )
-    matrices: Annotated[list[str], BeforeValidator(_split)] = Field(
-        default=["distance", "depth", "ancestor"],
-        description="Which matrices to answer; `[]` for the vectors alone.",
-    )
+    max_length: int | None = _option("max_length", default=MAX_LENGTH, le=LARGEST_LENGTH)
+    policy: str = _option("policy")
+    joint_root: bool = _option("joint_root")
+    separator_edge: SeparatorEdge = _option("separator_edge")
+    truncation: Truncation = _option("truncation")
+    truncation_tie: TruncationTie = _option("truncation_tie")
+    matrices: Annotated[list[str], BeforeValidator(_split)] = _option("matrices")
 
-    def spec(self, pad_to_multiple_of: int = 1) -> AssemblySpec:
-        """The options as `syntax.batches` takes them.
+    def spec(self) -> AssemblySpec:
+        """The options as `syntax.batches` takes them; a matrix that is named twice counts once.
 
         Raises:
             UnknownNameError: The policy or a matrix is not registered.
         """
-        return AssemblySpec(
-            max_length=self.max_length,
-            policy=self.policy,
-            joint_root=self.joint_root,
-            separator_edge=self.separator_edge,
-            truncation=self.truncation,
-            truncation_tie=self.truncation_tie,
-            pad_to_multiple_of=pad_to_multiple_of,
-            matrices=tuple(dict.fromkeys(self.matrices)),
-        )
+        names = options_of(AssemblySpec).keys() & type(self).model_fields.keys()
+        options = {name: getattr(self, name) for name in names}
+        return AssemblySpec(**{**options, "matrices": tuple(dict.fromkeys(self.matrices))})
 
 
 class FeatureQuery(AssemblyOptions):
     """Query parameters of ``GET /features/{key}``."""
 
-    max_length: Annotated[int | None, BeforeValidator(lambda value: value or None)] = Field(
-        default=128,
-        ge=1,
+    max_length: Annotated[int | None, BeforeValidator(lambda value: value or None)] = _option(
+        "max_length",
+        default=MAX_LENGTH,
         le=LARGEST_LENGTH,
         description="Longest sequence, special tokens included; empty cuts nothing.",
     )
@@ -168,9 +142,8 @@ class FeaturesRequest(AssemblyOptions):
         default=False,
         description="Pad all examples to a common length, as one batch of a stream.",
     )
-    pad_to_multiple_of: int = Field(
-        default=1,
-        ge=1,
+    pad_to_multiple_of: int = _option(
+        "pad_to_multiple_of",
         le=LARGEST_MULTIPLE,
         description="With `padded`: the common length is a multiple of this.",
     )
@@ -215,7 +188,7 @@ class FeaturesRequest(AssemblyOptions):
         return AssemblyRequest(
             examples=tuple(self._texts(example) for example in self.examples),
             tokenizer=self.tokenizer,
-            spec=self.spec(self.pad_to_multiple_of),
+            spec=self.spec(),
             parsing=parsing,
             padded=self.padded,
         )

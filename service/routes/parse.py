@@ -15,7 +15,7 @@ from service.render.ndjson import stream_ndjson
 from service.render.negotiate import FORMATS, MEDIA_TYPES, choose_encoding, named_format, negotiate
 from service.render.streaming import ClosingStream
 from service.routes.answers import error_answers
-from service.routes.leaving import while_connected
+from service.routes.disconnect import while_connected
 from service.schemas import ErrorBody, ParseAnswer, ParseRequest
 from service.services import Services, services_of
 

@@ -18,6 +18,7 @@ from syntax.batches.located import LocatedSpans, locate_spans
 from syntax.batches.marks import Span, mark_spans
 from syntax.batches.segments import FlatExamples, SegmentFeatures
 from syntax.batches.spec import (
+    MAX_LENGTH,
     AssemblySpec,
     Level,
     SeparatorEdge,
@@ -34,6 +35,7 @@ __all__ = [
     "CUT",
     "IGNORE",
     "INSIDE",
+    "MAX_LENGTH",
     "NOWHERE",
     "NO_PIECES",
     "OUTSIDE",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from syntax.batches.template import Template
 from syntax.errors import SpecError
@@ -17,6 +17,9 @@ Truncation = Literal["longest_first", "only_first", "only_second", "none"]
 TruncationTie = Literal["fast", "slow"]
 TruncationSide = Literal["right", "left"]
 Level = Literal["document", "sentence"]
+
+MAX_LENGTH: Final = 128
+"""Longest sequence of streams, recipes and requests that do not say it."""
 
 
 @dataclass(frozen=True, slots=True)

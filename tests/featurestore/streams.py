@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from featurestore import OrderPolicy
-from featurestore.stream.options import DAILY, MAX_LENGTH
-from syntax.batches import AssemblySpec
+from featurestore.stream.options import DAILY
+from syntax.batches import MAX_LENGTH, AssemblySpec
 from syntax.options import options_of
 
 

@@ -9,8 +9,8 @@ import typer
 from typer.testing import CliRunner
 
 from featurestore import commands
+from featurestore.maintenance.changed import changed_examples
 from featurestore.maintenance.validate import validate_store
-from featurestore.tables.changed import changed_examples
 from syntax import fingerprint
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from featurestore.tables.differences import difference
+from featurestore.tables.card import label_difference
 from syntax.examples import LabelSpec
 
 INTENT = LabelSpec("intent", "class", ("buy", "sell"))
@@ -30,4 +30,4 @@ INTENT = LabelSpec("intent", "class", ("buy", "sell"))
     ],
 )
 def test_what_sets_labels_apart_is_said(theirs: list[LabelSpec], expected: str) -> None:
-    assert difference([INTENT], theirs) == expected
+    assert label_difference([INTENT], theirs) == expected

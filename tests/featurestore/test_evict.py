@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 from featurestore import open_store
 from featurestore.commands import register
 from featurestore.maintenance.evict import _Examples, _restore, evict_parses
+from featurestore.maintenance.inspect import inspect_store
 from featurestore.maintenance.vacuum import vacuum_store
 from featurestore.maintenance.validate import validate_store
-from featurestore.reports.inspect import inspect_store
 from featurestore.tables.files import FileGoneError
 from syntax.errors import SpecError
 

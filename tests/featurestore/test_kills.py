@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from featurestore import FeatureStore, open_store
+from featurestore.maintenance.inspect import all_tables
 from featurestore.maintenance.vacuum import vacuum_store
 from featurestore.maintenance.validate import validate_store
-from featurestore.reports.inspect import all_tables
 from syntax.errors import UnknownDatasetError
 
 from .writers import Writer, Writers, assert_kept, raw_parses, wait_for

@@ -15,6 +15,8 @@ from syntax.errors import SpecError
 from syntax.examples import LabelSpec
 from syntax.matrices import MATRICES
 
+from .streams import keywords
+
 EVERYTHING = {
     "matrices": (*MATRICES, "sla_mask(threshold=4)", "gate_distance(keep=2)"),
     "samplers": [PhraseSampler(probability=1.0), TreeSampler()],
@@ -40,7 +42,7 @@ def arrays(store, handle, rows) -> list[str]:
     none = WordStates(np.zeros(2, np.int32), np.zeros((0, 2), np.float16))
     data.write(data.without_states(), [none] * 8)
     spans = {row.example_id: [(0, 0, 1), (1, 0, 1)] for row in rows[:8]}
-    return [*next(FeatureMixture({"pairs": data}, spans=spans, **EVERYTHING))]
+    return [*next(FeatureMixture({"pairs": data}, spans=spans, **keywords(**EVERYTHING)))]
 
 
 def test_no_label_hides_an_array_of_a_batch(arrays, store, handle) -> None:

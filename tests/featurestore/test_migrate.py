@@ -19,10 +19,10 @@ from typer.testing import CliRunner
 from featurestore import FeatureStore, open_store
 from featurestore.commands import register
 from featurestore.maintenance.evict import evict_parses
+from featurestore.maintenance.inspect import inspect_store
 from featurestore.maintenance.migrate import migrate_store
 from featurestore.maintenance.vacuum import vacuum_store
 from featurestore.maintenance.validate import validate_store
-from featurestore.reports.inspect import inspect_store
 from featurestore.tables.encode.parses import encode_parses
 from featurestore.tables.root import FORMAT
 from featurestore.tables.schema import PARSE_COLUMNS

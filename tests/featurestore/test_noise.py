@@ -10,10 +10,10 @@ from typer.testing import CliRunner
 
 from featurestore import FeatureStore, ParseRecord, open_store
 from featurestore.commands import register
-from featurestore.dataset.noise import add_noise
 from featurestore.maintenance.delete import delete_parses
 from featurestore.maintenance.validate import validate_store
 from featurestore.reports.export import parse_keys
+from featurestore.reports.noise import add_noise
 from syntax.errors import SpecError
 from syntax.trees.noise import Noise
 

@@ -174,20 +174,20 @@ def test_memory_answers_only_what_it_is_sure_of(tmp_path: Path, records) -> None
     with open_store(tmp_path) as store:
         store.parses.append([first])
     with open_store(tmp_path, refresh_seconds=60) as store:
-        at_hand = store.parses.get_many_at_hand
-        assert at_hand([first.key]) is None  # on the disk, for all that memory knows
-        assert at_hand([second.key]) is None  # nobody has looked yet
+        cached = store.parses.get_many_cached
+        assert cached([first.key]) is None  # on the disk, for all that memory knows
+        assert cached([second.key]) is None  # nobody has looked yet
         assert store.parses.get_many([first.key]) == {first.key: first}
-        assert at_hand([first.key, second.key]) == {first.key: first}
+        assert cached([first.key, second.key]) == {first.key: first}
         assert store.parses.offer(second)
-        assert at_hand([second.key, third.key]) == {second.key: second}
+        assert cached([second.key, third.key]) == {second.key: second}
         store.flush()  # looks anew, for the commit may have brought others' parses into sight
-        assert at_hand([second.key, third.key]) == {second.key: second}
+        assert cached([second.key, third.key]) == {second.key: second}
         store.parses.append([records[3]])
-        assert at_hand([third.key]) is None
+        assert cached([third.key]) is None
     with open_store(tmp_path) as store:
         assert store.parses.get_many([third.key]) == {}
-        assert store.parses.get_many_at_hand([third.key]) is None  # every look is a new one
+        assert store.parses.get_many_cached([third.key]) is None  # every look is a new one
 
 
 def test_an_offered_record_is_checked_like_any_other(store, records) -> None:

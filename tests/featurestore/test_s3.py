@@ -11,10 +11,10 @@ import pytest
 
 from featurestore import FeatureStore, open_store
 from featurestore.maintenance.evict import evict_parses
+from featurestore.maintenance.inspect import inspect_store
 from featurestore.maintenance.migrate import migrate_store
 from featurestore.maintenance.vacuum import vacuum_store
 from featurestore.maintenance.validate import validate_store
-from featurestore.reports.inspect import inspect_store
 from featurestore.tables.location import Location
 from syntax import fingerprint
 from syntax.errors import StoreError

@@ -11,8 +11,8 @@ import duckdb
 import pytest
 
 from featurestore import Drop, open_store
+from featurestore.maintenance.changed import changed_examples
 from featurestore.sql.functions import FUNCTIONS
-from featurestore.tables.changed import changed_examples
 from syntax import DependencyTree
 from syntax.errors import SpecError
 from syntax.examples import LabelSpec

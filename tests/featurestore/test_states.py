@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from featurestore import OrderPolicy, StatedDataset, WordStates, open_store
+from featurestore.maintenance.inspect import inspect_store
 from featurestore.maintenance.vacuum import vacuum_store
-from featurestore.reports.inspect import inspect_store
 from featurestore.tables import states as states_table
 from syntax.errors import SpecError, UnknownKeyError, UnknownNameError
 

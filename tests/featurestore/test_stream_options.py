@@ -55,9 +55,8 @@ def test_options_that_make_no_sense_are_refused(data, options, message) -> None:
 
 def test_the_tie_says_which_of_equally_long_segments_is_cut(data) -> None:
     def kept(**tie):
-        batches = data.stream(
-            batch_size=8, max_length=10, shuffle=False, matrices=(), **keywords(**tie)
-        )
+        options = keywords(batch_size=8, max_length=10, shuffle=False, matrices=(), **tie)
+        batches = data.stream(**options)
         rows = [row for batch in batches for row in batch["segment_ids"]]
         return [(int((row == 0).sum()), int((row == 1).sum())) for row in rows]
 

@@ -27,7 +27,7 @@ def raw_rows(store, table: str) -> int:
 
 
 def inspected(store) -> list[dict]:
-    from featurestore.reports.inspect import inspect_store
+    from featurestore.maintenance.inspect import inspect_store
 
     return [table.to_json() for table in inspect_store(store)]
 

@@ -13,8 +13,8 @@ import typer
 from typer.testing import CliRunner
 
 from featurestore import commands, open_store
+from featurestore.maintenance.inspect import inspect_store
 from featurestore.maintenance.validate import validate_store
-from featurestore.reports.inspect import inspect_store
 from featurestore.reports.stats import parse_stats
 from featurestore.tables.encode.examples import encode_examples
 from featurestore.tables.encode.packed import pack_record

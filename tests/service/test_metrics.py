@@ -122,7 +122,7 @@ async def test_worker_death_is_counted(app: FastAPI, client: httpx.AsyncClient) 
 
 
 @asyncio_module
-async def test_memory_is_that_of_the_processes(client: httpx.AsyncClient) -> None:
+async def test_memory_metric_sums_the_processes(client: httpx.AsyncClient) -> None:
     await client.post("/parse", json={"text": "Load it."})
     families = await scrape(client)
     own = psutil.Process().memory_info().rss
@@ -147,7 +147,7 @@ async def test_jobs_and_shards_are_counted_by_state(serve: Serve) -> None:
         assert shards == {("waiting",): 1, ("running",): 0, ("failed",): 0}
 
 
-async def test_an_app_that_does_not_run_yet_has_metrics(make_settings: Callable[..., Any]) -> None:
+async def test_metrics_exist_before_the_app_starts(make_settings: Callable[..., Any]) -> None:
     from service.app import create_app
 
     app = create_app(make_settings())
@@ -156,7 +156,7 @@ async def test_an_app_that_does_not_run_yet_has_metrics(make_settings: Callable[
     assert "parsebank_texts" not in text
 
 
-def test_histograms_count_what_lies_on_a_bound_below_it() -> None:
+def test_histogram_counts_a_value_on_a_bound_below_it() -> None:
     histogram = Histogram((1.0, 2.0))
     for value in (0.5, 1.0, 1.5, 2.0, 2.5):
         histogram.observe(value)
@@ -164,7 +164,7 @@ def test_histograms_count_what_lies_on_a_bound_below_it() -> None:
     assert histogram.total == 7.5
 
 
-async def test_stages_may_be_measured_in_many_threads() -> None:
+async def test_stages_are_safe_for_threads() -> None:
     stages = Stages()
 
     def work() -> None:
@@ -176,7 +176,7 @@ async def test_stages_may_be_measured_in_many_threads() -> None:
     assert sum(stages.histograms["derive"].counts) == 4000
 
 
-def test_a_stage_that_fails_is_measured_too() -> None:
+def test_failing_stage_is_measured() -> None:
     stages = Stages()
     with pytest.raises(ValueError, match="broken"), stages.measure("parse"):
         raise ValueError("broken")

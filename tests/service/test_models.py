@@ -79,7 +79,7 @@ def test_models_are_listed_by_name_and_the_newest_version_first(
     assert split_version("english-ewt-small") == ("english-ewt-small", ())
 
 
-def test_of_two_models_with_one_name_the_folders_own_counts(tmp_path: Path, bundled: Path) -> None:
+def test_model_in_models_dir_precedes_the_bundled_one(tmp_path: Path, bundled: Path) -> None:
     put(tmp_path, bundled, "a/x", "x", "b/english-ewt")
     models = {model.name: model.path for model in list_models(settings_for(tmp_path))}
     assert models["udpipe/x"] == tmp_path / "x.udpipe"
@@ -124,7 +124,7 @@ def test_both_backends_serve_one_folder(data_dir: Path) -> None:
     assert find_parser(chosen, lang="fr").backend == "stanza.v1"
 
 
-def test_the_names_that_udpipes_clients_are_told_lead_back(data_dir: Path) -> None:
+def test_lindat_model_names_resolve_to_their_models(data_dir: Path) -> None:
     settings = settings_for(data_dir / "models")
     names = names_of(settings)
     assert names["stanza/fr"] == "stanza/fr"
@@ -260,7 +260,7 @@ def test_a_model_trained_into_the_folder_is_recorded(bundled: Path, tmp_path: Pa
         ),
     ],
 )
-def test_an_unreadable_registry_costs_the_models_of_its_folder_only(
+def test_unreadable_registry_affects_only_its_folder(
     tmp_path: Path, bundled: Path, content: str, problem: str
 ) -> None:
     put(tmp_path, bundled, "own")

@@ -180,7 +180,7 @@ def test_a_checksum_may_be_given_or_is_trusted_and_said_to_be(
     assert "name one model of a single file" in text_of(two)
 
 
-def test_a_file_that_is_no_model_is_not_installed_unless_told_so(
+def test_invalid_model_is_installed_only_when_forced(
     run: Run, archive: Path, models_dir: Path
 ) -> None:
     damaged = "udpipe/french-gsd-ud-2.5-191206"

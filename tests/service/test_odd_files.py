@@ -93,7 +93,7 @@ def test_the_commands_name_them_too(models_dir: Path) -> None:
 
 @pytest.mark.parametrize("what", ["/dev/zero", "nothing", "pipe.udpipe", "folder.udpipe"])
 @pytest.mark.parametrize("name", ["registry.json", "stanza/resources.json"])
-async def test_an_odd_list_of_models_costs_no_model_of_another_folder(
+async def test_damaged_model_list_affects_only_its_folder(
     models_dir: Path, name: str, what: str
 ) -> None:
     path = models_dir / name

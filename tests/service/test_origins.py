@@ -165,7 +165,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield service.url
 
 
-def test_a_page_cannot_fill_the_store_of_a_service_on_loopback(url: str) -> None:
+def test_cross_origin_page_cannot_write_to_a_loopback_service(url: str) -> None:
     simple = {"Content-Type": "text/plain", "Origin": EVIL, "Host": "evil.example"}
     for without in ((), ("Origin",), ("Host",), ("Origin", "Host")):
         headers = {name: value for name, value in simple.items() if name not in without}
@@ -189,7 +189,7 @@ def test_a_body_of_another_type_is_refused_with_what_is_taken(url: str, path: st
         assert (answer.status_code, answer.json()["error_type"]) == (422, "spec")
 
 
-def test_clients_are_not_held_up(url: str, tmp_path: Path) -> None:
+def test_origin_check_admits_clients_without_origin(url: str, tmp_path: Path) -> None:
     spec = DatasetSpec(name="few", split="dev", lang="en", fields=("text",))
     examples = [Example("1", (Segment(text="It rained."),), {})]
     for client in (Client(url), Client.embedded(str(tmp_path / "store"))):

@@ -203,7 +203,7 @@ def test_a_long_body_is_refused_before_it_is_sent(service: Service) -> None:
     assert b"20000" in answer
 
 
-def test_leave_is_given_for_a_body_within_the_limit(service: Service) -> None:
+def test_expect_continue_is_answered_within_the_limit(service: Service) -> None:
     body = b'{"text": "With leave."}'
     with socket.create_connection(("127.0.0.1", service.port), timeout=20) as wire:
         wire.sendall(head(service, f"Content-Length: {len(body)}", "Expect: 100-continue"))
@@ -263,7 +263,7 @@ def in_progress(service: Service) -> int:
 
 
 @pytest.mark.slow
-def test_what_was_accepted_is_answered_before_the_end(tmp_path: Path) -> None:
+def test_accepted_requests_are_answered_before_shutdown(tmp_path: Path) -> None:
     texts = [sentence(300 + n)["text"] for n in range(4)]
     with environment(PARSEBANK_JOB_WORKERS="0"), served(tmp_path) as service:
         httpx.post(f"{service.url}/parse", json={"text": "Warm."}, timeout=60)
@@ -309,7 +309,7 @@ def _queued_job(service: Service) -> str:
 
 
 @pytest.mark.slow
-def test_a_second_signal_ends_it_at_once_and_leaves_nothing(tmp_path: Path) -> None:
+def test_second_signal_stops_the_service_at_once(tmp_path: Path) -> None:
     with served(tmp_path) as service:
         httpx.post(f"{service.url}/parse", json={"text": "Warm."}, timeout=60)
         family = service.family()
@@ -324,7 +324,7 @@ def test_a_second_signal_ends_it_at_once_and_leaves_nothing(tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-def test_time_over_ends_what_does_not_finish(tmp_path: Path) -> None:
+def test_shutdown_timeout_ends_unfinished_requests(tmp_path: Path) -> None:
     with (
         environment(PARSEBANK_SHUTDOWN_SECONDS="1"),
         served(tmp_path) as service,
@@ -335,7 +335,7 @@ def test_time_over_ends_what_does_not_finish(tmp_path: Path) -> None:
         assert service.end(signal.SIGTERM) == 0
 
 
-async def test_a_stream_is_passed_on_until_told_to_stop() -> None:
+async def test_relay_passes_a_stream_until_stopped() -> None:
     import asyncio
 
     async def numbers() -> Any:

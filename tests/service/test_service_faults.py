@@ -129,7 +129,7 @@ def all_succeed(answers: list[httpx.Response]) -> None:
     assert failed == {}
 
 
-def test_a_full_disk_costs_no_text(on_small_disk: tuple[Served, Disk], tmp_path: Path) -> None:
+def test_full_disk_loses_no_text(on_small_disk: tuple[Served, Disk], tmp_path: Path) -> None:
     service, disk = on_small_disk
     numbers = count()
     with service.client() as client:

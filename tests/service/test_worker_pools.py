@@ -154,7 +154,7 @@ async def test_probe_overtakes_the_queue() -> None:
         parsing.cancel()
 
 
-async def test_a_stream_gives_what_parse_gives_and_holds_its_model() -> None:
+async def test_stream_yields_what_parse_returns_and_keeps_its_model() -> None:
     items = [ParseInput("raw", text=f"This is number {number}.") for number in range(20)]
     async with starting() as pools:
         async with aclosing(pools.stream(*english(), items, later(30))) as answers:
@@ -184,7 +184,7 @@ async def test_a_probe_of_a_full_queue_says_so() -> None:
             asking.cancel()
 
 
-async def test_draining_finishes_what_was_accepted_and_takes_nothing_more() -> None:
+async def test_drain_finishes_accepted_texts_and_refuses_new_ones() -> None:
     async with starting() as pools:
         # Not even loaded yet: it was accepted all the same.
         parsing = asyncio.create_task(pools.parse(*english(), [LONG, SHORT], later(30)))
@@ -220,7 +220,7 @@ async def test_stopping_while_a_model_is_loaded_fails_by_name() -> None:
         assert children() == []
 
 
-async def test_a_request_that_leaves_while_room_is_made_leaves_no_process(
+async def test_cancelled_load_leaves_no_process(
     three: list[tuple[ModelFile, str]],
 ) -> None:
     en, de, _ = three
@@ -234,7 +234,7 @@ async def test_a_request_that_leaves_while_room_is_made_leaves_no_process(
         await until(lambda: children() == [])
 
 
-async def test_a_model_that_cannot_be_loaded_is_tried_again_next_time(tmp_path: Path) -> None:
+async def test_failed_load_is_retried_by_the_next_request(tmp_path: Path) -> None:
     path = tmp_path / "english-x.udpipe"
     path.write_bytes(b"garbage")
     model = ModelFile("udpipe.v1", "udpipe/english-x", path, ("en",))
@@ -248,7 +248,7 @@ async def test_a_model_that_cannot_be_loaded_is_tried_again_next_time(tmp_path: 
         assert isinstance(outcomes[0], Parse)
 
 
-async def test_a_slow_load_meets_the_deadline_and_goes_on() -> None:
+async def test_slow_load_fails_the_request_and_continues() -> None:
     async with starting() as pools:
         with pytest.raises(DeadlineError, match="being loaded"):
             await pools.parse(*english(), [SHORT], later(0.01))

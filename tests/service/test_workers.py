@@ -101,7 +101,7 @@ async def test_a_full_queue_refuses_at_once_and_takes_nothing() -> None:
         assert running.queue.words == 0
 
 
-async def test_stopping_leaves_no_process_and_fails_what_waits() -> None:
+async def test_stopping_a_pool_fails_waiting_texts_and_leaves_no_process() -> None:
     async with pool(workers=1) as running:
         parsing = asyncio.create_task(running.parse([LONG, LONG, SHORT], later(30)))
         await asyncio.sleep(0.05)
@@ -129,7 +129,7 @@ async def test_a_worker_that_has_grown_is_replaced() -> None:
         assert running.stats.replaced["recycled_memory"] >= 1
 
 
-async def test_only_the_service_ends_its_workers() -> None:
+async def test_workers_ignore_signals_to_the_group() -> None:
     async with pool(workers=1) as running:
         assert os.getpgid(fork_server().pid) != os.getpgid(0)
         for process in children():

@@ -170,7 +170,7 @@ class TestAlignPieces:
         assert np.flatnonzero(alignment.pieceless).tolist() == [3, 7]
         assert alignment.word_ids.dtype == alignment.indices.dtype == alignment.indptr.dtype
 
-    def test_english_contractions_straddle_a_piece(self) -> None:
+    def test_a_piece_may_overlap_both_words_of_a_contraction(self) -> None:
         parse = read("english-straddles")
         spans = spans_of(parse.text, "We can ' t wait , so don ' t stop .")
         found = rows(parse.text, spans, parse)
@@ -213,7 +213,7 @@ class TestAlignPieces:
         assert alignment.pieceless.tolist() == [True, True, False]
         assert attach_heads(parse, alignment).tolist() == [-1]
 
-    def test_no_pieces_are_no_alignment(self) -> None:
+    def test_an_empty_encoding_has_an_empty_alignment(self) -> None:
         parse = spaced("a b", [0, 1])
         alignment = align_pieces(parse.text, [], parse)
         assert (alignment.indptr.tolist(), alignment.word_ids.tolist()) == ([0], [])
@@ -318,7 +318,7 @@ class TestSegmentFeatures:
         assert features.offsets.shape == (0, 2)
         assert len(features.head) == len(features.input_ids) == len(features.upos) == 0
 
-    def test_ids_and_offsets_go_together(self) -> None:
+    def test_numbers_of_ids_and_offsets_must_agree(self) -> None:
         with pytest.raises(InputError, match="there are 2 input ids and 1 offsets"):
             segment_features(spaced("a", [0]), [1, 2], [(0, 1)])
 

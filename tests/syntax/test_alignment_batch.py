@@ -1,8 +1,9 @@
-"""Many texts aligned in one call come to what each comes to alone."""
+"""Features of many texts in one call, against those of each text."""
 
 from __future__ import annotations
 
 from dataclasses import fields
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -25,6 +26,7 @@ SENTENCES = (
 )
 
 
+@cache
 def parse_of(*numbers: int) -> Parse:
     lines = "\n\n".join(SENTENCES[n].replace(" ", "\t").replace("|", "\n") for n in numbers)
     return parse_from_sentences(list(parse_conllu(lines + "\n\n")))

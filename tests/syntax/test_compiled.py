@@ -84,7 +84,7 @@ def test_without_a_home_the_cache_is_in_a_temporary_folder(copy: Path, temporary
 
 
 @pytest.mark.slow
-def test_a_folder_of_another_user_is_not_trusted(copy: Path, temporary: Path) -> None:
+def test_a_folder_of_another_user_is_not_used(copy: Path, temporary: Path) -> None:
     if os.getuid() != 0:
         pytest.skip("needs root, to make a folder that is another user's")
     planted = temporary / f"parsebank-numba-{os.getuid()}"

@@ -131,7 +131,7 @@ class TestEverything:
         assert second.comment("newpar") is None
         assert second.text == "_is a form like any other"
 
-    def test_tokens_cover_the_words(self) -> None:
+    def test_tokens_cover_all_words(self) -> None:
         first, second = sentences("everything")
         assert [token.word_ids for token in first.tokens][:2] == [(1, 2), (3,)]
         assert first.tokens[0] == Token(
@@ -172,9 +172,7 @@ class TestFaults:
         assert {path.stem for path in FILES.glob("*.conllu")} == {*VALID, *BAD_LINES}
 
     @pytest.mark.parametrize("cut", range(1, 200, 7))
-    def test_a_file_cut_anywhere_is_never_taken_for_a_whole_one(
-        self, cut: int, tmp_path: Path
-    ) -> None:
+    def test_a_truncated_file_is_refused(self, cut: int, tmp_path: Path) -> None:
         path = tmp_path / "cut.conllu"
         path.write_bytes((FILES / "english-straddles.conllu").read_bytes()[:-cut])
         with pytest.raises(ConlluError):
@@ -207,7 +205,7 @@ class TestFaults:
             ("missing-head", MissingHeadError),
         ],
     )
-    def test_a_bad_tree_is_readable_until_its_tree_is_asked_for(
+    def test_a_sentence_with_a_bad_tree_is_read_and_its_tree_refused(
         self, name: str, error: type[TreeError]
     ) -> None:
         (sentence,) = sentences(name)
@@ -228,7 +226,7 @@ class TestWriter:
             Word(1, "a", misc="", head=0),
         ],
     )
-    def test_what_could_not_be_read_back_is_not_written(self, word: Word) -> None:
+    def test_columns_that_reading_would_change_are_refused(self, word: Word) -> None:
         with pytest.raises(InputError):
             format_conllu([Sentence((word,), (Token(word.form, (1,)),))])
 
@@ -237,7 +235,7 @@ class TestWriter:
         with pytest.raises(InputError):
             format_conllu([Sentence((Word(1, "a"),), (Token("a", (1,)),), (comment,))])
 
-    def test_an_empty_node_without_its_word_is_not_lost(self) -> None:
+    def test_an_empty_node_without_its_word_is_refused(self) -> None:
         node = EmptyNode((2, 1), ("_",) * 9)
         with pytest.raises(InputError, match="does not follow a word"):
             format_conllu([Sentence((Word(1, "a"),), (Token("a", (1,)),), (), (node,))])
@@ -249,7 +247,7 @@ class TestText:
         assert sentence.text == "Two  spaces\t|\\\r10\n000!"
         assert sentence.spelled_out() == " \nTwo  spaces\t|\\\r10\n000!\xa0\n"
 
-    def test_multiword_tokens_speak_for_their_words(self) -> None:
+    def test_spacing_of_words_is_that_of_their_multiword_token(self) -> None:
         sentence = one(
             *("1-2;can't;_;_;_;_;_;_;_;SpaceAfter=No", "1;ca;_;_;_;_;0;root;_;SpaceAfter=No"),
             *("2;n't;_;_;_;_;1;dep", "3;!;_;_;_;_;1;punct"),
@@ -257,7 +255,7 @@ class TestText:
         assert sentence.text == "can't!"
 
     @pytest.mark.parametrize("line", ["# text = a b", "# text =a b", "#text=a b", "# text  =  a b"])
-    def test_the_comment_is_found_however_it_is_spaced(self, line: str) -> None:
+    def test_spaces_around_the_key_of_a_comment_are_optional(self, line: str) -> None:
         assert one(line, "1;a;_;_;_;_;0", "2;b;_;_;_;_;1").text.strip() == "a b"
 
     def test_other_comments_are_not_the_text(self) -> None:
@@ -316,11 +314,11 @@ class TestParseFromSentences:
             ("text-longer-than-tokens", "character 12 it has 'Loudly.' where the end of the"),
         ],
     )
-    def test_a_text_that_is_not_its_tokens_is_named(self, name: str, message: str) -> None:
+    def test_a_text_that_differs_from_its_tokens_is_refused(self, name: str, message: str) -> None:
         with pytest.raises(ConlluError, match=message):
             parse_from_sentences(sentences(name))
 
-    def test_no_sentences_are_no_parse(self) -> None:
+    def test_a_parse_of_no_sentences_is_refused(self) -> None:
         with pytest.raises(NoSentenceError):
             parse_from_sentences([])
 

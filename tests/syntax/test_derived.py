@@ -172,7 +172,7 @@ class TestMarks:
         assert marked.marks.tolist() == [1, 1, 0, 2, 0, 0, 0, 1]
         assert self.FLAT.marks is None
 
-    def test_overlapping_spans_are_told_apart(self) -> None:
+    def test_overlapping_spans_have_marks_of_their_own(self) -> None:
         marked = mark_spans(self.FLAT, [[(0, 0, 3), (0, 2, 4)], []])
         assert marked.marks is not None
         assert marked.marks.tolist() == [1, 1, 3, 2, 0, 0, 0, 0]

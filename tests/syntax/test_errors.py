@@ -38,7 +38,7 @@ ERRORS = [error for error in all_errors() if error.__module__ == errors.__name__
         (ParsebankError, "parsebank", Exception),
     ],
 )
-def test_names_and_builtins(
+def test_errors_inherit_builtins_and_have_stable_types(
     error: type[ParsebankError], name: str, builtin: type[Exception]
 ) -> None:
     assert error.error_type == name
@@ -77,7 +77,7 @@ def test_no_error_shows_the_password_of_a_url(url: str, shown: str) -> None:
 
 
 @pytest.mark.parametrize("error", ERRORS)
-def test_every_error_is_drawn_in_the_hierarchy(error: type[ParsebankError]) -> None:
+def test_the_hierarchy_in_the_docstring_lists_every_error(error: type[ParsebankError]) -> None:
     assert errors.__doc__ is not None
     assert error.__name__ in errors.__doc__
     assert error.__doc__

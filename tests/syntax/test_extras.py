@@ -52,7 +52,7 @@ def installed(folder: Path, origin: dict | None) -> Distribution:
         ),
     ],
 )
-def test_an_extra_comes_from_where_parsebank_came(
+def test_the_command_has_the_origin_of_the_installation(
     tmp_path: Path, origin: dict | None, command: str
 ) -> None:
     assert install_command("train", installed(tmp_path, origin)) == command

@@ -1,4 +1,4 @@
-"""Equal contents have equal fingerprints, different ones different, and nothing else counts."""
+"""Fingerprints and keys of parses: fixed values, equal for equal contents only."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from syntax import fingerprint
 from syntax.fingerprint import canonical_json, file_sha256
+from syntax.keys import parse_key
 
 json_content = st.recursive(
     st.none()
@@ -37,8 +38,17 @@ def test_the_digest_is_fixed() -> None:
     assert fingerprint({"name": "ö"}) == "c4ddc6ca52d9d57145940e40bb68a175"
 
 
+def test_keys_of_parses_are_those_recorded() -> None:
+    parser = "0" * 32
+    assert parse_key(parser, "en", "raw", "Time flies.") == "ebff1f9487c9133940f7eecbf891f84a"
+    of_tokens = parse_key(parser, "fr", "pretokenized", tokens=("du", "chat"))
+    assert of_tokens == "2263f45ffd28f2eb1ab0e1c7bf25fd36"
+    split = parse_key(parser, "de", "sentence", "Ein\nSatz", long_sentences="split")
+    assert split == "1e88b099fc327a507832292216f42302"
+
+
 @given(json_content)
-def test_a_trip_through_json_changes_nothing(content: Any) -> None:
+def test_json_round_trip_keeps_the_fingerprint(content: Any) -> None:
     assert fingerprint(json.loads(json.dumps(content))) == fingerprint(content)
 
 
@@ -62,18 +72,18 @@ def test_composed_and_decomposed_letters_differ() -> None:
 @pytest.mark.parametrize(
     "content", [{"a": {1, 2}}, object(), b"bytes", {1: "a"}, [{"a": {None: 1}}], Path("x")]
 )
-def test_what_is_not_json_has_no_identity(content: Any) -> None:
+def test_values_that_are_not_json_are_refused(content: Any) -> None:
     with pytest.raises(TypeError):
         fingerprint(content)
 
 
 @pytest.mark.parametrize("content", [float("nan"), [float("inf")], "\ud800"])
-def test_what_json_cannot_carry_has_no_identity(content: Any) -> None:
+def test_numbers_and_strings_that_json_lacks_are_refused(content: Any) -> None:
     with pytest.raises(ValueError):
         fingerprint(content)
 
 
-def test_a_file_is_its_bytes(tmp_path: Path) -> None:
+def test_the_digest_of_a_file_is_that_of_its_bytes(tmp_path: Path) -> None:
     path = tmp_path / "model"
     path.write_bytes(b"\x00\r\n" * 100_000)
     assert file_sha256(path) == hashlib.sha256(path.read_bytes()).hexdigest()

@@ -157,6 +157,7 @@ def test_real_trees_equal_networkx(treebank_trees: list[list[int]]) -> None:
         assert dict(enumerate(fast.depth.tolist())) == nx.shortest_path_length(graph, root)
 
 
+@pytest.mark.slow
 def test_real_texts_of_many_sentences_equal_brute_force(
     treebank_trees: list[list[int]], slow_matrices: SlowMatrices
 ) -> None:
@@ -205,7 +206,7 @@ def test_dtype_widens_when_a_path_exceeds_254(parents: list[int], dtype: type) -
     assert np.iinfo(dtype).max in (UNREACHABLE8, UNREACHABLE16)
 
 
-def test_paths_that_not_even_uint16_holds_are_refused() -> None:
+def test_paths_beyond_uint16_are_refused() -> None:
     assert tree_depth(np.arange(-1, 65534)).max() == 65534
     with pytest.raises(InputError, match="a path has 65535 edges; matrices hold at most 65534"):
         tree_depth(np.arange(-1, 65535))
@@ -248,13 +249,15 @@ class TestInvalid:
         "parents",
         [np.zeros((2, 2), int), 3, [0.5, -1], np.array([-1.0, 0.0]), [True, False], ["a"], [None]],
     )
-    def test_what_is_no_vector_of_integers(self, make: Callable[..., Any], parents: Any) -> None:
+    def test_values_that_are_not_a_vector_of_integers_are_refused(
+        self, make: Callable[..., Any], parents: Any
+    ) -> None:
         with pytest.raises(InputError, match="give one vector of integers"):
             make(parents)
 
 
 @given(data=st.data())
-def test_cycles_are_found_wherever_they_hide(data: st.DataObject, forests: Forests) -> None:
+def test_a_cycle_anywhere_in_a_forest_is_found(data: st.DataObject, forests: Forests) -> None:
     parents = data.draw(forests.filter(len))
     bottom = data.draw(st.integers(0, len(parents) - 1))
     path = [bottom]
@@ -290,7 +293,7 @@ def test_strided_and_read_only_parents_are_taken() -> None:
     assert tree_depth(read_only).tolist() == [0, 1, 2]
 
 
-def test_results_are_the_callers_own() -> None:
+def test_results_share_no_memory() -> None:
     first = tree_matrices([-1, 0])
     first.distance[:] = 9
     first.ancestor[:] = False
@@ -310,7 +313,7 @@ def test_a_node_may_show_its_parents_row_and_column() -> None:
     ("parents", "source"),
     [([-1, 0], [1, 1]), ([-1, 0, 1], [0, 0, 1]), ([-1], [-1]), ([-1, 0], [0]), ([-1, 0], [0, 7])],
 )
-def test_sources_must_be_oneself_or_ones_parent(parents: list[int], source: list[int]) -> None:
+def test_a_source_is_the_node_or_its_parent(parents: list[int], source: list[int]) -> None:
     with pytest.raises(InputError, match="source"):
         tree_matrices(parents, source)
 

@@ -97,7 +97,7 @@ def test_memory_may_come_from_the_caller() -> None:
         assert any(np.shares_memory(array, block) for block in given_out)
 
 
-def test_threads_with_their_own_memory_do_not_meet() -> None:
+def test_threads_with_their_own_buffers_do_not_interfere() -> None:
     def work(seed: int) -> bool:
         rng, buffers = np.random.default_rng(seed), MatrixBuffers()
         for _ in range(50):

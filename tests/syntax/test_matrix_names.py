@@ -40,7 +40,7 @@ def test_full_names_have_version_and_settings_in_order(name: str, full: str) -> 
     assert AssemblySpec(matrices=(name,)).matrices == (name,)
 
 
-def test_settings_are_settings() -> None:
+def test_settings_change_the_matrix() -> None:
     np.testing.assert_array_equal(
         MATRICES["sla_mask(threshold=1,variant=as_released)"](DOG),
         sla_mask(DOG, threshold=1, variant="as_released"),
@@ -65,13 +65,13 @@ def test_settings_are_settings() -> None:
         ("gate_weights(threshold=0)", "threshold is 0; it must lie between 1 and 254"),
     ],
 )
-def test_settings_that_are_none_are_met_at_once(name: str, message: str) -> None:
+def test_unknown_settings_are_refused(name: str, message: str) -> None:
     with pytest.raises(SpecError, match=message):
         AssemblySpec(matrices=(name,))
 
 
 @pytest.mark.parametrize("name", ["sla_masks", "sla_mask(threshold=4", "(threshold=4)", ""])
-def test_unknown_names_are_met_at_once(name: str) -> None:
+def test_unknown_names_are_refused(name: str) -> None:
     assert name not in MATRICES
     with pytest.raises(UnknownNameError, match="unknown matrix"):
         AssemblySpec(matrices=(name,))

@@ -66,7 +66,7 @@ noises = st.builds(Noise, st.floats(0, 1), st.sampled_from(KINDS), st.integers(0
 
 
 @given(parses(), noises, st.text(max_size=5))
-def test_every_sentence_stays_a_tree_with_root_at_its_root_alone(
+def test_noisy_sentences_are_trees_with_one_root_relation(
     parse: Parse, noise: Noise, name: str
 ) -> None:
     noisy = noisy_parse(parse, noise, name)
@@ -95,7 +95,7 @@ def test_only_heads_and_relations_change_and_not_more_of_them_than_asked(
 
 
 @given(parses(), noises)
-def test_the_draw_depends_on_seed_and_name_and_on_nothing_else(parse: Parse, noise: Noise) -> None:
+def test_noise_depends_on_seed_and_name_only(parse: Parse, noise: Noise) -> None:
     assert noisy_parse(parse, noise, "a") == noisy_parse(parse, noise, "a")
     assert noisy_parse(parse, Noise(0.0, noise.kinds), "a") == parse
 

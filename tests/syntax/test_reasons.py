@@ -17,12 +17,12 @@ def test_every_fault_of_an_input_has_a_reason_on_the_list(cls: type[errors.Input
     assert drop_reason(cls("what came")) in DROP_REASONS
 
 
-def test_a_fault_keeps_its_own_name_where_the_list_has_it() -> None:
+def test_a_listed_error_is_its_own_reason() -> None:
     assert drop_reason(errors.NoLabelError("none")) == "no_label"
     assert drop_reason(errors.WorkerDiedError("died")) == "worker_died"
 
 
-def test_a_new_kind_of_fault_is_counted_under_the_one_that_it_is_a_kind_of() -> None:
+def test_an_unlisted_error_counts_as_its_base_class() -> None:
     class OddExampleError(errors.ExampleError):
         pass
 

@@ -16,7 +16,7 @@ def letters() -> Registry[str]:
     return registry
 
 
-def test_it_is_a_mapping_in_order_of_registration(letters: Registry[str]) -> None:
+def test_a_registry_is_a_mapping_in_order_of_registration(letters: Registry[str]) -> None:
     assert list(letters) == ["alpha.v9", "alpha.v10", "beta.v1", "c"]
     assert list(letters.values()) == ["old", "new", "b", "c"]
     assert len(letters) == 4
@@ -49,13 +49,13 @@ def test_an_alias_needs_a_free_name_and_a_known_one(letters: Registry[str]) -> N
 
 
 @pytest.mark.parametrize("name", ["alpha", "alpha.v9", "beta", "c"])
-def test_what_answers_is_contained(letters: Registry[str], name: str) -> None:
+def test_known_names_are_contained(letters: Registry[str], name: str) -> None:
     assert name in letters
     assert letters.get(name) is not None
 
 
 @pytest.mark.parametrize("name", ["alph", "alpha.v", "alpha.v1", "c.v1", "", None, 3])
-def test_what_does_not_answer_is_not_contained(letters: Registry[str], name: object) -> None:
+def test_unknown_names_are_not_contained(letters: Registry[str], name: object) -> None:
     assert name not in letters
 
 

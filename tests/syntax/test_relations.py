@@ -117,7 +117,7 @@ class TestLca:
         shared = [node for node in walks[0] if all(node in walk for walk in walks)]
         assert common_ancestor(parents, members) == (shared or [-1])[0]
 
-    def test_what_cannot_be_asked(self) -> None:
+    def test_nodes_outside_of_the_tree_are_refused(self) -> None:
         with pytest.raises(InputError, match="there is no node 5; the tree has nodes 0 to 4"):
             common_ancestor(DOG, [1, 5])
         with pytest.raises(InputError, match="there are no members"):
@@ -126,6 +126,7 @@ class TestLca:
             common_ancestors(DOG, [0, 1], [2])
 
 
+@pytest.mark.slow
 def test_real_trees_equal_networkx(treebank_trees: list[list[int]]) -> None:
     for parents in treebank_trees[::10]:
         graph = nx.DiGraph()

@@ -59,14 +59,14 @@ class TestSlaMask:
     SPECIAL = (True, False, False, False, False, False, True)
     TREE = (-1, 2, 3, -1, 5, 3, -1)
 
-    def test_special_tokens_see_all_and_are_seen(self) -> None:
+    def test_special_tokens_attend_to_all_and_are_attended_to(self) -> None:
         mask = sla_mask(self.TREE, special=self.SPECIAL, threshold=0)
         assert mask[[0, 6]].all()
         assert mask[:, [0, 6]].all()
         # Distance 0 in the window: oneself and one's neighbours.
         assert mask[2].tolist() == [True, True, True, True, False, False, True]
 
-    def test_released_separators_see_nothing_themselves(self) -> None:
+    def test_released_separators_attend_to_nothing(self) -> None:
         mask = sla_mask(self.TREE, special=self.SPECIAL, variant="as_released", threshold=1)
         assert mask[0].all()
         assert not mask[6].any()
@@ -141,7 +141,9 @@ class TestGate:
             ([], 0, [0, 1, 2, 3, 4, 5, 6, 7]),
         ],
     )
-    def test_what_is_left_around_a_pair(self, marks: list[int], keep: int, left: list[int]) -> None:
+    def test_pruning_keeps_the_path_of_a_pair_and_nodes_near_it(
+        self, marks: list[int], keep: int, left: list[int]
+    ) -> None:
         flags = [node in marks for node in range(8)]
         pruned = pruned_distance(self.TREE, marks=flags, keep=keep)
         far = pruned == 255
@@ -161,7 +163,7 @@ class TestGate:
         fast = pruned_distance(parents, source=source, marks=marks, keep=keep)
         assert fast.tolist() == filled(Twin(parents, source).pruned(marks, keep), fast)
 
-    def test_the_diagonal_is_one_as_published_and_nought_as_released(self) -> None:
+    def test_the_diagonal_is_one_as_published_and_zero_as_released(self) -> None:
         published, released = (
             distance_weights(tree_distance(DOG), 2, variant)
             for variant in ("as_published", "as_released")
@@ -188,13 +190,13 @@ class TestGate:
         )
 
     @pytest.mark.parametrize("threshold", [0, -1, 255])
-    def test_thresholds_that_cannot_be(self, threshold: int) -> None:
+    def test_thresholds_out_of_range_are_refused(self, threshold: int) -> None:
         with pytest.raises(SpecError, match=f"threshold is {threshold}; it must lie"):
             distance_weights(tree_distance(DOG), threshold)
 
 
 class TestSgnet:
-    def test_leaves_do_not_see_themselves_as_released(self) -> None:
+    def test_leaves_do_not_attend_to_themselves_as_released(self) -> None:
         published, released = sgnet_mask(DOG), sgnet_mask(DOG, variant="as_released")
         leaves = [0, 3]
         assert np.diag(published).all()
@@ -202,18 +204,18 @@ class TestSgnet:
         apart = published != released
         assert np.argwhere(apart).tolist() == [[0, 0], [3, 3]]
 
-    def test_gaps_of_a_span_see_its_head_as_released(self) -> None:
+    def test_gaps_of_a_span_attend_to_its_head_as_released(self) -> None:
         published, released = sgnet_mask(CROSSING), sgnet_mask(CROSSING, variant="as_released")
         assert not published[[1, 2], 3].any()
         assert released[[0, 1, 2, 3, 4], 3].all()
         assert not subtrees(CROSSING).is_projective[3]
 
-    def test_nobody_sees_later_pieces_as_released(self) -> None:
+    def test_no_node_attends_to_later_pieces_as_released(self) -> None:
         # play ##ing outside; the word of two pieces sees its first, the later piece only that.
         mask = sgnet_mask([-1, 0, 0], variant="as_released")
         assert mask.tolist() == [[True, False, False]] * 3
 
-    def test_everybody_but_special_tokens_sees_itself_in_convert_span(self) -> None:
+    def test_all_nodes_except_special_tokens_attend_to_themselves_in_convert_span(self) -> None:
         for tree in (DOG, CROSSING, [-1, 0, 0]):
             released = sgnet_mask(tree, variant="as_released")
             diagonal = np.eye(len(tree), dtype=bool)

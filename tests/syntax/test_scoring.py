@@ -93,7 +93,7 @@ def test_a_gold_lemma_left_empty_matches_any() -> None:
     assert evaluate([change(DOGS, 1, lemma="dog")], [DOGS])["Lemmas"].correct == 3
 
 
-def test_a_word_cut_in_two_loses_what_hangs_on_it() -> None:
+def test_a_split_word_and_its_dependents_are_wrong() -> None:
     system = sentence(
         ("Dogs", "NOUN", 2, "nsubj"),
         ("ba", "VERB", 0, "root"),
@@ -215,7 +215,7 @@ def test_a_text_that_ends_early_is_refused() -> None:
         evaluate([RAIN, RAIN], [RAIN])
 
 
-def test_nothing_scores_nothing() -> None:
+def test_empty_analyses_score_zero() -> None:
     assert {score.f1 for score in evaluate([], []).values()} == {0.0}
 
 

@@ -46,7 +46,7 @@ def obvious(heads: list[int]) -> tuple[int, int, int, int]:
 
 
 @given(st.lists(trees(), min_size=1, max_size=5))
-def test_shapes_are_those_found_by_looking(forest: list[list[int]]) -> None:
+def test_shapes_equal_brute_force(forest: list[list[int]]) -> None:
     starts = np.cumsum([0, *map(len, forest)])
     shapes = tree_shapes([head for heads in forest for head in heads], starts)
     columns = (shapes.length, shapes.depth, shapes.arity, shapes.crossing)
@@ -59,6 +59,6 @@ def test_no_trees_have_no_shapes() -> None:
 
 
 @pytest.mark.parametrize("heads", [[2, 1], [0, 3], [-1], [1]])
-def test_what_is_no_tree_is_refused(heads: list[int]) -> None:
-    with pytest.raises(InputError, match="tree 1 is none"):
+def test_heads_that_form_no_tree_are_refused(heads: list[int]) -> None:
+    with pytest.raises(InputError, match="tree 1 is not a tree"):
         tree_shapes([0, *heads], [0, 1, 1 + len(heads)])

@@ -64,7 +64,7 @@ def test_a_safe_column_is_one_column_of_one_line(text: str) -> None:
 
 
 @given(anything, anything, white_space, white_space)
-def test_entries_give_everything_back(form: str, written: str, before: str, after: str) -> None:
+def test_entries_restore_the_spacing(form: str, written: str, before: str, after: str) -> None:
     misc = misc_of(spacing_entries(form, written, before, after))
     assert (space_before(misc), surface(form, misc), space_after(misc)) == (before, written, after)
 
@@ -78,7 +78,7 @@ def test_entries_give_everything_back(form: str, written: str, before: str, afte
         ("\u200b", "SpaceAfter=No|SpacesAfter=\u200b"),
     ],
 )
-def test_the_usual_cases_look_usual(after: str, misc: str | None) -> None:
+def test_common_spacing_needs_few_entries(after: str, misc: str | None) -> None:
     assert misc_of(spacing_entries("a", "a", "", after)) == misc
 
 

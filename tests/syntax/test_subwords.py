@@ -34,13 +34,13 @@ THEMSELVES = [0, 1, 2, 3, 4, 5, 6]
         (none, [2, -2, -1, -2, 2, -2, -2], THEMSELVES),
     ],
 )
-def test_kids_playing_outside(policy: Any, parents: list[int], source: list[int]) -> None:
+def test_a_sentence_worked_by_hand(policy: Any, parents: list[int], source: list[int]) -> None:
     tree = policy(HEADS, WORDS)
     assert tree.parents.tolist() == parents
     assert tree.source.tolist() == source
 
 
-def test_pieces_of_a_broadcast_word_are_at_distance_nought() -> None:
+def test_pieces_of_a_broadcast_word_are_at_distance_zero() -> None:
     distance = tree_matrices(*broadcast(HEADS, WORDS)).distance
     assert distance[2, 3] == distance[4, 6] == distance[6, 5] == 0
     assert distance[0, 2] == distance[0, 3] == 1
@@ -157,7 +157,7 @@ def test_segments_end_to_end_are_one_call(name: str, data: st.DataObject, texts:
     ("heads", "words"),
     [([], []), ([-2], [-1]), ([-1], [0]), ([-2, -2], [-1, -1]), ([-1, 0], [0, 0])],
 )
-def test_the_smallest_texts(name: str, heads: list[int], words: list[int]) -> None:
+def test_texts_of_no_and_one_piece(name: str, heads: list[int], words: list[int]) -> None:
     tree = POLICIES[name](np.array(heads, np.int32), np.array(words, np.int32))
     assert len(tree.parents) == len(tree.source) == len(heads)
 

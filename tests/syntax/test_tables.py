@@ -99,6 +99,6 @@ def test_no_cell_is_written_as_python_writes_it(value, text) -> None:
     assert cell(value) == text
 
 
-def test_no_rows_are_nothing_in_a_pipe(capsys) -> None:
+def test_no_rows_print_nothing_in_a_pipe(capsys) -> None:
     print_rows([])
     assert capsys.readouterr().out == ""

@@ -132,7 +132,7 @@ def as_bioes(labels: Sequence[str], end: str = "E", alone: str = "S") -> list[st
     return written
 
 
-def test_tokens_and_words_meet_where_they_share_characters() -> None:
+def test_tokens_and_words_align_by_shared_characters() -> None:
     parse = parse_of("des New York", [(0, 3), (0, 3), (4, 12)])
     tokens = ["des", "New", "York"]
     assert token_words(tokens, parse) == [[0, 1], [2], [2]]
@@ -187,7 +187,7 @@ def test_a_word_without_a_token_has_no_label() -> None:
     assert project_labels([], [], 0) == []
 
 
-def test_labels_and_tokens_are_as_many() -> None:
+def test_numbers_of_labels_and_tokens_must_agree() -> None:
     with pytest.raises(InputError, match="there are 1 labels for 2 tokens"):
         project_labels(["O"], [[0], [1]], 2)
 

@@ -28,11 +28,11 @@ def test_subtypes_share_their_relations_id(relation: str, plain: str) -> None:
 
 
 @pytest.mark.parametrize("value", [None, "_", "", "noun", "NN", ":pass"])
-def test_what_is_not_in_the_inventory_is_none(value: str | None) -> None:
+def test_tags_outside_of_the_inventory_have_id_zero(value: str | None) -> None:
     assert upos_id(value) == deprel_id(value) == 0
 
 
-def test_many_at_once() -> None:
+def test_ids_of_many_tags_are_a_uint8_vector() -> None:
     assert upos_ids(["NOUN", None, "X"]).tolist() == [8, 0, 17]
     assert deprel_ids(["nsubj:pass", None]).tolist() == [27, 0]
     assert upos_ids([]).dtype == deprel_ids([]).dtype == np.uint8

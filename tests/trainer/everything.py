@@ -21,6 +21,8 @@ from trainer.options.settings import with_settings
 from trainer.recipes import RECIPES
 
 NAME: Final = "everything"
+EXAMPLES: Final = 24
+DEV: Final = 12
 FIELDS: Final = ("passage", "question", "other")
 QUESTION: Final = "What comes last?"
 CHOICE: Final = LabelSpec("choice", "class", ("A", "B"))

@@ -114,7 +114,7 @@ def test_evaluation_prints_languages_and_keeps_the_numbers(store_uri, tmp_path) 
     assert short(store_uri, tmp_path).exit_code == 0
     result = parsebank("evaluate", tmp_path, "--store", store_uri, "--split", "dev")
     assert result.exit_code == 0, result.output
-    assert result.stdout.splitlines()[0] == "language\texamples\taccuracy"
+    assert result.stdout.splitlines()[0] == "language\texamples\taccuracy\tmajority class"
     assert "transfer gap\t\t" in result.stdout
     where = (tmp_path, "--store", store_uri, "--split", "dev")
     (printed,) = json.loads(parsebank("evaluate", *where, "--json").stdout)

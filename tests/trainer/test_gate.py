@@ -388,7 +388,7 @@ def test_tags_need_a_task_that_has_them(bert_config) -> None:
     ],
 )
 def test_data_without_words_are_refused(changes, message) -> None:
-    whole = DataOptions("any", policy="none", joint_root=False)
+    whole = DataOptions(dataset="any", policy="none", joint_root=False)
     GateOptions().check_data(whole)
     with pytest.raises(SpecError, match=message):
         GateOptions().check_data(replace(whole, **changes))

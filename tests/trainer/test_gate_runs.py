@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from featurestore import FeatureStore, open_store
-from featurestore.reports.inspect import inspect_store
+from featurestore.maintenance.inspect import inspect_store
 from syntax.errors import SpecError
 from tests.trainer.recorded import TWO, without_gpu
 from tests.trainer.related import append_related, write_related

@@ -67,5 +67,5 @@ def test_a_loader_goes_on_where_another_was_left(data) -> None:
 
 
 def test_a_stream_that_writes_over_its_batches_is_refused(data) -> None:
-    with pytest.raises(SpecError, match='with buffers="fresh"'):
+    with pytest.raises(SpecError, match="with `buffers=fresh`"):
         StreamDataset(data.stream(buffers="ring"))

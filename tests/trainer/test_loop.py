@@ -17,13 +17,14 @@ from featurestore import open_store
 from syntax.errors import ModelLoadError, SpecError, UnknownDatasetError, UnknownNameError
 from tests.trainer.recorded import TWO, without_gpu
 from trainer.data import device_batches, open_source, warn_of_multiword_tokens
-from trainer.loop import DivergedError, Run, learning_rate, train
+from trainer.loop import DivergedError, Run, train
 from trainer.options import Recipe, TrainingOptions
 from trainer.options.settings import recipe_from_json, with_settings
 from trainer.progress import Evaluation, Report
 from trainer.recipes import RECIPES
 from trainer.report import result_of
 from trainer.results import read_result
+from trainer.schedule import learning_rate
 from trainer.systems.syntax_mbert.switches import SWITCHES
 
 MakeRecipe = Callable[..., Recipe]

@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+from itertools import pairwise
 
 import pytest
 from typer.testing import CliRunner
@@ -23,8 +24,9 @@ from trainer.evaluation.transfer import (
     write_transfer,
 )
 from trainer.loop import train
+from trainer.progress import Evaluation, Progress
 from trainer.recipes import RECIPES
-from trainer.report import result_of
+from trainer.report import curve, result_of
 from trainer.results import RESULT, markdown, read_result, write_result
 from trainer.seeds import SeedSummary, summarise_seeds, write_summary
 from trainer.tasks.trees import TreesScores
@@ -98,6 +100,43 @@ def test_what_is_no_number_is_null_in_every_file_of_a_run(tmp_path) -> None:
         text = (tmp_path / name).read_text("utf-8")
         assert ": null" in text
         json.loads(text, parse_constant=pytest.fail)
+
+
+def test_the_curve_averages_losses_between_logs_and_has_every_dev_score() -> None:
+    evaluations = [Evaluation(step, "f1", step / 10, {}) for step in (4, 7)]
+    losses = [7.0, 6.0, 5.0, 4.0, 3.0, 2.0, 1.0]
+    found = curve(Progress(step=7, losses=losses, evaluations=evaluations), log_every=3)
+    assert found == {
+        "steps": [3, 6, 7],
+        "losses": [6.0, 3.0, 1.0],
+        "dev_steps": [4, 7],
+        "dev_scores": [0.4, 0.7],
+    }
+
+
+@pytest.mark.parametrize("steps", [1, 999, 1000, 1001, 123_457])
+def test_the_curve_of_a_long_run_has_a_bounded_number_of_points(steps) -> None:
+    losses = [float(step) for step in range(steps)]
+    found = curve(Progress(step=steps, losses=losses), log_every=7, points=100)
+    assert len(found["losses"]) == len(found["steps"]) <= 100
+    assert found["steps"][-1] == steps
+    assert all(step % 7 == 0 for step in found["steps"][:-1])
+    widths = [end - start for start, end in pairwise([0, *found["steps"]])]
+    whole = sum(mean * width for mean, width in zip(found["losses"], widths, strict=True))
+    assert whole == pytest.approx(sum(losses))
+
+
+def test_a_run_that_ended_before_its_first_step_has_an_empty_curve() -> None:
+    assert curve(Progress(), log_every=10)["steps"] == []
+
+
+def test_the_curve_is_in_the_result_of_a_run(trained) -> None:
+    result = read_result(trained)
+    found = result["curve"]
+    assert found["steps"] == [5, 10, 15, 20]
+    assert sum(found["losses"][:1]) == pytest.approx(result["loss_start"], rel=0.5)
+    assert found["dev_steps"] == [one["step"] for one in result["evaluations"]]
+    assert found["dev_scores"] == [one["headline"] for one in result["evaluations"]]
 
 
 def test_a_seed_without_a_score_is_named(tmp_path) -> None:

@@ -9,15 +9,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from clients.benchmarks import SAMPLE
-from featurestore import DatasetHandle, FeatureStore, open_store
+from featurestore import DatasetHandle, open_store
 from syntax.errors import SpecError
-from tests.trainer.everything import TASKS, append_everything, recipe_for
+from tests.trainer.everything import EXAMPLES, TASKS, append_everything, recipe_for
 from tests.trainer.recorded import (
     TWO,
     RecordedRun,
@@ -32,23 +31,6 @@ from trainer.options import Recipe
 from trainer.options.settings import with_settings
 from trainer.report import result_of
 from trainer.results import is_result_of, recipe_of, write_result
-
-EXAMPLES, DEV = 24, 12
-
-
-@pytest.fixture(scope="session")
-def everything_uri(tmp_path_factory, english, tokenizer) -> str:
-    uri = str(tmp_path_factory.mktemp("everything") / "store")
-    with open_store(uri) as store:
-        append_everything(store, english, tokenizer, "train", EXAMPLES)
-        append_everything(store, english, tokenizer, "dev", DEV, EXAMPLES)
-    return uri
-
-
-@pytest.fixture
-def everything(everything_uri) -> Iterator[FeatureStore]:
-    with open_store(everything_uri) as store:
-        yield store
 
 
 def start(

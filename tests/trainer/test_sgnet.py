@@ -143,7 +143,7 @@ def test_a_saved_model_comes_back_the_same(
 
 def test_a_common_root_is_refused() -> None:
     with pytest.raises(SpecError, match=r"data\.joint_root=false"):
-        SgNetOptions().check_data(DataOptions("any"))
+        SgNetOptions().check_data(DataOptions(dataset="any"))
 
 
 def test_shares_outside_their_range_are_refused() -> None:

@@ -201,8 +201,8 @@ def test_a_batch_without_the_mask_is_refused_by_name(bert_config, batch) -> None
 
 def test_a_common_root_is_refused() -> None:
     with pytest.raises(SpecError, match=r"data\.joint_root=false"):
-        SlaOptions().check_data(DataOptions("any"))
-    SlaOptions().check_data(DataOptions("any", joint_root=False))
+        SlaOptions().check_data(DataOptions(dataset="any"))
+    SlaOptions().check_data(DataOptions(dataset="any", joint_root=False))
 
 
 def test_it_learns_sixteen_examples_by_heart(bert_config, near_batch) -> None:

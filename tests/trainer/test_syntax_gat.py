@@ -110,5 +110,5 @@ def test_a_folder_without_one_is_refused(store, small_recipe, tmp_path) -> None:
 
 def test_a_model_without_losses_cannot_learn_trees(store, small_recipe, tmp_path) -> None:
     settings = ("task.name=trees.v1", *objectives(0))
-    with pytest.raises(SpecError, match="no objectives that syntax_bert.v1 learns"):
+    with pytest.raises(SpecError, match=r"no objectives that syntax_bert\.v1 learns"):
         train(small_recipe(*settings), store, tmp_path)

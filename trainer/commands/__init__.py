@@ -8,6 +8,7 @@ from trainer.commands.compare import compare
 from trainer.commands.evaluate import evaluate
 from trainer.commands.picture import picture
 from trainer.commands.predict import predict
+from trainer.commands.tables import tables
 from trainer.commands.train import train
 from trainer.commands.verify import verify
 
@@ -17,6 +18,7 @@ def register(app: typer.Typer) -> None:
     app.command()(train)
     app.command()(evaluate)
     app.command()(compare)
+    app.command()(tables)
     app.command()(predict)
     app.command()(picture)
     app.command()(verify)

@@ -1,4 +1,4 @@
-"""What the commands of this package share; nothing here imports torch."""
+"""Options and checks that commands share; nothing here imports torch."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ParserOption = Annotated[
 
 
 def quiet_transformers() -> None:
-    """Leave the terminal to us: no bars for loading weights."""
+    """Turn off the progress bars of loading weights."""
     from transformers.utils.logging import disable_progress_bar
 
     disable_progress_bar()
@@ -31,7 +31,7 @@ def one_language(lang: str) -> str:
     """The language of a command that reads one.
 
     Raises:
-        SpecError: Several were named.
+        SpecError: Several are named.
     """
     from syntax.errors import SpecError
     from syntax.lists import listed

@@ -165,32 +165,54 @@ def compare(
         UnknownNameError: No such metric.
         MissingExtraError: scipy is not installed.
     """
-    ours, theirs = read_system(one, split), read_system(other, split)
-    _check_same(ours, theirs, not metrics)
+    ours, theirs = (read_system(runs_of(folder), split) for folder in (one, other))
+    lines = compare_systems(ours, theirs, metrics, resamples=resamples, seed=seed)
     langs = sorted(ours.languages.keys() & theirs.languages.keys())
-    joined = {lang: _joined(ours.languages[lang], theirs.languages[lang], lang) for lang in langs}
-    options = {"resamples": resamples, "seed": seed}
-    lines = [
-        _line(part, metric, ours, options)
-        for metric in metrics or (ours.metric,)
-        for part in _parts(joined)
-    ]
     left_out = {lang: _left_out(ours.languages[lang], theirs.languages[lang]) for lang in langs}
     only = sorted(ours.languages.keys() ^ theirs.languages.keys())
     return Comparison(str(one), str(other), ours.dataset, split, lines, left_out, only)
 
 
-def read_system(folder: Path, split: str) -> System:
-    """The predictions of a run, or of the runs in a folder.
+def compare_systems(
+    ours: System, theirs: System, metrics: Sequence[str] = (), **options: int
+) -> list[Line]:
+    """Compare two systems in each language that both have, and over all of these.
+
+    Args:
+        ours: The first system.
+        theirs: The second one, of the same seeds.
+        metrics: As in `compare`.
+        **options: ``resamples`` and ``seed`` of each test.
 
     Raises:
-        SpecError: There are none, they cannot be read, or runs of one folder differ in data or
-            metric.
+        SpecError: They are not about the same data, labels, metric and seeds.
+        UnknownNameError: No such metric.
     """
-    runs = runs_of(folder)
+    _check_same(ours, theirs, not metrics)
+    langs = sorted(ours.languages.keys() & theirs.languages.keys())
+    joined = {lang: _joined(ours.languages[lang], theirs.languages[lang], lang) for lang in langs}
+    return [
+        _line(part, metric, ours, options)
+        for metric in metrics or (ours.metric,)
+        for part in _parts(joined)
+    ]
+
+
+def read_system(runs: Mapping[str, Path], split: str) -> System:
+    """The predictions of the runs of one system.
+
+    Args:
+        runs: The folder of each run, by a name such as ``seed0``.
+        split: Which predictions.
+
+    Raises:
+        SpecError: There are none, they cannot be read, or the runs differ in data or metric.
+    """
     scored = [_evaluation(run, split) for run in runs.values()]
     if len({(one["dataset"], one["metric"]) for one in scored}) > 1:
-        raise SpecError(f"the runs in {folder} are not of one dataset and metric")
+        raise SpecError(
+            f"the runs {', '.join(map(str, runs.values()))} are not of one dataset and metric"
+        )
     langs = set.intersection(*(set(one["languages"]) for one in scored))
     languages = {
         lang: [_by_id(predictions_file(run, split, lang)) for run in runs.values()]

@@ -26,7 +26,7 @@ def evaluate(model: nn.Module, batches: Iterable[SyntaxBatch], scorer: Scorer) -
 
 
 def check_labelled(source: Source, recipe: Recipe, split: str) -> None:
-    """Refuse a language without labels, whose scores would be those of a model always wrong.
+    """Refuse a language without labels: without this, its scores would all be 0.
 
     Args:
         source: The data.

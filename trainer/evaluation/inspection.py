@@ -78,14 +78,13 @@ def inspect_example(
     Args:
         run: Its model has the attention implementation ``eager``.
         store: Where the example lies.
-        source: The examples that it is one of.
+        source: The examples, of which it is one.
         example_id: Name of the example.
         matrices: Names of `syntax.matrices.MATRICES`, beside those that the model reads.
         sequence: Which one, of an example in several sequences.
 
     Raises:
-        UnknownNameError: No such example or matrix.
-        SpecError: The example has fewer sequences, or the model no attention over pieces.
+        SpecError: The example has fewer sequences, or the model reads words.
     """
     if run.recipe.model.reads_words:
         raise SpecError(
@@ -165,7 +164,7 @@ def _only(store: FeatureStore, data: FeatureDataset, example_id: str) -> Feature
 
 
 def _shown(data: FeatureDataset) -> dict[int, str]:
-    """What each token id of an example shows: its characters, or which special token it is."""
+    """The text of each token id of an example: its characters, or [CLS] or [SEP]."""
     (texts,) = data.columns(["texts"])["texts"].to_pylist()
     (whole,) = data.stream(
         batch_size=1, max_length=None, matrices=(), assembly=AssemblySpec(offsets=True)

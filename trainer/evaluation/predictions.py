@@ -1,4 +1,4 @@
-"""What a model predicted of each example, kept on disk with one JSON object a line.
+"""The predictions of a model for single examples, on disk as one JSON object a line.
 
 Nothing here imports torch.
 """
@@ -17,7 +17,7 @@ from syntax.strict_json import parse_json
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What a model predicted of one example.
+    """The prediction of a model for one example.
 
     Every metric in ``shares`` is a sum over the examples divided by another sum: an example adds
     ``(1, 1)`` or ``(0, 1)`` to accuracy, and ``(2 * hits, predicted + gold)`` to the F1 of
@@ -25,11 +25,11 @@ class Prediction:
 
     Attributes:
         example_id: Name of the example.
-        gold: What is right, as plain JSON; None where nobody said.
-        predicted: What the model says, likewise.
-        right: Whether all of it is right; None without gold.
+        gold: The label, as plain JSON; None of an unlabelled example.
+        predicted: The prediction, as plain JSON.
+        right: Whether all of the prediction is right; None without gold.
         shares: By metric, what the example adds to numerator and denominator; empty without gold.
-        probability: What the model gives to its choice, where it makes one.
+        probability: Of the predicted class, for tasks that choose one.
     """
 
     example_id: str

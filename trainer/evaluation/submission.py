@@ -37,7 +37,7 @@ def predict_stored(
     parser: str | Iterable[str] | None = None,
     any_parser: bool = False,
 ) -> list[Prediction | FailedExample]:
-    """What a model says of a stored split, with labels or without.
+    """The predictions of a model for a stored split, with labels or without.
 
     Args:
         run: The run.
@@ -51,10 +51,6 @@ def predict_stored(
     Returns:
         Predictions in the order in which the file was backfilled, then the examples that were
         dropped there.
-
-    Raises:
-        SpecError, UnknownDatasetError: As `trainer.evaluation.trained.open_language`.
-        UnknownNameError: A parser is named for another language.
     """
     here = run.on(store, dataset, parser)
     (source,) = open_languages(store, here, split, [lang], any_parser=any_parser).values()
@@ -81,8 +77,8 @@ def submission(
             (`trainer.options.DataOptions.spreads`); for the message about several predictions.
 
     Raises:
-        SpecError: An example has no prediction, for it was dropped, or several; or predictions are
-            of another kind than the form takes.
+        SpecError: An example has no prediction, because it was dropped, or several; or the form
+            has no place for predictions of this kind.
     """
     predictions = [one for one in found if isinstance(one, Prediction)]
     _check_whole(found, predictions, spreads)

@@ -1,4 +1,4 @@
-"""A finished run: its model, what that needs, and what it says of stored examples."""
+"""A finished run: its model, what the model needs, and its predictions for stored examples."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TrainedRun:
-    """A run whose model can be asked.
+    """A run with its model loaded.
 
     Attributes:
-        recipe: Of the run, its data unpinned, and its task with what dev has chosen.
-        model: The model that it kept.
+        recipe: Of the run, its task with what was tuned on dev.
+        model: The model that the run kept.
         requirements: What the model needs.
     """
 
@@ -83,7 +83,7 @@ class TrainedRun:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What a model predicted of a dataset, and how good that is."""
+    """The predictions of a model for a dataset, and their scores."""
 
     scores: Scores
     predictions: list[Prediction]
@@ -96,10 +96,6 @@ def load_run(folder: Path, attention: str | None = None) -> TrainedRun:
         folder: Output of the run.
         attention: Another implementation than the one trained with
             (`trainer.nn.stock.ATTENTION`).
-
-    Raises:
-        SpecError: There is no result of a run, or the model does not say what it needs.
-        ModelLoadError: The run has no model.
     """
     recipe, model = recipe_of(folder), load_model(folder, attention)
     task = recipe.task.tuned(read_result(folder)["scores"])
@@ -115,8 +111,7 @@ def load_model(folder: Path, attention: str | None = None) -> SyntaxModel:
         attention: Another implementation than the one trained with.
 
     Raises:
-        ModelLoadError: There is none, or it cannot be read.
-        SpecError: As `recipe_of`.
+        ModelLoadError: There is no model, or it cannot be read.
     """
     own_class = model_class(recipe_of(folder).task.name)
     try:
@@ -145,10 +140,6 @@ def chosen_languages(
         langs: Which languages, as ``["en", "fr"]`` or ``"en,fr"``; by default every one that the
             split of the run's dataset has.
         further: Languages that are read beside them, for which a parser may be named, too.
-
-    Raises:
-        UnknownDatasetError: There is no such split.
-        UnknownNameError: The run's data name a parser for another language.
     """
     chosen = list(dict.fromkeys(listed(langs) or languages_of(store, run, split)))
     ParserChoice.read(run.recipe.data.parser).check({*chosen, *further})
@@ -188,10 +179,6 @@ def open_language(
         split: Which split.
         lang: Which language; of several, they are read as one.
         any_parser: Accept other parsers for the language that the model was trained on.
-
-    Raises:
-        SpecError: The data are of another parser or label set than the model's.
-        UnknownDatasetError: The store has no such language.
     """
     source = _of_known_parser(store, run, split, lang)
     if not any_parser:
@@ -211,7 +198,7 @@ def open_languages(
     *,
     any_parser: bool = False,
 ) -> dict[str, Source]:
-    """Some languages of a split, or every one that it has, by name; as `open_language`."""
+    """Some languages of a split, or all of them, each opened by `open_language`, by name."""
     return {
         lang: open_language(store, run, split, lang, any_parser=any_parser)
         for lang in chosen_languages(store, run, split, langs)
@@ -219,11 +206,11 @@ def open_languages(
 
 
 def ask(run: TrainedRun, source: Source, dataset: StreamedDataset | None = None) -> Answers:
-    """What the model says of all examples of a source.
+    """The predictions and scores of a run's model on all examples of a source.
 
     Args:
         run: The run.
-        source: The examples, and where texts of answers are read.
+        source: The examples, and the texts that answers are read from.
         dataset: Other examples of the same task, such as crossed ones.
     """
     stream = source.evaluation_stream(run.recipe, dataset)
@@ -233,7 +220,7 @@ def ask(run: TrainedRun, source: Source, dataset: StreamedDataset | None = None)
 
 
 def described(source: Source) -> dict[str, Any]:
-    """What a result should say of the data: version, parsers, fingerprints, drops."""
+    """The data as results describe them: version, parsers, fingerprints, drops."""
     dataset = source.dataset
     return {
         "version": dataset.version,

@@ -50,7 +50,7 @@ def verify_run(
     weights: Weights | None = None,
     parser: str | Iterable[str] | None = None,
 ) -> dict[str, QaScores]:
-    """Score the answers of one run, given where another lets them.
+    """Score the answers of one run, where another may decide that a question has none.
 
     Args:
         folder: Output of a run of ``extractive_qa.v1`` with ``no_answer``.
@@ -137,13 +137,10 @@ def _check(reader: TrainedRun, judge: TrainedRun) -> None:
             "task.no_answer=true"
         )
     classes = judge.requirements.classes
-    names = classes.get(_label(judge)) if _is_classifier(judge) else None
+    is_classifier = isinstance(judge.recipe.task, SequenceClassificationOptions)
+    names = classes.get(_label(judge)) if is_classifier else None
     if names is None or set(names) != {"no", "yes"}:
         raise SpecError(
             f"the verifier is of {judge.recipe.task.name} over {dict(classes)}; it must tell 'yes' "
             "from 'no', as sgnet-squad2-verifier does"
         )
-
-
-def _is_classifier(run: TrainedRun) -> bool:
-    return isinstance(run.recipe.task, SequenceClassificationOptions)

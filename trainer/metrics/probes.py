@@ -1,4 +1,4 @@
-"""How well predicted distances and depths spell a tree (Hewitt and Manning 2019, section 3).
+"""How well predicted distances and depths match a tree (Hewitt and Manning 2019, section 3).
 
 Letters in shapes: ``W`` words of a sentence.
 """
@@ -26,8 +26,7 @@ def spanning_edges(distance: NDArray[Any]) -> Edges:
     >>> sorted(spanning_edges(np.array([[0.0, 1.0, 4.0], [1.0, 0.0, 1.0], [4.0, 1.0, 0.0]])))
     [(0, 1), (1, 2)]
     """
-    # Here: scipy takes half a second to import, which only probes need.
-    from scipy.sparse.csgraph import minimum_spanning_tree
+    from scipy.sparse.csgraph import minimum_spanning_tree  # takes long to import
 
     # To scipy a weight of 0 is no edge.
     weights = np.asarray(distance, float) - np.min(distance, initial=0.0) + 1.0
@@ -49,7 +48,7 @@ def edges_of(distance: NDArray[Any], kept: NDArray[np.bool_]) -> Edges:
 
 
 def root_of(depth: NDArray[Any], kept: NDArray[np.bool_]) -> int | None:
-    """The word of least depth among some, the first of equals; None if there is none.
+    """The word of least depth among some, the first of equals; None if no word counts.
 
     Args:
         depth: Of all words. *Shape:* (W,).
@@ -71,7 +70,7 @@ def spearman(predicted: NDArray[Any], gold: NDArray[Any]) -> NDArray[np.float64]
     >>> spearman(np.array([[1.0, 2.0, 9.0]]), np.array([[1, 2, 3]])).tolist()
     [1.0]
     """
-    from scipy.stats import rankdata
+    from scipy.stats import rankdata  # takes long to import
 
     ours, theirs = (_centred(rankdata(values, axis=1)) for values in (predicted, gold))
     products = (ours * theirs).sum(1)

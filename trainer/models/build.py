@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
 from syntax.errors import SpecError
@@ -31,11 +31,13 @@ class DataProfile:
         classes: Names of the classes of each label column that has some, in id order.
         special_tokens: Of the tokenizer.
         requirements: What the model is to ask for from now on.
+        streams: As ``classes``, for each further stream of the run by name.
     """
 
     classes: Mapping[str, tuple[str, ...]]
     special_tokens: SpecialTokens
     requirements: Requirements
+    streams: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
 
 
 def build_model(recipe: Recipe, profile: DataProfile) -> SyntaxModel:
@@ -57,6 +59,16 @@ def build_model(recipe: Recipe, profile: DataProfile) -> SyntaxModel:
         objectives=[asdict(one) for one in recipe.objectives],
         classes={name: list(names) for name, names in profile.classes.items()},
         requires=needs.to_json(),
+        streams={
+            stream.name: {
+                "task": None if stream.task is None else asdict(stream.task),
+                "objectives": [asdict(one) for one in stream.objectives],
+                "classes": {
+                    name: list(names) for name, names in profile.streams[stream.name].items()
+                },
+            }
+            for stream in recipe.streams
+        },
     )
     pretrained = options.weights == "pretrained" and not options.reads_words
     encoder = None
@@ -68,6 +80,9 @@ def build_model(recipe: Recipe, profile: DataProfile) -> SyntaxModel:
     model.encoder.prepare(recipe, profile)
     if hasattr(model.head, "prepare"):
         model.head.prepare(recipe, profile)
+    for name, head in model.heads.items():
+        if hasattr(head, "prepare"):
+            head.prepare(recipe.of_stream(name), profile)
     if recipe.training.gradient_checkpointing:
         recompute_activations(model)
     return model

@@ -9,7 +9,7 @@ from transformers import AutoConfig, PretrainedConfig
 
 from syntax.errors import SpecError
 from trainer.nn.attention import SDPA
-from trainer.options import ModelOptions, ObjectiveOptions, SyntaxBertOptions, TaskOptions
+from trainer.options import MAIN, ModelOptions, ObjectiveOptions, SyntaxBertOptions, TaskOptions
 from trainer.options.settings import section_from_json
 from trainer.systems import upgraded
 
@@ -27,6 +27,8 @@ class SyntaxConfig(PretrainedConfig):
         classes: Names of the classes of each label column that has some, in id order.
         requires: What the model was trained on and so needs again: tokenizer, parsers, features
             (`trainer.requirements.Requirements`).
+        streams: The ``task`` (None for one without), ``objectives`` and ``classes`` of each further
+            stream that the model was trained on, by name.
 
     Raises:
         SpecError: An option is outside its range.
@@ -44,6 +46,7 @@ class SyntaxConfig(PretrainedConfig):
         classes: Mapping[str, list[str]] | None = None,
         requires: Mapping[str, Any] | None = None,
         objectives: Sequence[Mapping[str, Any]] = (),
+        streams: Mapping[str, Mapping[str, Any]] | None = None,
         **kwargs: Any,
     ) -> None:
         # transformers builds a configuration without arguments to find out its defaults.
@@ -57,8 +60,20 @@ class SyntaxConfig(PretrainedConfig):
         self.task = dict(task or {"name": "sequence_classification.v1"})
         self.classes = {name: list(names) for name, names in (classes or {}).items()}
         self.requires = dict(requires or {})
+        self.streams = {name: dict(stream) for name, stream in (streams or {}).items()}
         super().__init__(**kwargs)
-        self.model_options(), self.task_options(), self.objective_options()
+        self.model_options(), self.objective_options()
+        found = self.task_options().found()
+        if len(found) == 1 and self.classes.get(found[0]):
+            # Under these names pipelines look for the classes.
+            self.id2label = dict(enumerate(self.classes[found[0]]))
+            self.label2id = {name: number for number, name in self.id2label.items()}
+
+    def of_stream(self, name: str) -> SyntaxConfig:
+        """The configuration of a model with the same encoder for a further stream alone."""
+        content = {**self.to_dict(), **self.streams[name], "streams": {}}
+        config: SyntaxConfig = type(self).from_dict(content)
+        return config
 
     def encoder_config(self) -> PretrainedConfig:
         """The encoder's configuration as the object that transformers builds encoders from."""
@@ -74,9 +89,10 @@ class SyntaxConfig(PretrainedConfig):
         options: TaskOptions = section_from_json("task", self.task)
         return options
 
-    def objective_options(self) -> tuple[ObjectiveOptions, ...]:
-        """The options of each objective."""
-        return tuple(section_from_json("objectives", one) for one in self.objectives)
+    def objective_options(self, stream: str = MAIN) -> tuple[ObjectiveOptions, ...]:
+        """The options of each objective of a stream."""
+        content = self.objectives if stream == MAIN else self.streams[stream]["objectives"]
+        return tuple(section_from_json("objectives", one) for one in content)
 
     def label_name(self) -> str:
         """The one label column that the task finds, for callers who give its values alone.

@@ -7,25 +7,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, cast
 
 import torch
+import transformers
 from torch import Tensor, nn
-from transformers import (
-    AutoConfig,
-    AutoModel,
-    AutoModelForMultipleChoice,
-    AutoModelForQuestionAnswering,
-    AutoModelForSequenceClassification,
-    AutoModelForTokenClassification,
-    PreTrainedModel,
-)
+from transformers import AutoConfig, AutoModel, PreTrainedModel
 
 from syntax.errors import SpecError
 from trainer.batch import SyntaxBatch
 from trainer.models.config import SyntaxConfig
 from trainer.models.outputs import SyntaxOutput
 from trainer.objectives.base import Objective, build_objectives, weighted_sum
+from trainer.options import MAIN, ObjectiveOptions
 from trainer.systems import SYSTEMS
 from trainer.tasks import TASKS
 
@@ -53,10 +48,18 @@ class SyntaxModel(PreTrainedModel):
     def __init__(self, config: SyntaxConfig, pretrained: PreTrainedModel | None = None) -> None:
         super().__init__(config)
         self.encoder = SYSTEMS[config.model["name"]].load_encoder()(config, pretrained)
-        options = config.objective_options()
-        found = build_objectives(options, config, self.encoder)
+        self._weights = {
+            stream: {one.name: one.weight for one in config.objective_options(stream)}
+            for stream in (MAIN, *config.streams)
+        }
+        found = build_objectives(_of_all_streams(config), config, self.encoder)
         self.objectives = nn.ModuleList(cast(Iterable[nn.Module], found))
         self.head = TASKS[config.task["name"]].head(config, self.encoder.width)
+        self.heads = nn.ModuleDict()  # of further streams that have a task
+        for name, stream in config.streams.items():
+            if stream["task"] is not None:
+                own = config.of_stream(name)
+                self.heads[name] = TASKS[own.task["name"]].head(own, self.encoder.width)
         self.register_load_state_dict_pre_hook(_rename_earlier)  # type: ignore[no-untyped-call]
         self.post_init()  # type: ignore[no-untyped-call]
 
@@ -68,6 +71,13 @@ class SyntaxModel(PreTrainedModel):
         loaded = model[0] if isinstance(model, tuple) else model
         loaded._weight_conversions = []
         return model
+
+    def get_input_embeddings(self) -> nn.Module:
+        """The word embeddings of the stock encoder."""
+        if self.encoder.stock is None:
+            raise NotImplementedError(f"{self.config.model['name']} trains no stock encoder")
+        embeddings: nn.Module = self.encoder.stock.get_input_embeddings()
+        return embeddings
 
     @property
     def supports_gradient_checkpointing(self) -> bool:  # type: ignore[override]
@@ -119,18 +129,23 @@ class SyntaxModel(PreTrainedModel):
         return output
 
     def _run(self, batch: SyntaxBatch, names: Sequence[str] | None) -> SyntaxOutput:
-        built = cast(Iterable[Objective], self.objectives)
-        chosen = [one for one in built if names is None or one.options.name in names]
+        weights = self._weights[batch.stream]
+        chosen = [
+            one
+            for one in cast(Iterable[Objective], self.objectives)
+            if weights.get(one.options.name) and (names is None or one.options.name in names)
+        ]
         needs: frozenset[str] = frozenset().union(*(one.needs for one in chosen))
         wanted = {
             f"output_{name}": True for name in ("hidden_states", "attentions") if name in needs
         }
         encoding = self.encoder(batch, **wanted)
         losses = {one.options.name: one(encoding, batch) for one in chosen}
-        logits, task_loss = self.head(encoding, batch)
+        head = {MAIN: self.head, **dict(self.heads.items())}.get(batch.stream)
+        logits, task_loss = ({}, None) if head is None else head(encoding, batch)
         loss = task_loss
         if self.training and losses:
-            further = weighted_sum(losses, {one.options.name: one.options.weight for one in chosen})
+            further = weighted_sum(losses, weights)
             loss = further if loss is None else loss + further
         return SyntaxOutput(loss, task_loss, losses, logits)
 
@@ -140,6 +155,26 @@ class SyntaxModel(PreTrainedModel):
             module.reset_parameters()  # type: ignore[operator]
         else:
             super()._init_weights(module)  # type: ignore[no-untyped-call]
+
+
+def _of_all_streams(config: SyntaxConfig) -> list[ObjectiveOptions]:
+    """The objectives of the streams that the model is trained on; streams share those of one name.
+
+    Raises:
+        SpecError: Two streams have an objective with different options beside its weight.
+    """
+    found: dict[str, ObjectiveOptions] = {}
+    for stream in (MAIN, *config.streams):
+        for one in config.objective_options(stream):
+            if one.weight == 0:
+                continue
+            first = found.setdefault(one.name, one)
+            if replace(one, weight=first.weight) != first:
+                raise SpecError(
+                    f"the stream {stream} has the objective {one.name} with other options than "
+                    "another stream; streams share an objective, and only its weight may differ"
+                )
+    return list(found.values())
 
 
 def _rename_earlier(_module: nn.Module, state: dict[str, Any], prefix: str, *_: Any) -> None:
@@ -170,14 +205,16 @@ class SyntaxForTokenClassification(SyntaxModel):
 AutoConfig.register(SyntaxConfig.model_type, SyntaxConfig)
 AutoModel.register(SyntaxConfig, SyntaxModel)
 
-_CLASSES: dict[type, type[SyntaxModel]] = {
-    AutoModelForMultipleChoice: SyntaxForMultipleChoice,
-    AutoModelForQuestionAnswering: SyntaxForQuestionAnswering,
-    AutoModelForSequenceClassification: SyntaxForSequenceClassification,
-    AutoModelForTokenClassification: SyntaxForTokenClassification,
+_CLASSES: dict[str, type[SyntaxModel]] = {
+    "AutoModelForMultipleChoice": SyntaxForMultipleChoice,
+    "AutoModelForQuestionAnswering": SyntaxForQuestionAnswering,
+    "AutoModelForSequenceClassification": SyntaxForSequenceClassification,
+    "AutoModelForTokenClassification": SyntaxForTokenClassification,
 }
+"""The class that each auto class of transformers loads."""
+
 for auto_class, own_class in _CLASSES.items():
-    auto_class.register(SyntaxConfig, own_class)  # type: ignore[attr-defined]
+    getattr(transformers, auto_class).register(SyntaxConfig, own_class)
 
 
 def model_class(task: str) -> type[SyntaxModel]:

@@ -71,7 +71,12 @@ class ModelOptions:
         return None
 
     def dataset(self, store: FeatureStore | None, dataset: FeatureDataset) -> FeatureDataset:  # noqa: ARG002
-        """The dataset with what else the model reads; examples in memory come without a store."""
+        """The dataset with what else the model reads of its examples.
+
+        Args:
+            store: Where the examples lie; None for examples in memory.
+            dataset: The examples.
+        """
         return dataset
 
     def arrays(self, arrays: Mapping[str, Any]) -> Mapping[str, Any]:

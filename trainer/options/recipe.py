@@ -70,6 +70,11 @@ class Recipe:
         content = asdict(self)
         return {key: value for key, value in content.items() if value or key not in LISTS}
 
+    @property
+    def stream_names(self) -> tuple[str, ...]:
+        """Names of all streams, the main one first."""
+        return (MAIN, *(stream.name for stream in self.streams))
+
     def of_stream(self, name: str) -> Recipe:
         """The run that would train the same model on one of the streams alone."""
         if name == MAIN:

@@ -1,4 +1,4 @@
-"""What every task is told."""
+"""The options that every task has, and what generic code asks of a task."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from trainer.metrics.answers import Rules
 
 @dataclass(frozen=True, slots=True)
 class TaskOptions:
-    """What a model is to predict; a task's own options are in a dataclass that adds to this.
+    """What a model predicts; a task adds its own options in a dataclass of its file.
 
     Attributes:
         name: Name of the task in `trainer.tasks.TASKS`.
@@ -25,23 +25,23 @@ class TaskOptions:
         return ()
 
     def given(self) -> tuple[str, ...]:
-        """Those of them that come with an example; the others are to be found."""
+        """Those columns that the model is given; it predicts the others."""
         return ()
 
     def found(self) -> tuple[str, ...]:
-        """The columns that are to be found."""
+        """The columns that the model predicts."""
         return tuple(name for name in self.columns() if name not in self.given())
 
     def has_labels(self, values: Mapping[str, Sequence[Any]]) -> bool:
-        """Whether there is something to score predictions by, in the columns that are to be found.
+        """Whether any example has a label to score predictions by.
 
         Args:
-            values: Those columns of all examples, by name.
+            values: The columns that the model predicts, of all examples, by name.
         """
         return any(any(column) for column in values.values())
 
     def spans(self) -> tuple[str, ...]:
-        """Those of them whose spans matrices such as ``gate_distance`` go by."""
+        """The columns of spans that matrices such as ``gate_distance`` are made from."""
         return ()
 
     def rules_of(self, dataset: str) -> Rules | None:  # noqa: ARG002

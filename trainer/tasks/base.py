@@ -143,15 +143,15 @@ class TaskEntry:
         options: Their default ``name`` is the name of the task.
         task: Targets and scorer.
         head: The torch module.
-        auto_class: The auto class of transformers that loads models of this task, such as
-            ``AutoModelForTokenClassification``; none when left out.
+        auto_class: Name of the auto class of transformers that loads models of this task, such as
+            ``AutoModelForTokenClassification``; ``AutoModel`` alone loads them when left out.
         switches: Where papers and their released code differ.
     """
 
     options: type[TaskOptions]
     task: type[Task]
     head: type[Head]
-    auto_class: type | None = None
+    auto_class: str | None = None
     switches: tuple[Switch, ...] = ()
 
 

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
-from transformers import AutoModelForQuestionAnswering
 
 from syntax.batches import INSIDE, locate_spans, spans_of_text
 from syntax.errors import SpecError
@@ -342,9 +341,11 @@ class QaScorer:
     def _answers(self) -> tuple[dict[str, Answer], float]:
         """What is answered in the end, and the threshold."""
         options, label = self._options, self._label
-        passages = dict(passages_of(self._data, label))
-        known = zip(passages_of(self._data, label), gold_spans(self._data, label), strict=True)
-        labelled = {name for (name, _), golds in known if golds is not None}
+        texts, known = passages_of(self._data, label), gold_spans(self._data, label)
+        passages = dict(texts)
+        labelled = {
+            name for (name, _), golds in zip(texts, known, strict=True) if golds is not None
+        }
 
         def answer(name: str, text: str) -> Answer:
             if name not in labelled:
@@ -393,5 +394,5 @@ def _mean(values: Sequence[float]) -> float:
 
 TASKS.add(
     "extractive_qa.v1",
-    TaskEntry(ExtractiveQaOptions, ExtractiveQa, ExtractiveQaHead, AutoModelForQuestionAnswering),
+    TaskEntry(ExtractiveQaOptions, ExtractiveQa, ExtractiveQaHead, "AutoModelForQuestionAnswering"),
 )

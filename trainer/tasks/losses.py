@@ -1,4 +1,4 @@
-"""The mean loss of an evaluation, over what was labelled rather than over batches."""
+"""The mean loss of an evaluation, over labels rather than over batches."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from torch import Tensor
 
 
 class MeanLoss:
-    """Adds up mean losses by how much each was the mean of; read off the device at the end."""
+    """Weights the mean loss of each batch by its labels; reads the device once, at the end."""
 
     def __init__(self) -> None:
         self._sums: list[Tensor] = []
         self._counts: list[Tensor] = []
 
     def add(self, mean: Tensor, count: Tensor) -> None:
-        """Take the mean loss over ``count`` labels; that over none is 0/0 and weighs nothing."""
+        """Take the mean loss over ``count`` labels; a NaN over no labels has no weight."""
         self._sums.append(mean.detach().nan_to_num() * count)
         self._counts.append(count)
 
     def mean(self) -> float:
-        """Over everything taken; 0 over nothing."""
+        """The mean over all labels; 0 without any."""
         total = sum(int(count) for count in self._counts)
         return sum(float(part) for part in self._sums) / total if total else 0.0

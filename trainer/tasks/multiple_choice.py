@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
-from transformers import AutoModelForMultipleChoice
 
 from syntax.errors import SpecError
 from syntax.examples import LabelSpec
@@ -61,7 +60,7 @@ class MultipleChoiceOptions(TaskOptions):
         return (self.label,)
 
     def has_labels(self, values: Mapping[str, Sequence[Any]]) -> bool:
-        """Whether there is an answer; a group alone is none."""
+        """Whether an example has an answer; a group is no answer."""
         return any(values[self.label])
 
 
@@ -214,6 +213,6 @@ class ChoiceScorer:
 TASKS.add(
     "multiple_choice.v1",
     TaskEntry(
-        MultipleChoiceOptions, MultipleChoice, MultipleChoiceHead, AutoModelForMultipleChoice
+        MultipleChoiceOptions, MultipleChoice, MultipleChoiceHead, "AutoModelForMultipleChoice"
     ),
 )

@@ -26,7 +26,7 @@ Span = tuple[int, int]
 
 @dataclass(slots=True)
 class Question:
-    """The best answer so far, and what it is compared with.
+    """The best answer found so far, and the gold answers.
 
     Attributes:
         score: Of the best span: its two logits.
@@ -50,9 +50,9 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What is said to a question, beside the gold answers, and its two scores.
+    """The answer to a question, the gold answers, and the two scores.
 
-    ``golds`` is None where nobody gave any, not even that there is none.
+    ``golds`` is None of an unlabelled question, and empty of one that has no answer.
     """
 
     text: str
@@ -144,7 +144,7 @@ def passages_of(data: FeatureDataset, label: LabelSpec) -> list[tuple[str, str]]
 
 
 def gold_spans(data: FeatureDataset, label: LabelSpec) -> list[list[Span] | None]:
-    """The characters of each question's gold answers; None where nobody gave any, nor none."""
+    """The characters of each question's gold answers; None of an unlabelled question."""
     return [
         None if spans is None else [(one["start_char"], one["end_char"]) for one in spans]
         for spans in data.columns([label.name])[label.name].to_pylist()

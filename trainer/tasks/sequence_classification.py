@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
-from transformers import AutoModelForSequenceClassification
 
 from syntax.errors import SpecError
 from syntax.examples import LabelSpec
@@ -18,7 +17,6 @@ from trainer.batch import SyntaxBatch
 from trainer.evaluation.predictions import Prediction
 from trainer.metrics.classification import ClassificationScores, classification_scores
 from trainer.models.outputs import HeadOutput, SyntaxEncoding
-from trainer.nn.stock import load_pooler
 from trainer.options.task import TaskOptions
 from trainer.tasks.base import TASKS, Arrays, Baseline, TaskEntry
 from trainer.tasks.classes import (
@@ -135,6 +133,8 @@ class SequenceClassificationHead(nn.Module):
                 f"{model.name} reads words, which no pooler does; set task.pooler=false"
             )
         if model.weights == "pretrained":
+            from trainer.nn.stock import load_pooler  # imports the models of transformers
+
             pooler = load_pooler(model.encoder, self.config.encoder_config())
             self.classifier.load_pooler(pooler)
 
@@ -188,6 +188,6 @@ TASKS.add(
         SequenceClassificationOptions,
         SequenceClassification,
         SequenceClassificationHead,
-        AutoModelForSequenceClassification,
+        "AutoModelForSequenceClassification",
     ),
 )

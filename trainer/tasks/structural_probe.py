@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
+from syntax.batches import AssemblySpec
 from syntax.errors import SpecError
 from syntax.examples import LabelSpec
 from syntax.trees.ud import upos_id
@@ -119,15 +120,10 @@ class StructuralProbe:
     def _score_of_chain(self, data: FeatureDataset) -> float:
         target, scorer = self._options.target, ProbeScorer(self._options)
         # `where` gives the examples alone, without the states of a frozen encoder.
-        stream = data.where().stream(
-            batch_size=64,
-            shuffle=False,
-            max_length=None,
-            joint_root=False,
-            separator_edge="none",
-            matrices=(target,),
-            first_pieces=True,
+        assembly = AssemblySpec(
+            joint_root=False, separator_edge="none", matrices=(target,), first_pieces=True
         )
+        stream = data.where().stream(batch_size=64, shuffle=False, assembly=assembly)
         for arrays in stream:
             for row, words in sentences(arrays):
                 place = np.arange(len(words), dtype=float)

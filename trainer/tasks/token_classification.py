@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 from torch import nn
-from transformers import AutoModelForTokenClassification
 
 from syntax.batches import IGNORE
 from syntax.errors import SpecError
@@ -195,7 +194,7 @@ TASKS.add(
         TokenClassificationOptions,
         TokenClassification,
         TokenClassificationHead,
-        AutoModelForTokenClassification,
+        "AutoModelForTokenClassification",
         TAGGING,
     ),
 )

@@ -27,7 +27,7 @@ STREAM_OPTIONS: Final[Mapping[str, Any]] = {"offsets": True, "token_ids": True}
 
 
 class TokenTags:
-    """One label column of kind ``tags`` over the first segment.
+    """One label column of kind ``tags`` about the first segment.
 
     Args:
         label: The column.
@@ -105,7 +105,7 @@ def _of_examples(arrays: Arrays, name: str) -> list[Any]:
 
 
 def tagged_tokens(data: FeatureDataset, label: LabelSpec) -> Iterator[tuple[list[str], list[str]]]:
-    """The forms and the tags of each example's tokens; no tags where nobody gave any.
+    """The forms and the tags of each example's tokens; no tags for an unlabelled example.
 
     Args:
         data: The examples.

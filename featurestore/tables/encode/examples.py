@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 LARGEST_MATRIX: Final = 4_096
 """Pieces of a segment up to which matrices are stored (16 MB); a text of 200,000 characters would
-take gigabytes, which nobody reads. Its example is stored as without matrices."""
+take gigabytes that are never read. Its example is stored as one without matrices."""
 
 
 def encode_examples(
@@ -114,7 +114,10 @@ def _flat(segments: Sequence[SegmentFeatures], name: str, dtype: str) -> np.ndar
 
 
 def _blob_columns(rows: Sequence[ExampleRow], matrices: bool) -> dict[str, pa.Array]:
-    kept = [matrices and _has_small_segments(row) for row in rows]
+    kept = [
+        matrices and all(len(segment.head) <= LARGEST_MATRIX for segment in row.segments)
+        for row in rows
+    ]
     heads = [x.head for row, keep in zip(rows, kept, strict=True) if keep for x in row.segments]
     counts = [len(row.segments) * keep for row, keep in zip(rows, kept, strict=True)]
     blobs = many_matrix_blobs(heads)
@@ -126,10 +129,6 @@ def _blob_columns(rows: Sequence[ExampleRow], matrices: bool) -> dict[str, pa.Ar
         )
         for column, name in enumerate(MATRIX_BLOBS)
     }
-
-
-def _has_small_segments(row: ExampleRow) -> bool:
-    return all(len(segment.head) <= LARGEST_MATRIX for segment in row.segments)
 
 
 def _token_columns(rows: Sequence[ExampleRow]) -> dict[str, pa.Array]:

@@ -111,7 +111,7 @@ async def test_the_rows_are_what_parser_and_tokenizer_say(shared: Service) -> No
     assert shared.store.resolve(tokenizer.fingerprint)["name"] == "parsebank-wordpiece-en"
 
 
-async def test_what_cannot_be_used_is_dropped_by_name_and_the_rest_stored(
+async def test_unusable_examples_are_dropped_by_name(
     shared: Service,
 ) -> None:
     bad = {
@@ -154,7 +154,7 @@ async def test_what_cannot_be_used_is_dropped_by_name_and_the_rest_stored(
     assert part["dropped"] == expected | {"example": 1}  # one rejection, reported twice
 
 
-async def test_an_example_that_comes_twice_is_stored_once(shared: Service) -> None:
+async def test_repeated_example_is_stored_once(shared: Service) -> None:
     items = pairs(50, "Eve")
     job = await shared.backfill(ndjson([*items, *items[:3], items[0]]), "repeated")
     assert (job["counts"]["stored"], job["counts"]["already_stored"]) == (50, 4)
@@ -203,7 +203,7 @@ async def test_gold_trees_are_stored_and_broken_ones_named(shared: Service) -> N
     assert again["counts"]["parses"] == {"done": 0, "reused": 1}
 
 
-async def test_tokens_are_kept_as_they_come(shared: Service) -> None:
+async def test_tokens_are_stored_unchanged(shared: Service) -> None:
     examples = {"good": ["Don't", "stop", "."], "hole": ["a", " ", "b"], "none": []}
     items = [
         {"example": {"example_id": name, "segments": [{"tokens": tokens}]}}
@@ -228,7 +228,7 @@ async def test_two_backfills_of_the_same_data_at_once_store_it_once(shared: Serv
     assert len(shared.rows("raced")) == 80
 
 
-async def test_a_dataset_that_has_other_labels_is_refused_at_the_door(shared: Service) -> None:
+async def test_upload_with_other_labels_than_the_dataset_is_refused(shared: Service) -> None:
     await shared.backfill(ndjson(pairs(2)), "labelled")
     labels = [{"name": "label", "kind": "class", "names": ["no", "yes"]}]
     answer = await shared.client.post(
@@ -256,9 +256,7 @@ async def test_a_running_job_stops_when_it_is_cancelled(shared: Service) -> None
 
 
 @pytest.mark.slow
-async def test_a_tokenizer_that_changed_since_fails_the_job_by_name(
-    running: Running, tmp_path: Path
-) -> None:
+async def test_changed_tokenizer_fails_the_job_by_name(running: Running, tmp_path: Path) -> None:
     folder = tmp_path / "tokenizer"
     folder.mkdir()
     bundled = load_tokenizer("parsebank-wordpiece-en")
@@ -278,7 +276,7 @@ async def test_a_tokenizer_that_changed_since_fails_the_job_by_name(
 
 
 @pytest.mark.slow
-async def test_idle_workers_end_and_new_work_starts_new_ones(running: Running) -> None:
+async def test_idle_workers_exit_and_new_jobs_start_new_ones(running: Running) -> None:
     async with running(job_idle_seconds=0.5, job_workers=1) as service:
         assert service.jobs.worker_pids == []
         await service.backfill(ndjson(pairs(2)))

@@ -48,7 +48,7 @@ def stored_heads(store: FeatureStore) -> dict[str, list[int]]:
     return dict(rows)
 
 
-def test_a_bulk_parser_is_given_many_texts_and_the_rows_are_the_same(
+def test_bulk_parser_gets_many_texts_and_stores_equal_rows(
     bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shard_module, "BULK_CHARACTERS", 400)

@@ -55,7 +55,7 @@ async def test_killed_job_workers_lose_nothing(running: Running) -> None:
 
 
 @pytest.mark.slow
-async def test_a_worker_that_hangs_is_ended_and_its_shard_run_again(running: Running) -> None:
+async def test_hanging_worker_is_killed_and_its_shard_rerun(running: Running) -> None:
     async with running(job_workers=1, job_lease_seconds=4, job_shard_segments=300) as service:
         job = await service.submit(ndjson(pairs(150)))
         await until_owned(service)
@@ -68,7 +68,7 @@ async def test_a_worker_that_hangs_is_ended_and_its_shard_run_again(running: Run
         assert len(service.rows()) == 150
 
 
-def test_a_worker_that_is_killed_for_a_reason_says_so(
+def test_killed_worker_reports_its_cause(
     make_settings: Callable[..., Settings],
 ) -> None:
     worker = WorkerProcess(make_settings())
@@ -80,7 +80,7 @@ def test_a_worker_that_is_killed_for_a_reason_says_so(
 
 
 @pytest.mark.slow
-async def test_a_stopped_service_gives_its_shards_back(running: Running) -> None:
+async def test_stopping_the_service_releases_its_shards(running: Running) -> None:
     async with running(job_workers=1, job_shard_segments=250) as service:
         job = await service.submit(ndjson(pairs(250)))
         await until_owned(service)
@@ -136,7 +136,7 @@ async def test_a_worker_that_has_grown_is_replaced_between_two_shards(running: R
 
 
 @pytest.mark.slow
-async def test_a_worker_that_works_for_longer_than_its_lease_is_left_alone(
+async def test_long_work_keeps_its_lease(
     running: Running,
 ) -> None:
     async with running(job_workers=1, job_lease_seconds=0.5, job_shard_segments=400) as service:
@@ -166,7 +166,7 @@ async def test_a_job_whose_workers_take_too_long_says_so(running: Running) -> No
         assert "took longer than job_text_seconds (0.01 s)" in job["error"]["message"]
 
 
-async def test_reading_a_shard_is_a_step_too(running: Running) -> None:
+async def test_reading_a_shard_has_the_step_limit(running: Running) -> None:
     async with running(job_workers=0) as service:
         job = await service.submit(ndjson(pairs(4)))
     path = shard_path(service.settings.state_dir / "staging" / job["id"], 0)
@@ -198,7 +198,7 @@ UdpipeParser.parse_many = hanging
         pytest.param("ctypes.PyDLL(None).sleep(1_000)", id="holds-the-interpreter"),
     ],
 )
-async def test_a_text_that_hangs_is_dropped_by_its_own_time_limit(
+async def test_hanging_text_is_dropped_after_the_step_limit(
     running: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hang: str
 ) -> None:
     folder = tmp_path / "site"

@@ -41,7 +41,7 @@ def parsed(bench: Bench, lines: list[StagedLine], folder: Path) -> list[ParseRec
         return list(other.parses.get_many(keys).values())
 
 
-def test_a_shard_announces_what_it_then_does(bench: Bench) -> None:
+def test_announced_counts_equal_the_commits(bench: Bench) -> None:
     signals = Recorder()
     counts = run_shard(bench.shard(), bench.lines(ITEMS), bench.tools(), signals)
     assert counts == COUNTS
@@ -87,7 +87,7 @@ def test_parses_that_were_evicted_since_they_were_read_are_stored_again(
     assert bench.size("parses") == 9
 
 
-def test_a_try_that_died_before_its_commits_left_nothing(bench: Bench) -> None:
+def test_try_that_dies_before_its_commits_leaves_nothing(bench: Bench) -> None:
     lines = bench.lines(ITEMS)
     with pytest.raises(Killed):
         run_shard(bench.shard(), lines, bench.tools(), Recorder(dies_at_announce=True))

@@ -50,7 +50,7 @@ async def test_a_malformed_upload_is_422_with_its_line(
         assert message in answer["message"]
 
 
-async def test_a_bad_line_after_many_shards_leaves_nothing(running: Running) -> None:
+async def test_bad_line_after_many_shards_removes_the_upload(running: Running) -> None:
     async with running(job_workers=0, job_shard_segments=2) as service:
         status, answer = await refused(service, ndjson(pairs(20)) + b"nonsense\n")
         assert status == 422

@@ -63,7 +63,7 @@ async def test_a_cluster_stores_what_this_machine_stores(tmp_path: Path) -> None
     assert (again["counts"]["already_stored"], again["counts"]["parses"]["done"]) == (53, 0)
 
 
-def test_every_engine_names_a_program_that_is_there() -> None:
+def test_every_engine_names_an_existing_program() -> None:
     for engine in ENGINES.values():
         assert callable(__import__(engine.module, fromlist=["main"]).main)
 
@@ -105,7 +105,7 @@ def task_spec(settings: Settings, **changes: Any) -> TaskSpec:
     return TaskSpec(**values | changes)
 
 
-def test_a_store_of_the_same_name_that_is_another_one_is_refused(
+def test_another_store_at_the_same_path_is_refused(
     make_settings: Callable[..., Settings],
 ) -> None:
     here = make_settings()
@@ -142,7 +142,7 @@ def test_the_service_tells_its_limits_and_a_worker_its_own_folders(
     assert settings.max_chars_per_text == 7
 
 
-def test_answers_reach_the_run_that_they_are_for() -> None:
+def test_answers_are_delivered_to_their_run() -> None:
     with answer_queue("a") as first, answer_queue("b") as second:
         assert deliver("a", "go")
         assert deliver("b", "stop")
@@ -150,7 +150,7 @@ def test_answers_reach_the_run_that_they_are_for() -> None:
     assert not deliver("a", "go")
 
 
-def test_messages_are_plain_json_and_come_back() -> None:
+def test_messages_survive_json() -> None:
     message = Message("r", "announce", "tcp://w", {"plan": Counts(examples=3).to_json()})
     assert Message.from_json(message.to_json()) == message
     assert isinstance(message.to_json()["facts"], dict)

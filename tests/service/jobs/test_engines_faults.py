@@ -83,7 +83,7 @@ async def test_killed_dask_workers_lose_nothing(cluster: Cluster, tmp_path: Path
         check_rows(service.settings.store)
 
 
-async def test_a_worker_that_hangs_is_given_up(cluster: Cluster, tmp_path: Path) -> None:
+async def test_hanging_dask_worker_is_restarted(cluster: Cluster, tmp_path: Path) -> None:
     async with on(cluster, tmp_path, job_lease_seconds=10) as service:
         job = await service.submit(ndjson(pairs(COUNT)))
         await shards_done(service, job, 1)
@@ -170,7 +170,7 @@ if UdpipeParser.parse_many.__name__ != "deadly":  # dask may load this more than
 """
 
 
-async def test_a_text_that_kills_workers_is_dropped_by_name(tmp_path: Path) -> None:
+async def test_fatal_text_is_dropped_by_name(tmp_path: Path) -> None:
     preload = tmp_path / "deadly.py"
     preload.write_text(DEADLY)
     items = [*pairs(60), pair(60, second="A DEADLY text.")]

@@ -89,7 +89,7 @@ async def test_a_line_that_breaks_the_format_is_refused_with_its_number(shared: 
     assert answer.json()["detail"]["line"] == 4
 
 
-async def test_keys_are_new_once_however_they_come() -> None:
+async def test_seen_reports_each_key_as_new_once() -> None:
     draw, seen, known = Random(3), Seen(), set[str]()
     keys = [fingerprint(n) for n in range(300)]
     for _ in range(60):
@@ -101,7 +101,7 @@ async def test_keys_are_new_once_however_they_come() -> None:
         np.testing.assert_array_equal(seen.add(batch), np.array(expected, bool))
 
 
-async def test_every_line_is_as_likely_to_be_in_the_sample() -> None:
+async def test_reservoir_samples_lines_uniformly() -> None:
     hits: Counter[bytes] = Counter()
     for seed in range(400):
         sample = Reservoir(size=5, seed=seed)

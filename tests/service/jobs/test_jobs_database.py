@@ -90,7 +90,7 @@ def test_after_a_restart_of_the_server_everything_goes_on(
     engine.dispose()
 
 
-def test_a_connection_that_the_server_ended_is_replaced_unnoticed(
+def test_closed_database_connection_is_replaced(
     own_server: PostgresServer,
 ) -> None:
     engine = open_database(own_server.create("jobs"))
@@ -147,7 +147,7 @@ def test_what_looks_at_several_jobs_waits_for_its_turn(board: Board, action: str
     assert board.ledger.list(JobFilter()) != before
 
 
-def test_time_is_the_databases_own_and_goes_on(database: str) -> None:
+def test_clock_is_the_databases_and_monotonic(database: str) -> None:
     engine = open_database(database)
     with transaction(engine) as connection:
         first, second = database_time(connection), database_time(connection)

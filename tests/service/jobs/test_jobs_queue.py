@@ -72,7 +72,7 @@ def test_a_renewed_lease_holds(board: Board) -> None:
         assert board.queue.claim("w2") is None
 
 
-def test_a_dead_workers_lease_ends_at_once(board: Board) -> None:
+def test_end_leases_frees_the_shards_of_a_dead_worker(board: Board) -> None:
     board.add("a", shards=1)
     board.queue.claim("w1")
     assert board.queue.owners() == {"w1"}
@@ -82,7 +82,7 @@ def test_a_dead_workers_lease_ends_at_once(board: Board) -> None:
     assert taken.tries == 2
 
 
-def test_a_plan_survives_the_worker_that_made_it(board: Board) -> None:
+def test_saved_plan_survives_its_worker(board: Board) -> None:
     board.add("a", shards=1)
     shard = board.queue.claim("w1")
     assert shard is not None
@@ -114,7 +114,7 @@ def test_an_error_delays_the_next_try_and_the_last_one_fails_the_job(board: Boar
     assert (job.state, job.shards_done, job.counts.stored) == ("failed", 1, 10)
 
 
-def test_a_try_given_back_without_an_error_does_not_count(board: Board) -> None:
+def test_released_try_without_error_does_not_count(board: Board) -> None:
     board.add("a", shards=1)
     for _ in range(5):
         shard = board.queue.claim("w")

@@ -133,7 +133,7 @@ async def test_a_failed_job_whose_upload_is_gone_cannot_be_tried_again(running: 
         assert "send the backfill again" in answer.json()["message"]
 
 
-async def test_a_job_is_followed_to_its_end_and_not_beyond(running: Running) -> None:
+async def test_follow_ends_with_the_job(running: Running) -> None:
     async with running(job_workers=1) as service:
         job = await service.submit(ndjson(pairs(80, "Gus")))
         address = f"/jobs/{job['id']}/events"
@@ -163,7 +163,7 @@ async def test_events_skip_up_to_last_event_id(running: Running) -> None:
         assert [event.partition("\n")[0] for event in rest] == ["event: progress", "event: end"]
 
 
-async def test_following_ends_without_an_end_when_the_service_stops(running: Running) -> None:
+async def test_follow_stops_without_end_event_at_shutdown(running: Running) -> None:
     async with running(job_workers=0) as service:
         job = await service.submit(ndjson(pairs(2)))
         changes = until(service.stopping, service.jobs.follow(job["id"]))

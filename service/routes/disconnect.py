@@ -1,4 +1,4 @@
-"""Callers that leave before their answer is there."""
+"""Callers that disconnect before their answer is ready."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from starlette.requests import ClientDisconnect, Request
 
 @asynccontextmanager
 async def while_connected(request: Request) -> AsyncIterator[None]:
-    """Give up what a block waits for when the caller leaves: its texts leave the queue.
+    """Cancel the block when the caller disconnects, which removes its texts from the queue.
 
-    For requests whose body has been read, and whose answer has not begun: a stream has an end of
-    its own (`service.render.streaming`). What threads have begun is finished.
+    For requests whose body has been read and whose answer has not started; streams handle a
+    disconnect themselves (`service.render.streaming`). Work in threads is finished.
 
     Raises:
-        ClientDisconnect: The caller has left.
+        ClientDisconnect: The caller has disconnected.
     """
     loop = asyncio.get_running_loop()
 

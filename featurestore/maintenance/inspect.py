@@ -1,4 +1,4 @@
-"""What a store consists of: its tables with their sizes."""
+"""The tables of a store with their sizes."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class TableInfo:
     Attributes:
         table: Path below the store.
         format: Format of its columns; see `featurestore.maintenance.migrate`.
-        version: Version of the table; -1 if there is none yet.
+        version: Version of the table; -1 before its first version.
         files: Active Parquet files.
-        rows: Rows in them.
-        size: Their bytes.
+        rows: Rows in these files.
+        size: Size of these files, in bytes.
     """
 
     table: str
@@ -39,11 +39,7 @@ class TableInfo:
 
 
 def inspect_store(store: FeatureStore) -> list[TableInfo]:
-    """Every table of a store.
-
-    Raises:
-        StoreError: A log cannot be read.
-    """
+    """Size of every table of a store."""
     return [_info(name, table) for name, table in all_tables(store)]
 
 

@@ -14,7 +14,7 @@ from syntax.batches import (
     Template,
 )
 from syntax.errors import CycleError, SpecError, UnknownNameError
-from tests.syntax.assembly_cases import BERT, XLMR, assemble
+from tests.syntax.batches_cases import BERT, XLMR, assemble
 
 
 def segment(first: int, sentences: list[list[int]]) -> SegmentFeatures:

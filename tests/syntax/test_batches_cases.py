@@ -19,7 +19,7 @@ from syntax.errors import (
     SpecError,
     UnknownNameError,
 )
-from tests.syntax.assembly_cases import BERT, CAT, DOGS, XLMR, assemble, segment
+from tests.syntax.batches_cases import BERT, CAT, DOGS, XLMR, assemble, segment
 
 
 class TestOneSegment:

@@ -47,7 +47,7 @@ class _LocalFaultError(Exception):
     """This machine's disk, not the store, is at fault: the file can still be read directly."""
 
 
-class ShardCache:
+class FileCache:
     """Copies of files by their URLs; those used longest ago go first. Safe for processes.
 
     A file lies in ``<hash of its URL>/<its bytes>``, so that one of another size is not taken for
@@ -210,7 +210,7 @@ class ShardCache:
         self._has_warned = True
 
 
-def shard_cache(folder: str | Path | None, max_bytes: int | None) -> ShardCache | None:
+def file_cache(folder: str | Path | None, max_bytes: int | None) -> FileCache | None:
     """The cache that a user asks for, by arguments or else by the environment; ``None`` for none.
 
     Raises:
@@ -218,7 +218,7 @@ def shard_cache(folder: str | Path | None, max_bytes: int | None) -> ShardCache 
     """
     bound = _bound(max_bytes)
     chosen = folder or os.environ.get(CACHE_DIR) or _default_folder()
-    return ShardCache(Path(chosen).expanduser().absolute(), bound) if bound else None
+    return FileCache(Path(chosen).expanduser().absolute(), bound) if bound else None
 
 
 def _bound(max_bytes: int | None) -> int:

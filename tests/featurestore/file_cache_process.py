@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from featurestore.tables.shards import ShardCache
+from featurestore.tables.file_cache import FileCache
 
 
 class Slow:
@@ -43,7 +43,7 @@ class Slow:
 
 def main() -> None:
     folder, bound, url, path, chunk, stop = sys.argv[1:]
-    cache = ShardCache(Path(folder), int(bound), int(chunk))
+    cache = FileCache(Path(folder), int(bound), int(chunk))
     fetched = cache.fetch(url, lambda: Slow(path, int(stop)))  # type: ignore[arg-type,return-value]
     print("fetched" if fetched else "direct", flush=True)  # noqa: T201
 

@@ -22,7 +22,7 @@ from syntax.errors import (
     InputError,
 )
 from syntax.matrices import MATRICES, tree_depth
-from tests.syntax.assembly_cases import BERT, CAT, DOGS, XLMR, assemble, segment
+from tests.syntax.batches_cases import BERT, CAT, DOGS, XLMR, assemble, segment
 
 
 class TestFlatExamples:

@@ -15,10 +15,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from featurestore.tables.shards import DEFAULT_BYTES, ShardCache, shard_cache
+from featurestore.tables.file_cache import DEFAULT_BYTES, FileCache, file_cache
 from syntax.errors import SpecError
 
-PROGRAM = Path(__file__).parent / "shards_process.py"
+PROGRAM = Path(__file__).parent / "file_cache_process.py"
 CHUNK = 1000
 
 
@@ -53,7 +53,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "copies"
 
 
-def content_of(cache: ShardCache, name: str) -> bytes | None:
+def content_of(cache: FileCache, name: str) -> bytes | None:
     file = cache.open(name)
     if file is None:
         return None
@@ -72,7 +72,7 @@ def the_copy(folder: Path) -> Path:
 
 
 def test_a_file_is_fetched_once(files, folder) -> None:
-    content, cache = files.add("a", 2500), ShardCache(folder, 10_000, CHUNK)
+    content, cache = files.add("a", 2500), FileCache(folder, 10_000, CHUNK)
     assert cache.open("a") is None
     assert not folder.exists()
     for _ in range(2):
@@ -84,13 +84,13 @@ def test_a_file_is_fetched_once(files, folder) -> None:
 
 @pytest.mark.parametrize("size", [0, 1, CHUNK, 3 * CHUNK])
 def test_files_of_any_size_arrive_whole(files, folder, size) -> None:
-    content, cache = files.add("a", size), ShardCache(folder, 10_000, CHUNK)
+    content, cache = files.add("a", size), FileCache(folder, 10_000, CHUNK)
     assert cache.fetch("a", files.open("a"))
     assert content_of(cache, "a") == content
 
 
 def test_what_was_used_longest_ago_goes(files, folder) -> None:
-    cache = ShardCache(folder, 3000, CHUNK)
+    cache = FileCache(folder, 3000, CHUNK)
     contents = {name: files.add(name, 1000 + at) for at, name in enumerate("abcd")}
     for at, name in enumerate("ab"):
         cache.fetch(name, files.open(name))
@@ -114,7 +114,7 @@ def _age(folder: Path, size: int) -> None:
 
 
 def test_a_copy_in_use_stays(files, folder, caplog) -> None:
-    cache = ShardCache(folder, 2000, CHUNK)
+    cache = FileCache(folder, 2000, CHUNK)
     content = files.add("a", 1500)
     files.add("b", 1500)
     cache.fetch("a", files.open("a"))
@@ -129,7 +129,7 @@ def test_a_copy_in_use_stays(files, folder, caplog) -> None:
 
 
 def test_a_bound_below_one_file_copies_nothing_and_says_so_once(files, folder, caplog) -> None:
-    cache = ShardCache(folder, 100, CHUNK)
+    cache = FileCache(folder, 100, CHUNK)
     files.add("a", 101)
     with caplog.at_level(logging.WARNING):
         assert not cache.fetch("a", files.open("a"))
@@ -140,7 +140,7 @@ def test_a_bound_below_one_file_copies_nothing_and_says_so_once(files, folder, c
 
 def test_a_folder_that_cannot_be_made_leaves_files_to_be_read_directly(files, folder, caplog):
     folder.write_text("a file")
-    cache = ShardCache(folder / "copies", 10_000, CHUNK)
+    cache = FileCache(folder / "copies", 10_000, CHUNK)
     files.add("a", 10)
     with caplog.at_level(logging.WARNING):
         assert not cache.fetch("a", files.open("a"))
@@ -149,7 +149,7 @@ def test_a_folder_that_cannot_be_made_leaves_files_to_be_read_directly(files, fo
 
 
 def test_a_copy_that_lost_its_end_is_fetched_again(files, folder) -> None:
-    content, cache = files.add("a", 2500), ShardCache(folder, 10_000, CHUNK)
+    content, cache = files.add("a", 2500), FileCache(folder, 10_000, CHUNK)
     cache.fetch("a", files.open("a"))
     the_copy(folder).write_bytes(content[:2000])
     assert cache.open("a") is None
@@ -158,7 +158,7 @@ def test_a_copy_that_lost_its_end_is_fetched_again(files, folder) -> None:
 
 
 def test_a_store_that_ends_too_early_leaves_no_copy(files, folder) -> None:
-    cache = ShardCache(folder, 10_000, CHUNK)
+    cache = FileCache(folder, 10_000, CHUNK)
     files.add("a", 2500)
 
     class Short(pa.PythonFile):
@@ -171,7 +171,7 @@ def test_a_store_that_ends_too_early_leaves_no_copy(files, folder) -> None:
 
 
 def test_a_fetch_that_is_not_wanted_any_more_is_continued_by_the_next(files, folder) -> None:
-    content, cache = files.add("a", 5 * CHUNK), ShardCache(folder, 10_000, CHUNK)
+    content, cache = files.add("a", 5 * CHUNK), FileCache(folder, 10_000, CHUNK)
     answers = iter([True] * 5)
     assert not cache.fetch("a", files.open("a"), lambda: next(answers, False))
     assert copies(folder) == {"5000.part": 3 * CHUNK}
@@ -181,7 +181,7 @@ def test_a_fetch_that_is_not_wanted_any_more_is_continued_by_the_next(files, fol
 
 
 def test_threads_fetch_a_file_once(files, folder) -> None:
-    content, cache = files.add("a", 50 * CHUNK), ShardCache(folder, 100_000, CHUNK)
+    content, cache = files.add("a", 50 * CHUNK), FileCache(folder, 100_000, CHUNK)
     reads: list[int] = []
 
     class Counted(pa.PythonFile):
@@ -199,7 +199,7 @@ def test_threads_fetch_a_file_once(files, folder) -> None:
 
 
 def test_threads_that_evict_each_others_files_read_them_whole(files, folder) -> None:
-    cache = ShardCache(folder, 12 * CHUNK, CHUNK)
+    cache = FileCache(folder, 12 * CHUNK, CHUNK)
     contents = {name: files.add(name, 3 * CHUNK + at) for at, name in enumerate("abcdefgh")}
 
     def read(at: int) -> bool:
@@ -249,7 +249,7 @@ def test_a_fetch_that_was_killed_is_continued(files, folder, fetching) -> None:
     read_until(killed, 6)
     killed.kill()
     killed.wait()
-    cache = ShardCache(folder, 100_000, CHUNK)
+    cache = FileCache(folder, 100_000, CHUNK)
     assert cache.open("a") is None
     assert copies(folder) == {"9005.part": 6 * CHUNK}
     output, _ = fetching(stop=-1).communicate()
@@ -261,7 +261,7 @@ def test_a_fetch_that_was_killed_is_continued(files, folder, fetching) -> None:
 def test_what_a_killed_fetch_left_makes_room_for_others(files, folder, fetching) -> None:
     files.add("a", 9 * CHUNK)
     content = files.add("b", 5 * CHUNK)
-    cache = ShardCache(folder, 10 * CHUNK, CHUNK)
+    cache = FileCache(folder, 10 * CHUNK, CHUNK)
     killed = fetching(stop=2, bound=10 * CHUNK)
     read_until(killed, 2)
     assert not cache.fetch("b", files.open("b"))  # its whole size counts while it is fetched
@@ -280,7 +280,7 @@ def test_racing_processes_fetch_a_file_once(files, folder, fetching) -> None:
     output, _ = first.communicate("go on\n")
     assert output.split()[-1] == "fetched"
     assert second.communicate()[0] == "fetched\n"
-    assert content_of(ShardCache(folder, 100_000), "a") == content
+    assert content_of(FileCache(folder, 100_000), "a") == content
 
 
 def test_no_copy_changes_its_name_while_copies_are_counted(files, folder, fetching) -> None:
@@ -303,12 +303,12 @@ def test_arguments_go_before_the_environment(monkeypatch, tmp_path) -> None:
     for name in ("PARSEBANK_CACHE_DIR", "PARSEBANK_CACHE_BYTES"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    cache = shard_cache(None, None)
+    cache = file_cache(None, None)
     assert (cache.folder, cache.max_bytes) == (tmp_path / "parsebank" / "shards", DEFAULT_BYTES)
     monkeypatch.setenv("PARSEBANK_CACHE_DIR", str(tmp_path / "a"))
     monkeypatch.setenv("PARSEBANK_CACHE_BYTES", "0")
-    assert shard_cache(None, None) is None
-    cache = shard_cache(tmp_path / "b", 7)
+    assert file_cache(None, None) is None
+    cache = file_cache(tmp_path / "b", 7)
     assert (cache.folder, cache.max_bytes) == (tmp_path / "b", 7)
 
 
@@ -316,6 +316,6 @@ def test_arguments_go_before_the_environment(monkeypatch, tmp_path) -> None:
 def test_a_bound_that_is_no_number_is_refused(monkeypatch, bound) -> None:
     monkeypatch.setenv("PARSEBANK_CACHE_BYTES", bound)
     with pytest.raises(SpecError, match=f"PARSEBANK_CACHE_BYTES is {bound}"):
-        shard_cache(None, None)
+        file_cache(None, None)
     with pytest.raises(SpecError, match="cache_bytes is -1"):
-        shard_cache(None, -1)
+        file_cache(None, -1)

@@ -150,8 +150,8 @@ with open_store("riddles-store") as store:
 def test_an_installed_package_adds_a_system_an_objective_and_a_task(installed, place) -> None:
     here = {"PYTHONPATH": str(installed)}
     assert "depth-sample" in run("parsebank train --list", place, **here)
-    settings = "--set task.name=brier.v1 --set 'objectives=[{"name": "leaf.v1"}]' --max-steps 2 --output run"
-    run(f"parsebank train depth-sample {settings}", place, **here)
+    settings = """--set task.name=brier.v1 --set 'objectives=[{"name": "leaf.v1"}]'"""
+    run(f"parsebank train depth-sample {settings} --max-steps 2 --output run", place, **here)
     result = json.loads((place / "run" / "result.json").read_text("utf-8"))
     assert result["environment"]["plugins"] == {"parsebank-examples": "0.1"}
     assert [one["name"] for one in result["recipe"]["objectives"]] == ["leaf.v1"]

@@ -19,6 +19,9 @@ from syntax.matrices import MATRICES
 UNREACHABLE = {torch.uint8: 255, torch.int32: 65535}
 """The distance that means "no path", by dtype; padding carries it too."""
 
+_WITH_TREES = ("special_tokens_mask", "upos", "deprel")
+"""What a model may read besides a matrix."""
+
 _FROM_STREAM = {
     "input_ids_BL": "input_ids",
     "attention_mask_BL": "attention_mask",
@@ -33,11 +36,12 @@ _FROM_STREAM = {
     "ancestor_BLL": "ancestor",
 }
 _OPTIONAL = frozenset({"depth_BL", "distance_BLL", "ancestor_BLL"})
+_OF_TREES = frozenset({"parents", "depth", "distance", "ancestor", *_WITH_TREES})
 
 
 @dataclass(frozen=True, slots=True)
 class SyntaxBatch:
-    """Padded examples with their trees; the only thing that a model takes.
+    """Padded examples with their trees.
 
     Small integers stay small until they are used, because every byte crosses the bus to the
     device. The matrices are optional: a stream may leave them out (see `trainer.matrices.derive`).
@@ -57,7 +61,8 @@ class SyntaxBatch:
         example_ids: Names of the examples.
         extras: Further arrays by the name that the stream gave them: matrices such as
             ``sla_mask(threshold=4)``, a row per sequence, and contrastive samples.
-        arrays: What the stream gave; it stays on the host, for those who score predictions.
+        arrays: What the stream gave; it stays on the host, where predictions are scored.
+        stream: Name of the stream of the run; a model has a head and objectives for each.
 
     Raises:
         SpecError: A tensor's shape contradicts ``input_ids_BL``.
@@ -78,6 +83,7 @@ class SyntaxBatch:
     example_ids: tuple[str, ...]
     extras: Mapping[str, Tensor] = field(default_factory=dict)
     arrays: Mapping[str, Any] = field(default_factory=dict)
+    stream: str = "main"  # trainer.options.MAIN, which lies above batches
 
     def __post_init__(self) -> None:
         B, L = self.input_ids_BL.shape
@@ -97,6 +103,7 @@ class SyntaxBatch:
         arrays: Mapping[str, Any],
         labels: Mapping[str, Any] | Sequence[str] = (),
         extras: Sequence[str] = (),
+        stream: str = "main",
     ) -> SyntaxBatch:
         """Wrap what a `featurestore` stream yields; arrays are shared, not copied, where possible.
 
@@ -104,9 +111,10 @@ class SyntaxBatch:
             arrays: The stream's mapping (`syntax.batches.assemble_batch` gives its keys).
             labels: What to learn from, arrays by name; or names of arrays of the stream.
             extras: Names of further arrays of the stream to carry.
+            stream: Name of the stream.
 
         Raises:
-            SpecError: The stream has no such array; as the class.
+            SpecError: The stream has no such array.
         """
         for name in set(extras) - set(arrays):
             raise SpecError(f"the stream gave no {name!r}, only {', '.join(arrays)}")
@@ -122,7 +130,61 @@ class SyntaxBatch:
             example_ids=tuple(arrays.get("example_id", ())),
             extras={name: _tensor(arrays[name]) for name in extras},
             arrays=arrays,
+            stream=stream,
         )
+
+    @classmethod
+    def from_tensors(
+        cls,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        *,
+        labels: Mapping[str, Tensor],
+        **arrays: Tensor,
+    ) -> SyntaxBatch:
+        """A batch from tensors, as other libraries hand them to a model.
+
+        Args:
+            input_ids: *Shape:* (B, L).
+            attention_mask: True, or not 0, on real positions; by default everywhere.
+            token_type_ids: Zeros by default.
+            labels: What to learn from, by name.
+            **arrays: The trees, by the names that a stream gives them; other names become extras.
+                Without trees a batch has isolated pieces and no matrices.
+
+        Raises:
+            SpecError: Some arrays of the trees are missing.
+        """
+        present = [name for name in arrays if name in _OF_TREES]
+        missing = [name for name in _WITH_TREES if name not in arrays]
+        if present and missing:
+            raise SpecError(
+                f"the batch has {', '.join(present)} and no {', '.join(missing)}; give the tags "
+                "and special tokens with the trees"
+            )
+        mask_BL = torch.ones_like(input_ids) if attention_mask is None else attention_mask
+        none_BL = torch.zeros_like(input_ids)
+        tensors: dict[str, Any] = {
+            "input_ids": input_ids,
+            "attention_mask": mask_BL != 0,
+            "token_type_ids": none_BL if token_type_ids is None else token_type_ids,
+            "special_tokens_mask": none_BL,
+            "upos": none_BL,
+            "deprel": none_BL,
+            "parents": none_BL - 1,
+            "lengths": (mask_BL != 0).sum(1),
+            **arrays,
+        }
+        tensors["special_tokens_mask"] = tensors["special_tokens_mask"] != 0
+        known = {name: tensors.pop(key, None) for name, key in _FROM_STREAM.items()}
+        return cls(**known, labels=labels, example_ids=(), extras=tensors)
+
+    def tensors(self) -> dict[str, Any]:
+        """The tensors by the names that `from_tensors` takes; ``labels`` is a mapping."""
+        known = {key: getattr(self, name) for name, key in _FROM_STREAM.items()}
+        present = {key: tensor for key, tensor in known.items() if tensor is not None}
+        return {**present, **self.extras, "labels": dict(self.labels)}
 
     def __len__(self) -> int:
         return int(self.input_ids_BL.shape[0])

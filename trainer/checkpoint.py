@@ -1,8 +1,8 @@
-"""Checkpoints: everything that a run needs to go on as if it had never stopped.
+"""Checkpoints: everything that a run needs to resume exactly.
 
-A checkpoint is one folder, written beside the old one and then put in its place, so that a crash
-while writing costs nothing. It holds weights, optimizer, schedule, loss scale, position in the
-data, and the state of every random generator of each process.
+A checkpoint is one folder. A new one is written beside the old one and then takes its place, so
+that a crash leaves one of them. It holds weights, optimizers, loss scale, the place of each stream,
+and the state of every random generator of each process.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import torch
 
 from syntax.errors import SpecError
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 
 
 def new_folder(folder: Path) -> Path:
@@ -27,12 +27,12 @@ def new_folder(folder: Path) -> Path:
 
 
 def clear_new(folder: Path) -> None:
-    """Clear away what a crash may have left; one process does so before any writes."""
+    """Delete what a crash may have left; one process calls it before any process writes."""
     shutil.rmtree(new_folder(folder), ignore_errors=True)
 
 
 def publish_new(folder: Path) -> None:
-    """Put what was written to `new_folder` in the place of ``folder``."""
+    """Replace ``folder`` by what was written to `new_folder`."""
     old = _old_folder(folder)
     shutil.rmtree(old, ignore_errors=True)
     if folder.exists():
@@ -42,11 +42,11 @@ def publish_new(folder: Path) -> None:
 
 
 def save_checkpoint(folder: Path, state: Mapping[str, Any] | None, rank: int) -> None:
-    """Write one process's part beside the previous checkpoint; `publish_new` follows.
+    """Write one process's part beside the previous checkpoint, for `publish_new`.
 
     Args:
-        folder: Where the checkpoint is to lie.
-        state: State dicts and plain values, from the main process; None from the others.
+        folder: Of the checkpoint.
+        state: State dicts and plain values, on the main process; None on the others.
         rank: Of this process.
     """
     part = new_folder(folder)
@@ -57,7 +57,7 @@ def save_checkpoint(folder: Path, state: Mapping[str, Any] | None, rank: int) ->
 
 
 def find_checkpoint(folder: Path) -> Path:
-    """The newest whole checkpoint: the published one, or the one being replaced at a crash.
+    """The newest complete checkpoint: after a crash in `publish_new`, it is the old one.
 
     Raises:
         SpecError: There is none.
@@ -84,12 +84,15 @@ def load_checkpoint(folder: Path) -> dict[str, Any]:
     """
     state: dict[str, Any] = torch.load(folder / "state.pt", map_location="cpu", weights_only=True)
     if state["format"] != FORMAT:
-        raise SpecError(f"{folder} has format {state['format']}; this release reads {FORMAT}")
+        raise SpecError(
+            f"{folder} has format {state['format']} of another release, and this one reads "
+            f"{FORMAT}; resume with the release that wrote it, or train again"
+        )
     return state
 
 
 def load_random_state(folder: Path, rank: int) -> dict[str, Any] | None:
-    """This process's generators; ``None`` for a process that the saved run did not have."""
+    """The generators of a process; ``None`` if the saved run had fewer processes."""
     path = folder / f"random-{rank}.pt"
     if not path.exists():
         return None
@@ -114,7 +117,7 @@ def random_state() -> dict[str, Any]:
 
 
 def set_random_state(state: Mapping[str, Any]) -> None:
-    """Put the generators where `random_state` found them."""
+    """Set the generators to a state that `random_state` gave."""
     random.setstate(state["python"])
     kind, keys, *rest = state["numpy"]
     np.random.set_state((kind, np.array(keys, np.uint32), *rest))

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import torch
 
-from featurestore import OrderPolicy
 from syntax import fingerprint
 from syntax.batches import AssemblySpec, SequenceSpec
+from syntax.contrast import read_sampler
 from syntax.errors import SpecError, StoreError
 from syntax.examples import LabelSpec
 from syntax.options import options_of
@@ -20,13 +20,10 @@ from syntax.registry import unknown_name
 from trainer.batch import SyntaxBatch
 from trainer.matrices.derive import node_arrays, with_matrices
 from trainer.models.build import DataProfile
-from trainer.options import DataOptions, FrozenOptions, Recipe, SeparatorEdge, TaskOptions
+from trainer.options import MAIN, DataOptions, Recipe, SeparatorEdge, TaskOptions
+from trainer.options.settings import described
 from trainer.requirements import Requirements
 from trainer.ring import sender
-from trainer.switches import SYNTAX_MBERT
-from trainer.systems.frozen.states import with_states
-from trainer.systems.frozen.words import POOL, word_arrays
-from trainer.systems.frozen.words import STREAM_OPTIONS as OF_WORDS
 from trainer.tasks import TASKS, Task
 
 if TYPE_CHECKING:
@@ -56,7 +53,7 @@ class Source:
         task: What is predicted.
         labels: The label columns that the task reads, by name.
         lang: Languages of the examples, with commas between them.
-        unlabelled: Examples that were left out, for they have no label to learn from.
+        unlabelled: Examples that were left out because they have no label to learn from.
     """
 
     dataset: FeatureDataset
@@ -82,8 +79,9 @@ class Source:
             world_size=world_size,
             bucket=recipe.data.bucket,
             assembly=_assembly(recipe),
-            order=_order(recipe),
+            order=recipe.model.order(),
             spans=recipe.task.spans() or None,
+            samplers=[read_sampler(sampler) for sampler in recipe.data.samplers],
             # Pinning copies at once, so the stream may then write over its buffers.
             buffers="ring" if device.type == "cuda" else "fresh",
         )
@@ -105,8 +103,9 @@ class Source:
         return chosen.stream(
             batch_size=recipe.training.evaluation_batch_size,
             assembly=_assembly(recipe, matrices),
-            order=_order(recipe),
+            order=recipe.model.order(),
             spans=recipe.task.spans() or None,
+            samplers=[read_sampler(sampler) for sampler in recipe.data.samplers],
         )
 
 
@@ -164,8 +163,7 @@ def source_of(
         SpecError: A label is of another kind than the task needs.
     """
     labels = _task_labels(dataset, recipe.task)
-    if isinstance(recipe.model, FrozenOptions):
-        dataset = with_states(store, dataset, recipe.model)
+    dataset = recipe.model.dataset(store, dataset)
     task = TASKS[recipe.task.name].task(recipe.task, labels)
     return Source(dataset, task, labels, ",".join(dataset.langs), unlabelled)
 
@@ -194,7 +192,7 @@ def _labelled(dataset: FeatureDataset, task: TaskOptions) -> FeatureDataset:
 def unlabelled_error(
     dataset: FeatureDataset, task: TaskOptions, split: str, lang: str, use: str
 ) -> SpecError:
-    """What to say of data without the labels that a task needs for some use."""
+    """The error for data without the labels that a task needs."""
     return SpecError(
         f"no example of {dataset.name} {split} {lang} has the label {', '.join(task.found())} "
         f"{use}; name another split, or let `parsebank predict` read the examples"
@@ -210,9 +208,9 @@ def _task_labels(dataset: FeatureDataset, task: TaskOptions) -> dict[str, LabelS
 
 
 def pin_version(source: Source, output: Path) -> None:
-    """Keep the version that a run reads, so that the run can be repeated after a vacuum.
+    """Pin the version that a run reads, so that the run can be repeated after a vacuum.
 
-    A store that cannot be written is no reason not to train: that is logged.
+    If the store cannot be written, the run goes on, and a warning is logged.
     """
     card = source.dataset.card
     run = fingerprint([source.dataset.name, card.tokenizer_fingerprint, str(output.resolve())])
@@ -228,26 +226,11 @@ def pin_version(source: Source, output: Path) -> None:
         )
 
 
-def warn_of_multiword_tokens(source: Source, recipe: Recipe) -> None:
-    """Say so where all of Syntax-MBERT is as released but the words that it reads.
-
-    Its released preprocessing gives the tokenizer the words of multiword tokens, which is decided
-    when a dataset is backfilled (`clients.expand`).
-    """
-    if recipe.model.name != "syntax_bert.v1" or source.dataset.spec.mode not in _AS_WRITTEN:
-        return
-    options = (switch.option.split(".") for switch in SYNTAX_MBERT)
-    if all(getattr(getattr(recipe, section), name) == "as_released" for section, name in options):
-        _LOG.warning(
-            "every switch is as released, but the release reads the words of multiword tokens (de "
-            "el, not del), and the pieces of %s are of its texts as they are written; backfill it "
-            "with --expand-words to have the words",
-            source.dataset.name,
-        )
-
-
-_AS_WRITTEN: Final = ("raw", "sentence", "retokenize")
-"""Modes of datasets in which a multiword token is one stretch of text."""
+def warn_of_data(source: Source, recipe: Recipe) -> None:
+    """Log what the model has to say about the data."""
+    values = {key: value for key, _, value in described(recipe)}
+    for warning in recipe.model.warnings(source.dataset, values):
+        _LOG.warning("%s", warning)
 
 
 def pinned_data(source: Source, recipe: Recipe) -> DataOptions:
@@ -303,41 +286,53 @@ def features_of(data: DataOptions) -> dict[str, Any]:
 
 
 def device_batches(
-    stream: FeatureStream, recipe: Recipe, task: Task, device: torch.device
+    stream: FeatureStream, recipe: Recipe, task: Task, device: torch.device, name: str = MAIN
 ) -> Iterator[SyntaxBatch]:
-    """The batches of a stream where the model is, each made only when it is asked for.
+    """The batches of a stream on the device of the model, each made when it is needed.
+
+    Args:
+        stream: The arrays.
+        recipe: Of this stream alone.
+        task: What is predicted.
+        device: Where the model is.
+        name: Of the stream, in the run.
 
     Raises:
         SpecError: A matrix that is to be derived on the device has no form there.
     """
     derive, send = _derives(recipe), sender(device)
-    extras = [name for name in recipe.model.matrices() if name not in MATRICES_OF_A_BATCH]
-    words = isinstance(recipe.model, FrozenOptions)
-    extras += ["word_states"] if words else []
-    for pieces in stream:
-        arrays = word_arrays(pieces) if words else pieces
+    matrices = [name for name in matrices_of(recipe) if name not in MATRICES_OF_A_BATCH]
+    extras = [
+        *recipe.model.extras(),
+        *(name for one in recipe.objectives for name in one.arrays()),
+    ]
+    for given in stream:
+        arrays = recipe.model.arrays(given)
         further = [name for name in task.extras if name in arrays]
-        carried = (*further, *(node_arrays(arrays) if derive else extras))
-        batch = send(SyntaxBatch.from_numpy(arrays, task.targets(arrays), carried))
-        yield with_matrices(batch, extras) if derive else batch
+        carried = (*further, *extras, *(node_arrays(arrays) if derive else matrices))
+        batch = send(SyntaxBatch.from_numpy(arrays, task.targets(arrays), carried, name))
+        yield with_matrices(batch, matrices) if derive else batch
+
+
+def matrices_of(recipe: Recipe) -> tuple[str, ...]:
+    """The matrices that the model and its objectives read, each once."""
+    objectives = recipe.objectives if recipe.model.use_syntax else ()
+    further = (name for one in objectives if one.weight for name in one.matrices())
+    return tuple(dict.fromkeys((*recipe.model.matrices(), *further)))
 
 
 def _derives(recipe: Recipe) -> bool:
-    return bool(recipe.model.matrices()) and recipe.data.matrices == "device"
+    return bool(matrices_of(recipe)) and recipe.data.matrices == "device"
 
 
 def _assembly(recipe: Recipe, matrices: Sequence[str] | None = None) -> AssemblySpec:
     derives = _derives(recipe)
     if matrices is None:
-        matrices = () if derives else recipe.model.matrices()
+        matrices = () if derives else matrices_of(recipe)
     return AssemblySpec(
         **features_of(recipe.data),
         **TASKS[recipe.task.name].task.stream_options,
-        **(OF_WORDS if isinstance(recipe.model, FrozenOptions) else {}),
+        **recipe.model.stream_options(),
         matrices=tuple(matrices),
         nodes=derives,
     )
-
-
-def _order(recipe: Recipe) -> OrderPolicy | None:
-    return OrderPolicy(pool=POOL) if isinstance(recipe.model, FrozenOptions) else None

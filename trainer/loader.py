@@ -1,4 +1,4 @@
-"""Streams behind PyTorch's ``DataLoader``, whose workers are processes that read at once."""
+"""Streams behind PyTorch's ``DataLoader``, whose worker processes read in parallel."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 class StreamDataset(IterableDataset[dict[str, Any]]):
     """The batches of a stream from its position to the end of its epoch.
 
-    A ``DataLoader`` gives the batches that the stream would give, in its order, whatever the number
-    of workers: each rank has the stream of its ``rank`` and ``world_size``, and of the rank's
-    batches worker w of W reads the first of every W, after leaving out w. Streams are made of whole
-    batches, so ``batch_size`` is ``None``; arrays become tensors, lists stay.
+    A ``DataLoader`` yields the batches of the stream in its order, for any number of workers: each
+    rank has the stream of its ``rank`` and ``world_size``, and worker w of W reads the batches w,
+    w + W, w + 2W, ... of the rank. A stream yields whole batches, so ``batch_size`` is ``None``;
+    arrays become tensors, lists stay.
 
-    Reading moves the worker's copy of the stream, never the stream: ``stream.state_dict(after=n)``
-    is the position after n batches that the loader gave.
+    A worker reads from a copy of the stream, so the stream itself does not move:
+    ``stream.state_dict(after=n)`` is the position after n batches of the loader.
 
     Args:
         stream: One epoch; with ``buffers="fresh"``, since batches wait in a queue.
 
     Raises:
-        SpecError: The stream writes over the batches that it gave.
+        SpecError: The stream overwrites the batches that it gave.
 
     Example:
         >>> stream = data.stream(batch_size=32, seed=0, epoch=3)            # doctest: +SKIP

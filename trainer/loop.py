@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import math
-import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import torch
-from accelerate import Accelerator
 from accelerate.utils import set_seed
 
 from syntax.errors import SpecError, WorkError
+from trainer.accelerator import new_accelerator
 from trainer.batch import SyntaxBatch
 from trainer.checkpoint import (
     clear_new,
@@ -28,27 +25,34 @@ from trainer.checkpoint import (
     save_checkpoint,
     set_random_state,
 )
-from trainer.data import (
-    device_batches,
-    open_source,
-    pin_version,
-    pinned_data,
-    profile_data,
-    warn_of_multiword_tokens,
-)
-from trainer.evaluation.evaluate import check_labelled, check_languages, evaluate
+from trainer.data import Source, device_batches, pin_version, warn_of_data
+from trainer.evaluation.evaluate import evaluate
 from trainer.models.build import build_model
-from trainer.options import Recipe
+from trainer.options import MAIN, Recipe
 from trainer.progress import Evaluation, Losses, Observer, Progress, Report
 from trainer.resume import changes, continued
-from trainer.schedule import learning_rate, new_optimizer
+from trainer.schedule import (
+    ModelOptimizer,
+    exchange_gradients,
+    new_optimizers,
+    separate_losses,
+)
+from trainer.streams import (
+    TrainingStream,
+    feeding,
+    open_devs,
+    open_streams,
+    pinned,
+    profile_streams,
+    steps_with,
+)
+from trainer.tasks import Scores, Task
 
 if TYPE_CHECKING:
-    from featurestore import FeatureStore, FeatureStream
+    from featurestore import FeatureStore
 
 MODEL: Final = "model"
 CHECKPOINT: Final = "checkpoint"
-_PRECISION: Final = {"fp32": "no", "bf16": "bf16", "fp16": "fp16"}
 
 
 def train(
@@ -59,24 +63,24 @@ def train(
     resume: bool = False,
     observers: Sequence[Observer] = (),
 ) -> Run:
-    """Train a recipe's model on stored features; the best one is left in ``output/model``.
+    """Train a recipe's model on stored features; ``output/model`` gets the best one.
 
-    Recipe and store determine the run: the same losses come out whether it runs through, or is
-    interrupted anywhere and resumed from its last checkpoint.
+    Recipe and store determine the run: an interrupted run that resumes from its last checkpoint
+    has the same losses as one that was never interrupted.
 
     Args:
-        recipe: What to do.
-        store: Where the data lie.
+        recipe: What to train, on what.
+        store: Holds the data.
         output: Folder for model and checkpoint.
-        resume: Go on from the checkpoint in ``output``.
-        observers: Told of reports and evaluations; what they raise ends the run.
+        resume: Resume from the checkpoint in ``output``.
+        observers: Called with reports and evaluations; an exception of theirs ends the run.
 
     Raises:
         SpecError: Recipe, data and encoder do not fit each other, or there is no checkpoint of
             the same run.
         UnknownNameError: The store has no such data, or a registry no such name.
-        ModelLoadError: The encoder cannot be had.
-        DivergedError: The weights are no numbers any more.
+        ModelLoadError: The encoder cannot be loaded.
+        DivergedError: The weights contain NaN or infinity.
     """
     checkpoint = find_checkpoint(output / CHECKPOINT) if resume else None
     run = start(recipe, store, output, observers, checkpoint)
@@ -100,7 +104,7 @@ def start(
     observers: Sequence[Observer] = (),
     checkpoint: Path | None = None,
 ) -> Run:
-    """A run at its beginning, or where a checkpoint was written."""
+    """A run at its start, or at a checkpoint."""
     if checkpoint is None:
         return Run(recipe, store, output, observers)
     state = load_checkpoint(checkpoint)
@@ -110,17 +114,20 @@ def start(
 
 
 class DivergedError(WorkError):
-    """A model whose weights are no numbers any more, and will not be again."""
+    """The weights of a model contain NaN or infinity; training cannot repair them."""
 
 
 class Run:
-    """One training run: its parts, and how far it has come.
+    """One training run: its parts, and its progress.
 
     Attributes:
-        recipe: The recipe, its tokenizer and dataset version pinned.
-        data, dev: What is trained on, and what models are selected on.
+        recipe: The recipe, its tokenizers and dataset versions pinned.
+        sources: The training data of each stream by name, the main stream first.
+        devs: The data that streams with a task are scored on; models are selected on the main one.
+        optimizers: One or several; each parameter of the model belongs to one.
         progress: Position and history.
-        epoch_steps, total_steps: Optimizer steps of one pass over the data, and planned.
+        epoch_steps, total_steps: Optimizer steps that the main stream feeds in one pass over its
+            data, and all planned.
     """
 
     def __init__(
@@ -130,24 +137,39 @@ class Run:
         self.output, self.observers, self.training = output, observers, recipe.training
         if self.training.threads:
             torch.set_num_threads(self.training.threads)
-        data = recipe.data
-        self.data = open_source(store, recipe, data.train_split, data.lang, labelled=True)
-        self.task = self.data.task
+        self.sources = open_streams(store, recipe)
         if self.accelerator.is_main_process:
-            pin_version(self.data, output)
-            warn_of_multiword_tokens(self.data, recipe)
-        self.recipe = replace(recipe, data=pinned_data(self.data, recipe))
-        pinned = self.recipe.data
-        self.dev = open_source(store, self.recipe, pinned.dev_split, pinned.lang)
-        check_languages(self.data, self.dev, self.recipe)
-        check_labelled(self.dev, self.recipe, pinned.dev_split)
-        self.task.scorer(self.dev.dataset)  # what cannot be scored is refused before it is learned
-        self.model, self.optimizer = self._prepared()
+            for name, source in self.sources.items():
+                pin_version(source, output)
+                warn_of_data(source, recipe.of_stream(name))
+        self.recipe = pinned(recipe, self.sources)
+        self.devs = open_devs(store, self.recipe, self.sources)
+        self.model, self.optimizers = self._prepared()
         self.progress, self._losses, self._examples = Progress(), Losses(), 0
-        self._stream = self._training_stream(0)
+        self.streams = {
+            name: TrainingStream(name, source, self.recipe.of_stream(name), self.accelerator)
+            for name, source in self.sources.items()
+        }
         self._resumed: dict[str, Any] = {}
-        self.epoch_steps = -(-len(self._stream) // self.training.accumulation)
-        self.total_steps = self.training.max_steps or self.epoch_steps * self.training.epochs
+        self.epoch_steps = -(-len(self.streams[MAIN].stream) // self.training.accumulation)
+        self.total_steps = self.training.max_steps or steps_with(
+            self.recipe, self.epoch_steps * self.training.epochs
+        )
+
+    @property
+    def data(self) -> Source:
+        """The training data of the main stream."""
+        return self.sources[MAIN]
+
+    @property
+    def dev(self) -> Source:
+        """What models are selected on."""
+        return self.devs[MAIN]
+
+    @property
+    def task(self) -> Task:
+        """What the main stream learns to predict."""
+        return self.data.task
 
     @property
     def finished(self) -> bool:
@@ -157,39 +179,49 @@ class Run:
         return stalled or self.progress.step >= self.total_steps
 
     def due(self, every: int | Literal["epoch"] | None) -> bool:
-        """Whether what happens every so many steps happens now; at the end everything does.
+        """Whether something that happens every so many steps, or epochs, happens now.
 
-        The last weights are always scored: the release scores at multiples alone, and a short
-        run ends there without any.
+        At the end everything does: the last weights are always scored. (The release scores at
+        multiples alone, and a short run ends there without any.)
         """
-        steps = self.epoch_steps if every == "epoch" else every
-        return self.finished or (steps is not None and self.progress.step % steps == 0)
+        if every == "epoch":
+            fed = MAIN in feeding(self.recipe, self.progress.step - 1)
+            return self.finished or (fed and not self.streams[MAIN].stream.remaining)
+        return self.finished or (every is not None and self.progress.step % every == 0)
 
     def epoch(self) -> Iterator[list[SyntaxBatch]]:
-        """The rest of this pass over the data, as the batches of one optimizer step at a time."""
-        self._stream = self._training_stream(self.progress.epoch)
+        """The rest of this pass over the main stream: the batches of one step at a time."""
+        main = self.streams[MAIN]
+        main.begin(self.progress.epoch)
         if self._resumed:
-            self._stream.load_state_dict(self._resumed["stream"])
-        batches = iter(self._device_batches(self._stream))
-        # Only now: whatever the iterator draws at its start, the saved run had drawn before.
+            for name, state in self._resumed["streams"].items():
+                self.streams[name].load_state_dict(state)
+        # Only now: whatever the iterators draw at their start, the saved run had drawn before.
         if random := self._resumed.get("random"):
             set_random_state(random)
         self._resumed = {}
-        while not self.finished and (group := self._next(batches)):
-            yield group
-        if not self.finished or not self._stream.remaining:
+        while not self.finished and (batches := self._next()):
+            yield batches
+        if not self.finished or not main.stream.remaining:
             self.progress.epoch += 1
 
     def step(self, batches: Sequence[SyntaxBatch]) -> None:
-        """One optimizer step over the batches, each with the same weight."""
+        """One step of the optimizers; all batches of a stream have the same weight."""
+        step = self.progress.step
         with self._timed():
             self.model.train()
-            self._set_learning_rate()
-            self._losses.add([self._backward(batch, batches) for batch in batches])
-            if self.training.clip_norm > 0:
-                self.accelerator.clip_grad_norm_(self.model.parameters(), self.training.clip_norm)
-            self.optimizer.step()
-            self.optimizer.zero_grad()
+            for part in self.optimizers:
+                part.set_rates(step, self.total_steps, self.progress.evaluations)
+            outputs: dict[str, list[Any]] = {}
+            for batch in batches:
+                outputs.setdefault(batch.stream, []).append(self._backward(batch, batches))
+            self._losses.add(outputs)
+            for part in self.optimizers:
+                if part.due(step):
+                    if part.training.clip_norm > 0:
+                        self.accelerator.clip_grad_norm_(part.parameters, part.training.clip_norm)
+                    part.optimizer.step()
+                part.optimizer.zero_grad()
         self._examples += sum(map(len, batches))
         self.progress.step += 1
 
@@ -209,7 +241,9 @@ class Run:
                 step=progress.step,
                 total_steps=self.total_steps,
                 losses=means,
-                learning_rate=self._learning_rate(progress.step - 1),
+                learning_rate=self.optimizers[0].rate(
+                    progress.step - 1, self.total_steps, progress.evaluations
+                ),
                 examples=progress.examples,
                 seconds=progress.seconds,
                 waited=progress.waited,
@@ -217,20 +251,21 @@ class Run:
         )
 
     def flush(self) -> None:
-        """Report the steps that no report has told of yet."""
+        """Report the steps since the last report."""
         if len(self.progress.losses) < self.progress.step:
             self.report()
 
     def evaluate(self) -> None:
-        """Score the model on dev, and keep it if it is the best so far.
+        """Score the model on dev, and save it if it is the best so far.
 
         Every process scores all of dev: waiting for one of them would take as long.
         """
-        batches = self._device_batches(self.dev.evaluation_stream(self.recipe))
-        scores = evaluate(self.model, batches, self.task.scorer(self.dev.dataset))
-        evaluation = Evaluation(
-            self.progress.step, self.task.metric, scores.headline, scores.to_json()
-        )
+        found = {name: self._scored(name) for name in self.devs}
+        content = found[MAIN].to_json()
+        if len(found) > 1:
+            content["streams"] = {name: of.to_json() for name, of in found.items() if name != MAIN}
+        headline = found[MAIN].headline
+        evaluation = Evaluation(self.progress.step, self.task.metric, headline, content)
         self.progress.evaluations.append(evaluation)
         if self.progress.best is evaluation:
             self._save_model()
@@ -242,9 +277,9 @@ class Run:
         scaler = self.accelerator.scaler
         state = {
             "model": self.accelerator.unwrap_model(self.model).state_dict(),
-            "optimizer": self.optimizer.state_dict(),
+            "optimizers": [part.optimizer.state_dict() for part in self.optimizers],
             "scaler": scaler.state_dict() if scaler is not None else {},
-            "stream": self._stream.state_dict(),
+            "streams": {name: stream.state_dict() for name, stream in self.streams.items()},
             "progress": self.progress.to_state(),
             "recipe": self.recipe.to_json(),
             "processes": self.accelerator.num_processes,
@@ -267,14 +302,11 @@ class Run:
             SpecError: More steps are done than the recipe has.
         """
         self.accelerator.unwrap_model(self.model).load_state_dict(state["model"])
-        self.optimizer.load_state_dict(state["optimizer"])
+        for part, saved in zip(self.optimizers, state["optimizers"], strict=True):
+            part.optimizer.load_state_dict(saved)
         if self.accelerator.scaler is not None:
             self.accelerator.scaler.load_state_dict(state["scaler"])
         self.progress = Progress.from_state(state["progress"])
-        self._note_resumption(state)
-        self._resumed = {"stream": state["stream"], "random": random}
-
-    def _note_resumption(self, state: Mapping[str, Any]) -> None:
         step, processes = self.progress.step, self.accelerator.num_processes
         if step > self.total_steps:
             raise SpecError(
@@ -285,60 +317,67 @@ class Run:
         if (before := state.get("processes", processes)) != processes:
             changed["processes"] = [before, processes]
         self.progress.resumed.append({"step": step, "changed": changed})
+        self._resumed = {"streams": state["streams"], "random": random}
 
     def _check_weights(self) -> None:
-        """Raise if they are no numbers: the loss of a batch without labels is none either."""
+        """Raise if the weights are broken; the loss of a batch without labels is NaN, too."""
         if not all(bool(weight.isfinite().all()) for weight in self.model.parameters()):
             raise DivergedError(
-                f"by step {self.progress.step} the weights of the model are no numbers any more; "
-                "train anew with a lower training.learning_rate, or a longer warm-up"
+                f"at step {self.progress.step} the weights contain NaN or infinity; train again "
+                "with a lower training.learning_rate or a longer warm-up"
             )
 
-    def _prepared(self) -> tuple[Any, Any]:
-        """Model and optimizer, with weights from the seed, on their device."""
+    def _prepared(self) -> tuple[Any, list[ModelOptimizer]]:
+        """Model and optimizers, with weights from the seed, on their device."""
         set_seed(self.training.seed)
-        model = build_model(self.recipe, profile_data(self.data, self.recipe))
+        model = build_model(self.recipe, profile_streams(self.sources, self.recipe))
         if self.training.compile:
             model.compile(dynamic=True)
-        optimizer = new_optimizer(model, self.training)
+        optimizers = new_optimizers(model, self.recipe)
         # From here on only dropout draws, and processes must not draw alike.
         set_seed(self.training.seed + self.accelerator.process_index)
-        return self.accelerator.prepare(model, optimizer)  # type: ignore[no-any-return]
+        model, *wrapped = self.accelerator.prepare(model, *(part.optimizer for part in optimizers))
+        for part, optimizer in zip(optimizers, wrapped, strict=True):
+            part.optimizer = optimizer
+        return model, optimizers
 
-    def _training_stream(self, epoch: int) -> FeatureStream:
-        return self.data.training_stream(
-            self.recipe,
-            self.accelerator.device,
-            epoch=epoch,
-            rank=self.accelerator.process_index,
-            world_size=self.accelerator.num_processes,
-        )
-
-    def _device_batches(self, stream: FeatureStream) -> Iterator[SyntaxBatch]:
-        return device_batches(stream, self.recipe, self.task, self.accelerator.device)
-
-    def _next(self, batches: Iterator[SyntaxBatch]) -> list[SyntaxBatch]:
-        before = self.progress.seconds
+    def _next(self) -> list[SyntaxBatch]:
+        """The batches of the next step; none where the main stream's epoch is over."""
+        before, count = self.progress.seconds, self.training.accumulation
+        batches: list[SyntaxBatch] = []
         with self._timed():
-            group = list(islice(batches, self.training.accumulation))
+            for name in feeding(self.recipe, self.progress.step):
+                if name != MAIN:
+                    batches += self.streams[name].cycle(count)
+                elif not (batches := self.streams[MAIN].take(count)):
+                    break
         self.progress.waited += self.progress.seconds - before
-        return group
+        return batches
 
-    def _backward(self, batch: SyntaxBatch, group: Sequence[SyntaxBatch]) -> Any:
-        """Gradients of one batch; processes exchange them at the last of the group."""
-        last = batch is group[-1]
-        with nullcontext() if last else self.accelerator.no_sync(self.model):
+    def _backward(self, batch: SyntaxBatch, batches: Sequence[SyntaxBatch]) -> Any:
+        """Gradients of one batch; processes exchange them at the last of the step."""
+        last, count = batch is batches[-1], sum(one.stream == batch.stream for one in batches)
+        separate = any(part.options.objectives for part in self.optimizers)
+        with nullcontext() if last and not separate else self.accelerator.no_sync(self.model):
             output = self.model(batch)
-            self.accelerator.backward(output.loss / len(group))
+            if not separate:
+                self.accelerator.backward(output.loss / count)
+        if separate:
+            objectives = self.recipe.of_stream(batch.stream).objectives
+            for part, loss in separate_losses(self.optimizers, output, objectives):
+                if part.due(self.progress.step) and loss.requires_grad:
+                    own = [x for x in part.parameters if x.requires_grad]
+                    self.accelerator.backward(loss / count, inputs=own, retain_graph=True)
+            if last:
+                exchange_gradients(self.optimizers, self.accelerator)
         return output
 
-    def _learning_rate(self, step: int) -> float:
-        return learning_rate(step, self.total_steps, self.training, self.progress.evaluations)
-
-    def _set_learning_rate(self) -> None:
-        rate = self._learning_rate(self.progress.step)
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate
+    def _scored(self, name: str) -> Scores:
+        """Scores of the model on the dev data of a stream."""
+        recipe, source = self.recipe.of_stream(name), self.devs[name]
+        stream, device = source.evaluation_stream(recipe), self.accelerator.device
+        batches = device_batches(stream, recipe, source.task, device, name)
+        return evaluate(self.model, batches, source.task.scorer(source.dataset))
 
     def _save_model(self) -> None:
         if self.accelerator.is_main_process:
@@ -357,21 +396,3 @@ class Run:
         started = time.perf_counter()
         yield
         self.progress.seconds += time.perf_counter() - started
-
-
-def new_accelerator(recipe: Recipe) -> Accelerator:
-    """This process's place among those of its run, all on accelerators or all on the CPU.
-
-    Raises:
-        SpecError: Other processes were started with this one, and it cannot reach them.
-    """
-    precision = _PRECISION[recipe.training.precision]
-    # Not told so, accelerate lets each process on the CPU train by itself.
-    accelerator = Accelerator(cpu=not torch.accelerator.is_available(), mixed_precision=precision)
-    started = int(os.environ.get("WORLD_SIZE", "1"))
-    if accelerator.num_processes != started:
-        raise SpecError(
-            f"{started} processes were started, and {accelerator.num_processes} can train together "
-            f"on {accelerator.device.type}; start one, or set ACCELERATE_USE_CPU=true"
-        )
-    return accelerator

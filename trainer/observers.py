@@ -1,4 +1,4 @@
-"""Who is told how a run goes: TensorBoard, and the person who waits."""
+"""Observers of a run: TensorBoard, Weights & Biases, and a progress bar."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ class WeightsAndBiases:
     ``WANDB_ENTITY``.
 
     Args:
-        folder: Output of the run; what is kept on this machine goes there.
-        recipe: What is trained; its name is that of the project.
+        folder: Output of the run, for the files that stay on this machine.
+        recipe: Its name is that of the project.
 
     Raises:
         MissingExtraError: wandb is not installed.
@@ -60,7 +60,7 @@ class WeightsAndBiases:
 
     def __call__(self, event: Report | Evaluation) -> None:
         """Take one event."""
-        # Not before: of several processes only the first is told of events.
+        # Only the first of several processes gets events, and only it may open a run.
         self._run = self._run or self._begun()
         self._run.log(_scalars(event), step=event.step)
 
@@ -104,9 +104,9 @@ def progress_bar(console: Console) -> Iterator[Bar]:
 
 
 class Bar:
-    """Shows events on a rich progress bar; evaluations stay above it, one line each.
+    """Shows events on a rich progress bar, and prints each evaluation in a line above it.
 
-    It begins with the first event: of a run that fails before, only the error is shown.
+    The bar appears with the first event, so that a run that fails before shows only its error.
     """
 
     def __init__(self, progress: Progress) -> None:
@@ -133,7 +133,7 @@ class Bar:
         )
 
     def stop(self) -> None:
-        """Leave the bar as it is."""
+        """Stop drawing; the bar stays on the screen."""
         if self._progress.tasks:
             self._progress.stop()
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from statistics import fmean
 from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
+
+from trainer.options import MAIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,8 +21,8 @@ class Report:
     Attributes:
         step, total_steps: Optimizer steps done, and planned.
         losses: Means since the last report: ``loss``, what was minimised; ``task``; and each
-            auxiliary loss by name, unweighted.
-        learning_rate: Of the last step.
+            objective by name, unweighted; of further streams as ``gold/loss``.
+        learning_rate: Of the last step, of the first optimizer.
         examples: Examples seen so far by all processes.
         seconds: Time in steps so far: neither evaluation nor checkpoints.
         waited: Of it, time spent waiting for data.
@@ -45,7 +49,10 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """Scores on the dev set after some step, as plain JSON; the headline is that of ``metric``."""
+    """Scores on the dev set after some step, as plain JSON; the headline is that of ``metric``.
+
+    Further streams with a task have theirs under ``streams``, by name.
+    """
 
     step: int
     metric: str
@@ -103,29 +110,51 @@ class Progress:
 
 
 class Losses:
-    """Losses that stay on the device until somebody asks: reading one makes the host wait."""
+    """Losses that stay on the device until they are read: reading one makes the host wait."""
 
     def __init__(self) -> None:
-        self._names: tuple[str, ...] = ()
-        self._rows: list[Tensor] = []
+        self._steps: list[dict[str, tuple[tuple[str, ...], Tensor]]] = []
 
-    def add(self, outputs: Sequence[Any]) -> None:
-        """Take the outputs of one step's batches (`trainer.models.outputs`)."""
-        each = [
-            {"loss": output.loss, "task": output.task_loss, **(output.objectives or {})}
-            for output in outputs
-        ]
-        self._names = tuple(each[0])
-        rows = [torch.stack([part.detach().float() for part in losses.values()]) for losses in each]
-        self._rows.append(torch.stack(rows).mean(0))
+    def add(self, outputs: Mapping[str, Sequence[Any]]) -> None:
+        """Take the outputs of one step's batches (`trainer.models.outputs`), by stream."""
+        self._steps.append({name: _means(of) for name, of in outputs.items()})
 
     def read(self, reduce: Callable[[Tensor], Tensor]) -> tuple[list[float], dict[str, float]]:
         """Loss of every step since the last call, and the means of all parts.
 
+        The loss of a step is the sum over the streams that fed it. Parts are ``loss`` and, of the
+        main stream, ``task`` and each objective; of others all of these, as ``gold/loss``.
+
         Args:
             reduce: Averages a tensor over processes.
         """
-        table = reduce(torch.stack(self._rows))
-        self._rows = []
-        means = dict(zip(self._names, table.mean(0).tolist(), strict=True))
-        return table[:, 0].tolist(), means
+        rows = [values for step in self._steps for _, values in step.values()]
+        numbers = iter(reduce(torch.cat(rows)).tolist())
+        losses, parts = [], defaultdict[str, list[float]](list)
+        for step in self._steps:
+            losses.append(0.0)
+            for stream, (names, _) in step.items():
+                for name in names:
+                    number = next(numbers)
+                    if name == "loss":
+                        losses[-1] += number
+                    if stream != MAIN:
+                        parts[f"{stream}/{name}"].append(number)
+                    elif name != "loss":
+                        parts[name].append(number)
+        self._steps = []
+        return losses, {"loss": fmean(losses), **{name: fmean(of) for name, of in parts.items()}}
+
+
+def _means(outputs: Sequence[Any]) -> tuple[tuple[str, ...], Tensor]:
+    """Names of the losses of a stream's batches, and the mean of each."""
+    each = [
+        {
+            "loss": output.loss,
+            **({} if output.task_loss is None else {"task": output.task_loss}),
+            **(output.objectives or {}),
+        }
+        for output in outputs
+    ]
+    rows = [torch.stack([part.detach().float() for part in losses.values()]) for losses in each]
+    return tuple(each[0]), torch.stack(rows).mean(0)

@@ -22,7 +22,7 @@ _CLASS_METRICS = ("precision", "recall", "f1")
 
 
 def write_result(result: dict[str, Any], output: Path) -> None:
-    """Write ``result.json`` and ``result.md``; what is no number is ``null`` in JSON."""
+    """Write ``result.json`` and ``result.md``; NaN and infinity are ``null`` in JSON."""
     output.mkdir(parents=True, exist_ok=True)
     write_json(output / RESULT, result)
     (output / "result.md").write_text(markdown(result), "utf-8")
@@ -42,7 +42,7 @@ def read_result(path: Path) -> dict[str, Any]:
 
 
 def write_json(path: Path, content: object) -> None:
-    """Write JSON as others read it: what is no number, or infinite, is ``null``."""
+    """Write strict JSON: NaN and infinity are ``null``."""
     path.write_text(strict_json(content) + "\n", "utf-8")
 
 
@@ -51,7 +51,7 @@ def read_json(path: Path, absent: str) -> dict[str, Any]:
 
     Args:
         path: The file.
-        absent: What to say, and to do, where there is none.
+        absent: Message of the error if there is no such file.
 
     Raises:
         SpecError: There is none, or it is not a JSON object.
@@ -70,11 +70,7 @@ def read_json(path: Path, absent: str) -> dict[str, Any]:
 
 
 def recipe_of(path: Path) -> Recipe:
-    """The recipe that a result was made with, tokenizer and dataset version pinned.
-
-    Raises:
-        SpecError, UnknownNameError: As `read_result` and `recipe_from_json`.
-    """
+    """The recipe that a result was made with, tokenizer and dataset version pinned."""
     result = read_result(path)
     recipe = recipe_from_json(result["recipe"])
     # A name may come to mean several tokenizers, once the store holds more of them.
@@ -83,17 +79,13 @@ def recipe_of(path: Path) -> Recipe:
 
 
 def is_result_of(path: Path, recipe: Recipe) -> bool:
-    """Whether a finished run was of this recipe, on whatever tokenizer and version it found.
-
-    Raises:
-        SpecError, UnknownNameError: As `recipe_from_json`.
-    """
+    """Whether a finished run was of this recipe, with the tokenizer and version that it found."""
     done = recipe_from_json(read_result(path)["recipe"])
-    return done == replace(recipe, data=settled(recipe.data, done.data))
+    return done == settled(recipe, done)
 
 
 def part_name(run: Path, dataset: str, split: str) -> str:
-    """What the files of an evaluation are named after: the split, with a foreign dataset's name."""
+    """Stem of the files of an evaluation: the split, after the name of another dataset."""
     return split if recipe_of(run).data.dataset == dataset else f"{dataset}-{split}"
 
 
@@ -134,7 +126,7 @@ def _examples_of_a_step(result: dict[str, Any]) -> int:
 
 
 def _further_scores(result: dict[str, Any]) -> list[tuple[str, str]]:
-    """Every plain number that has no line of its own above."""
+    """Every number that has no line of its own above."""
     return [
         (name, f"{value:.4f}" if isinstance(value, float) else str(value))
         for name, value in result["scores"].items()

@@ -1,4 +1,4 @@
-"""What a resumed run may have otherwise than the run that it goes on with."""
+"""Which options a resumed run may change."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ FREE: Final = frozenset(
     f"training.{name}"
     for name in (
         *("accumulation", "epochs", "max_steps", "patience", "threads", "compile"),
+        "gradient_checkpointing",
         *("evaluate_every", "evaluation_batch_size", "checkpoint_every", "log_every"),
     )
 )
-"""Options that may change: how long a run goes on, what a step gathers on another number of
-processes, and what does not reach the weights. A result records each change and its step."""
+"""Options that may change: how long a run lasts, how many batches a step has (for another number of
+processes), and those that do not affect the weights. A result records each change and its step."""
 
 
 def continued(recipe: Recipe, saved: Mapping[str, Any]) -> Recipe:
-    """The recipe of a run that goes on, on the tokenizer and version that it began with.
+    """The recipe of a resumed run, with the tokenizers and versions that the run began with.
 
     Args:
-        recipe: What is asked for.
-        saved: Content of the checkpoint's recipe.
+        recipe: As it is given now.
+        saved: The recipe in the checkpoint, as JSON.
 
     Raises:
-        SpecError: It differs from the checkpoint's in what is not `FREE`.
+        SpecError: An option that is not `FREE` has changed.
     """
-    before = recipe_from_json(saved)
-    recipe = replace(recipe, data=settled(recipe.data, before.data))
+    recipe = settled(recipe, recipe_from_json(saved))
     for key, (was, now) in changes(recipe, saved).items():
         if key not in FREE:
             raise SpecError(
@@ -43,14 +43,29 @@ def continued(recipe: Recipe, saved: Mapping[str, Any]) -> Recipe:
 
 
 def changes(recipe: Recipe, saved: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """The options of a recipe that a saved one has otherwise: what they were, what they are."""
-    ours = _values(recipe)
-    theirs = _values(recipe_from_json(saved))
-    return {key: [was, ours.get(key)] for key, was in theirs.items() if was != ours.get(key)}
+    """The options that differ from a saved recipe: the value there, and the value here.
+
+    An option of an entry that only one of the recipes has is None in the other.
+    """
+    ours, theirs = _values(recipe), _values(recipe_from_json(saved))
+    return {
+        key: [theirs.get(key), ours.get(key)]
+        for key in {**theirs, **ours}
+        if theirs.get(key) != ours.get(key) or (key in theirs) != (key in ours)
+    }
 
 
-def settled(data: DataOptions, before: DataOptions) -> DataOptions:
-    """Data options, with the tokenizer and version of earlier ones where they name none."""
+def settled(recipe: Recipe, before: Recipe) -> Recipe:
+    """The recipe with the tokenizers and versions of an earlier one, where it names none."""
+    earlier = {stream.name: stream.data for stream in before.streams}
+    streams = tuple(
+        replace(stream, data=_settled_data(stream.data, earlier.get(stream.name, stream.data)))
+        for stream in recipe.streams
+    )
+    return replace(recipe, data=_settled_data(recipe.data, before.data), streams=streams)
+
+
+def _settled_data(data: DataOptions, before: DataOptions) -> DataOptions:
     return replace(
         data,
         tokenizer=data.tokenizer or before.tokenizer,

@@ -1,8 +1,8 @@
-"""Batches on their way to a device, through page-locked host memory that they take turns at.
+"""Copies of batches to a device, through a ring of page-locked buffers.
 
-To lock memory costs more than to copy a batch; so it is locked once, a slot for each batch on its
-way. A batch is packed into its slot and crosses as one copy, next to which the host goes on; a
-slot is written again only when the copy out of it is done.
+Locking memory takes longer than copying a batch, so each buffer (slot) is locked once and used
+again. A batch is packed into a slot and copied in one piece while the host continues; a slot is
+written again only after its copy is done.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from torch import Tensor
 from trainer.batch import SyntaxBatch
 
 Copy = Callable[[Tensor], tuple[Tensor, Callable[[], None]]]
-"""Begins to copy bytes to a device: gives the bytes there, and a way to wait until it is done."""
+"""Starts to copy bytes to a device: gives the bytes there, and a function that waits."""
 
 _ALIGNMENT: Final = 256
 """Bytes; where CUDA's own allocations begin."""
 
 
 def sender(device: torch.device, slots: int = 2) -> Callable[[SyntaxBatch], SyntaxBatch]:
-    """What brings batches to a device: through a ring on CUDA, else one tensor after the other.
+    """A function that copies batches to a device: through a ring on CUDA, else tensor by tensor.
 
     Args:
-        device: Where to.
-        slots: Batches that may be on their way.
+        device: The device.
+        slots: Batches that may be copied at a time.
     """
     if device.type == "cuda":
         return BatchRing(_cuda_copy(device), slots, pinned=True).send
@@ -35,12 +35,11 @@ def sender(device: torch.device, slots: int = 2) -> Callable[[SyntaxBatch], Synt
 
 
 class BatchRing:
-    """Slots of host memory, each for a batch at a time.
+    """Slots of host memory, each for one batch at a time.
 
     Args:
-        copy: Begins a copy to the device; copies must be done in the order in which they began,
-            as far as the device's work is concerned.
-        slots: How many.
+        copy: Starts a copy to the device, which must execute copies in the order of their starts.
+        slots: Number of slots.
         pinned: Whether to lock the memory, which needs CUDA.
     """
 
@@ -50,7 +49,7 @@ class BatchRing:
         self._turn = -1
 
     def send(self, batch: SyntaxBatch) -> SyntaxBatch:
-        """The batch on the device; the one that came may be written over at once."""
+        """The batch on the device; the given one may be overwritten at once."""
         self._turn = (self._turn + 1) % len(self._slots)
         slot = self._slots[self._turn]
         slot.wait()
@@ -60,7 +59,7 @@ class BatchRing:
 
 
 class _Slot:
-    """Host memory that grows with the batches; ``wait`` until nobody reads it any more."""
+    """Host memory that grows with the batches; ``wait`` returns when its copy is done."""
 
     def __init__(self, pinned: bool) -> None:
         self._pinned = pinned
@@ -68,7 +67,7 @@ class _Slot:
         self.wait: Callable[[], None] = lambda: None
 
     def pack(self, batch: SyntaxBatch) -> Tensor:
-        """All tensors of a batch, one behind the other."""
+        """All tensors of a batch, one after the other."""
         size = sum(_padded(tensor) for tensor in _tensors(batch))
         if size > len(self._bytes):
             room = 1 << (size - 1).bit_length()

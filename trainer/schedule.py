@@ -1,28 +1,153 @@
-"""Optimizers, and the learning rate of each step."""
+"""Optimizers, what each of them trains, and the learning rate of each step."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import nn
+from accelerate import Accelerator
+from torch import Tensor, nn
 
-from trainer.options import TrainingOptions
+from syntax.errors import SpecError
+from syntax.registry import unknown_name
+from trainer.options import ObjectiveOptions, OptimizerOptions, Recipe, TrainingOptions
 from trainer.progress import Evaluation
 
 
-def new_optimizer(model: nn.Module, training: TrainingOptions) -> torch.optim.Optimizer:
-    """The optimizer of a run. Biases and weights of LayerNorm do not decay, as BERT's."""
-    steady = set(_steady(model))
-    groups: list[dict[str, Any]] = [
-        {"params": [x for x in model.parameters() if x not in steady]},
-        {"params": [x for x in model.parameters() if x in steady], "weight_decay": 0.0},
+@dataclass(slots=True)
+class ModelOptimizer:
+    """An optimizer, and what it trains.
+
+    Attributes:
+        options: Of the recipe.
+        training: Options of the run, with this optimizer's in their place.
+        optimizer: Of torch; later, as accelerate wraps it.
+        parameters: All that it trains, in the order of the model.
+        rates: Of each group of the optimizer, what its learning rate follows from.
+    """
+
+    options: OptimizerOptions
+    training: TrainingOptions
+    optimizer: Any
+    parameters: list[nn.Parameter]
+    rates: list[TrainingOptions]
+
+    def due(self, step: int) -> bool:
+        """Whether it takes the step (0-based)."""
+        return step % self.options.every == 0
+
+    def learns(self, objective: str) -> bool:
+        """Whether it names this objective, with or without its version."""
+        return bool({objective, objective.rpartition(".")[0]} & set(self.options.objectives))
+
+    def set_rates(self, step: int, total_steps: int, evaluations: Sequence[Evaluation]) -> None:
+        """Give each group its learning rate of a step (0-based)."""
+        for group, options in zip(self.optimizer.param_groups, self.rates, strict=True):
+            group["lr"] = learning_rate(step, total_steps, options, evaluations)
+
+    def rate(self, step: int, total_steps: int, evaluations: Sequence[Evaluation]) -> float:
+        """The learning rate of a step (0-based), of the parameters that no group has."""
+        return learning_rate(step, total_steps, self.training, evaluations)
+
+
+def new_optimizers(model: nn.Module, recipe: Recipe) -> list[ModelOptimizer]:
+    """The optimizers of a run. Biases and weights of LayerNorm do not decay, as BERT's.
+
+    Raises:
+        SpecError: A parameter is trained by two optimizers, or by none; an optimizer or group names
+            what the model or the recipe does not have; or there are several with ``fp16``.
+    """
+    listed = recipe.optimizers or (OptimizerOptions("main"),)
+    if len(listed) > 1 and recipe.training.precision == "fp16":
+        raise SpecError(
+            "training.precision=fp16 scales losses for one optimizer, and the recipe has "
+            f"{len(listed)}; use bf16"
+        )
+    _check_objectives(listed, recipe)
+    named = dict(model.named_parameters())
+    chosen = _assigned("optimizers", {one.name: one.parameters for one in listed}, named)
+    return [
+        _new_optimizer(model, options, options.trained(recipe.training), chosen[options.name])
+        for options in listed
     ]
+
+
+def _check_objectives(optimizers: Sequence[OptimizerOptions], recipe: Recipe) -> None:
+    streams = map(recipe.of_stream, recipe.stream_names)
+    known = {one.name for stream in streams for one in stream.objectives}
+    known |= {name.rpartition(".")[0] for name in known}
+    for options in optimizers:
+        for name in set(options.objectives) - known:
+            raise unknown_name(f"objective of optimizers.{options.name}", name, known)
+
+
+def separate_losses(
+    optimizers: Sequence[ModelOptimizer], output: Any, objectives: Sequence[ObjectiveOptions]
+) -> Iterator[tuple[ModelOptimizer, Tensor]]:
+    """The loss that each optimizer minimises, where some name objectives of their own.
+
+    Args:
+        optimizers: Those of the run.
+        output: Of a model on a batch (`trainer.models.outputs.SyntaxOutput`).
+        objectives: Of the stream that the batch came from; they have the weights.
+    """
+    found = output.objectives or {}
+    weighted = {one.name: one.weight * found[one.name] for one in objectives if one.name in found}
+    taken: set[str] = set()
+    for part in optimizers:
+        own = [name for name in weighted if part.learns(name)]
+        taken.update(own)
+        if own:
+            yield part, torch.stack([weighted[name] for name in own]).sum()
+    for part in optimizers:
+        if not part.options.objectives:
+            yield part, output.loss - sum(weighted[name] for name in taken)
+
+
+def exchange_gradients(optimizers: Sequence[ModelOptimizer], accelerator: Accelerator) -> None:
+    """Average the gradients over processes, where no backward pass has done so."""
+    for part in optimizers:
+        for parameter in part.parameters:
+            if parameter.grad is not None:
+                parameter.grad = accelerator.reduce(parameter.grad, "mean")
+
+
+def _new_optimizer(
+    model: nn.Module,
+    options: OptimizerOptions,
+    training: TrainingOptions,
+    parameters: Mapping[str, nn.Parameter],
+) -> ModelOptimizer:
+    steady, rates = set(_steady(model)), [training, training]
+    patterns = {"": (), **{group.name: group.parameters for group in options.groups}}
+    chosen = _assigned(f"optimizers.{options.name}.groups", patterns, parameters)
+    rest = list(chosen[""].values())
+    groups: list[dict[str, Any]] = [
+        {"params": [x for x in rest if x not in steady]},
+        {"params": [x for x in rest if x in steady], "weight_decay": 0.0},
+    ]
+    for group in options.groups:
+        own, of_group = list(chosen[group.name].values()), group.trained(training)
+        decay, fixed = of_group.weight_decay, group.weight_decay is not None
+        groups += [
+            {"params": [x for x in own if fixed or x not in steady], "weight_decay": decay},
+            {"params": [x for x in own if not fixed and x in steady], "weight_decay": 0.0},
+        ]
+        rates += [of_group, of_group]
     rate, decay = training.learning_rate, training.weight_decay
+    optimizer: torch.optim.Optimizer
     if training.optimizer == "sgd":
-        return torch.optim.SGD(groups, lr=rate, weight_decay=decay)
-    return torch.optim.AdamW(groups, lr=rate, eps=training.epsilon, weight_decay=decay)
+        optimizer = torch.optim.SGD(groups, lr=rate, weight_decay=decay)
+    else:
+        first, second = training.betas
+        optimizer = torch.optim.AdamW(
+            groups, lr=rate, betas=(first, second), eps=training.epsilon, weight_decay=decay
+        )
+    return ModelOptimizer(options, training, optimizer, list(parameters.values()), rates)
 
 
 def _steady(model: nn.Module) -> Iterator[nn.Parameter]:
@@ -30,6 +155,53 @@ def _steady(model: nn.Module) -> Iterator[nn.Parameter]:
         if isinstance(module, nn.LayerNorm):
             yield from module.parameters()
     yield from (weight for name, weight in model.named_parameters() if name.endswith("bias"))
+
+
+def _assigned(
+    what: str, patterns: Mapping[str, Sequence[str]], parameters: Mapping[str, nn.Parameter]
+) -> dict[str, dict[str, nn.Parameter]]:
+    """Each parameter under the one name whose patterns match it; the rest under the name without.
+
+    Raises:
+        SpecError: Two names match a parameter, or none does; a pattern matches no parameter, or is
+            no regular expression; or two names are without patterns.
+    """
+    rest = [name for name, of in patterns.items() if not of]
+    if len(rest) > 1:
+        raise SpecError(
+            f"{what}: {' and '.join(rest)} name no parameters, and only one can train the rest; "
+            "give the others `parameters`"
+        )
+    for owner, of in patterns.items():
+        for pattern in of:
+            if not any(_matches(pattern, name) for name in parameters):
+                top = sorted({name.split(".")[0] for name in parameters})
+                raise SpecError(
+                    f"{what}.{owner}.parameters has {pattern!r}, which matches no parameter; the "
+                    f"modules are {', '.join(top)}, and parameters have names such as "
+                    f"{next(iter(parameters))}"
+                )
+    assigned: dict[str, dict[str, nn.Parameter]] = {owner: {} for owner in patterns}
+    for name, parameter in parameters.items():
+        owners = [owner for owner, of in patterns.items() if any(_matches(one, name) for one in of)]
+        owners = owners or rest
+        if len(owners) != 1:
+            by = " and ".join(owners) or "none"
+            raise SpecError(
+                f"{what}: the parameter {name} is trained by {by}; each needs exactly one, and one "
+                "without `parameters` trains the rest"
+            )
+        assigned[owners[0]][name] = parameter
+    return assigned
+
+
+def _matches(pattern: str, name: str) -> bool:
+    if name == pattern or name.startswith(f"{pattern}."):
+        return True
+    try:
+        return re.fullmatch(pattern, name) is not None
+    except re.error as error:
+        raise SpecError(f"{pattern!r} is no regular expression: {error}") from error
 
 
 def learning_rate(
@@ -46,6 +218,9 @@ def learning_rate(
     >>> options = TrainingOptions(learning_rate=1.0, warmup_steps=2)
     >>> [learning_rate(step, 6, options) for step in range(6)]
     [0.0, 0.5, 1.0, 0.75, 0.5, 0.25]
+    >>> cosine = TrainingOptions(learning_rate=1.0, warmup_steps=2, schedule="cosine")
+    >>> [round(learning_rate(step, 6, cosine), 2) for step in range(6)]
+    [0.0, 0.5, 1.0, 0.85, 0.5, 0.15]
     """
     warmup = max(training.warmup_steps, int(training.warmup_share * total_steps))
     if step < warmup:
@@ -53,7 +228,12 @@ def learning_rate(
     if training.schedule == "plateau":
         decays = plateaus([one.headline for one in evaluations], training.decay_after)
         return float(training.learning_rate * training.decay**decays)
-    return training.learning_rate * max(0.0, (total_steps - step) / max(1, total_steps - warmup))
+    if training.schedule == "constant":
+        return training.learning_rate
+    left = max(0.0, (total_steps - step) / max(1, total_steps - warmup))
+    if training.schedule == "cosine":
+        return training.learning_rate * (1 - math.cos(math.pi * left)) / 2
+    return training.learning_rate * left
 
 
 def plateaus(headlines: Sequence[float], after: int = 0) -> int:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from syntax.contrast import PhraseSampler, TreeSampler
-from syntax.errors import SpecError
+from syntax.contrast import PhraseSampler, TreeSampler, read_sampler
+from syntax.errors import SpecError, UnknownNameError
 from tests.syntax.contrast_cases import bare
 from tests.syntax.relation_twins import Twin
 
@@ -256,3 +256,28 @@ class TestTreesOfLrSib:
 def test_options_out_of_range_are_refused(kind: Any, options: dict[str, Any], message: str) -> None:
     with pytest.raises(SpecError, match=message):
         kind(**options)
+
+
+def test_a_sampler_is_read_from_its_name_and_settings() -> None:
+    assert read_sampler("phrase") == PhraseSampler()
+    assert read_sampler("tree.v1( negatives=3 , way=lr_sib )") == TreeSampler(
+        way="lr_sib", negatives=3
+    )
+    assert read_sampler("phrase(probability=0.5)").probability == 0.5
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "message"),
+    [
+        ("phrases", UnknownNameError, "Did you mean 'phrase.v1'"),
+        ("phrase(negative=3)", UnknownNameError, "Did you mean 'negatives'"),
+        ("phrase(negatives)", SpecError, "the setting 'negatives' of phrase.v1 has no '='"),
+        ("phrase(negatives=many)", SpecError, "negatives is 'many'; it is of type int"),
+        ("phrase(negatives=0)", SpecError, "negatives is 0; it must be at least 1"),
+        ("phrase(way=theirs)", SpecError, "way is 'theirs'; it is one of synclm, lr_sib"),
+        ("phrase(", SpecError, r"'phrase\(' is no sampler"),
+    ],
+)
+def test_a_sampler_that_does_not_exist_is_refused(text, error, message) -> None:
+    with pytest.raises(error, match=message):
+        read_sampler(text)

@@ -329,6 +329,26 @@ def store(store_uri: str) -> Iterator[FeatureStore]:
         yield opened
 
 
+@pytest.fixture(scope="session")
+def everything_uri(
+    tmp_path_factory: pytest.TempPathFactory, english: Parser, tokenizer: LoadedTokenizer
+) -> str:
+    """A store with a dataset that every task can read."""
+    from tests.trainer.everything import DEV, EXAMPLES, append_everything
+
+    uri = str(tmp_path_factory.mktemp("everything") / "store")
+    with open_store(uri) as store:
+        append_everything(store, english, tokenizer, "train", EXAMPLES)
+        append_everything(store, english, tokenizer, "dev", DEV, EXAMPLES)
+    return uri
+
+
+@pytest.fixture
+def everything(everything_uri: str) -> Iterator[FeatureStore]:
+    with open_store(everything_uri) as store:
+        yield store
+
+
 @pytest.fixture
 def small_recipe() -> Callable[..., Recipe]:
     """The sample recipe cut to a few steps; settings as on the command line."""

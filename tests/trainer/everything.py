@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -21,6 +22,8 @@ from trainer.options.settings import with_settings
 from trainer.recipes import RECIPES
 
 NAME: Final = "everything"
+EXAMPLES: Final = 24
+DEV: Final = 12
 FIELDS: Final = ("passage", "question", "other")
 QUESTION: Final = "What comes last?"
 CHOICE: Final = LabelSpec("choice", "class", ("A", "B"))
@@ -44,6 +47,15 @@ def recipe_for(task: str, *settings: str) -> Recipe:
         *("checkpoint_every=3", "evaluate_every=7", "log_every=1"),
     ]
     return with_settings(RECIPES["sample"](), [*common, *settings])
+
+
+def two_streams(*settings: str, **options: Any) -> Recipe:
+    """Classes of texts, and beside them tags of tokens."""
+    recipe = recipe_for("sequence_classification.v1", "epochs=2")
+    tags = recipe_for("token_classification.v1")
+    data = {**tags.to_json()["data"], "train_split": "dev"}
+    stream = {"name": "tags", "data": data, "task": tags.to_json()["task"], "share": 0.3}
+    return with_settings(recipe, [f"streams={json.dumps([{**stream, **options}])}", *settings])
 
 
 def append_everything(

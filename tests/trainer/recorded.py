@@ -40,6 +40,7 @@ class RecordedRun(Run):
         note = {
             "step": self.progress.step,
             "pid": os.getpid(),
+            "streams": sorted({batch.stream for batch in batches}),
             "examples": [name for batch in batches for name in batch.example_ids],
         }
         with Path(self.output, f"read-{self.attempt}-{rank}.jsonl").open("a") as file:

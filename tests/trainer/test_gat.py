@@ -7,12 +7,12 @@ import torch
 from torch import nn
 
 from syntax.trees.ud import DEPREL, UPOS
+from trainer.nn.tags import tag_ids
 from trainer.systems.syntax_mbert.gat import (
     AdditiveGraphAttention,
     DotProductGraphAttention,
     GraphEncoder,
     allowed,
-    tag_ids,
 )
 
 WIDTH, HEADS, SIZE = 6, 2, 4

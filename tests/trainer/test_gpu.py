@@ -15,11 +15,12 @@ pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a G
 @pytest.mark.parametrize("variant", ["as_published", "as_released"])
 @torch.no_grad()
 def test_the_gpu_gives_the_cpus_logits(bert_config, batch, variant) -> None:
-    options = {"gat": variant, "attention_bias": variant, "structure_weight": 0.5}
+    options = {"gat": variant, "attention_bias": variant}
     config = SyntaxConfig(
         encoder=bert_config.to_dict(),
         model={"name": "syntax_bert.v1", **options},
         classes={"label": ["a", "b", "c"]},
+        objectives=[{"name": "tree_distance.v1", "states": "syntax"}, {"name": "tree_depth.v1"}],
     )
     model = SyntaxForSequenceClassification(config).eval()
     expected = model(batch)
@@ -37,7 +38,13 @@ def test_a_run_learns_on_the_gpu(
     monkeypatch.delenv("ACCELERATE_USE_CPU")
     forget_accelerate()
     recipe = small_recipe(
-        *("max_steps=60", "structure_weight=0.05", "data.max_length=200", "log_every=20"),
+        *(
+            "max_steps=60",
+            "objectives.tree_distance.weight=0.05",
+            "objectives.tree_depth.weight=0.05",
+            "data.max_length=200",
+            "log_every=20",
+        ),
         *(f"precision={precision}", f"matrices={matrices}"),
     )
     run = train(recipe, store, tmp_path)

@@ -30,7 +30,7 @@ MODELS = {
     "sla.v1": (*SEPARATE, "threshold=2", "max_steps=600", "learning_rate=0.001"),
     "syntax_bert.v1": (
         *("gat_layers=1", "gat_heads=4", "syntax_heads=4", "max_distance=2"),
-        *("use_upos=false", "structure_weight=0"),
+        *("use_upos=false", "objectives=[]"),
     ),
 }
 

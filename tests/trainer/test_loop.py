@@ -17,14 +17,15 @@ from featurestore import open_store
 from syntax.errors import ModelLoadError, SpecError, UnknownDatasetError, UnknownNameError
 from tests.trainer.recorded import TWO, without_gpu
 from trainer.data import device_batches, open_source, warn_of_multiword_tokens
-from trainer.loop import DivergedError, Run, learning_rate, train
+from trainer.loop import DivergedError, Run, train
 from trainer.options import Recipe, TrainingOptions
 from trainer.options.settings import recipe_from_json, with_settings
 from trainer.progress import Evaluation, Report
 from trainer.recipes import RECIPES
 from trainer.report import result_of
 from trainer.results import read_result
-from trainer.switches import SYNTAX_MBERT
+from trainer.schedule import learning_rate
+from trainer.systems.syntax_mbert.switches import SWITCHES
 
 MakeRecipe = Callable[..., Recipe]
 
@@ -41,7 +42,13 @@ def weights(run: Run) -> list[torch.Tensor]:
 def test_the_loss_goes_down_and_observers_are_told(store, small_recipe, tmp_path) -> None:
     events: list[Report | Evaluation] = []
     recipe = small_recipe(
-        *("max_steps=60", "log_every=20", "evaluate_every=30", "structure_weight=0.05")
+        *(
+            "max_steps=60",
+            "log_every=20",
+            "evaluate_every=30",
+            "objectives.tree_distance.weight=0.05",
+            "objectives.tree_depth.weight=0.05",
+        )
     )
     run = train(recipe, store, tmp_path, observers=[events.append])
     reports = [event for event in events if isinstance(event, Report)]
@@ -307,7 +314,7 @@ def test_a_store_that_cannot_be_written_is_no_reason_not_to_train(
 
 def test_a_released_run_on_texts_as_they_are_written_says_so(store, small_recipe, caplog) -> None:
     """The release reads the words of multiword tokens."""
-    released = [f"{switch.option}=as_released" for switch in SYNTAX_MBERT]
+    released = [f"{switch.option}=as_released" for switch in SWITCHES]
     for settings in ((), released[1:]):
         recipe = small_recipe(*settings)
         warn_of_multiword_tokens(open_source(store, recipe, "train", "en"), recipe)
@@ -347,7 +354,7 @@ def test_a_model_that_is_no_numbers_any_more_is_not_trained_on(
 def test_accumulated_batches_train_as_one_of_their_size(
     store, small_recipe, tmp_path, without_dropout
 ) -> None:
-    settings = (*without_dropout, "max_steps=4", "structure_weight=0", "bucket=false")
+    settings = (*without_dropout, "max_steps=4", "objectives=[]", "bucket=false")
     whole = train(small_recipe(*settings, "batch_size=8"), store, tmp_path)
     parts = small_recipe(*settings, "batch_size=4", "accumulation=2")
     assert losses(train(parts, store, tmp_path)) == pytest.approx(losses(whole), rel=1e-4)

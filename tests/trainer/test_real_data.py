@@ -21,6 +21,8 @@ from trainer.recipes import RECIPES
 
 COUNT = 40
 
+ALPHA = ("objectives.tree_distance.weight=0.1", "objectives.tree_depth.weight=0.1")
+
 
 def backfill(uri: Path, pairs: Path, parser, tokenizer) -> None:
     rows = []
@@ -72,7 +74,15 @@ def test_the_xnli_recipe_reads_real_pairs(data_dir, tmp_path, english, tokenizer
             max_position_embeddings=130,
         ).save_pretrained(encoder)
     settings = ["data.train_split=dev", "weights=random", f"encoder={encoder}", "epochs=1"]
-    recipe = with_settings(RECIPES["xnli"](), [*settings, "batch_size=8", "structure_weight=0.1"])
+    recipe = with_settings(
+        RECIPES["xnli"](),
+        [
+            *settings,
+            "batch_size=8",
+            "objectives.tree_distance.weight=0.1",
+            "objectives.tree_depth.weight=0.1",
+        ],
+    )
     with open_store(tmp_path / "store") as store:
         run = train(recipe, store, tmp_path)
     assert run.progress.examples == COUNT

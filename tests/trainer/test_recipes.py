@@ -11,12 +11,15 @@ from syntax.options import options_of
 from syntax.variant import check_variant
 from tests.syntax.batches_cases import DOGS, assemble
 from trainer.data import features_of
-from trainer.options import MODEL_OPTIONS, DataOptions, Recipe, TrainingOptions
+from trainer.objectives import OBJECTIVES
+from trainer.options import DataOptions, Recipe, TrainingOptions
 from trainer.options.settings import described, options, recipe_from_json, with_settings
 from trainer.recipes import RECIPES
-from trainer.switches import GATE, RELATION, SGNET, SLA, SWITCHES, SYNTAX_MBERT, TAGGING
+from trainer.recipes.switches import switches
+from trainer.systems import SYSTEMS
 from trainer.tasks import TASKS
 
+SYSTEM_OPTIONS = {name: system.options for name, system in SYSTEMS.items()}
 TASK_OPTIONS = [task.options for task in TASKS.values()]
 
 
@@ -36,12 +39,18 @@ def test_every_recipe_reads_labels_that_its_benchmark_has(name) -> None:
         assert set(recipe.task.columns()) <= labels
 
 
+def weights(recipe: Recipe) -> dict[str, float]:
+    """The weight of each objective."""
+    return {objective.name: objective.weight for objective in recipe.objectives}
+
+
 @pytest.mark.parametrize(("name", "delta", "alpha"), [("xnli", 4, 0.0), ("pawsx", 4, 0.5)])
 def test_published_hyper_parameters(name, delta, alpha) -> None:
     """Ahmad et al. 2021, table 4."""
     recipe = RECIPES[name]()
     model, training = recipe.model, recipe.training
-    assert (model.max_distance, model.structure_weight) == (delta, alpha)
+    assert model.max_distance == delta
+    assert weights(recipe) == {"tree_distance.v1": alpha, "tree_depth.v1": alpha}
     assert (model.gat_layers, model.gat_heads, model.gat_head_size) == (4, 4, 64)
     assert (model.syntax_heads, model.syntax_layers) == (1, None)
     assert (training.learning_rate, training.epsilon, training.weight_decay) == (2e-5, 1e-8, 0.0)
@@ -63,7 +72,8 @@ def test_published_hyper_parameters_of_the_taggers(name, heads, alpha, length) -
     """Ahmad et al. 2021, table 4."""
     recipe = RECIPES[name]()
     model = recipe.model
-    assert (model.max_distance, model.syntax_heads, model.structure_weight) == (1, heads, alpha)
+    assert (model.max_distance, model.syntax_heads) == (1, heads)
+    assert weights(recipe) == {"tree_distance.v1": alpha, "tree_depth.v1": alpha}
     assert (recipe.data.max_length, recipe.training.epochs) == (length, 10)
 
 
@@ -128,14 +138,16 @@ def test_the_scripts_of_gate_tell_ten_relative_positions_apart(baseline) -> None
 
 ALPHA = {"xnli": 1.0, "pawsx": 1.0, "wikiann": 0.5, "mtop": 1.0}
 """Weight of the auxiliary losses in the shipped scripts."""
+OWN = switches()
 RELEASED = {
-    **dict.fromkeys(("xnli", "pawsx"), SYNTAX_MBERT),
-    **dict.fromkeys(("wikiann", "mtop"), (*SYNTAX_MBERT, *TAGGING)),
+    **dict.fromkeys(("xnli", "pawsx"), OWN["syntax_bert.v1"]),
+    **dict.fromkeys(("wikiann", "mtop"), (*OWN["syntax_bert.v1"], *OWN["intent_slots.v1"])),
     **dict.fromkeys(
-        ("gate-relation", "gate-relation-relative", "gate-relation-structural"), (*GATE, *RELATION)
+        ("gate-relation", "gate-relation-relative", "gate-relation-structural"),
+        (*OWN["gate.v1"], *OWN["relation.v1"]),
     ),
-    **dict.fromkeys(("sgnet-squad2", "sgnet-race"), SGNET),
-    **dict.fromkeys(("sla-cola", "sla-sst2", "sla-fce"), SLA[1:]),
+    **dict.fromkeys(("sgnet-squad2", "sgnet-race"), OWN["sgnet.v1"]),
+    **dict.fromkeys(("sla-cola", "sla-sst2", "sla-fce"), OWN["sla.v1"][1:]),
 }
 """Runs with a released twin, and the switches that it turns: SLA's window is of lr-sib."""
 
@@ -149,14 +161,14 @@ def test_every_released_run_is_looked_at() -> None:
 def test_every_switch_is_published_by_default_and_released_on_demand(name) -> None:
     runs = {"as_published": RECIPES[name](), "as_released": RECIPES[f"{name}-as-released"]()}
     for switch in RELEASED[name]:
-        section, option = switch.option.split(".")
         for variant, recipe in runs.items():
-            assert getattr(getattr(recipe, section), option) == variant, switch.option
+            values = {key: value for key, _, value in described(recipe)}
+            assert values[switch.option] == variant, switch.option
 
 
 @pytest.mark.parametrize(("name", "alpha"), ALPHA.items())
 def test_released_runs_weigh_the_losses_as_the_scripts_do(name, alpha) -> None:
-    assert RECIPES[f"{name}-as-released"]().model.structure_weight == alpha
+    assert set(weights(RECIPES[f"{name}-as-released"]()).values()) == {alpha}
 
 
 @pytest.mark.parametrize("name", ["sgnet-squad2", "sgnet-race"])
@@ -199,19 +211,20 @@ def test_the_released_taggers_hang_the_separator_of_one_text_from_cls(name) -> N
 @pytest.mark.parametrize(
     ("section", "kind"),
     [
-        *(("model", kind) for kind in MODEL_OPTIONS.values()),
+        *(("model", kind) for kind in SYSTEM_OPTIONS.values()),
         *(("task", kind) for kind in TASK_OPTIONS),
     ],
 )
 def test_every_option_of_a_variant_is_a_listed_switch(section, kind) -> None:
-    recipe = Recipe("any", DataOptions(dataset="any"), **{section: kind()})
+    objectives = tuple(entry.options() for entry in OBJECTIVES.values())
+    recipe = Recipe("any", DataOptions(dataset="any"), objectives=objectives, **{section: kind()})
     variants = {key for key, kind in options(recipe).items() if "as_published" in str(kind)}
-    listed = {switch.option for switch in SWITCHES.get(kind().name, ())}
+    listed = {switch.option for switch in OWN.get(kind().name, ())}
     assert {key for key in variants if key.startswith(section)} <= listed <= variants
 
 
 def test_options_know_the_name_that_they_are_registered_under() -> None:
-    assert all(kind().name == name for name, kind in MODEL_OPTIONS.items())
+    assert all(kind().name == name for name, kind in SYSTEM_OPTIONS.items())
     assert all(task.options().name == name for name, task in TASKS.items())
 
 
@@ -296,13 +309,13 @@ def test_every_recipe_cuts_pairs_as_bert_does(name) -> None:
 
 def test_every_option_is_described() -> None:
     rows = {key: (kind, value) for key, kind, value in described(RECIPES["xnli"]())}
-    assert rows["model.structure_weight"] == ("float", 0.0)
+    assert rows["objectives.tree_distance.weight"] == ("float", 0.0)
     assert rows["training.precision"] == ("one of 'fp32', 'bf16', 'fp16'", "fp32")
     assert len(rows) == len(options(RECIPES["xnli"]()))
 
 
 @pytest.mark.parametrize(
-    "kind", [DataOptions, TrainingOptions, *MODEL_OPTIONS.values(), *TASK_OPTIONS]
+    "kind", [DataOptions, TrainingOptions, *SYSTEM_OPTIONS.values(), *TASK_OPTIONS]
 )
 def test_every_option_is_documented_where_it_is_defined(kind) -> None:
     documented = " ".join(base.__doc__ or "" for base in kind.__mro__)

@@ -16,8 +16,8 @@ from syntax.errors import SpecError, UnknownNameError
 from syntax.matrices import MATRICES, distance_weights
 from trainer.batch import UNREACHABLE, SyntaxBatch
 from trainer.matrices.derive import node_arrays, with_matrices
-from trainer.matrices.relations import ON_DEVICE
-from trainer.matrices.relations import distance_weights as device_weights
+from trainer.matrices.relations import on_device
+from trainer.systems.gate.relations import distance_weights as device_weights
 
 BERT = SpecialTokens(prefix=(101,), separator=(102,), suffix=(102,), pad_id=0, vocab_size=200)
 FIELDS = {"distance": "distance_BLL", "depth": "depth_BL", "ancestor": "ancestor_BLL"}
@@ -203,7 +203,7 @@ def test_a_mark_on_a_later_piece_stands_for_its_word() -> None:
 
 
 def test_every_matrix_has_a_form_for_devices() -> None:
-    assert set(ON_DEVICE) == set(MATRICES)
+    assert set(on_device()) == set(MATRICES)
 
 
 def test_nodes_are_small_and_there_only_if_asked_for() -> None:

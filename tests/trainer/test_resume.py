@@ -9,15 +9,20 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from clients.benchmarks import SAMPLE
-from featurestore import DatasetHandle, FeatureStore, open_store
+from featurestore import DatasetHandle, open_store
 from syntax.errors import SpecError
-from tests.trainer.everything import TASKS, append_everything, recipe_for
+from tests.trainer.everything import (
+    EXAMPLES,
+    TASKS,
+    append_everything,
+    recipe_for,
+    two_streams,
+)
 from tests.trainer.recorded import (
     TWO,
     RecordedRun,
@@ -32,23 +37,7 @@ from trainer.options import Recipe
 from trainer.options.settings import with_settings
 from trainer.report import result_of
 from trainer.results import is_result_of, recipe_of, write_result
-
-EXAMPLES, DEV = 24, 12
-
-
-@pytest.fixture(scope="session")
-def everything_uri(tmp_path_factory, english, tokenizer) -> str:
-    uri = str(tmp_path_factory.mktemp("everything") / "store")
-    with open_store(uri) as store:
-        append_everything(store, english, tokenizer, "train", EXAMPLES)
-        append_everything(store, english, tokenizer, "dev", DEV, EXAMPLES)
-    return uri
-
-
-@pytest.fixture
-def everything(everything_uri) -> Iterator[FeatureStore]:
-    with open_store(everything_uri) as store:
-        yield store
+from trainer.streams import feeding
 
 
 def start(
@@ -125,6 +114,22 @@ def test_killed_processes_resume_on_as_many_or_on_one(
     found, expected = outcome(cut)["losses"], outcome(whole)["losses"]
     assert len(found) == 12
     assert found == (expected if processes == 2 else pytest.approx(expected, rel=1e-4))
+
+
+@pytest.mark.slow
+def test_two_killed_processes_feed_the_same_streams_again(everything_uri, tmp_path) -> None:
+    recipe, cut, whole = two_streams("epochs=4"), tmp_path / "cut", tmp_path / "whole"
+    stop = random.SystemRandom().randrange(4, 10)
+    kill_at(start(everything_uri, cut, recipe, 1, TWO), cut, stop, rank=1)
+    finish(everything_uri, cut, recipe, 2, TWO)
+    finish(everything_uri, whole, recipe, 1, TWO)
+    assert notes(cut, 2)[0]["step"] > 1, "it began anew"
+    assert examples_of_steps(cut) == examples_of_steps(whole)
+    assert outcome(cut) == outcome(whole)
+    fed = [feeding(recipe, step) for step in range(len(outcome(whole)["losses"]))]
+    for rank in (0, 1):
+        streams = [tuple(note["streams"]) for note in notes(whole, 1, rank)]
+        assert streams == fed
 
 
 @pytest.mark.parametrize("task", [*TASKS][1:])

@@ -7,9 +7,14 @@ import torch
 
 from syntax.errors import SpecError
 from trainer.loop import train
-from trainer.options import TrainingOptions
+from trainer.options import DataOptions, Recipe, TrainingOptions
 from trainer.progress import Evaluation, Report
-from trainer.schedule import learning_rate, new_optimizer, plateaus
+from trainer.schedule import learning_rate, new_optimizers, plateaus
+
+
+def new_optimizer(model: torch.nn.Module, training: TrainingOptions) -> torch.optim.Optimizer:
+    (part,) = new_optimizers(model, Recipe("any", DataOptions(dataset="any"), training=training))
+    return part.optimizer
 
 
 def evaluations(*headlines: float) -> list[Evaluation]:

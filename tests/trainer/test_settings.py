@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import pytest
 
 from syntax.errors import SpecError, UnknownNameError
-from trainer.options import OBJECTIVE_OPTIONS, ObjectiveOptions, Recipe
+from trainer.objectives import OBJECTIVES, ObjectiveEntry
+from trainer.options import ObjectiveOptions, Recipe
 from trainer.options.settings import described, options, recipe_from_json, with_settings
 from trainer.recipes import RECIPES
 
@@ -23,7 +24,7 @@ class HeightOptions(ObjectiveOptions):
 
 @pytest.fixture(autouse=True)
 def objective(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(OBJECTIVE_OPTIONS._items, "height.v1", HeightOptions)
+    monkeypatch.setitem(OBJECTIVES._items, "height.v1", ObjectiveEntry(HeightOptions, ""))
 
 
 GOLD = {"name": "gold", "data": {"dataset": "ud"}, "share": 0.25}
@@ -89,7 +90,7 @@ def test_a_bare_key_means_the_main_stream(full) -> None:
 
 
 def test_another_objective_keeps_the_weight(full, monkeypatch) -> None:
-    monkeypatch.setitem(OBJECTIVE_OPTIONS._items, "other.v1", ObjectiveOptions)
+    monkeypatch.setitem(OBJECTIVES._items, "other.v1", ObjectiveEntry(ObjectiveOptions, ""))
     (other,) = with_settings(full, ["objectives.height.name=other.v1"]).objectives
     assert other == ObjectiveOptions("other.v1", 0.5)
 

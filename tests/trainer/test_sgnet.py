@@ -9,11 +9,10 @@ from transformers import AutoModel
 from syntax.errors import SpecError
 from syntax.matrices import sgnet_mask
 from trainer.models.config import SyntaxConfig
-from trainer.models.encoders import SgNetEncoder
 from trainer.models.model import SyntaxForSequenceClassification
 from trainer.nn.attention import EAGER, SDPA
 from trainer.options import DataOptions, SgNetOptions
-from trainer.systems.sgnet.encoder import DualAggregation
+from trainer.systems.sgnet.encoder import DualAggregation, SgNetEncoder
 
 
 def model_of(encoder, attention=SDPA, **options) -> SyntaxForSequenceClassification:

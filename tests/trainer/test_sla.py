@@ -9,11 +9,10 @@ from transformers import AutoModel
 from syntax.errors import SpecError
 from syntax.matrices import sla_mask
 from trainer.models.config import SyntaxConfig
-from trainer.models.encoders import SlaEncoder
 from trainer.models.model import SyntaxForSequenceClassification
 from trainer.nn.attention import EAGER, SDPA
 from trainer.options import DataOptions, SlaOptions
-from trainer.systems.sla.encoder import LocalGate
+from trainer.systems.sla.encoder import LocalGate, SlaEncoder
 
 
 def model_of(encoder, attention=SDPA, **options) -> SyntaxForSequenceClassification:

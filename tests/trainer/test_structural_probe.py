@@ -248,6 +248,6 @@ def test_lengths_that_no_sentence_has_are_refused() -> None:
 
 
 def test_a_model_without_the_matrix_is_refused(own_store, tmp_path) -> None:
-    settings = ["task.name=structural_probe.v1", "use_syntax=false", "structure_weight=0"]
+    settings = ["task.name=structural_probe.v1", "use_syntax=false", "objectives=[]"]
     with pytest.raises(SpecError, match=r"probe a model that streams it, such as frozen\.v1"):
         train(with_settings(RECIPES["sample"](), settings), own_store, tmp_path / "run")

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+from pkgutil import resolve_name
+
 import pytest
 import torch
 
+from trainer.models.outputs import SyntaxEncoding
+from trainer.nn.encoder import Encoder
+from trainer.nn.probes import DepthProbe, DistanceProbe
 from trainer.objectives import OBJECTIVES
-from trainer.objectives.structure import DepthProbe, DistanceProbe
-from trainer.options import SyntaxBertOptions
 
 WIDTH, RANK = 6, 3
 
@@ -65,14 +68,24 @@ def test_the_depth_loss_equals_its_slow_twin(forest, states) -> None:
     assert float(probe(states, forest)) == pytest.approx(expected, rel=1e-4)
 
 
-def options() -> SyntaxBertOptions:
-    return SyntaxBertOptions(gat_heads=1, gat_head_size=WIDTH, probe_rank=RANK)
+class WideEncoder(Encoder):
+    """Gives every kind of states, all of the same width."""
+
+    gives = frozenset({"hidden_states", "attentions"})
+    width = syntax_width = WIDTH
+
+
+def objective_of(name):
+    """A new objective over the last states: from states and a batch to a loss."""
+    entry = OBJECTIVES[name]
+    built = resolve_name(entry.module)(entry.options(), None, WideEncoder(None))
+    return lambda states, batch: built(SyntaxEncoding(last_hidden_state=states), batch)
 
 
 @pytest.mark.parametrize("name", list(OBJECTIVES))
 @torch.no_grad()
 def test_every_objective_is_blind_to_padding(name, forest, states) -> None:
-    objective = OBJECTIVES[name](options())
+    objective = objective_of(name)
     before = objective(states, forest)
     noise = states.masked_fill(~forest.attention_mask_BL[..., None], 1e3)
     assert torch.equal(objective(noise, forest), before)
@@ -81,7 +94,7 @@ def test_every_objective_is_blind_to_padding(name, forest, states) -> None:
 @pytest.mark.parametrize("name", list(OBJECTIVES))
 @torch.no_grad()
 def test_every_objective_is_the_mean_over_examples(name, forest, states, take_row) -> None:
-    objective = OBJECTIVES[name](options())
+    objective = objective_of(name)
     alone = [take_row(forest, row) for row in range(len(forest))]
     each = [
         objective(states[row : row + 1, : example.input_ids_BL.shape[1]], example)
@@ -92,12 +105,28 @@ def test_every_objective_is_the_mean_over_examples(name, forest, states, take_ro
 
 @pytest.mark.parametrize("name", list(OBJECTIVES))
 def test_every_objective_teaches_the_states(name, forest, states) -> None:
-    objective = OBJECTIVES[name](options())
+    objective = objective_of(name)
     states.requires_grad_()
     objective(states, forest).backward()
     assert states.grad is not None
     assert states.grad.isfinite().all()
     assert states.grad.any()
+
+
+@pytest.mark.parametrize("name", list(OBJECTIVES))
+@pytest.mark.parametrize("states", ["last", "syntax", 1])
+@torch.no_grad()
+def test_every_objective_reads_the_states_that_its_options_name(name, states, forest) -> None:
+    shape = (*forest.input_ids_BL.shape, WIDTH)
+    layers = tuple(torch.randn(shape) for _ in range(3))
+    entry = OBJECTIVES[name]
+    built = resolve_name(entry.module)(entry.options(states=states), None, WideEncoder(None))
+    encoding = SyntaxEncoding(layers[2], layers, syntax_states=torch.randn(shape))
+    own = {"last": layers[2], "syntax": encoding.syntax_states, 1: layers[1]}
+    needs = {"last": set(), "syntax": {"syntax_states"}, 1: {"hidden_states"}}
+    assert built.needs == needs[states]
+    same = SyntaxEncoding(own[states], (own[states],) * 3, syntax_states=own[states])
+    assert torch.equal(built(encoding, forest), built(same, forest))
 
 
 @torch.no_grad()

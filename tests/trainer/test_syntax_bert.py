@@ -13,15 +13,17 @@ from transformers import (
 
 from syntax.errors import SpecError
 from trainer.models.config import SyntaxConfig
-from trainer.models.encoders import SyntaxBertEncoder
 from trainer.models.model import SyntaxForSequenceClassification, SyntaxModel
 from trainer.nn.attention import EAGER, SDPA
+from trainer.systems.syntax_mbert.encoder import SyntaxBertEncoder
 
 OPTIONS = {"name": "syntax_bert.v1", "gat_layers": 2, "gat_heads": 2, "gat_head_size": 4}
 TASK = {"name": "sequence_classification.v1"}
 
 
-def config(encoder, attention=SDPA, requires=None, label="label", **options) -> SyntaxConfig:
+def config(
+    encoder, attention=SDPA, requires=None, label="label", weight=0.0, **options
+) -> SyntaxConfig:
     return SyntaxConfig(
         encoder=encoder.to_dict(),
         attention=attention,
@@ -29,6 +31,10 @@ def config(encoder, attention=SDPA, requires=None, label="label", **options) -> 
         task={**TASK, "label": label},
         classes={label: ["entailment", "neutral", "contradiction"]},
         requires=requires,
+        objectives=[
+            {"name": name, "weight": weight, "states": "syntax"}
+            for name in ("tree_distance.v1", "tree_depth.v1")
+        ],
     )
 
 
@@ -149,7 +155,7 @@ def test_training_adds_the_weighted_objectives_and_evaluation_never_does(
 ) -> None:
     """Fails on the release, which adds them to the loss that it reports on dev and test."""
     bert_config.hidden_dropout_prob = bert_config.attention_probs_dropout_prob = 0.0
-    model = classifier(bert_config, structure_weight=0.5, gat_dropout=0.0, dropout=0.0)
+    model = classifier(bert_config, weight=0.5, gat_dropout=0.0, dropout=0.0)
     with torch.no_grad():
         evaluated, trained = model(batch), model.train()(batch)
     assert float(evaluated.loss) == float(evaluated.task_loss)
@@ -158,11 +164,11 @@ def test_training_adds_the_weighted_objectives_and_evaluation_never_does(
     assert float(trained.loss) == pytest.approx(float(trained.task_loss) + 0.5 * parts)
 
 
-@pytest.mark.parametrize("settings", [{"structure_weight": 0.0}, {"use_syntax": False}])
+@pytest.mark.parametrize("settings", [{"weight": 0.0}, {"use_syntax": False}])
 def test_without_weight_or_syntax_no_objective_is_built(bert_config, batch, settings) -> None:
-    model = classifier(bert_config, **{"structure_weight": 1.0, **settings}).train()
+    model = classifier(bert_config, **{"weight": 1.0, **settings}).train()
     output = model(batch)
-    assert len(model.encoder.losses.objectives) == 0
+    assert len(model.objectives) == 0
     assert float(output.loss.detach()) == float(output.task_loss.detach())
 
 
@@ -188,7 +194,7 @@ def test_a_saved_model_comes_back_the_same(
     model = classifier(
         encoder_config,
         attention=attention,
-        structure_weight=0.5,
+        weight=0.5,
         gat="as_released",
         requires={"tokenizer": "a"},
     )
@@ -236,7 +242,7 @@ def test_a_pretrained_encoder_keeps_its_weights(tmp_path: Path, bert_config) -> 
         ({"syntax_heads": 5}, "syntax_heads is 5"),
         ({"syntax_heads": 0}, "syntax_heads is 0"),
         ({"syntax_layers": [3]}, "syntax_layers is 3"),
-        ({"structure_weight": -1.0}, "structure_weight is -1.0"),
+        ({"weight": -1.0}, "tree_distance.v1.weight is -1.0"),
         ({"max_distance": -1}, "max_distance is -1"),
     ],
 )
@@ -255,7 +261,7 @@ def test_a_model_learns_sixteen_examples_by_heart(make_batch, variant) -> None:
         intermediate_size=64,
     )
     batch = make_batch(sizes=(8,) * 16)
-    model = classifier(encoder, gat=variant, attention_bias=variant, structure_weight=0.1).train()
+    model = classifier(encoder, gat=variant, attention_bias=variant, weight=0.1).train()
     optimizer = torch.optim.AdamW(model.parameters(), 3e-3, weight_decay=0.0)
     for _ in range(60):
         optimizer.zero_grad()
@@ -267,7 +273,7 @@ def test_a_model_learns_sixteen_examples_by_heart(make_batch, variant) -> None:
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
 def test_a_compiled_model_agrees_with_the_eager_one(bert_config, batch) -> None:
-    model = classifier(bert_config, structure_weight=0.5)
+    model = classifier(bert_config, weight=0.5)
     torch.compiler.reset()  # What other tests compiled counts towards a limit of the process.
     compiled = torch.compile(model, fullgraph=True)
     assert (logits(compiled, batch) - logits(model, batch)).abs().max() < 1e-5

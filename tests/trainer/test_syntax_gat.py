@@ -15,10 +15,15 @@ from trainer.recipes import RECIPES
 from trainer.report import result_of
 from trainer.requirements import Requirements
 from trainer.results import write_result
-from trainer.systems.syntax_mbert.graph_encoder import load_graph_encoder
+from trainer.systems.syntax_mbert.loading import load_graph_encoder
+
+
+def objectives(weight: float) -> tuple[str, ...]:
+    return tuple(f"objectives.{name}.weight={weight}" for name in ("tree_distance", "tree_depth"))
+
 
 SIZES = ("gat_layers=2", "gat_heads=2", "gat_head_size=16", "max_distance=2")
-ALONE = ("model.name=syntax_gat.v1", "task.name=trees.v1", *SIZES, "probe_rank=32")
+ALONE = ("model.name=syntax_gat.v1", "task.name=trees.v1", *SIZES, *objectives(1))
 
 
 @pytest.fixture
@@ -85,7 +90,7 @@ def test_a_graph_encoder_of_another_tokenizer_is_refused(pretrained) -> None:
     ours = replace(theirs, tokenizer="ab" * 16, tokenizer_name="another")
     options = replace(run.recipe.model, gat_from=str(folder))
     with pytest.raises(SpecError, match=r"pieces of parsebank-wordpiece-en .* are of another"):
-        load_graph_encoder(run.model.encoder, options, ours)
+        load_graph_encoder(run.model.encoder.gat, run.model.encoder.embeddings, options, ours)
 
 
 def test_a_model_that_reads_a_graph_encoder_is_none(store, small_recipe, tmp_path) -> None:
@@ -104,6 +109,6 @@ def test_a_folder_without_one_is_refused(store, small_recipe, tmp_path) -> None:
 
 
 def test_a_model_without_losses_cannot_learn_trees(store, small_recipe, tmp_path) -> None:
-    settings = ("task.name=trees.v1", "structure_weight=0")
-    with pytest.raises(SpecError, match="no auxiliary losses"):
+    settings = ("task.name=trees.v1", *objectives(0))
+    with pytest.raises(SpecError, match=r"no objectives that syntax_bert\.v1 learns"):
         train(small_recipe(*settings), store, tmp_path)

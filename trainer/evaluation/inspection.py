@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from syntax.batches import AssemblySpec
 from syntax.errors import SpecError
 from syntax.registry import unknown_name
-from trainer.data import Source, device_batches
+from trainer.data import Source, device_batches, matrices_of
 from trainer.evaluation.pictures import Panel
 from trainer.evaluation.trained import TrainedRun
 
@@ -92,7 +92,7 @@ def inspect_example(
             "attention weights over pieces"
         )
     data = _only(store, source.dataset, example_id)
-    names = tuple(dict.fromkeys((*matrices, *run.recipe.model.matrices())))
+    names = tuple(dict.fromkeys((*matrices, *matrices_of(run.recipe))))
     recipe = replace(run.recipe, data=replace(run.recipe.data, matrices="host"))
     stream = source.evaluation_stream(recipe, data, matrices=names)
     (batch,) = device_batches(stream, recipe, source.task, run.model.device)

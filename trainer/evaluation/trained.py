@@ -117,7 +117,7 @@ def load_model(folder: Path, attention: str | None = None) -> SyntaxModel:
     try:
         config = SyntaxConfig.from_pretrained(folder / MODEL)
         config.attention = attention or config.attention
-        model = own_class.from_pretrained(folder / MODEL, config=config)
+        model: SyntaxModel = own_class.from_pretrained(folder / MODEL, config=config)
     except (OSError, ValueError) as error:
         raise ModelLoadError(f"cannot load the model in {folder / MODEL}: {error}") from error
     model.to("cuda" if torch.cuda.is_available() else "cpu")  # type: ignore[arg-type]

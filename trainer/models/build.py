@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, cast
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING
 
+from syntax.errors import SpecError
 from trainer.models.config import SyntaxConfig
-from trainer.models.encoders import ReachesIntoAttention, SlaEncoder, SyntaxBertEncoder
 from trainer.models.model import SyntaxModel, model_class
 from trainer.nn.stock import (
     ATTENTION,
@@ -15,14 +15,9 @@ from trainer.nn.stock import (
     load_encoder,
     load_encoder_config,
 )
-from trainer.nn.tokenizer import check_tokenizer, pieces_of
-from trainer.options import (
-    FrozenOptions,
-    Recipe,
-    SyntaxBertOptions,
-)
+from trainer.nn.tokenizer import check_tokenizer
+from trainer.options import Recipe
 from trainer.requirements import Requirements
-from trainer.systems.syntax_mbert.graph_encoder import load_graph_encoder
 
 if TYPE_CHECKING:
     from syntax.batches import SpecialTokens
@@ -36,51 +31,80 @@ class DataProfile:
         classes: Names of the classes of each label column that has some, in id order.
         special_tokens: Of the tokenizer.
         requirements: What the model is to ask for from now on.
+        streams: As ``classes``, for each further stream of the run by name.
     """
 
     classes: Mapping[str, tuple[str, ...]]
     special_tokens: SpecialTokens
     requirements: Requirements
+    streams: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
 
 
 def build_model(recipe: Recipe, profile: DataProfile) -> SyntaxModel:
     """A new model for a recipe; its weights depend on torch's seed.
 
     Raises:
-        UnknownNameError: No such model.
-        ModelLoadError: The encoder cannot be loaded.
-        SpecError: The encoder does not fit the data, or reads another tokenizer's pieces; the
-            options do not fit the encoder, or its attention does not do what syntax tells it.
+        SpecError: The model cannot compute activations again, and is to.
     """
     options = recipe.model
-    options.check_data(recipe.data)
+    data = [recipe.of_stream(name).data for name in recipe.stream_names]
+    for one in data:
+        options.check_data(one)
     stock, needs = load_encoder_config(options, profile.special_tokens), profile.requirements
-    frozen = isinstance(options, FrozenOptions)
-    if not frozen:  # its encoder has read the data already, in windows
-        check_fits(stock, recipe.data, profile.special_tokens)
+    if not options.reads_words:
+        for one in data:
+            check_fits(stock, one, profile.special_tokens)
     config = SyntaxConfig(
         encoder=stock.to_dict(),
         attention=ATTENTION[options.attention],
         model=asdict(options),
         task=asdict(recipe.task),
+        objectives=[asdict(one) for one in recipe.objectives],
         classes={name: list(names) for name, names in profile.classes.items()},
         requires=needs.to_json(),
+        streams={
+            stream.name: {
+                "task": None if stream.task is None else asdict(stream.task),
+                "objectives": [asdict(one) for one in stream.objectives],
+                "classes": {
+                    name: list(names) for name, names in profile.streams[stream.name].items()
+                },
+            }
+            for stream in recipe.streams
+        },
     )
-    pretrained = options.weights == "pretrained" and not frozen
+    pretrained = options.weights == "pretrained" and not options.reads_words
     encoder = None
     if pretrained:
         if not options.any_tokenizer:
             check_tokenizer(options.encoder, needs.tokenizer, needs.tokenizer_name)
         encoder = load_encoder(options.encoder, stock, config.attention)
     model = model_class(recipe.task.name)(config, encoder)
-    if isinstance(model.encoder, ReachesIntoAttention):
-        model.encoder.check_attention()
-    if isinstance(model.encoder, SlaEncoder) and model.encoder.punctuation_V is not None:
-        places = (options.encoder, needs.tokenizer_name)
-        model.encoder.mark_punctuation(pieces_of(needs.tokenizer, places))
+    model.encoder.prepare(recipe, profile)
     if hasattr(model.head, "prepare"):
         model.head.prepare(recipe, profile)
-    if isinstance(options, SyntaxBertOptions) and options.gat_from is not None:
-        graph = cast(SyntaxBertEncoder, model.encoder)
-        load_graph_encoder(graph, options, needs)
+    for name, head in model.heads.items():
+        if (prepare := getattr(head, "prepare", None)) is not None:
+            prepare(recipe.of_stream(name), profile)
+    if recipe.training.gradient_checkpointing:
+        recompute_activations(model)
     return model
+
+
+def recompute_activations(model: SyntaxModel) -> None:
+    """Let the layers of the stock encoder compute their activations again for the gradients.
+
+    That takes less memory and more time (gradient checkpointing).
+
+    Raises:
+        SpecError: The model has no such layers.
+    """
+    if not model.supports_gradient_checkpointing:
+        raise SpecError(
+            f"{model.config.model['name']} trains no layers of a stock encoder whose activations "
+            "could be computed again; set training.gradient_checkpointing=false"
+        )
+    # transformers has renamed the method and warns of the earlier name.
+    name = "activation_checkpointing_enable"
+    enable = getattr(model, name, None) or model.gradient_checkpointing_enable
+    enable({"use_reentrant": False})

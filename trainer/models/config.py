@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from transformers import AutoConfig, PretrainedConfig
 
+from syntax.errors import SpecError
 from trainer.nn.attention import SDPA
-from trainer.options import ModelOptions, SyntaxBertOptions, TaskOptions
+from trainer.options import MAIN, ModelOptions, ObjectiveOptions, SyntaxBertOptions, TaskOptions
 from trainer.options.settings import section_from_json
+from trainer.systems import upgraded
 
 
 class SyntaxConfig(PretrainedConfig):
@@ -19,11 +21,14 @@ class SyntaxConfig(PretrainedConfig):
         encoder: Configuration of the stock encoder, as its ``to_dict()`` gives it.
         attention: Attention implementation of the encoder. transformers forgets it on saving,
             so it is kept here under a name of our own.
-        model: Options of the model, as plain JSON (`trainer.options.models`).
-        task: Options of the task, likewise (`trainer.tasks`).
+        model: Options of the model, as plain JSON (`trainer.options.model`).
+        task: Options of the task, likewise (`trainer.options.task`).
+        objectives: Options of each objective, likewise (`trainer.options.objective`).
         classes: Names of the classes of each label column that has some, in id order.
         requires: What the model was trained on and so needs again: tokenizer, parsers, features
             (`trainer.requirements.Requirements`).
+        streams: The ``task`` (None for one without), ``objectives`` and ``classes`` of each further
+            stream that the model was trained on, by name.
 
     Raises:
         SpecError: An option is outside its range.
@@ -40,17 +45,35 @@ class SyntaxConfig(PretrainedConfig):
         task: Mapping[str, Any] | None = None,
         classes: Mapping[str, list[str]] | None = None,
         requires: Mapping[str, Any] | None = None,
+        objectives: Sequence[Mapping[str, Any]] = (),
+        streams: Mapping[str, Mapping[str, Any]] | None = None,
         **kwargs: Any,
     ) -> None:
         # transformers builds a configuration without arguments to find out its defaults.
         self.encoder = dict(encoder or {"model_type": "bert"})
         self.attention = attention
-        self.model = dict(model or {"name": SyntaxBertOptions().name})
+        # Earlier releases wrote objectives among the options of the model.
+        given = {"model": dict(model or {"name": SyntaxBertOptions().name})}
+        content = upgraded({**given, "objectives": [dict(one) for one in objectives]})
+        self.model: dict[str, Any] = content["model"]
+        self.objectives: list[dict[str, Any]] = content["objectives"]
         self.task = dict(task or {"name": "sequence_classification.v1"})
         self.classes = {name: list(names) for name, names in (classes or {}).items()}
         self.requires = dict(requires or {})
+        self.streams = {name: dict(stream) for name, stream in (streams or {}).items()}
         super().__init__(**kwargs)
-        self.model_options(), self.task_options()
+        self.model_options(), self.objective_options()
+        found = self.task_options().found()
+        if len(found) == 1 and self.classes.get(found[0]):
+            # Under these names pipelines look for the classes.
+            self.id2label = dict(enumerate(self.classes[found[0]]))
+            self.label2id = {name: number for number, name in self.id2label.items()}
+
+    def of_stream(self, name: str) -> SyntaxConfig:
+        """The configuration of a model with the same encoder for a further stream alone."""
+        content = {**self.to_dict(), **self.streams[name], "streams": {}}
+        config: SyntaxConfig = type(self).from_dict(content)
+        return config
 
     def encoder_config(self) -> PretrainedConfig:
         """The encoder's configuration as the object that transformers builds encoders from."""
@@ -65,3 +88,22 @@ class SyntaxConfig(PretrainedConfig):
         """The options of the task."""
         options: TaskOptions = section_from_json("task", self.task)
         return options
+
+    def objective_options(self, stream: str = MAIN) -> tuple[ObjectiveOptions, ...]:
+        """The options of each objective of a stream."""
+        content = self.objectives if stream == MAIN else self.streams[stream]["objectives"]
+        return tuple(section_from_json("objectives", one) for one in content)
+
+    def label_name(self) -> str:
+        """The one label column that the task finds, for callers who give its values alone.
+
+        Raises:
+            SpecError: The task finds none, or several.
+        """
+        found = self.task_options().found()
+        if len(found) != 1:
+            raise SpecError(
+                f"{self.task['name']} finds {', '.join(found) or 'no label'}; give `labels` as a "
+                "mapping from the name of each target to its tensor"
+            )
+        return found[0]

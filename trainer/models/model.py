@@ -5,48 +5,151 @@ The classes differ in name only, so that each is found through the auto class of
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final, Self, cast
+
 import torch
 import transformers
-from torch import nn
+from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel, PreTrainedModel
 
+from syntax.errors import SpecError
 from trainer.batch import SyntaxBatch
 from trainer.models.config import SyntaxConfig
-from trainer.models.encoders import ENCODERS
 from trainer.models.outputs import SyntaxOutput
+from trainer.objectives.base import Objective, build_objectives, weighted_sum
+from trainer.options import MAIN, ObjectiveOptions
+from trainer.systems import SYSTEMS
 from trainer.tasks import TASKS
+
+EARLIER_NAMES: Final = {r"^encoder\.losses\.objectives\.": "objectives."}
+"""Weights under the names of earlier releases, as patterns, with what stands there now."""
 
 
 class SyntaxModel(PreTrainedModel):
-    """An encoder with the head of a task; a batch in, predictions and losses out.
+    """An encoder, the objectives over its states, and the head of a task.
+
+    A model takes a `SyntaxBatch`, or its tensors by name, as Hugging Face's ``Trainer``, pipelines
+    and PEFT give them.
 
     Args:
         config: What to build.
         pretrained: A stock encoder to take instead of a new one.
-
-    Raises:
-        SpecError: The options do not fit the stock encoder.
     """
 
     config_class = SyntaxConfig
     base_model_prefix = "encoder"
-    main_input_name = "batch"
+    main_input_name = "input_ids"
+    accepts_loss_kwargs = False
     _supports_sdpa = True
 
     def __init__(self, config: SyntaxConfig, pretrained: PreTrainedModel | None = None) -> None:
         super().__init__(config)
-        self.encoder = ENCODERS[config.model["name"]](config, pretrained)
+        self.encoder = SYSTEMS[config.model["name"]].load_encoder()(config, pretrained)
+        self._weights = {
+            stream: {one.name: one.weight for one in config.objective_options(stream)}
+            for stream in (MAIN, *config.streams)
+        }
+        found = build_objectives(_of_all_streams(config), config, self.encoder)
+        self.objectives = nn.ModuleList(cast(Iterable[nn.Module], found))
         self.head = TASKS[config.task["name"]].head(config, self.encoder.width)
+        self.heads = nn.ModuleDict()  # of further streams that have a task
+        for name, stream in config.streams.items():
+            if stream["task"] is not None:
+                own = config.of_stream(name)
+                head = TASKS[own.task["name"]].head(own, self.encoder.width)
+                self.heads[name] = cast(nn.Module, head)
+        self.register_load_state_dict_pre_hook(_rename_earlier)  # type: ignore[no-untyped-call]
         self.post_init()  # type: ignore[no-untyped-call]
 
-    def forward(self, batch: SyntaxBatch) -> SyntaxOutput:
-        """Predictions, and the losses when the batch carries the task's targets."""
-        encoding = self.encoder(batch)
-        logits, task_loss = self.head(encoding, batch)
+    @classmethod
+    def from_pretrained(cls, *args: Any, **kwargs: Any) -> Self:
+        """As transformers loads a model; weights of earlier releases are found, too."""
+        model: Any = super().from_pretrained(*args, key_mapping=EARLIER_NAMES, **kwargs)
+        # Otherwise transformers would save the weights under the earlier names again.
+        loaded = model[0] if isinstance(model, tuple) else model
+        loaded._weight_conversions = []
+        found: Self = model
+        return found
+
+    def get_input_embeddings(self) -> nn.Module:
+        """The word embeddings of the stock encoder."""
+        if self.encoder.stock is None:
+            raise NotImplementedError(f"{self.config.model['name']} trains no stock encoder")
+        embeddings: nn.Module = self.encoder.stock.get_input_embeddings()
+        return embeddings
+
+    @property
+    def supports_gradient_checkpointing(self) -> bool:  # type: ignore[override]
+        """Whether the layers of the stock encoder can compute their activations again."""
+        stock = self.encoder.stock if "encoder" in self._modules else None
+        return stock is not None and bool(stock.supports_gradient_checkpointing)
+
+    def forward(
+        self,
+        batch: SyntaxBatch | None = None,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        labels: Tensor | Mapping[str, Tensor] | None = None,
+        *,
+        objectives: Sequence[str] | None = None,
+        **arrays: Any,
+    ) -> SyntaxOutput:
+        """Predictions, and the losses when there are targets of the task.
+
+        Args:
+            batch: What to read; or instead of it the tensors below.
+            input_ids: As transformers' encoders take them, like the next two.
+            attention_mask: Likewise.
+            token_type_ids: Likewise.
+            labels: Targets by name; or those of the only label column that the task finds.
+            objectives: Names of the objectives to compute; all when left out.
+            **arrays: The trees, by the names that a stream gives them: ``special_tokens_mask``,
+                ``upos``, ``deprel``, ``parents``, ``distance``, ``depth``, ``ancestor``, and other
+                matrices or arrays that the model reads. Switches of transformers' calls, such as
+                ``return_dict``, are not read.
+
+        Raises:
+            SpecError: There are neither a batch nor ``input_ids``, or the trees are not whole.
+        """
+        if batch is not None:
+            return self._run(batch, objectives)
+        if input_ids is None:
+            raise SpecError("the model was called without a batch and without `input_ids`")
+        if isinstance(labels, Tensor):
+            labels = {self.config.label_name(): labels}
+        tensors = {name: array for name, array in arrays.items() if isinstance(array, Tensor)}
+        batch = SyntaxBatch.from_tensors(
+            input_ids, attention_mask, token_type_ids, labels=labels or {}, **tensors
+        )
+        output = self._run(batch, objectives)
+        if isinstance(output.logits, dict) and len(output.logits) == 1:
+            (output.logits,) = output.logits.values()
+        return output
+
+    def _run(self, batch: SyntaxBatch, names: Sequence[str] | None) -> SyntaxOutput:
+        weights = self._weights[batch.stream]
+        chosen = [
+            one
+            for one in cast(Iterable[Objective], self.objectives)
+            if weights.get(one.options.name) and (names is None or one.options.name in names)
+        ]
+        needs: frozenset[str] = frozenset().union(*(one.needs for one in chosen))
+        wanted = {
+            f"output_{name}": True for name in ("hidden_states", "attentions") if name in needs
+        }
+        encoding = self.encoder(batch, **wanted)
+        losses = {one.options.name: one(encoding, batch) for one in chosen}
+        head = {MAIN: self.head, **dict(self.heads.items())}.get(batch.stream)
+        logits, task_loss = ({}, None) if head is None else head(encoding, batch)
         loss = task_loss
-        if self.training and loss is not None and encoding.auxiliary_loss is not None:
-            loss = loss + encoding.auxiliary_loss
-        return SyntaxOutput(loss, task_loss, encoding.objectives, logits)
+        if self.training and losses:
+            further = weighted_sum(losses, weights)
+            loss = further if loss is None else loss + further
+        return SyntaxOutput(loss, task_loss, losses, logits)
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
@@ -54,6 +157,35 @@ class SyntaxModel(PreTrainedModel):
             module.reset_parameters()  # type: ignore[operator]
         else:
             super()._init_weights(module)  # type: ignore[no-untyped-call]
+
+
+def _of_all_streams(config: SyntaxConfig) -> list[ObjectiveOptions]:
+    """The objectives of the streams that the model is trained on; streams share those of one name.
+
+    Raises:
+        SpecError: Two streams have an objective with different options beside its weight.
+    """
+    found: dict[str, ObjectiveOptions] = {}
+    for stream in (MAIN, *config.streams):
+        for one in config.objective_options(stream):
+            if one.weight == 0:
+                continue
+            first = found.setdefault(one.name, one)
+            if replace(one, weight=first.weight) != first:
+                raise SpecError(
+                    f"the stream {stream} has the objective {one.name} with other options than "
+                    "another stream; streams share an objective, and only its weight may differ"
+                )
+    return list(found.values())
+
+
+def _rename_earlier(_module: nn.Module, state: dict[str, Any], prefix: str, *_: Any) -> None:
+    """Bring the names of an earlier release's state dict up to date, in place."""
+    for name in list(state):
+        renamed = name.removeprefix(prefix)
+        for pattern, new in EARLIER_NAMES.items():
+            renamed = re.sub(pattern, new, renamed)
+        state[prefix + renamed] = state.pop(name)
 
 
 class SyntaxForQuestionAnswering(SyntaxModel):

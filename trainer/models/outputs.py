@@ -1,6 +1,7 @@
 """What encoders, heads and whole models give.
 
-Letters in shapes: ``B`` examples, ``N`` heads, ``L`` wordpieces, ``D`` width of the states.
+Letters in shapes: ``B`` examples, ``N`` heads, ``L`` wordpieces, ``D`` width of the states, ``G``
+width of the syntax states.
 """
 
 from __future__ import annotations
@@ -18,17 +19,15 @@ class SyntaxEncoding(ModelOutput):
 
     Attributes:
         last_hidden_state: States of the positions. *Shape:* (B, L, D).
-        objectives: Each auxiliary loss by name, unweighted; scalars.
-        auxiliary_loss: Their weighted sum, to add to the task's loss in training.
+        hidden_states: On request, the embeddings and the states of each layer, (B, L, D) each.
+        attentions: On request, and from the eager implementation alone: one (B, N, L, L) per layer.
         syntax_states: States of the graph encoder, where there is one. *Shape:* (B, L, G).
-        attentions: One (B, N, L, L) per layer, when asked for with the eager implementation.
     """
 
     last_hidden_state: Tensor | None = None
-    objectives: dict[str, Tensor] | None = None
-    auxiliary_loss: Tensor | None = None
-    syntax_states: Tensor | None = None
+    hidden_states: tuple[Tensor, ...] | None = None
     attentions: tuple[Tensor, ...] | None = None
+    syntax_states: Tensor | None = None
 
 
 class HeadOutput(NamedTuple):
@@ -52,10 +51,11 @@ class SyntaxOutput(ModelOutput):
             objectives. (The release of Syntax-MBERT also adds them when it evaluates.)
         task_loss: Of the head; absent when the batch has no labels.
         objectives: Each auxiliary loss by name, unweighted.
-        logits: By what they predict.
+        logits: By what they predict; for a model that was called with tensors and predicts one
+            thing, the tensor itself.
     """
 
     loss: Tensor | None = None
     task_loss: Tensor | None = None
     objectives: dict[str, Tensor] | None = None
-    logits: dict[str, Tensor] | None = None
+    logits: dict[str, Tensor] | Tensor | None = None

@@ -31,3 +31,9 @@ def never_empty(mask_BLL: Tensor, batch: SyntaxBatch) -> Tensor:
     empty_BL = ~mask_BLL.any(-1)
     filled_BLL = mask_BLL | ((empty_BL & real_BL)[:, :, None] & real_BL[:, None, :])
     return filled_BLL | torch.diag_embed(~real_BL)
+
+
+def masked_softmax(scores: Tensor, allowed: Tensor) -> Tensor:
+    """Softmax over the allowed entries of the last axis; a row without any becomes zeros."""
+    masked = scores.masked_fill(~allowed, torch.finfo(scores.dtype).min)
+    return masked.softmax(-1).masked_fill(~allowed, 0.0)

@@ -1,23 +1,19 @@
-"""Auxiliary losses by name: what syntax states must be able to tell.
+"""Objectives: losses beside the task's, each with a weight of its own in the recipe.
 
-An objective is a module whose ``forward(states_BLG, batch)`` gives a scalar loss, averaged over
-examples, blind to padding, whose states are finite but mean nothing. To add one, write the module
-and add a line to `OBJECTIVES`; the contract test runs over the registry.
+An objective is a module over what an encoder gives (`trainer.objectives.base.Objective`), and a
+dataclass of options. To add one, write both and add a line here; the contract test runs over the
+registry. Nothing here imports torch.
 """
 
-from __future__ import annotations
+from trainer.objectives.base import OBJECTIVES, Objective, ObjectiveEntry
+from trainer.objectives.options import TreeDepthOptions, TreeDistanceOptions
 
-from collections.abc import Callable
-
-from torch import nn
-
-from syntax.registry import Registry
-from trainer.objectives.structure import DepthProbe, DistanceProbe
-from trainer.options import SyntaxBertOptions
-
-OBJECTIVES: Registry[Callable[[SyntaxBertOptions], nn.Module]] = Registry("objective")
 OBJECTIVES.add(
     "tree_distance.v1",
-    lambda options: DistanceProbe(options.syntax_size, options.probe_rank, options.probe_target),
+    ObjectiveEntry(TreeDistanceOptions, "trainer.objectives.tree_distance:TreeDistance"),
 )
-OBJECTIVES.add("tree_depth.v1", lambda options: DepthProbe(options.syntax_size, options.probe_rank))
+OBJECTIVES.add(
+    "tree_depth.v1", ObjectiveEntry(TreeDepthOptions, "trainer.objectives.tree_depth:TreeDepth")
+)
+
+__all__ = ["OBJECTIVES", "Objective", "ObjectiveEntry", "TreeDepthOptions", "TreeDistanceOptions"]

@@ -1,34 +1,30 @@
 """What a run is told: its sections, each a frozen dataclass that serialises.
 
-Models and tasks have options of their own; the name in their section says whose. The options of a
-task stand in the task's file beside its head, which needs torch: they are imported when they are
-first used, so that recipes can be listed without torch.
+Nothing here imports torch, so that recipes can be listed and described at once. The options of
+systems, tasks and objectives stand beside their code, which imports from the modules here what all
+options share; those of tasks need torch. So the names below are imported when they are first used.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-from trainer.options.data import DataOptions, SeparatorEdge
-from trainer.options.models import (
-    MODEL_OPTIONS,
-    FrozenOptions,
-    GateOptions,
-    ModelOptions,
-    SgNetOptions,
-    SlaOptions,
-    SyntaxBertOptions,
-    SyntaxGatOptions,
-)
-from trainer.options.objective import OBJECTIVE_OPTIONS, ObjectiveOptions
-from trainer.options.optimizer import GroupOptions, OptimizerOptions
-from trainer.options.recipe import Recipe
-from trainer.options.stream import MAIN, StreamOptions
-from trainer.options.task import TaskOptions
-from trainer.options.training import TrainingOptions
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from trainer.objectives.options import TreeDepthOptions, TreeDistanceOptions
+    from trainer.options.data import DataOptions, SeparatorEdge
+    from trainer.options.model import ModelOptions
+    from trainer.options.objective import ObjectiveOptions
+    from trainer.options.optimizer import GroupOptions, OptimizerOptions
+    from trainer.options.recipe import Recipe
+    from trainer.options.stream import MAIN, StreamOptions
+    from trainer.options.task import TaskOptions
+    from trainer.options.training import TrainingOptions
+    from trainer.systems.frozen.options import FrozenOptions
+    from trainer.systems.gate.options import GateOptions
+    from trainer.systems.sgnet.options import SgNetOptions
+    from trainer.systems.sla.options import SlaOptions
+    from trainer.systems.syntax_mbert.options import SyntaxBertOptions, SyntaxGatOptions
     from trainer.tasks import (
         ExtractiveQaOptions,
         IntentSlotsOptions,
@@ -42,8 +38,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MAIN",
-    "MODEL_OPTIONS",
-    "OBJECTIVE_OPTIONS",
     "DataOptions",
     "ExtractiveQaOptions",
     "FrozenOptions",
@@ -67,17 +61,37 @@ __all__ = [
     "TaskOptions",
     "TokenClassificationOptions",
     "TrainingOptions",
+    "TreeDepthOptions",
+    "TreeDistanceOptions",
     "TreesOptions",
 ]
 
-_OF_TASKS = (
-    *("ExtractiveQaOptions", "IntentSlotsOptions", "MultipleChoiceOptions", "RelationOptions"),
-    *("SequenceClassificationOptions", "StructuralProbeOptions", "TokenClassificationOptions"),
-    "TreesOptions",
-)
+_HOMES: Final = {
+    "trainer.objectives.options": ("TreeDepthOptions", "TreeDistanceOptions"),
+    "trainer.options.data": ("DataOptions", "SeparatorEdge"),
+    "trainer.options.model": ("ModelOptions",),
+    "trainer.options.objective": ("ObjectiveOptions",),
+    "trainer.options.optimizer": ("GroupOptions", "OptimizerOptions"),
+    "trainer.options.recipe": ("Recipe",),
+    "trainer.options.stream": ("MAIN", "StreamOptions"),
+    "trainer.options.task": ("TaskOptions",),
+    "trainer.options.training": ("TrainingOptions",),
+    "trainer.systems.frozen.options": ("FrozenOptions",),
+    "trainer.systems.gate.options": ("GateOptions",),
+    "trainer.systems.sgnet.options": ("SgNetOptions",),
+    "trainer.systems.sla.options": ("SlaOptions",),
+    "trainer.systems.syntax_mbert.options": ("SyntaxBertOptions", "SyntaxGatOptions"),
+    "trainer.tasks": (
+        *("ExtractiveQaOptions", "IntentSlotsOptions", "MultipleChoiceOptions", "RelationOptions"),
+        *("SequenceClassificationOptions", "StructuralProbeOptions", "TokenClassificationOptions"),
+        "TreesOptions",
+    ),
+}
+"""The names above by the module that defines them."""
 
 
 def __getattr__(name: str) -> Any:
-    if name in _OF_TASKS:
-        return getattr(import_module("trainer.tasks"), name)
+    for module, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(module), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

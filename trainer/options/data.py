@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal, TypeAlias
 
 from syntax.batches import MAX_LENGTH, SequenceSpec, TruncationSide, TruncationTie
+from syntax.contrast import read_sampler
 from syntax.options import Option, check_options
 
 SeparatorEdge: TypeAlias = Literal["as_published", "as_released", "none"]
@@ -65,8 +66,18 @@ class DataOptions(SequenceSpec):
         Option("`host` streams them; `device` derives them there, from the trees."),
     ] = "host"
 
+    samplers: Annotated[
+        tuple[str, ...],
+        Option(
+            "Contrastive samples that each batch carries for objectives: `phrase` and `tree`, "
+            "settings in brackets (`phrase(way=lr_sib, negatives=5)`)."
+        ),
+    ] = ()
+
     def __post_init__(self) -> None:
         check_options(self)
+        for sampler in self.samplers:
+            read_sampler(sampler)
 
     @property
     def spreads(self) -> bool:

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from syntax.errors import SpecError
-from syntax.registry import Registry
 from trainer.options.checks import check_range
-from trainer.options.data import DataOptions
+
+if TYPE_CHECKING:
+    from featurestore import FeatureDataset, FeatureStore, OrderPolicy
+    from trainer.options.data import DataOptions
 
 
 @dataclass(frozen=True, slots=True)
 class ModelOptions:
     """Options that all models share; a model's own are in a dataclass that adds to these.
 
+    The methods say what the model reads, and from what data. A system overrides those in which it
+    differs from an encoder that reads wordpieces.
+
     Attributes:
-        name: Name of the model, in `MODEL_OPTIONS` and in `trainer.models.encoders.ENCODERS`.
+        name: Name of the model, in `trainer.systems.SYSTEMS`.
         encoder: A folder, a name on the model hub, or ``parsebank-tiny``, the bundled one.
         weights: ``pretrained``, or ``random`` for an encoder built new for the data's tokenizer.
         any_tokenizer: Take pretrained weights that come with another tokenizer than the data's.
@@ -42,15 +48,49 @@ class ModelOptions:
         return False
 
     def check_data(self, data: DataOptions) -> None:
-        """Refuse data that the model cannot mean.
+        """Refuse data that make no sense for the model.
 
         Raises:
-            SpecError: With the option of the data that has to change.
+            SpecError: An option of the data has to change; the message names it.
         """
 
     def matrices(self) -> tuple[str, ...]:
         """Names of `syntax.matrices.MATRICES` that a batch must carry for this model."""
         return ()
+
+    def extras(self) -> tuple[str, ...]:
+        """Names of further arrays of `arrays` that a batch must carry for this model."""
+        return ()
+
+    def stream_options(self) -> Mapping[str, Any]:
+        """What batches must hold, as options of `syntax.batches.AssemblySpec`."""
+        return {}
+
+    def order(self) -> OrderPolicy | None:
+        """In which order a stream gives the examples; None for the usual order."""
+        return None
+
+    def dataset(self, store: FeatureStore | None, dataset: FeatureDataset) -> FeatureDataset:  # noqa: ARG002
+        """The dataset with what else the model reads of its examples.
+
+        Args:
+            store: Where the examples lie; None for examples in memory.
+            dataset: The examples.
+        """
+        return dataset
+
+    def arrays(self, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The arrays of a batch, from those that the stream gives."""
+        return arrays
+
+    def warnings(self, dataset: FeatureDataset, values: Mapping[str, Any]) -> Iterator[str]:  # noqa: ARG002
+        """What to warn of before training.
+
+        Args:
+            dataset: The training data.
+            values: Every option of the recipe by its dotted name.
+        """
+        return iter(())
 
 
 def check_separate_trees(model: str, data: DataOptions) -> None:
@@ -64,7 +104,3 @@ def check_separate_trees(model: str, data: DataOptions) -> None:
             f"{model} knows no root above the sentences, and data.joint_root is true; set "
             "data.joint_root=false"
         )
-
-
-MODEL_OPTIONS: Registry[type[ModelOptions]] = Registry("model")
-"""The options of each model; their ``name`` is the key."""

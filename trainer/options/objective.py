@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from syntax.registry import Registry
 from trainer.options.checks import check_range
 
 
@@ -13,7 +12,7 @@ class ObjectiveOptions:
     """A loss beside the task's; an objective's own options are in a dataclass that adds to these.
 
     Attributes:
-        name: Name of the objective, in `OBJECTIVE_OPTIONS` and in `trainer.objectives.OBJECTIVES`.
+        name: Name of the objective, in `trainer.objectives.OBJECTIVES`.
         weight: Factor of the loss in what training minimises.
     """
 
@@ -30,7 +29,3 @@ class ObjectiveOptions:
     def arrays(self) -> tuple[str, ...]:
         """Names of further arrays of the stream that a batch must carry, such as a sampler's."""
         return ()
-
-
-OBJECTIVE_OPTIONS: Registry[type[ObjectiveOptions]] = Registry("objective")
-"""The options of each objective; their ``name`` is the key."""

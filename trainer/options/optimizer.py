@@ -16,7 +16,9 @@ class GroupOptions:
     Attributes:
         name: Of the group, in settings.
         parameters: As in `OptimizerOptions`.
-        learning_rate, weight_decay: Of these parameters; the optimizer's when left out.
+        learning_rate: Of these parameters; the optimizer's when left out.
+        weight_decay: Of these parameters, biases and LayerNorm among them; when left out, as the
+            optimizer's other parameters.
     """
 
     name: str
@@ -39,11 +41,12 @@ class OptimizerOptions:
     Attributes:
         name: Of the optimizer, in settings.
         parameters: What it trains: names of modules or parameters of the model (``head``,
-            ``encoder.gat``), or regular expressions that match the whole name of a parameter. The
-            first optimizer trains what no other names.
-        objectives: The losses that train it, by name: of objectives, or ``task``. They train
-            nothing else. When empty, all those that no other optimizer names.
-        every: It takes a step in the first of every so many steps of the run.
+            ``encoder.gat``), or regular expressions that match the whole name of a parameter. When
+            empty, all that no other optimizer names.
+        objectives: Names of the objectives whose losses train it; they train nothing else. When
+            empty, what trains it is the loss without those that other optimizers name.
+        every: It takes a step in the first of every so many steps of the run; what others of these
+            steps teach it is dropped.
         groups: Parameters with a learning rate or a decay of their own; none when empty.
         optimizer, learning_rate, epsilon, betas, weight_decay: As in `TrainingOptions`.
         schedule, decay, decay_after, warmup_steps, warmup_share, clip_norm: Likewise.

@@ -8,12 +8,13 @@ from typing import Any
 from syntax.errors import SpecError
 from trainer.options.checks import check_unique
 from trainer.options.data import DataOptions
-from trainer.options.models import ModelOptions, SyntaxBertOptions
+from trainer.options.model import ModelOptions
 from trainer.options.objective import ObjectiveOptions
 from trainer.options.optimizer import OptimizerOptions
 from trainer.options.stream import MAIN, StreamOptions
 from trainer.options.task import TaskOptions
 from trainer.options.training import TrainingOptions
+from trainer.systems.syntax_mbert.options import SyntaxBertOptions
 
 LISTS = ("objectives", "streams", "optimizers")
 """Parts of a recipe that are lists of named entries; most recipes have none."""
@@ -68,6 +69,11 @@ class Recipe:
         """Plain JSON content; `trainer.options.settings.recipe_from_json` reads it back."""
         content = asdict(self)
         return {key: value for key, value in content.items() if value or key not in LISTS}
+
+    @property
+    def stream_names(self) -> tuple[str, ...]:
+        """Names of all streams, the main one first."""
+        return (MAIN, *(stream.name for stream in self.streams))
 
     def of_stream(self, name: str) -> Recipe:
         """The run that would train the same model on one of the streams alone."""

@@ -15,12 +15,14 @@ from syntax.errors import SpecError
 from syntax.lists import listed
 from syntax.registry import unknown_name
 from syntax.strict_json import parse_json
+from trainer.objectives import OBJECTIVES
 from trainer.options.data import DataOptions
-from trainer.options.models import MODEL_OPTIONS, ModelOptions
-from trainer.options.objective import OBJECTIVE_OPTIONS, ObjectiveOptions
+from trainer.options.model import ModelOptions
+from trainer.options.objective import ObjectiveOptions
 from trainer.options.recipe import Recipe
 from trainer.options.task import TaskOptions
 from trainer.options.training import TrainingOptions
+from trainer.systems import SYSTEMS, upgraded
 
 SECTIONS: Final[Mapping[str, type[Any]]] = {
     "data": DataOptions,
@@ -46,7 +48,7 @@ def options_of(base: type[Any], name: str) -> type[Any]:
         from trainer.tasks import TASKS  # imports torch
 
         return TASKS[name].options
-    return MODEL_OPTIONS[name] if base is ModelOptions else OBJECTIVE_OPTIONS[name]
+    return SYSTEMS[name].options if base is ModelOptions else OBJECTIVES[name].options
 
 
 class Option(NamedTuple):
@@ -104,20 +106,20 @@ def recipe_from_json(content: Mapping[str, Any]) -> Recipe:
     try:
         for section in SECTIONS:
             _ = content[section].keys()
-        recipe: Recipe = _built("", Recipe, content)
+        recipe: Recipe = _built("", Recipe, upgraded(dict(content)))
     except (KeyError, TypeError, AttributeError) as error:
         raise SpecError(f"this is no recipe: {error} is missing or malformed") from error
     return recipe
 
 
 def section_from_json(section: str, content: Mapping[str, Any]) -> Any:
-    """The options of one section, as `dataclasses.asdict` wrote them.
+    """The options of one section, or of one objective, as `dataclasses.asdict` wrote them.
 
     Raises:
         SpecError: A value does not fit its option.
         UnknownNameError: No such option, or no such model or task.
     """
-    return _built(section, SECTIONS[section], content)
+    return _built(section, {**SECTIONS, "objectives": ObjectiveOptions}[section], content)
 
 
 def described(recipe: Recipe) -> list[tuple[str, str, Any]]:

@@ -34,6 +34,8 @@ class TrainingOptions:
         clip_norm: Largest norm of the gradient; 0 leaves it alone.
         precision: ``fp32``, or mixed with ``bf16`` or ``fp16``.
         compile: Whether to compile the model (worth it on a GPU and in long runs).
+        gradient_checkpointing: Whether the stock encoder's layers compute their activations again
+            for the gradients, which takes less memory and more time.
         evaluate_every: Steps between evaluations on dev, or ``epoch`` for one after each pass; the
             last step is always evaluated.
         patience: Evaluations in a row without a better one, after which a run ends; none when left
@@ -62,6 +64,7 @@ class TrainingOptions:
     clip_norm: float = 1.0
     precision: Literal["fp32", "bf16", "fp16"] = "fp32"
     compile: bool = False
+    gradient_checkpointing: bool = False
     evaluate_every: int | Literal["epoch"] | None = 2000
     patience: int | None = None
     checkpoint_every: int | None = 2000

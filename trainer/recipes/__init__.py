@@ -1,14 +1,16 @@
 """Runs by name: each recipe is a function that returns a `trainer.options.Recipe`.
 
-To add one, write the function in a module here, add it to `RECIPES`, and import the module below.
+The recipes of a system are in its folder (``trainer/systems/<system>/recipes.py``), which registers
+them in `RECIPES`.
 """
 
-from trainer.recipes import probe, sample
-from trainer.recipes.base import RECIPES
-from trainer.systems.gate import recipes as gate
-from trainer.systems.sgnet import recipes as sgnet
-from trainer.systems.sla import recipes as sla
-from trainer.systems.syntax_mbert import graph_recipes as graph
-from trainer.systems.syntax_mbert import recipes as syntax_mbert
+from importlib import import_module
 
-__all__ = ["RECIPES", "gate", "graph", "probe", "sample", "sgnet", "sla", "syntax_mbert"]
+from trainer.recipes import sample
+from trainer.recipes.base import RECIPES
+from trainer.systems import SYSTEMS
+
+for _system in SYSTEMS.values():
+    import_module(_system.recipes)
+
+__all__ = ["RECIPES", "sample"]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from trainer.options import DataOptions, Recipe, SyntaxBertOptions, TrainingOptions
 from trainer.recipes.base import RECIPES
+from trainer.systems.syntax_mbert.probes import probes
 
 
 def sample() -> Recipe:
@@ -22,9 +23,8 @@ def sample() -> Recipe:
             gat_head_size=16,
             max_distance=2,
             syntax_heads=2,
-            structure_weight=0.01,
-            probe_rank=32,
         ),
+        objectives=probes(0.01, rank=32),
         training=TrainingOptions(
             batch_size=16,
             epochs=20,

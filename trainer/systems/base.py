@@ -1,52 +1,72 @@
-"""What an encoder is: from a batch to states, in a module of its own."""
+"""What a system is, and the registry of all systems."""
 
 from __future__ import annotations
 
-from typing import Any, Protocol, runtime_checkable
-
-from transformers import PreTrainedModel
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from syntax.registry import Registry
-from trainer.batch import SyntaxBatch
-from trainer.models.config import SyntaxConfig
-from trainer.models.outputs import SyntaxEncoding
+from trainer.options.model import ModelOptions
+from trainer.switches import Switch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from trainer.nn.encoder import Encoder
+
+Json: TypeAlias = dict[str, Any]
 
 
-class Encoder(Protocol):
-    """A torch module that is built from a configuration.
+def _unchanged(recipe: Json) -> Json:
+    return recipe
 
-    With ``use_syntax=False`` it must compute what its syntax-free twin computes: for most, the
-    stock encoder's own states.
 
-    Args:
-        config: What to build; ``config.model_options()`` are of the encoder's own class.
-        pretrained: A stock encoder to take instead of a new one.
+@dataclass(frozen=True, slots=True)
+class System:
+    """A model of a published system, in a folder of its own.
+
+    Whatever needs torch is named here, as ``module:name``, and imported when it is used: systems
+    and their recipes can be listed without torch.
+
+    Attributes:
+        options: The options of the model; their ``name`` is the system's.
+        encoder: The encoder, a `trainer.nn.encoder.Encoder`.
+        recipes: The module that registers the system's recipes.
+        switches: Where paper and release differ.
+        relations: The system's own matrices on the device, functions of a
+            `trainer.matrices.forest.DeviceForest` by the name of the matrix.
+        upgrade: Brings the JSON of a recipe that an earlier release wrote up to date: its sections
+            ``model`` and ``objectives``.
     """
 
-    def __init__(self, config: SyntaxConfig, pretrained: PreTrainedModel | None = None) -> None: ...
+    options: type[ModelOptions]
+    encoder: str
+    recipes: str
+    switches: tuple[Switch, ...] = ()
+    relations: str | None = None
+    upgrade: Callable[[Json], Json] = _unchanged
 
-    @property
-    def width(self) -> int:
-        """Width of its states."""
-        ...
+    def load_encoder(self) -> type[Encoder]:
+        """The class of the encoder."""
+        found: type[Encoder] = resolve_name(self.encoder)
+        return found
 
-    def __call__(self, batch: SyntaxBatch, **options: Any) -> SyntaxEncoding:
-        """Encode a batch; ``options`` go to the stock encoder."""
-        ...
-
-
-@runtime_checkable
-class ReachesIntoAttention(Protocol):
-    """An encoder that is only right if the stock encoder's attention does what it is told."""
-
-    def check_attention(self) -> None:
-        """Try the stock encoder on a few pieces (`trainer.nn.selfcheck`).
-
-        Raises:
-            SpecError: Its attention does otherwise.
-        """
-        ...
+    def load_relations(self) -> Mapping[str, Callable[..., Tensor]]:
+        """The matrices that can be derived on the device: functions of a `DeviceForest`."""
+        return {} if self.relations is None else resolve_name(self.relations)
 
 
-ENCODERS: Registry[type[Encoder]] = Registry("model")
-"""Every encoder by the name of its model."""
+SYSTEMS: Final[Registry[System]] = Registry("model")
+"""Every system by the versioned name of its model."""
+
+
+def upgraded(recipe: Json) -> Json:
+    """The JSON of a recipe, or of a model's configuration, in the words of this release.
+
+    Args:
+        recipe: Has at least a section ``model``.
+    """
+    name = recipe["model"].get("name")
+    return SYSTEMS[name].upgrade(recipe) if name in SYSTEMS else recipe

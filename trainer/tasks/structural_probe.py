@@ -26,7 +26,7 @@ from trainer.evaluation.predictions import Prediction
 from trainer.metrics.base import NamedScores
 from trainer.metrics.probes import edges_of, mean_over_lengths, root_of, spearman
 from trainer.models.outputs import HeadOutput, SyntaxEncoding
-from trainer.objectives.structure import DepthProbe, DistanceProbe
+from trainer.nn.probes import DepthProbe, DistanceProbe
 from trainer.options.checks import check_positive, check_range
 from trainer.options.task import TaskOptions
 from trainer.tasks.base import TASKS, Arrays, Baseline, TaskEntry

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TreesOptions(TaskOptions):
-    """No options: the auxiliary losses of the model are all that is learned."""
+    """No options: the objectives of the recipe are all that is learned."""
 
     name: str = "trees.v1"
 
@@ -61,29 +61,29 @@ class Trees:
 
 
 class TreesHead(nn.Module):
-    """The sum of the model's auxiliary losses, as the loss of the task.
+    """Neither logits nor a loss: the weighted objectives are the loss.
 
     Args:
-        config: Of a model that has auxiliary losses.
+        config: Of a model that has objectives.
         width: Of the encoder's states; not used.
+
+    Raises:
+        SpecError: The model has no objectives with a weight.
     """
 
     def __init__(self, config: SyntaxConfig, width: int) -> None:  # noqa: ARG002
         super().__init__()
-        self.model = config.model["name"]
+        objectives = [one for one in config.objective_options() if one.weight]
+        if not objectives or not config.model_options().use_syntax:
+            raise SpecError(
+                f"the recipe has no objectives that {config.model['name']} learns, and trees.v1 "
+                "learns nothing else; give some with a weight, such as "
+                "objectives.tree_distance.weight=1"
+            )
 
     def forward(self, encoding: SyntaxEncoding, batch: SyntaxBatch) -> HeadOutput:  # noqa: ARG002
-        """No logits, and the loss.
-
-        Raises:
-            SpecError: The model has no auxiliary losses.
-        """
-        if not encoding.objectives:
-            raise SpecError(
-                f"{self.model} has no auxiliary losses, and trees.v1 learns nothing else; "
-                "train syntax_gat.v1"
-            )
-        return HeadOutput({}, torch.stack(list(encoding.objectives.values())).sum())
+        """Nothing."""
+        return HeadOutput({}, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class TreesScores(NamedScores):
 
 
 class TreesScorer:
-    """Collects the auxiliary losses, batch by batch."""
+    """Collects the losses, batch by batch."""
 
     def __init__(self) -> None:
         self._examples = 0

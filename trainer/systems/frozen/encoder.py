@@ -5,27 +5,29 @@ Letters in shapes: ``B`` examples, ``W`` words, ``D`` width of the states.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from torch import nn
 from transformers import PreTrainedModel
 
 from trainer.batch import SyntaxBatch
-from trainer.models.config import SyntaxConfig
 from trainer.models.outputs import SyntaxEncoding
-from trainer.options import FrozenOptions
+from trainer.nn.encoder import Encoder
+from trainer.systems.frozen.options import FrozenOptions
+
+if TYPE_CHECKING:
+    from trainer.models.config import SyntaxConfig
 
 
-class FrozenEncoder(nn.Module):
-    """The stored states of the words; nothing here learns.
+class FrozenEncoder(Encoder):
+    """The stored states of the words; it has no weights.
 
     Args:
         config: Says how wide the states are.
-        pretrained: Not read: what the encoder gives has been stored (`frozen.states`).
+        pretrained: Not read: the store holds the states (`frozen.states`).
     """
 
-    def __init__(self, config: SyntaxConfig, pretrained: PreTrainedModel | None = None) -> None:  # noqa: ARG002
-        super().__init__()
+    def __init__(self, config: SyntaxConfig, pretrained: PreTrainedModel | None = None) -> None:
+        super().__init__(config, pretrained)
         assert isinstance(config.model_options(), FrozenOptions)
         self.width = int(config.encoder_config().hidden_size)
 

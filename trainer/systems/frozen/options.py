@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 from syntax.errors import SpecError
-from trainer.options.data import DataOptions
-from trainer.options.model import MODEL_OPTIONS, ModelOptions, check_separate_trees
+from trainer.options.model import ModelOptions, check_separate_trees
+from trainer.systems.frozen.words import POOL, STREAM_OPTIONS, word_arrays
+
+if TYPE_CHECKING:
+    from featurestore import FeatureDataset, FeatureStore, OrderPolicy
+    from trainer.options.data import DataOptions
 
 TREES_OF_WORDS: Final = ("none", "attach", "broadcast")
 """Policies under which first pieces are as far from each other as their words are."""
@@ -37,6 +42,30 @@ class FrozenOptions(ModelOptions):
         """The states of words, which the store holds."""
         return True
 
+    def extras(self) -> tuple[str, ...]:
+        """The states of the words."""
+        return ("word_states",)
+
+    def stream_options(self) -> Mapping[str, Any]:
+        """What tells the words."""
+        return STREAM_OPTIONS
+
+    def order(self) -> OrderPolicy:
+        """Small pools: states are large."""
+        from featurestore import OrderPolicy
+
+        return OrderPolicy(pool=POOL)
+
+    def dataset(self, store: FeatureStore | None, dataset: FeatureDataset) -> FeatureDataset:
+        """The dataset with the states of its words; those not in the store are computed."""
+        from trainer.systems.frozen.states import with_states
+
+        return with_states(store, dataset, self)
+
+    def arrays(self, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The arrays with a position for each word, not for each piece."""
+        return word_arrays(arrays)
+
     def check_data(self, data: DataOptions) -> None:
         """Refuse what knows no words: other sequences than whole examples, a common root.
 
@@ -56,6 +85,3 @@ class FrozenOptions(ModelOptions):
             )
         if data.matrices != "host":
             raise SpecError(f"{self.name} reads matrices of words; set data.matrices=host")
-
-
-MODEL_OPTIONS.add("frozen.v1", FrozenOptions)

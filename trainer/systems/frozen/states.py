@@ -30,10 +30,10 @@ from trainer.nn.stock import (
     run_pieces,
 )
 from trainer.nn.tokenizer import check_tokenizer
-from trainer.systems.frozen.options import FrozenOptions
 
 if TYPE_CHECKING:
     from featurestore import FeatureDataset, FeatureStore
+    from trainer.systems.frozen.options import FrozenOptions
 
 WINDOW: Final = 254
 """Pieces of a window, without special tokens."""

@@ -10,7 +10,7 @@ of a tag's embedding.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -19,9 +19,10 @@ from transformers import PreTrainedModel
 from syntax.errors import SpecError
 from syntax.trees.ud import DEPREL, UPOS
 from trainer.batch import SyntaxBatch
-from trainer.models.config import SyntaxConfig
 from trainer.models.outputs import SyntaxEncoding
-from trainer.options import GateOptions, RelationOptions
+from trainer.nn.encoder import Encoder
+from trainer.nn.tags import EXTRA_TAGS, tag_ids
+from trainer.options import RelationOptions
 from trainer.systems.gate.attention import (
     DistanceLayer,
     RelativePositions,
@@ -29,11 +30,11 @@ from trainer.systems.gate.attention import (
     sequence_positions,
     structure_positions,
 )
-from trainer.systems.syntax_mbert.gat import tag_ids
+from trainer.systems.gate.options import GateOptions
 from trainer.tasks.mentions import MENTION_IDS, TAG_IDS
 
-_UD_EXTRA = 3
-"""Ids of `trainer.systems.syntax_mbert.gat.tag_ids` after UD's own."""
+if TYPE_CHECKING:
+    from trainer.models.config import SyntaxConfig
 
 
 class WordInput(nn.Module):
@@ -52,8 +53,8 @@ class WordInput(nn.Module):
         assert isinstance(options, GateOptions)
         self.options, task = options, _relation_options(config)
         size = options.tag_size
-        self.upos = _embedding(len(UPOS) + _UD_EXTRA, size) if options.use_upos else None
-        self.deprel = _embedding(len(DEPREL) + _UD_EXTRA, size) if options.use_deprel else None
+        self.upos = _embedding(len(UPOS) + EXTRA_TAGS, size) if options.use_upos else None
+        self.deprel = _embedding(len(DEPREL) + EXTRA_TAGS, size) if options.use_deprel else None
         self.tags: nn.Embedding | None = None
         self.types = nn.ModuleDict()
         if options.use_tags and task is not None and task.tags:
@@ -93,19 +94,16 @@ class WordInput(nn.Module):
         return states_BWD * (kept_BW >= self.options.word_dropout)[..., None]
 
 
-class GateEncoder(nn.Module):
+class GateEncoder(Encoder):
     """States of the words.
 
     Args:
         config: What to build.
-        pretrained: Not read: what the frozen encoder gives has been stored.
-
-    Raises:
-        SpecError: As `WordInput`.
+        pretrained: Not read: the store holds the states of the frozen encoder.
     """
 
-    def __init__(self, config: SyntaxConfig, pretrained: PreTrainedModel | None = None) -> None:  # noqa: ARG002
-        super().__init__()
+    def __init__(self, config: SyntaxConfig, pretrained: PreTrainedModel | None = None) -> None:
+        super().__init__(config, pretrained)
         options = config.model_options()
         assert isinstance(options, GateOptions)
         self.options, self.width = options, options.heads * options.head_size

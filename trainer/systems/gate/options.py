@@ -8,7 +8,7 @@ from typing import Literal
 from syntax.errors import SpecError
 from syntax.variant import Variant, check_variant
 from trainer.options.checks import check_positive, check_range
-from trainer.options.model import MODEL_OPTIONS, ModelOptions
+from trainer.options.model import ModelOptions
 from trainer.systems.frozen.options import FrozenOptions
 
 
@@ -22,7 +22,7 @@ class GateOptions(FrozenOptions):
         prune: Edges off the paths between two mentions, beyond which the tree is cut off; negative
             for the whole tree. Without mentions nothing is cut.
         diagonal, position_sign, position_tables, layer_norm, feed_forward_dropout: Switches
-            (`trainer.switches.GATE`).
+            (`trainer.systems.gate.SWITCHES`).
         positions: ``none``; ``sequence``, relative positions in the text (Shaw et al. 2018); or
             ``structure``, in the tree (Wang et al. 2019): two baselines.
         max_position: The largest relative position that is told from larger ones.
@@ -89,6 +89,3 @@ class GateOptions(FrozenOptions):
         """Distances, where something reads them."""
         reads = bool(self.thresholds) or self.positions == "structure"
         return (self.distance,) if reads else ()
-
-
-MODEL_OPTIONS.add("gate.v1", GateOptions)

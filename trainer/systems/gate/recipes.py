@@ -12,7 +12,8 @@ from __future__ import annotations
 from trainer import options
 from trainer.options import GateOptions, Recipe, TrainingOptions
 from trainer.recipes.base import RECIPES, variant, whole_sentences
-from trainer.switches import GATE, RELATION
+from trainer.switches import RELATION
+from trainer.systems.gate import SWITCHES
 
 # Compared with relation.sh and event.sh of the release (commit 1e48504): these figures and those of
 # `GateOptions`, but for word_dropout, which the release applies in evaluation alone. It trains the
@@ -92,7 +93,7 @@ def relation_structural_as_released() -> Recipe:
 
 
 def _as_released(recipe: Recipe) -> Recipe:
-    switches = [f"{switch.option}=as_released" for switch in (*GATE, *RELATION)]
+    switches = [f"{switch.option}=as_released" for switch in (*SWITCHES, *RELATION)]
     return variant(recipe, "as-released", *switches, "max_position=10")
 
 

@@ -12,20 +12,25 @@ Letters in shapes: ``B`` examples, ``L`` wordpieces, ``D`` width of the states.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from trainer.batch import SyntaxBatch
-from trainer.models.config import SyntaxConfig
 from trainer.models.outputs import SyntaxEncoding
 from trainer.nn.attention import EAGER
+from trainer.nn.encoder import Encoder
 from trainer.nn.masks import never_empty
 from trainer.nn.selfcheck import check_layer_obeys
 from trainer.nn.stock import further_layer, new_encoder, run_encoder
-from trainer.options import SgNetOptions
+from trainer.systems.sgnet.options import SgNetOptions
+
+if TYPE_CHECKING:
+    from trainer.models.build import DataProfile
+    from trainer.models.config import SyntaxConfig
+    from trainer.options import Recipe
 
 
 class DualAggregation(nn.Module):
@@ -64,7 +69,7 @@ class DualAggregation(nn.Module):
         return mixed_BLD
 
 
-class SgNetEncoder(nn.Module):
+class SgNetEncoder(Encoder):
     """A stock encoder, a syntax-guided layer, and the mix of both.
 
     Without syntax it is the stock encoder alone, the paper's baseline.
@@ -74,8 +79,10 @@ class SgNetEncoder(nn.Module):
         pretrained: A pretrained encoder to take instead of a new one.
     """
 
+    gives: ClassVar[frozenset[str]] = frozenset({"hidden_states", "attentions"})
+
     def __init__(self, config: SyntaxConfig, pretrained: PreTrainedModel | None = None) -> None:
-        super().__init__()
+        super().__init__(config, pretrained)
         options = config.model_options()
         assert isinstance(options, SgNetOptions)
         self.mask = options.mask_name
@@ -86,16 +93,29 @@ class SgNetEncoder(nn.Module):
             self.guided = further_layer(self.encoder)
             self.aggregation = DualAggregation(options)
 
+    @property
+    def stock(self) -> PreTrainedModel:
+        """The encoder below the syntax-guided layer."""
+        return self.encoder
+
     def forward(self, batch: SyntaxBatch, **options: Any) -> SyntaxEncoding:
         """Encode a batch; ``options`` go to the encoder (such as ``output_attentions``)."""
         output = run_encoder(self.encoder, batch, **options)
         states_BLD = output.last_hidden_state
         if self.aggregation is not None:
             states_BLD = self.aggregation(states_BLD, self._guided(states_BLD, batch))
-        return SyntaxEncoding(last_hidden_state=states_BLD, attentions=output.get("attentions"))
+        return SyntaxEncoding(
+            last_hidden_state=states_BLD,
+            hidden_states=output.get("hidden_states"),
+            attentions=output.get("attentions"),
+        )
+
+    def prepare(self, recipe: Recipe, profile: DataProfile) -> None:  # noqa: ARG002
+        """Check that the syntax-guided layer obeys its mask."""
+        self.check_attention()
 
     def check_attention(self) -> None:
-        """See `ReachesIntoAttention`."""
+        """Refuse a stock encoder whose attention does not do what it is told, on a few pieces."""
         if self.guided is not None:
             check_layer_obeys(self.guided, self.encoder, self.mask, self._guided)
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from syntax.matrices import SgNetVariant, check_sgnet_variant
 from syntax.variant import Variant, check_variant
 from trainer.options.checks import check_range
-from trainer.options.data import DataOptions
-from trainer.options.model import MODEL_OPTIONS, ModelOptions, check_separate_trees
+from trainer.options.model import ModelOptions, check_separate_trees
+
+if TYPE_CHECKING:
+    from trainer.options.data import DataOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,8 +19,8 @@ class SgNetOptions(ModelOptions):
     """A stock encoder, and a layer in which each word attends to itself and its ancestors.
 
     Attributes:
-        mask: A switch (`trainer.switches.SGNET`); or ``convert_span``, the released mask as the
-            release's script of that name makes it, in which every piece attends to itself.
+        mask: A switch (`trainer.systems.sgnet.SWITCHES`); or ``convert_span``, the released mask
+            as the release's script of that name makes it: every piece attends to itself.
         aggregation: A switch: how the states before and after the layer are mixed.
         alpha: Share of the encoder's own states, where the mix is fixed (equation 9).
     """
@@ -45,6 +48,3 @@ class SgNetOptions(ModelOptions):
     def check_data(self, data: DataOptions) -> None:
         """Refuse a root above all sentences."""
         check_separate_trees(self.name, data)
-
-
-MODEL_OPTIONS.add("sgnet.v1", SgNetOptions)

@@ -17,7 +17,7 @@ from typing import Any
 from trainer import options
 from trainer.options import DataOptions, Recipe, SgNetOptions, TrainingOptions
 from trainer.recipes.base import RECIPES, trees_of_words, variant
-from trainer.switches import SGNET
+from trainer.systems.sgnet import SWITCHES
 
 _ENCODER = "bert-large-cased-whole-word-masking"
 
@@ -81,7 +81,7 @@ def squad2_as_released() -> Recipe:
 
 
 def _as_released(recipe: Recipe, *further: str) -> Recipe:
-    switches = [f"{switch.option}=as_released" for switch in SGNET]
+    switches = [f"{switch.option}=as_released" for switch in SWITCHES]
     settings = (*switches, "data.policy=attach", "training.seed=42", *further)
     return variant(recipe, "as-released", *settings)
 

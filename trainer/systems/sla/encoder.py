@@ -10,22 +10,28 @@ Letters in shapes: ``B`` examples, ``L`` wordpieces, ``D`` width of the states.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import torch
 from torch import Tensor, nn
-from transformers import PretrainedConfig, PreTrainedModel
+from transformers import PreTrainedModel
 
 from syntax.matrices import released_punctuation
 from syntax.variant import Variant
 from trainer.batch import SyntaxBatch
-from trainer.models.config import SyntaxConfig
 from trainer.models.outputs import SyntaxEncoding
 from trainer.nn.attention import LocalAttention, check_reads_syntax
+from trainer.nn.encoder import Encoder
 from trainer.nn.masks import never_empty
 from trainer.nn.selfcheck import check_attends_locally
 from trainer.nn.stock import chosen_layers, layers_of, new_encoder, run_encoder
-from trainer.options import SlaOptions
+from trainer.nn.tokenizer import pieces_of
+from trainer.systems.sla.options import SlaOptions
+
+if TYPE_CHECKING:
+    from trainer.models.build import DataProfile
+    from trainer.models.config import SyntaxConfig
+    from trainer.options import Recipe
 
 
 class LocalGate(nn.Module):
@@ -50,7 +56,7 @@ class LocalGate(nn.Module):
         return torch.sigmoid(self.sign * self.linear(states_BLD)).squeeze(-1)
 
 
-class SlaEncoder(nn.Module):
+class SlaEncoder(Encoder):
     """States of the pieces, with local attention in chosen layers.
 
     Args:
@@ -63,21 +69,32 @@ class SlaEncoder(nn.Module):
             options name.
     """
 
+    gives: ClassVar[frozenset[str]] = frozenset({"hidden_states", "attentions"})
+
     def __init__(self, config: SyntaxConfig, pretrained: PreTrainedModel | None = None) -> None:
-        super().__init__()
+        super().__init__(config, pretrained)
         options, stock = config.model_options(), config.encoder_config()
         assert isinstance(options, SlaOptions)
         self.width = int(stock.hidden_size)
         self.mask = options.mask
         self.punctuation_V: Tensor | None
         self.encoder = pretrained if pretrained is not None else new_encoder(config)
-        layers = _local_layers(options, stock) if options.use_syntax else ()
+        layers = (
+            chosen_layers("model.local_layers", options.local_layers, stock.num_hidden_layers)
+            if options.use_syntax
+            else ()
+        )
         marks = options.use_syntax and options.punctuation == "pieces"
         table_V = torch.zeros(stock.vocab_size, dtype=torch.bool) if marks else None
         self.register_buffer("punctuation_V", table_V)
         self.gates = nn.ModuleDict({str(n): LocalGate(self.width, options.gate) for n in layers})
         for name, gate in self.gates.items():
             _let_attend_locally(layers_of(self.encoder)[int(name)], gate)
+
+    @property
+    def stock(self) -> PreTrainedModel:
+        """The encoder that attends locally."""
+        return self.encoder
 
     def forward(self, batch: SyntaxBatch, **options: Any) -> SyntaxEncoding:
         """Encode a batch; ``options`` go to the encoder (such as ``output_attentions``)."""
@@ -86,8 +103,18 @@ class SlaEncoder(nn.Module):
             options["near"] = self.near(batch)
         output = run_encoder(self.encoder, batch, **options)
         return SyntaxEncoding(
-            last_hidden_state=output.last_hidden_state, attentions=output.get("attentions")
+            last_hidden_state=output.last_hidden_state,
+            hidden_states=output.get("hidden_states"),
+            attentions=output.get("attentions"),
         )
+
+    def prepare(self, recipe: Recipe, profile: DataProfile) -> None:
+        """Check the stock encoder's attention, and mark the pieces that are punctuation."""
+        self.check_attention()
+        if self.punctuation_V is not None:
+            tokenizer = profile.requirements
+            places = (recipe.model.encoder, tokenizer.tokenizer_name)
+            self.mark_punctuation(pieces_of(tokenizer.tokenizer, places))
 
     def near(self, batch: SyntaxBatch) -> Tensor:
         """What each position attends to locally. *Shape:* (B, L, L), bool."""
@@ -107,17 +134,13 @@ class SlaEncoder(nn.Module):
         self.punctuation_V[: len(table_V)] = table_V
 
     def check_attention(self) -> None:
-        """See `ReachesIntoAttention`."""
+        """Refuse a stock encoder whose attention does not do what it is told, on a few pieces."""
         if self.gates:
             check_attends_locally(self.encoder, self.gates, self._states)
 
     def _states(self, batch: SyntaxBatch, near_BLL: Tensor) -> Tensor:
         near_BLL = never_empty(near_BLL, batch)
         return cast(Tensor, run_encoder(self.encoder, batch, near=near_BLL).last_hidden_state)
-
-
-def _local_layers(options: SlaOptions, stock: PretrainedConfig) -> list[int]:
-    return chosen_layers("model.local_layers", options.local_layers, stock.num_hidden_layers)
 
 
 def _let_attend_locally(layer: nn.Module, gate: nn.Module) -> None:

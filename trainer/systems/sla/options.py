@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from syntax.variant import Variant, check_variant
 from trainer.options.checks import check_range
-from trainer.options.data import DataOptions
-from trainer.options.model import MODEL_OPTIONS, ModelOptions, check_separate_trees
+from trainer.options.model import ModelOptions, check_separate_trees
+
+if TYPE_CHECKING:
+    from trainer.options.data import DataOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +19,7 @@ class SlaOptions(ModelOptions):
 
     Attributes:
         threshold: Edges within which a piece is near; 3 in the paper, 4 in lr-sib.
-        window, gate: Switches (`trainer.switches.SLA`).
+        window, gate: Switches (`trainer.systems.sla.SWITCHES`).
         punctuation: Whether punctuation is near to everything: what is tagged PUNCT (true), or, as
             the authors' own code has it, ``pieces`` whose string is part of one string
             (`syntax.matrices.released_punctuation`).
@@ -52,6 +54,3 @@ class SlaOptions(ModelOptions):
     def check_data(self, data: DataOptions) -> None:
         """Refuse a root above all sentences."""
         check_separate_trees(self.name, data)
-
-
-MODEL_OPTIONS.add("sla.v1", SlaOptions)

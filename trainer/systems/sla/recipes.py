@@ -15,7 +15,6 @@ from dataclasses import replace
 from trainer import options
 from trainer.options import Recipe, SlaOptions, TrainingOptions
 from trainer.recipes.base import RECIPES, trees_of_words, variant
-from trainer.switches import SLA
 
 # Compared with train.sh of the release (commit e1b9397), which starts CoLA alone, and the defaults
 # of run.py. It scores every 100 steps; the 500 here are our own choice, and SST-2 and FCE have the
@@ -78,7 +77,7 @@ def _as_released(recipe: Recipe, *further: str) -> Recipe:
 
 def cola_as_in_lr_sib() -> Recipe:
     """CoLA as lr-sib's code masks it: its window, four edges, trees of pieces."""
-    released = (f"{SLA[0].option}=as_released", "model.threshold=4", "data.policy=attach")
+    released = ("model.window=as_released", "model.threshold=4", "data.policy=attach")
     return variant(cola(), "lr-sib", *released)
 
 

@@ -1,1 +1,31 @@
-"""Syntax-MBERT (Ahmad et al. 2021, https://aclanthology.org/2021.acl-long.350)."""
+"""Syntax-MBERT (Ahmad et al. 2021, https://aclanthology.org/2021.acl-long.350).
+
+``syntax_bert.v1`` is the whole model; ``syntax_gat.v1`` is its graph encoder, which can be trained
+on trees before a task.
+"""
+
+from trainer.systems.base import SYSTEMS, System
+from trainer.systems.syntax_mbert.options import SyntaxBertOptions, SyntaxGatOptions
+from trainer.systems.syntax_mbert.switches import SWITCHES
+from trainer.systems.syntax_mbert.upgrade import with_objectives
+
+SYSTEMS.add(
+    "syntax_bert.v1",
+    System(
+        options=SyntaxBertOptions,
+        encoder="trainer.systems.syntax_mbert.encoder:SyntaxBertEncoder",
+        recipes="trainer.systems.syntax_mbert.recipes",
+        switches=SWITCHES,
+        upgrade=with_objectives,
+    ),
+)
+SYSTEMS.add(
+    "syntax_gat.v1",
+    System(
+        options=SyntaxGatOptions,
+        encoder="trainer.systems.syntax_mbert.graph_encoder:SyntaxGatEncoder",
+        recipes="trainer.systems.syntax_mbert.graph_recipes",
+        switches=SWITCHES,
+        upgrade=with_objectives,
+    ),
+)

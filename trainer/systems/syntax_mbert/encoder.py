@@ -2,35 +2,36 @@
 
 Ahmad et al. 2021, "Syntax-augmented Multilingual BERT for Cross-lingual Transfer"
 (https://aclanthology.org/2021.acl-long.350). A graph encoder over the tree gives each piece a
-state g; g biases the attention of the first heads in chosen layers; probes on g may add
-auxiliary losses. Paper and release differ in places: `trainer.switches.SYNTAX_MBERT`.
+state g, and g biases the attention of the first heads in chosen layers. The objectives
+``tree_distance.v1`` and ``tree_depth.v1`` probe g (``states=syntax``).
 """
 
 from __future__ import annotations
 
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-import torch
-from torch import Tensor, nn
-from transformers import PretrainedConfig, PreTrainedModel
+from torch import nn
+from transformers import PreTrainedModel
 
 from trainer.batch import SyntaxBatch
-from trainer.models.config import SyntaxConfig
 from trainer.models.outputs import SyntaxEncoding
 from trainer.nn.attention import check_reads_syntax
+from trainer.nn.encoder import Encoder
 from trainer.nn.selfcheck import check_reads_scores
 from trainer.nn.stock import chosen_layers, new_encoder, run_encoder
-from trainer.options import SyntaxBertOptions
 from trainer.options.checks import check_range
 from trainer.systems.syntax_mbert.bias import AttentionBias
-from trainer.systems.syntax_mbert.gat import GraphEncoder
-from trainer.systems.syntax_mbert.structure import StructureLosses
+from trainer.systems.syntax_mbert.gat import graph_encoder
+from trainer.systems.syntax_mbert.loading import load_graph_encoder
+from trainer.systems.syntax_mbert.options import SyntaxBertOptions
 
-_EPSILON: Final = 1e-12
-"""BERT's, of LayerNorm; for encoders that have none in their configuration."""
+if TYPE_CHECKING:
+    from trainer.models.build import DataProfile
+    from trainer.models.config import SyntaxConfig
+    from trainer.options import Recipe
 
 
-class SyntaxBertEncoder(nn.Module):
+class SyntaxBertEncoder(Encoder):
     """States of the pieces, with syntax in the attention.
 
     Args:
@@ -43,8 +44,10 @@ class SyntaxBertEncoder(nn.Module):
             the options name.
     """
 
+    gives: ClassVar[frozenset[str]] = frozenset({"hidden_states", "attentions"})
+
     def __init__(self, config: SyntaxConfig, pretrained: PreTrainedModel | None = None) -> None:
-        super().__init__()
+        super().__init__(config, pretrained)
         options, stock = config.model_options(), config.encoder_config()
         assert isinstance(options, SyntaxBertOptions)
         check_range("model.syntax_heads", options.syntax_heads, 1, stock.num_attention_heads)
@@ -56,8 +59,20 @@ class SyntaxBertEncoder(nn.Module):
         self.gat = self.bias = None
         if options.use_syntax:
             self.gat = graph_encoder(options, self.encoder)
-            self.bias = _attention_bias(options, stock, layers)
-        self.losses = StructureLosses(options)
+            self.syntax_width = options.syntax_size
+            self.bias = AttentionBias(
+                options.syntax_size,
+                options.syntax_heads,
+                stock.hidden_size // stock.num_attention_heads,
+                layers,
+                stock.num_hidden_layers,
+                options.attention_bias,
+            )
+
+    @property
+    def stock(self) -> PreTrainedModel:
+        """The encoder whose attention is biased."""
+        return self.encoder
 
     def forward(self, batch: SyntaxBatch, **options: Any) -> SyntaxEncoding:
         """Encode a batch; ``options`` go to the encoder (such as ``output_attentions``)."""
@@ -68,50 +83,21 @@ class SyntaxBertEncoder(nn.Module):
             states_BLG = self.gat(words_BLD, batch)
             options["syntax"] = self.bias(states_BLG)
         output = run_encoder(self.encoder, batch, **options)
-        objectives = self.losses(states_BLG, batch)
         return SyntaxEncoding(
             last_hidden_state=output.last_hidden_state,
-            objectives=objectives,
-            auxiliary_loss=_weighted_sum(self.losses.weight, objectives),
-            syntax_states=states_BLG,
+            hidden_states=output.get("hidden_states"),
             attentions=output.get("attentions"),
+            syntax_states=states_BLG,
         )
 
+    def prepare(self, recipe: Recipe, profile: DataProfile) -> None:  # noqa: ARG002
+        """Check the stock encoder's attention, and load a graph encoder that was trained before."""
+        self.check_attention()
+        if self.gat is not None and self.options.gat_from is not None:
+            words = cast(nn.Embedding, self.encoder.get_input_embeddings())
+            load_graph_encoder(self.gat, words, self.options, profile.requirements)
+
     def check_attention(self) -> None:
-        """See `ReachesIntoAttention`."""
+        """Refuse a stock encoder whose attention does not do what it is told, on a few pieces."""
         if self.bias is not None:
             check_reads_scores(self.encoder)
-
-
-def _weighted_sum(weight: float, objectives: dict[str, Tensor]) -> Tensor | None:
-    return weight * torch.stack(list(objectives.values())).sum() if objectives else None
-
-
-def graph_encoder(options: SyntaxBertOptions, stock: PreTrainedModel) -> GraphEncoder:
-    """A new graph encoder over the embeddings of a stock encoder."""
-    words = cast(nn.Embedding, stock.get_input_embeddings())
-    return GraphEncoder(
-        words.embedding_dim,
-        variant=options.gat,
-        layers=options.gat_layers,
-        heads=options.gat_heads,
-        head_size=options.gat_head_size,
-        dropout=options.gat_dropout,
-        max_distance=options.max_distance,
-        use_upos=options.use_upos,
-        use_deprel=options.use_deprel,
-        eps=getattr(stock.config, "layer_norm_eps", _EPSILON),
-    )
-
-
-def _attention_bias(
-    options: SyntaxBertOptions, stock: PretrainedConfig, layers: list[int]
-) -> AttentionBias:
-    return AttentionBias(
-        options.syntax_size,
-        options.syntax_heads,
-        stock.hidden_size // stock.num_attention_heads,
-        layers,
-        stock.num_hidden_layers,
-        options.attention_bias,
-    )

@@ -10,21 +10,24 @@ width of a layer's input, ``G`` = N * D width of its output.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from transformers import PreTrainedModel
 
 from syntax.trees.ud import DEPREL, UPOS
 from syntax.variant import Variant
 from trainer.batch import SyntaxBatch
+from trainer.nn.masks import masked_softmax
+from trainer.nn.tags import EXTRA_TAGS, tag_ids
+from trainer.systems.syntax_mbert.options import SyntaxBertOptions
 
 _GAIN = 1.414
 _LEAK = 0.2
-
-_EXTRA_TAGS = 3
-"""Ids after UD's own: the joint root ([CLS]), other specials ([SEP]), a piece without a tag."""
+_EPSILON: Final = 1e-12
+"""BERT's, of LayerNorm; for encoders that have none in their configuration."""
 
 
 class DotProductGraphAttention(nn.Module):
@@ -101,7 +104,7 @@ class GraphEncoder(nn.Module):
 
     Args:
         width: Size of the encoder's word embeddings.
-        variant: Which graph attention (`trainer.switches`).
+        variant: Which graph attention (a switch).
         layers, heads, head_size: Size of the graph encoder; its output is heads * head_size wide.
         dropout: Probability for attention weights.
         max_distance: Edges that a node sees, the paper's delta.
@@ -147,32 +150,30 @@ class GraphEncoder(nn.Module):
         return normed
 
 
+def graph_encoder(options: SyntaxBertOptions, stock: PreTrainedModel) -> GraphEncoder:
+    """A new graph encoder over the embeddings of a stock encoder."""
+    words = cast(nn.Embedding, stock.get_input_embeddings())
+    return GraphEncoder(
+        words.embedding_dim,
+        variant=options.gat,
+        layers=options.gat_layers,
+        heads=options.gat_heads,
+        head_size=options.gat_head_size,
+        dropout=options.gat_dropout,
+        max_distance=options.max_distance,
+        use_upos=options.use_upos,
+        use_deprel=options.use_deprel,
+        eps=getattr(stock.config, "layer_norm_eps", _EPSILON),
+    )
+
+
 def allowed(batch: SyntaxBatch, max_distance: int) -> Tensor:
     """True where a path of at most ``max_distance`` edges joins two real pieces. (B, L, L)."""
     return (batch.distances() <= max_distance) & batch.reachable_BLL
 
 
 def _tag_embedding(tags: int, width: int) -> nn.Embedding:
-    return nn.Embedding(tags + _EXTRA_TAGS, width, padding_idx=0)
-
-
-def tag_ids(batch: SyntaxBatch, ids_BL: Tensor, size: int) -> Tensor:
-    """Tags, where specials and untagged pieces have ids of their own from ``size`` on.
-
-    Id 0 stays for padding alone, as in the release (there: [CLS], [SEP] and [UNK]). (B, L), int64.
-    """
-    special_BL = batch.special_tokens_mask_BL & batch.attention_mask_BL
-    untagged_BL = (ids_BL == 0) & batch.attention_mask_BL
-    ids_BL = ids_BL.long().masked_fill(untagged_BL, size + 2).masked_fill(special_BL, size + 1)
-    first_BL = torch.zeros_like(special_BL)
-    first_BL[:, 0] = special_BL[:, 0]
-    return ids_BL.masked_fill(first_BL, size)
-
-
-def masked_softmax(scores: Tensor, allowed: Tensor) -> Tensor:
-    """Softmax over the allowed entries of the last axis; a row without any becomes zeros."""
-    masked = scores.masked_fill(~allowed, torch.finfo(scores.dtype).min)
-    return masked.softmax(-1).masked_fill(~allowed, 0.0)
+    return nn.Embedding(tags + EXTRA_TAGS, width, padding_idx=0)
 
 
 def _xavier_bound(rows: int, columns: int) -> float:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from trainer import options
 from trainer.options import DataOptions, Recipe, SyntaxGatOptions, TrainingOptions
 from trainer.recipes.base import RECIPES
+from trainer.systems.syntax_mbert.probes import probes
 
 
 def gat_ud() -> Recipe:
@@ -17,6 +18,7 @@ def gat_ud() -> Recipe:
         name="gat-ud",
         data=DataOptions(dataset="ud", lang="*"),
         model=SyntaxGatOptions(),
+        objectives=probes(1.0),
         task=options.TreesOptions(),
         training=TrainingOptions(epochs=10, learning_rate=1e-4, evaluate_every=1000),
     )

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
 from syntax.errors import SpecError
 from syntax.variant import Variant, check_variant
 from trainer.options.checks import check_range
-from trainer.options.model import MODEL_OPTIONS, ModelOptions
+from trainer.options.model import ModelOptions
+from trainer.systems.syntax_mbert.switches import SWITCHES
+
+if TYPE_CHECKING:
+    from featurestore import FeatureDataset
+
+_AS_WRITTEN: Final = ("raw", "sentence", "retokenize")
+"""Modes of datasets in which a multiword token is one stretch of text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,24 +24,19 @@ class SyntaxBertOptions(ModelOptions):
     """A graph encoder over the tree, whose states bias the attention of an encoder.
 
     Attributes:
-        gat, attention_bias, probe_target: Switches (`trainer.switches.SYNTAX_MBERT`).
+        gat, attention_bias: Switches (`trainer.systems.syntax_mbert.switches`).
         gat_layers, gat_heads, gat_head_size, gat_dropout: Size of the graph encoder.
         max_distance: Edges that a node of the graph encoder sees, the paper's delta.
         use_upos, use_deprel: Tags that the graph encoder reads.
         syntax_heads: Heads of a layer that syntax biases, the first ones.
         syntax_layers: Layers that it biases, 0-based; all when left out.
-        structure_weight: Weight of the sum of the objectives in the training loss, the paper's
-            alpha; at 0 none is built.
-        objectives: Names in `trainer.objectives.OBJECTIVES`.
-        probe_rank: Rank of the structural probes.
         gat_from: Folder of a run of ``syntax_gat.v1``, whose graph encoder is taken.
-        freeze_gat: Whether that is left as it is.
+        freeze_gat: Whether its weights stay as they are.
     """
 
     name: str = "syntax_bert.v1"
     gat: Variant = "as_published"
     attention_bias: Variant = "as_published"
-    probe_target: Variant = "as_published"
     gat_layers: int = 4
     gat_heads: int = 4
     gat_head_size: int = 64
@@ -42,27 +46,37 @@ class SyntaxBertOptions(ModelOptions):
     use_deprel: bool = False
     syntax_heads: int = 1
     syntax_layers: tuple[int, ...] | None = None
-    structure_weight: float = 0.0
-    objectives: tuple[str, ...] = ("tree_distance.v1", "tree_depth.v1")
-    probe_rank: int = 64
     gat_from: str | None = None
     freeze_gat: bool = False
 
     def __post_init__(self) -> None:
         ModelOptions.__post_init__(self)
-        for switch in ("gat", "attention_bias", "probe_target"):
+        for switch in ("gat", "attention_bias"):
             check_variant(f"model.{switch}", getattr(self, switch))
-        for count in ("gat_layers", "gat_heads", "gat_head_size", "syntax_heads", "probe_rank"):
+        for count in ("gat_layers", "gat_heads", "gat_head_size", "syntax_heads"):
             check_range(f"model.{count}", getattr(self, count), 1)
         check_range("model.gat_dropout", self.gat_dropout, 0, 1)
         check_range("model.max_distance", self.max_distance, 0)
         if self.freeze_gat and self.gat_from is None:
             raise SpecError("model.freeze_gat needs model.gat_from, a run to take it from")
-        check_range("model.structure_weight", self.structure_weight, 0)
 
     def matrices(self) -> tuple[str, ...]:
-        """Distances and depths, unless the trees are left out."""
-        return ("distance", "depth") if self.use_syntax else ()
+        """Distances, unless the trees are left out."""
+        return ("distance",) if self.use_syntax else ()
+
+    def warnings(self, dataset: FeatureDataset, values: Mapping[str, Any]) -> Iterator[str]:
+        """Warn where every switch is as released but the words that the model reads are not.
+
+        The released preprocessing gives the tokenizer the words of multiword tokens, which is
+        decided when a dataset is backfilled (`clients.expand`).
+        """
+        settings = {values.get(switch.option, "as_released") for switch in SWITCHES}
+        if settings == {"as_released"} and dataset.spec.mode in _AS_WRITTEN:
+            yield (
+                "every switch is as released, but the release reads the words of multiword tokens "
+                f"(de el, not del), and the pieces of {dataset.name} are of its texts as they are "
+                "written; backfill it with --expand-words to have the words"
+            )
 
     @property
     def syntax_size(self) -> int:
@@ -72,15 +86,10 @@ class SyntaxBertOptions(ModelOptions):
 
 @dataclass(frozen=True, slots=True)
 class SyntaxGatOptions(SyntaxBertOptions):
-    """The graph encoder by itself, over the word embeddings of an encoder.
-
-    Attributes:
-        structure_weight: As above; the losses are all that is learned.
-    """
+    """The graph encoder by itself, over the word embeddings of an encoder; it learns trees."""
 
     name: str = "syntax_gat.v1"
-    structure_weight: float = 1.0
 
-
-MODEL_OPTIONS.add("syntax_bert.v1", SyntaxBertOptions)
-MODEL_OPTIONS.add("syntax_gat.v1", SyntaxGatOptions)
+    def warnings(self, dataset: FeatureDataset, values: Mapping[str, Any]) -> Iterator[str]:  # noqa: ARG002
+        """None: no text is classified."""
+        return iter(())

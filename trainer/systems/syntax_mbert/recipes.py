@@ -16,7 +16,8 @@ from trainer import options
 from trainer.options import DataOptions, Recipe, SyntaxBertOptions, TrainingOptions
 from trainer.options.settings import with_settings
 from trainer.recipes.base import RECIPES, variant
-from trainer.switches import SYNTAX_MBERT
+from trainer.systems.syntax_mbert.probes import probes, weighing
+from trainer.systems.syntax_mbert.switches import SWITCHES
 
 
 def xnli() -> Recipe:
@@ -24,7 +25,8 @@ def xnli() -> Recipe:
     return Recipe(
         name="xnli",
         data=DataOptions(dataset="xnli"),
-        model=SyntaxBertOptions(max_distance=4, structure_weight=0.0),
+        model=SyntaxBertOptions(max_distance=4),
+        objectives=probes(0.0),
         training=TrainingOptions(epochs=5, evaluate_every=2000),
     )
 
@@ -34,7 +36,8 @@ def pawsx() -> Recipe:
     return Recipe(
         name="pawsx",
         data=DataOptions(dataset="pawsx"),
-        model=SyntaxBertOptions(max_distance=4, structure_weight=0.5),
+        model=SyntaxBertOptions(max_distance=4),
+        objectives=probes(0.5),
         training=TrainingOptions(epochs=5, evaluate_every=2000),
     )
 
@@ -67,7 +70,8 @@ def squad() -> Recipe:
     return Recipe(
         name="squad",
         data=DataOptions(dataset="squad", truncation="only_second", level="sentence"),
-        model=SyntaxBertOptions(max_distance=4, syntax_heads=2, structure_weight=0.5),
+        model=SyntaxBertOptions(max_distance=4, syntax_heads=2),
+        objectives=probes(0.5),
         task=options.ExtractiveQaOptions(normalisation="passage"),
         training=TrainingOptions(epochs=3, batch_size=8, evaluation_batch_size=8),
     )
@@ -77,7 +81,8 @@ def _tagging(dataset: str, *, weight: float, evaluate_every: int) -> Recipe:
     return Recipe(
         name=dataset,
         data=DataOptions(dataset=dataset),
-        model=SyntaxBertOptions(max_distance=1, structure_weight=weight),
+        model=SyntaxBertOptions(max_distance=1),
+        objectives=probes(weight),
         task=options.TokenClassificationOptions(label="ner_tags"),
         training=TrainingOptions(epochs=10, evaluate_every=evaluate_every),
     )
@@ -90,8 +95,8 @@ def as_released(recipe: Recipe, *further: str) -> Recipe:
         recipe: As published.
         further: What else the script has otherwise.
     """
-    settings = [f"{switch.option}=as_released" for switch in SYNTAX_MBERT]
-    return variant(recipe, "as-released", *settings, "model.structure_weight=1", *further)
+    settings = [f"{switch.option}=as_released" for switch in SWITCHES]
+    return variant(recipe, "as-released", *settings, *weighing(1), *further)
 
 
 def xnli_as_released() -> Recipe:
@@ -106,7 +111,7 @@ def pawsx_as_released() -> Recipe:
 
 def wikiann_as_released() -> Recipe:
     """WikiAnn as released: 3 passes, alpha 0.5, a token's label repeated on each of its words."""
-    return as_released(wikiann(), *_WORDS, "model.structure_weight=0.5", "epochs=3")
+    return as_released(wikiann(), *_WORDS, *weighing(0.5), "epochs=3")
 
 
 def mtop_as_released() -> Recipe:

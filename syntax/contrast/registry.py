@@ -1,0 +1,64 @@
+"""Samplers by name, with settings in brackets, as recipes and commands write them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+from typing import Any, Final, get_args, get_origin, get_type_hints
+
+from syntax.contrast.base import Sampler
+from syntax.contrast.phrases import PhraseSampler
+from syntax.contrast.trees import TreeSampler
+from syntax.errors import SpecError
+from syntax.registry import Registry, unknown_name
+
+SAMPLERS: Final[Registry[type[Any]]] = Registry("sampler")
+"""Every sampler by its versioned name; the fields of its class are its settings."""
+SAMPLERS.add("phrase.v1", PhraseSampler)
+SAMPLERS.add("tree.v1", TreeSampler)
+
+_CALL: Final = re.compile(r"(?P<name>[^()]+)(?:\((?P<settings>[^()]*)\))?")
+
+
+def read_sampler(text: str) -> Sampler:
+    """The sampler that a name with settings describes.
+
+    Raises:
+        SpecError: A setting has no ``=``, or another type or range than the sampler's.
+        UnknownNameError: There is no such sampler or setting.
+
+    >>> read_sampler("phrase(way=lr_sib, negatives=5)").negatives
+    5
+    """
+    call = _CALL.fullmatch(text.strip())
+    if call is None:
+        raise SpecError(f"{text!r} is no sampler; write one as `phrase(negatives=5)`")
+    name = SAMPLERS.resolve(call["name"].strip())
+    kind, settings = SAMPLERS[name], {}
+    hints, known = get_type_hints(kind), [field.name for field in fields(kind)]
+    for part in (call["settings"] or "").split(","):
+        key, equals, value = (piece.strip() for piece in part.partition("="))
+        if not part.strip():
+            continue
+        if not equals:
+            raise SpecError(f"the setting {key!r} of {name} has no '='; write `{key}=VALUE`")
+        if key not in known:
+            raise unknown_name(f"setting of {name}", key, known)
+        settings[key] = _value(f"{name}: {key}", hints[key], value)
+    sampler: Sampler = kind(**settings)
+    return sampler
+
+
+def _value(name: str, kind: Any, text: str) -> Any:
+    if get_origin(kind) is not None:
+        if text not in get_args(kind):
+            raise SpecError(f"{name} is {text!r}; it is one of {', '.join(get_args(kind))}")
+        return text
+    if kind is bool:
+        if text not in ("true", "false"):
+            raise SpecError(f"{name} is {text!r}; it is true or false")
+        return text == "true"
+    try:
+        return kind(text)
+    except ValueError:
+        raise SpecError(f"{name} is {text!r}; it is of type {kind.__name__}") from None

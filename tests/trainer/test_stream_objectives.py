@@ -1,0 +1,115 @@
+"""Objectives of streams: samples reach them, weights are of a stream, a critic learns alone."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+
+from syntax.errors import SpecError
+from tests.trainer.everything import recipe_for
+from tests.trainer.sampled import CriticOptions, NearOptions
+from trainer.loop import Run, train
+from trainer.objectives import OBJECTIVES, ObjectiveEntry
+from trainer.options import Recipe
+from trainer.options.settings import with_settings
+from trainer.progress import Evaluation, Report
+
+
+@pytest.fixture(autouse=True)
+def objectives(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, options, module in (
+        ("near.v1", NearOptions, "Near"),
+        ("critic.v1", CriticOptions, "Critic"),
+    ):
+        entry = ObjectiveEntry(options, f"tests.trainer.sampled:{module}")
+        monkeypatch.setitem(OBJECTIVES._items, name, entry)
+
+
+NEAR = 'objectives=[{"name": "near.v1", "weight": 0.5}]'
+
+
+@pytest.mark.parametrize("model", ["syntax_bert.v1", "sla.v1"])
+@pytest.mark.parametrize("matrices", ["host", "device"])
+def test_an_objective_reads_samples_of_any_encoder(
+    store, small_recipe, tmp_path, model, matrices
+) -> None:
+    settings = (f"model.name={model}", f"data.matrices={matrices}", "samplers=phrase(negatives=3)")
+    events: list[Report | Evaluation] = []
+    recipe = small_recipe(
+        *settings, NEAR, "max_steps=12", "joint_root=false", "separator_edge=none"
+    )
+    run = train(recipe, store, tmp_path, observers=[events.append])
+    found = [event.losses for event in events if isinstance(event, Report)]
+    assert all(losses["near.v1"] > 0 for losses in found)
+    last = found[-1]
+    further = sum(one.weight * last.get(one.name, 0.0) for one in run.recipe.objectives)
+    assert last["loss"] == pytest.approx(last["task"] + further, rel=1e-5)
+
+
+def test_an_objective_without_its_samples_says_what_is_missing(
+    store, small_recipe, tmp_path
+) -> None:
+    with pytest.raises(SpecError, match="the stream gave no 'phrase_"):
+        train(small_recipe(NEAR), store, tmp_path)
+
+
+def with_critic(*settings: str) -> Recipe:
+    """A task, and beside each of its steps a batch of another stream that only a critic reads."""
+    recipe = recipe_for("sequence_classification.v1", "max_steps=4", "warmup_steps=0")
+    other = {"name": "other", "data": recipe.to_json()["data"], "share": 1, "joins": True}
+    critic = {"name": "critic.v1"}
+    lists = (
+        f"objectives={json.dumps([critic])}",
+        f"streams={json.dumps([{**other, 'objectives': [{**critic, 'weight': 2.0}]}])}",
+    )
+    return with_settings(recipe, [*lists, *settings])
+
+
+CRITIC = (
+    'optimizers=[{"name": "main"}, {"name": "critic", "parameters": ["objectives"], '
+    '"objectives": ["critic"], "learning_rate": 0.01, "schedule": "constant"}]'
+)
+
+
+def trained(store, output, *settings: str) -> tuple[Run, dict[str, torch.Tensor]]:
+    run = train(with_critic(*settings), store, output)
+    return run, run.accelerator.unwrap_model(run.model).state_dict()
+
+
+def test_a_critic_learns_by_its_own_loss_and_teaches_the_encoder_nothing(
+    everything, tmp_path
+) -> None:
+    run, learned = trained(everything, tmp_path / "a", CRITIC)
+    _, other = trained(everything, tmp_path / "b", CRITIC, "objectives.critic.weight=50")
+    encoder = [name for name in learned if name.startswith(("encoder", "head"))]
+    critic = [name for name in learned if "output" in name and name.startswith("objectives")]
+    assert critic
+    assert all(torch.equal(learned[name], other[name]) for name in encoder)
+    assert not all(torch.equal(learned[name], other[name]) for name in critic)
+    assert run.optimizers[1].optimizer.param_groups[0]["lr"] == 0.01
+    _, joint = trained(everything, tmp_path / "c")
+    assert not all(torch.equal(learned[name], joint[name]) for name in encoder)
+
+
+def test_a_stream_without_a_task_has_the_loss_of_its_objectives(everything, tmp_path) -> None:
+    events: list[Report | Evaluation] = []
+    run = train(with_critic(), everything, tmp_path, observers=[events.append])
+    report = next(event for event in events if isinstance(event, Report))
+    losses = report.losses
+    assert "other/task" not in losses
+    assert losses["other/loss"] == pytest.approx(2 * losses["other/critic.v1"], rel=1e-6)
+    assert losses["loss"] == pytest.approx(
+        losses["task"] + losses["critic.v1"] + losses["other/loss"], rel=1e-5
+    )
+    assert "streams" not in run.progress.evaluations[-1].scores
+
+
+def test_streams_that_share_an_objective_must_agree_on_its_options(everything, tmp_path) -> None:
+    recipe = with_critic(
+        'objectives=[{"name": "tree_depth.v1", "rank": 4}]',
+        'streams.other.objectives=[{"name": "tree_depth.v1", "rank": 8}]',
+    )
+    with pytest.raises(SpecError, match=r"has the objective tree_depth\.v1 with other options"):
+        train(recipe, everything, tmp_path)

@@ -1,0 +1,63 @@
+"""What an encoder is: a torch module from a batch to states."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from torch import nn
+from transformers import PreTrainedModel
+
+from trainer.batch import SyntaxBatch
+from trainer.models.outputs import SyntaxEncoding
+
+if TYPE_CHECKING:
+    from trainer.models.build import DataProfile
+    from trainer.models.config import SyntaxConfig
+    from trainer.options import Recipe
+
+
+class Encoder(nn.Module):
+    """The base of every system's encoder.
+
+    A subclass sets ``width`` and defines ``forward``. With ``use_syntax=False`` it computes what
+    its syntax-free twin computes: for most, the stock encoder's own states.
+
+    Args:
+        config: What to build; ``config.model_options()`` are of the system's own class.
+        pretrained: A stock encoder to take instead of a new one.
+
+    Attributes:
+        width: Of the last states.
+        syntax_width: Of the syntax states; None where the encoder has none.
+        stock: The stock encoder that training runs; None where training runs none.
+    """
+
+    gives: ClassVar[frozenset[str]] = frozenset()
+    """What it gives on request: ``hidden_states``, ``attentions``."""
+
+    width: int
+    syntax_width: int | None = None
+
+    def __init__(self, config: SyntaxConfig, pretrained: PreTrainedModel | None = None) -> None:  # noqa: ARG002
+        super().__init__()
+
+    @property
+    def stock(self) -> PreTrainedModel | None:
+        """See the class."""
+        return None
+
+    def forward(self, batch: SyntaxBatch, **options: Any) -> SyntaxEncoding:
+        """Encode a batch.
+
+        Args:
+            batch: The batch.
+            **options: Of the stock encoder, such as ``output_hidden_states``.
+        """
+        raise NotImplementedError
+
+    def prepare(self, recipe: Recipe, profile: DataProfile) -> None:
+        """Finish a new model, which is not loaded from a folder: called once, before training.
+
+        Raises:
+            SpecError: The stock encoder or the options do not fit the system.
+        """

@@ -1,0 +1,143 @@
+"""What an objective is: a loss beside the task's, over what any encoder gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
+
+from syntax.errors import SpecError
+from syntax.registry import Registry
+from trainer.options.objective import ObjectiveOptions
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from trainer.batch import SyntaxBatch
+    from trainer.models.config import SyntaxConfig
+    from trainer.models.outputs import SyntaxEncoding
+    from trainer.nn.encoder import Encoder
+
+States: TypeAlias = Literal["last", "syntax"] | int
+"""Which states an objective reads: the last, those of the graph encoder, or those of a layer, as
+transformers counts ``hidden_states``: 0 for the embeddings."""
+
+
+class Objective(Protocol):
+    """A torch module that is built from its options, the model's configuration and the encoder.
+
+    Its loss is a mean over examples and does not depend on padding, whose states are finite but
+    mean nothing.
+
+    Args:
+        options: Of the objective's own class.
+        config: Of the model.
+        encoder: Says how wide the states are.
+    """
+
+    options: ObjectiveOptions
+
+    needs: frozenset[str]
+    """What the encoder has to give beside its last states: ``hidden_states``, ``attentions``,
+    ``syntax_states``."""
+
+    def __init__(
+        self, options: ObjectiveOptions, config: SyntaxConfig, encoder: Encoder
+    ) -> None: ...
+
+    def __call__(self, encoding: SyntaxEncoding, batch: SyntaxBatch) -> Tensor:
+        """The loss, a scalar."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectiveEntry:
+    """An objective in the registry.
+
+    Attributes:
+        options: Its options; their ``name`` is the key.
+        module: The `Objective` as ``module:name``; it is imported when it is used, so that recipes
+            can be listed without torch.
+    """
+
+    options: type[ObjectiveOptions]
+    module: str
+
+
+OBJECTIVES: Final[Registry[ObjectiveEntry]] = Registry("objective")
+"""Every objective by its name."""
+
+
+def build_objectives(
+    options: Iterable[ObjectiveOptions], config: SyntaxConfig, encoder: Encoder
+) -> Iterator[Objective]:
+    """The objectives that have a weight; without syntax, those that read no trees.
+
+    Raises:
+        SpecError: An objective needs what the encoder does not give.
+    """
+    use_syntax = config.model_options().use_syntax
+    for one in options:
+        if one.weight == 0 or (one.matrices() and not use_syntax):
+            continue
+        kind: type[Objective] = resolve_name(OBJECTIVES[one.name].module)
+        objective = kind(one, config, encoder)
+        given = encoder.gives | ({"syntax_states"} if encoder.syntax_width is not None else set())
+        if missing := sorted(objective.needs - given):
+            raise SpecError(
+                f"{one.name} reads {', '.join(missing)}, which {config.model['name']} does not "
+                f"give; take {one.name} out of the recipe's objectives, or let it read other states"
+            )
+        if "attentions" in objective.needs and config.model_options().attention != "eager":
+            raise SpecError(f"{one.name} reads attention weights; set model.attention=eager")
+        yield objective
+
+
+def weighted_sum(losses: Mapping[str, Tensor], weights: Mapping[str, float]) -> Tensor:
+    """The losses, each with its weight.
+
+    Losses of the same weight are added before they are weighted, as papers with one weight for
+    several losses have it.
+    """
+    sums: dict[float, Tensor] = {}
+    for name, loss in losses.items():
+        weight = weights[name]
+        sums[weight] = sums[weight] + loss if weight in sums else loss
+    first, *others = (weight * found for weight, found in sums.items())
+    return sum(others, first)
+
+
+def needed_for(states: States) -> frozenset[str]:
+    """What the encoder has to give for these states."""
+    if isinstance(states, int):
+        return frozenset({"hidden_states"})
+    return frozenset({"syntax_states"} if states == "syntax" else ())
+
+
+def width_of(encoder: Encoder, states: States) -> int:
+    """Numbers of a state.
+
+    Raises:
+        SpecError: The encoder has no such states.
+    """
+    if states == "syntax":
+        if encoder.syntax_width is None:
+            raise SpecError(
+                f"{type(encoder).__name__} has no syntax states; set the objective's `states` to "
+                "last, or to the number of a layer"
+            )
+        return encoder.syntax_width
+    if isinstance(states, int) and encoder.stock is not None:
+        return int(encoder.stock.config.hidden_size)
+    return encoder.width
+
+
+def chosen(encoding: SyntaxEncoding, states: States) -> Tensor:
+    """The states that an objective reads. *Shape:* (B, L, D)."""
+    if isinstance(states, int):
+        assert encoding.hidden_states is not None
+        return encoding.hidden_states[states]
+    found = encoding.syntax_states if states == "syntax" else encoding.last_hidden_state
+    assert found is not None
+    return found

@@ -1,0 +1,184 @@
+"""The streams of a run: which of them feeds a step, and the place of each in its data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+from accelerate import Accelerator
+
+from syntax.errors import SpecError
+from syntax.mixing import stream_seed
+from trainer.batch import SyntaxBatch
+from trainer.data import Source, device_batches, open_source, pinned_data, profile_data
+from trainer.evaluation.evaluate import check_labelled, check_languages
+from trainer.models.build import DataProfile
+from trainer.options import MAIN, Recipe
+
+if TYPE_CHECKING:
+    from featurestore import FeatureStore, FeatureStream
+
+_RATIOS: Final = tuple(prime**0.5 for prime in (5, 2, 3, 7, 11, 13, 17, 19))
+"""Irrational, so that points a ratio apart fill the interval from 0 to 1 evenly; a ratio for the
+streams that take steps, and others for those that join."""
+
+
+def open_streams(store: FeatureStore, recipe: Recipe) -> dict[str, Source]:
+    """The training data of each stream by name, the main stream first.
+
+    Raises:
+        SpecError: Two streams are of different tokenizers.
+    """
+    sources: dict[str, Source] = {}
+    for name in recipe.stream_names:
+        own = recipe.of_stream(name)
+        sources[name] = open_source(store, own, own.data.train_split, own.data.lang, labelled=True)
+        main, card = sources[MAIN].dataset.card, sources[name].dataset.card
+        if card.tokenizer_fingerprint != main.tokenizer_fingerprint:
+            raise SpecError(
+                f"the stream {name} has pieces of the tokenizer {card.tokenizer}, and the main "
+                f"stream of {main.tokenizer}; backfill both with the same"
+            )
+    return sources
+
+
+def pinned(recipe: Recipe, sources: Mapping[str, Source]) -> Recipe:
+    """The recipe with the tokenizers and versions that its streams found."""
+    data = {name: pinned_data(of, recipe.of_stream(name)) for name, of in sources.items()}
+    streams = tuple(replace(stream, data=data[stream.name]) for stream in recipe.streams)
+    return replace(recipe, data=data[MAIN], streams=streams)
+
+
+def open_devs(
+    store: FeatureStore, recipe: Recipe, sources: Mapping[str, Source]
+) -> dict[str, Source]:
+    """The data that each stream with a task is scored on, by name.
+
+    Raises:
+        SpecError: They have no labels, or cannot be scored, or are of other languages than those
+            that are trained on.
+    """
+    tasks = [MAIN, *(stream.name for stream in recipe.streams if stream.task is not None)]
+    devs = {}
+    for name in tasks:
+        own = recipe.of_stream(name)
+        dev = devs[name] = open_source(store, own, own.data.dev_split, own.data.lang)
+        check_languages(sources[name], dev, own)
+        check_labelled(dev, own, own.data.dev_split)
+        dev.task.scorer(dev.dataset)  # what cannot be scored is refused before it is learned
+    return devs
+
+
+def profile_streams(sources: Mapping[str, Source], recipe: Recipe) -> DataProfile:
+    """What the training data of all streams ask of a model; it needs what the main one has."""
+    profile = profile_data(sources[MAIN], recipe)
+    further = {name: source.classes for name, source in sources.items() if name != MAIN}
+    return replace(profile, streams=further)
+
+
+def feeding(recipe: Recipe, step: int) -> tuple[str, ...]:
+    """Names of the streams whose batches make a step.
+
+    A function of the recipe's seed and shares and of the step alone, so that all processes agree,
+    on any number of them, and a resumed run goes on with the same. The streams that take steps of
+    their own divide the interval from 0 to 1 by their shares, and the main stream has what is left;
+    a step belongs to the part that its point falls into. The points of consecutive steps are an
+    irrational number apart, modulo 1: after any number of steps each stream has had its share to
+    within a few steps (a Kronecker sequence). Streams that join have points of their own.
+
+    Args:
+        recipe: Names the streams.
+        step: Number of the step, from 0.
+    """
+    seed, start = recipe.training.seed, 0.0
+    point = _point(seed, MAIN, 0, step)
+    for stream in recipe.streams:
+        if not stream.joins:
+            if start <= point < start + stream.share:
+                return (stream.name,)
+            start += stream.share
+    joining = [stream for stream in recipe.streams if stream.joins]
+    return (
+        MAIN,
+        *(
+            stream.name
+            for number, stream in enumerate(joining, start=1)
+            if _point(seed, stream.name, number, step) < stream.share
+        ),
+    )
+
+
+def _point(seed: int, name: str, number: int, step: int) -> float:
+    """From 0 up to 1."""
+    return (_first_point(seed, name) + step * _RATIOS[number % len(_RATIOS)]) % 1.0
+
+
+@cache
+def _first_point(seed: int, name: str) -> float:
+    return stream_seed(seed, "share", name) / 2**64
+
+
+def steps_with(recipe: Recipe, main_steps: int) -> int:
+    """Steps of a run, up to and with the one that the main stream feeds as its last of so many."""
+    if not recipe.streams:
+        return main_steps
+    step = fed = 0
+    while fed < main_steps:
+        fed += MAIN in feeding(recipe, step)
+        step += 1
+    return step
+
+
+class TrainingStream:
+    """One stream of a run and its place: the epoch, and the position in it.
+
+    Args:
+        name: Of the stream.
+        source: What it reads.
+        recipe: Of this stream alone (`Recipe.of_stream`).
+        accelerator: Says where batches go, and which share of them is this process's.
+    """
+
+    def __init__(self, name: str, source: Source, recipe: Recipe, accelerator: Accelerator) -> None:
+        self.name, self.source = name, source
+        self._recipe, self._accelerator = recipe, accelerator
+        self.begin(0)
+
+    def begin(self, epoch: int) -> None:
+        """Go to the beginning of an epoch."""
+        device = self._accelerator.device
+        self.epoch = epoch
+        self.stream: FeatureStream = self.source.training_stream(
+            self._recipe,
+            device,
+            epoch=epoch,
+            rank=self._accelerator.process_index,
+            world_size=self._accelerator.num_processes,
+        )
+        self._batches = device_batches(
+            self.stream, self._recipe, self.source.task, device, self.name
+        )
+
+    def take(self, count: int) -> list[SyntaxBatch]:
+        """The next batches; fewer at the end of the epoch."""
+        return list(islice(self._batches, count))
+
+    def cycle(self, count: int) -> list[SyntaxBatch]:
+        """The next batches; after the end of an epoch those of the next."""
+        batches = self.take(count)
+        while len(batches) < count:
+            self.begin(self.epoch + 1)
+            batches += self.take(count - len(batches))
+        return batches
+
+    def state_dict(self) -> dict[str, Any]:
+        """The place, as plain JSON; the same on every process."""
+        return {"epoch": self.epoch, "position": self.stream.state_dict()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go to the place where `state_dict` was called."""
+        self.begin(state["epoch"])
+        self.stream.load_state_dict(state["position"])

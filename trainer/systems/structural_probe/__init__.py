@@ -1,0 +1,17 @@
+"""Structural probes (Hewitt and Manning 2019, https://aclanthology.org/N19-1419).
+
+The probe is the head of the task ``structural_probe.v1``; it reads the states of words that the
+frozen encoder gives.
+"""
+
+from trainer.systems.base import SYSTEMS, System
+from trainer.systems.frozen.options import FrozenOptions
+
+SYSTEMS.add(
+    "frozen.v1",
+    System(
+        options=FrozenOptions,
+        encoder="trainer.systems.frozen.encoder:FrozenEncoder",
+        recipes="trainer.systems.structural_probe.recipes",
+    ),
+)

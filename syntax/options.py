@@ -40,7 +40,7 @@ class Field(NamedTuple):
 
     def checked(self, name: str, value: Any) -> Any:
         """The value as the option's type has it; see `checked`."""
-        return checked(name, self.kind, value, self.low)
+        return value if value is self.default else checked(name, self.kind, value, self.low)
 
 
 _READ: Final[dict[type[Any], Mapping[str, Field]]] = {}

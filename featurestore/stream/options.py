@@ -151,12 +151,13 @@ def _joined(name: str, held: T, values: Mapping[str, Any]) -> T:
         if option in values:
             said, here = field.checked(option, values[option]), getattr(held, option)
             if here == field.default:
-                changes[option] = said
+                if said != here:
+                    changes[option] = said
             elif said not in (here, DEFAULTS[option]):
                 raise SpecError(
                     f"{option} is {said!r}, and {here!r} in `{name}`; give it in one of the two"
                 )
-    return replace(held, **changes)
+    return replace(held, **changes) if changes else held
 
 
 def _warn_of_moved(names: Sequence[str], stacklevel: int) -> None:

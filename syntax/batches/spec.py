@@ -197,10 +197,10 @@ class AssemblySpec(SequenceSpec):
             UnknownNameError: The template names another field.
             SpecError: The template is not complete.
         """
-        if isinstance(self.template, Template):
+        if not self.template or isinstance(self.template, Template):
             return self
         texts = (self.template,) if isinstance(self.template, str) else self.template
-        return replace(self, template=Template.of(fields, *texts) if texts else None)
+        return replace(self, template=Template.of(fields, *texts))
 
     @property
     def layout(self) -> Template | None:

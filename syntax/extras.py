@@ -42,9 +42,9 @@ def install_command(extra: str, installed: Distribution | None = None) -> str:
     if "dir_info" in origin:
         folder = Path(url2pathname(urlsplit(url).path))
         editable = ["-e"] if origin["dir_info"].get("editable") else []
-        return shlex.join(
-            ["pip", "install", *_constraints(folder), *editable, f"{folder}[{extra}]"]
-        )
+        file = folder / "constraints.txt"
+        constraints = ["-c", str(file)] if file.is_file() else []
+        return shlex.join(["pip", "install", *constraints, *editable, f"{folder}[{extra}]"])
     requirement = f"{DISTRIBUTION}[{extra}]"
     if "vcs_info" in origin:
         vcs = origin["vcs_info"]
@@ -61,8 +61,3 @@ def _origin(installed: Distribution | None) -> dict[str, Any]:
     except PackageNotFoundError:
         return {}
     return dict(parse_json(text)) if text else {}
-
-
-def _constraints(folder: Path) -> list[str]:
-    file = folder / "constraints.txt"
-    return ["-c", str(file)] if file.is_file() else []

@@ -68,19 +68,16 @@ def check_labels(
         if not isinstance(value, tuple):
             raise LabelError(f"label {label.name} is {value!r}; expected a tuple, its {label.kind}")
         if label.kind == "tags":
-            _check_count(label, fields[at], len(value), len(tokens[at]))
+            given = f"label {label.name} has {len(value)} tags"
+            if not len(tokens[at]):
+                raise LabelError(f"{given}, but {fields[at]} came without tokens")
+            if len(value) != len(tokens[at]):
+                raise LabelError(
+                    f"{given} for the {len(tokens[at])} tokens of {fields[at]}; give one each"
+                )
             _check_names(label, value)
         else:
             _check_names(label, [_span(label, fields[at], x, len(texts[at])).label for x in value])
-
-
-def _check_count(label: LabelSpec, field: str, tags: int, tokens: int) -> None:
-    if not tokens:
-        raise LabelError(f"label {label.name} has {tags} tags, but {field} came without tokens")
-    if tags != tokens:
-        raise LabelError(
-            f"label {label.name} has {tags} tags for the {tokens} tokens of {field}; give one each"
-        )
 
 
 def _check_names(label: LabelSpec, names: Sequence[object]) -> None:

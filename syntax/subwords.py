@@ -15,7 +15,18 @@ from numpy.typing import NDArray
 from syntax.matrices import ISOLATED
 from syntax.registry import Registry
 
-__all__ = ["POLICIES", "PieceTree", "Policy", "attach", "broadcast", "chain", "copy_head", "none"]
+__all__ = [
+    "POLICIES",
+    "PieceTree",
+    "Policy",
+    "attach",
+    "broadcast",
+    "chain",
+    "copy_head",
+    "later_pieces",
+    "none",
+    "themselves",
+]
 
 IntArray = NDArray[np.int32]
 
@@ -57,7 +68,7 @@ POLICIES: Registry[Policy] = Registry("subword policy")
 
 def attach(attach_head: IntArray, word_ids: IntArray) -> PieceTree:  # noqa: ARG001
     """``attach.v1``: later pieces hang from their word's first piece (Syntax-MBERT, lr-sib)."""
-    return PieceTree(attach_head, _own(attach_head))
+    return PieceTree(attach_head, themselves(attach_head))
 
 
 def broadcast(attach_head: IntArray, word_ids: IntArray) -> PieceTree:
@@ -65,8 +76,8 @@ def broadcast(attach_head: IntArray, word_ids: IntArray) -> PieceTree:
 
     Pieces of one word are at distance 0 (SLA, SG-Net's paper).
     """
-    later = _later_pieces(attach_head, word_ids)
-    return PieceTree(attach_head, np.where(later, attach_head, _own(attach_head)))
+    later = later_pieces(attach_head, word_ids)
+    return PieceTree(attach_head, np.where(later, attach_head, themselves(attach_head)))
 
 
 def chain(attach_head: IntArray, word_ids: IntArray) -> PieceTree:
@@ -74,8 +85,8 @@ def chain(attach_head: IntArray, word_ids: IntArray) -> PieceTree:
 
     Pieces of other words between the two make no difference.
     """
-    later = _later_pieces(attach_head, word_ids)
-    own = _own(attach_head)
+    later = later_pieces(attach_head, word_ids)
+    own = themselves(attach_head)
     first = np.where(later, attach_head, own)
     by_word = np.argsort(first, kind="stable").astype(np.int32)
     before = np.empty_like(own)
@@ -88,16 +99,16 @@ def copy_head(attach_head: IntArray, word_ids: IntArray) -> PieceTree:
 
     Later pieces of a root word hang from its first piece, so that a sentence keeps one root.
     """
-    later = _later_pieces(attach_head, word_ids)
+    later = later_pieces(attach_head, word_ids)
     copied = attach_head[np.where(later, attach_head, 0)]
     parents = np.where(later & (copied >= 0), copied, attach_head)
-    return PieceTree(parents, _own(attach_head))
+    return PieceTree(parents, themselves(attach_head))
 
 
 def none(attach_head: IntArray, word_ids: IntArray) -> PieceTree:
     """``none.v1``: later pieces are unreachable, at depth 0 (GATE, word-level systems)."""
-    later = _later_pieces(attach_head, word_ids)
-    return PieceTree(np.where(later, np.int32(ISOLATED), attach_head), _own(attach_head))
+    later = later_pieces(attach_head, word_ids)
+    return PieceTree(np.where(later, np.int32(ISOLATED), attach_head), themselves(attach_head))
 
 
 POLICIES.add("attach.v1", attach)
@@ -107,7 +118,7 @@ POLICIES.add("copy_head.v1", copy_head)
 POLICIES.add("none.v1", none)
 
 
-def _later_pieces(attach_head: IntArray, word_ids: IntArray) -> NDArray[np.bool_]:
+def later_pieces(attach_head: IntArray, word_ids: IntArray) -> NDArray[np.bool_]:
     """Which pieces are not the first of their word: those whose head is of the same word."""
     if not len(word_ids):
         return np.zeros(0, np.bool_)
@@ -115,6 +126,6 @@ def _later_pieces(attach_head: IntArray, word_ids: IntArray) -> NDArray[np.bool_
     return later & (attach_head >= 0) & (word_ids >= 0)
 
 
-def _own(pieces: IntArray) -> IntArray:
+def themselves(pieces: IntArray) -> IntArray:
     """Each piece as its own source."""
     return np.arange(len(pieces), dtype=np.int32)

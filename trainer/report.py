@@ -89,7 +89,7 @@ def curve(progress: Progress, log_every: int, points: int = POINTS) -> dict[str,
     losses = progress.losses
     every = log_every * max(1, math.ceil(len(losses) / (log_every * points)))
     steps = [*range(every, len(losses), every), len(losses)] if losses else []
-    starts = [0, *steps[:-1]]
+    starts = [0, *steps][:-1]
     return {
         "steps": steps,
         "losses": [fmean(losses[at:end]) for at, end in zip(starts, steps, strict=True)],

@@ -40,7 +40,21 @@ class TableInfo:
 
 def inspect_store(store: FeatureStore) -> list[TableInfo]:
     """Size of every table of a store."""
-    return [_info(name, table) for name, table in all_tables(store)]
+    found = []
+    for name, table in all_tables(store):
+        handle = table.open()
+        snapshot = table.snapshot() if handle is None else snapshot_of(handle)
+        found.append(
+            TableInfo(
+                table=name,
+                format=table.layout.format if handle is None else format_of(handle),
+                version=snapshot.version,
+                files=len(snapshot.files),
+                rows=sum(file.rows for file in snapshot.files),
+                size=sum(file.size for file in snapshot.files),
+            )
+        )
+    return found
 
 
 def all_tables(store: FeatureStore) -> Iterator[tuple[str, Table]]:
@@ -52,16 +66,3 @@ def all_tables(store: FeatureStore) -> Iterator[tuple[str, Table]]:
     yield "drops", store.drops.table
     yield "fingerprints", store.fingerprints.table
     yield "pins", store.pins.table
-
-
-def _info(name: str, table: Table) -> TableInfo:
-    handle = table.open()
-    snapshot = table.snapshot() if handle is None else snapshot_of(handle)
-    return TableInfo(
-        table=name,
-        format=table.layout.format if handle is None else format_of(handle),
-        version=snapshot.version,
-        files=len(snapshot.files),
-        rows=sum(file.rows for file in snapshot.files),
-        size=sum(file.size for file in snapshot.files),
-    )

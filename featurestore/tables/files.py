@@ -125,13 +125,13 @@ class FileReader:
             FileGoneError: One was vacuumed.
             StoreError: One cannot be read.
         """
-        shards = self.location.shards
-        if shards is None:
+        copies = self.location.copies
+        if copies is None:
             return
         for path in paths:
             with self._named_faults(path):
                 opened = partial(self.location.files.open_input_file, path)
-                shards.fetch(self._url(path), opened, is_wanted)
+                copies.fetch(self._url(path), opened, is_wanted)
 
     def forget(self, paths: Iterable[str]) -> None:
         """Close files that went out of use, so that a vacuum gives their disk back."""
@@ -174,7 +174,7 @@ class FileReader:
         with self._lock:
             footer = self._footers.get(path)
         with self._named_faults(path):
-            copy = self.location.shards and self.location.shards.open(self._url(path))
+            copy = self.location.copies and self.location.copies.open(self._url(path))
             # Many small requests at once are for object stores; a disk answers the next one.
             ahead = copy is None and not self.location.is_local
             source = copy or self.location.files.open_input_file(path)

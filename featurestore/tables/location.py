@@ -29,19 +29,19 @@ class Location:
     Attributes:
         uri: Absolute path, or a URL such as ``s3://bucket/prefix``.
         options: Storage options of the object store, as ``deltalake`` takes them.
-        shards: Copies of remote files on this machine, if there are to be any.
+        copies: Copies of remote files on this machine, if there are to be any.
     """
 
     uri: str
     options: Mapping[str, str] = field(default_factory=dict)
-    shards: FileCache | None = field(default=None, compare=False)
+    copies: FileCache | None = field(default=None, compare=False)
 
     @classmethod
     def of(
         cls,
         uri: str | Path,
         options: Mapping[str, str] | None = None,
-        shards: FileCache | None = None,
+        copies: FileCache | None = None,
     ) -> Location:
         """The location that a user's path or URL names; a local one has no copies.
 
@@ -51,15 +51,15 @@ class Location:
         """
         text = str(uri)
         if "://" not in text:
-            text, shards = str(Path(text).expanduser().absolute()), None
+            text, copies = str(Path(text).expanduser().absolute()), None
             _check_path(text)
         else:
             _check_endpoint(options or {})
-        return cls(text.rstrip("/"), dict(options or {}), shards)
+        return cls(text.rstrip("/"), dict(options or {}), copies)
 
     def __reduce__(self) -> tuple[type[Location], tuple[Any, ...]]:
         # File systems are opened anew, by whichever process needs them.
-        return Location, (self.uri, self.options, self.shards)
+        return Location, (self.uri, self.options, self.copies)
 
     @property
     def is_local(self) -> bool:
@@ -68,7 +68,7 @@ class Location:
 
     def child(self, *names: str) -> Location:
         """A folder below this one."""
-        return Location("/".join((self.uri, *names)), self.options, self.shards)
+        return Location("/".join((self.uri, *names)), self.options, self.copies)
 
     @cached_property
     def files(self) -> pa_fs.FileSystem:

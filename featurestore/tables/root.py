@@ -32,7 +32,7 @@ class StoreRoot:
     Args:
         uri: A local folder, or a URL such as ``s3://bucket/prefix``; it need not exist.
         options: Options of the object store.
-        shards: Copies of remote files on this machine, if there are to be any.
+        copies: Copies of remote files on this machine, if there are to be any.
 
     Raises:
         StoreFormatError: A newer release wrote the store, or the marker is not ours.
@@ -42,9 +42,9 @@ class StoreRoot:
         self,
         uri: str | Path,
         options: Mapping[str, str] | None = None,
-        shards: FileCache | None = None,
+        copies: FileCache | None = None,
     ) -> None:
-        self.location = Location.of(uri, options, shards)
+        self.location = Location.of(uri, options, copies)
         self._format = read_format(self.location)
 
     @property

@@ -68,7 +68,12 @@ class AssemblyOptions(BaseModel):
         default=None,
         description="Name or path of a Hugging Face tokenizer; by default the service's.",
     )
-    max_length: int | None = _option("max_length", default=MAX_LENGTH, le=LARGEST_LENGTH)
+    max_length: int | None = _option(
+        "max_length",
+        default=MAX_LENGTH,
+        le=LARGEST_LENGTH,
+        description="Longest sequence, special tokens included; `null` cuts nothing.",
+    )
     policy: str = _option("policy")
     joint_root: bool = _option("joint_root")
     separator_edge: SeparatorEdge = _option("separator_edge")

@@ -190,10 +190,12 @@ class _Surface:
 def _sentence(parse: Parse, words: tuple[int, int], tokens: tuple[int, int]) -> Sentence:
     surfaces = [_Surface(*_spelled(parse, at)) for at in range(*tokens)]
     spacing = {token.first_word: token.spacing for token in surfaces if not _is_multiword(token)}
+    gaps = ("" if "SpaceAfter=No" in token.spacing else " " for token in surfaces)
+    text = "".join(token.form + gap for token, gap in zip(surfaces, gaps, strict=True)).strip()
     return Sentence(
         words=tuple(_word(parse, at, words[0], spacing.get(at)) for at in range(*words)),
         tokens=tuple(_token(token, words[0]) for token in surfaces),
-        comments=(f"# text = {_plain_text(surfaces)}",),
+        comments=(f"# text = {text}",),
     )
 
 
@@ -255,8 +257,3 @@ def _word(parse: Parse, at: int, sentence_first: int, spacing: list[str] | None)
 def _column(value: str | None) -> str | None:
     column = safe_column(value or "_")
     return None if column == "_" else column
-
-
-def _plain_text(tokens: list[_Surface]) -> str:
-    gaps = ("" if "SpaceAfter=No" in token.spacing else " " for token in tokens)
-    return "".join(token.form + gap for token, gap in zip(tokens, gaps, strict=True)).strip()

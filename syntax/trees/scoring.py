@@ -225,15 +225,12 @@ def _split_by_region(
     for position, word in enumerate(words):
         while region < len(regions) and regions[region][1] <= word.span[0]:
             region += 1
-        if region < len(regions) and _inside(word.span, regions[region]):
+        start, end = word.span
+        if region < len(regions) and regions[region][0] <= start and end <= regions[region][1]:
             bound.setdefault(region, []).append(position)
         else:
             free[word.span] = position
     return free, bound
-
-
-def _inside(span: Span, region: Span) -> bool:
-    return region[0] <= span[0] and span[1] <= region[1]
 
 
 def _common_words(

@@ -29,7 +29,7 @@ def escape_spaces(text: str) -> str:
     >>> print(escape_spaces(" \n|"))
     \s\n\p
     """
-    return _NEEDS_ESCAPE.sub(lambda found: _escape(found[0]), text)
+    return _NEEDS_ESCAPE.sub(lambda at: _ESCAPES.get(at[0]) or f"\\u{ord(at[0]):04X}", text)
 
 
 def unescape_spaces(value: str) -> str:
@@ -38,7 +38,7 @@ def unescape_spaces(value: str) -> str:
     >>> unescape_spaces(r"\s\u00A0\n")
     ' \xa0\n'
     """
-    return _ESCAPED.sub(lambda found: _unescape(found[0]), value)
+    return _ESCAPED.sub(lambda at: _CHARACTERS.get(at[0]) or chr(int(at[0][2:], 16)), value)
 
 
 def safe_column(value: str) -> str:
@@ -113,11 +113,3 @@ def with_spacing(misc: str | None, entries: list[str]) -> str | None:
 
 def _is_spacing(entry: str) -> bool:
     return entry.partition("=")[0] in SPACING_KEYS
-
-
-def _escape(character: str) -> str:
-    return _ESCAPES.get(character) or f"\\u{ord(character):04X}"
-
-
-def _unescape(escape: str) -> str:
-    return _CHARACTERS.get(escape) or chr(int(escape[2:], 16))

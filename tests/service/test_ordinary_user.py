@@ -118,7 +118,13 @@ def test_unwritable_store_loses_no_answer(tmp_path: Path) -> None:
         logged(service)  # every line is one of ours
 
 
-@pytest.mark.parametrize("what", ["keys", "folder", "too-deep", "store", "state"])
+@pytest.mark.parametrize(
+    "what",
+    [
+        "store",
+        *(pytest.param(x, marks=pytest.mark.slow) for x in ("keys", "folder", "too-deep", "state")),
+    ],
+)
 def test_what_may_not_be_used_at_the_start_is_named_without_a_trace(
     tmp_path: Path, what: str
 ) -> None:

@@ -75,7 +75,8 @@ async def test_a_page_of_another_origin_may_not_write(
         assert refused.status_code == 403, headers
         assert refused.json()["error_type"] == "forbidden"
         assert "cors_origins" in refused.json()["message"]
-    for headers in OWN:
+    # A dry run starts a process that measures a sample: one such request is enough.
+    for headers in OWN[:1] if "dry_run" in path else OWN:
         answer = await client.request(method, path, content=body, headers=given | headers)
         assert answer.status_code != 403, headers
 
@@ -192,7 +193,8 @@ def test_a_body_of_another_type_is_refused_with_what_is_taken(url: str, path: st
 def test_origin_check_admits_clients_without_origin(url: str, tmp_path: Path) -> None:
     spec = DatasetSpec(name="few", split="dev", lang="en", fields=("text",))
     examples = [Example("1", (Segment(text="It rained."),), {})]
-    for client in (Client(url), Client.embedded(str(tmp_path / "store"))):
+    embedded = Client.embedded(str(tmp_path / "store"), workers=1, job_workers=0)
+    for client in (Client(url), embedded):
         with client:
             assert len(client.parse("It rained.").items) == 1
             assert client.backfill(spec, examples).id

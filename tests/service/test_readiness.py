@@ -96,44 +96,63 @@ async def test_parts_out_of_order_are_named_and_come_back(
         assert "ok" in await ready(client)
 
 
-async def test_strangers_are_told_what_is_out_of_order_but_not_why(
+async def test_readiness_hides_its_reasons_from_untrusted_callers(
     serve: Serve, tmp_path: Path
 ) -> None:
     secret, _ = KeyFile(tmp_path / "keys.json").add("ada", role="read")
     by_key = {"X-API-Key": secret}
     by_proxy = {"X-Forwarded-For": "127.0.0.1"}
-    cases: list[tuple[dict[str, Any], dict[str, str], str, bool]] = [
-        ({}, {}, "127.0.0.1", True),
-        ({}, {}, "::1", True),
-        ({}, {}, "192.0.2.1", False),
-        ({}, by_proxy, "127.0.0.1", False),
-        ({"keys_file": tmp_path / "keys.json"}, by_key, "192.0.2.1", True),
-        ({"keys_file": tmp_path / "keys.json"}, {}, "127.0.0.1", False),
-        ({"keys_file": tmp_path / "keys.json"}, {"X-API-Key": "pb_x"}, "127.0.0.1", False),
+    keyed = {"keys_file": tmp_path / "keys.json"}
+    cases: list[tuple[dict[str, Any], list[tuple[dict[str, str], str, bool]]]] = [
+        (
+            {},
+            [
+                ({}, "127.0.0.1", True),
+                ({}, "::1", True),
+                ({}, "192.0.2.1", False),
+                (by_proxy, "127.0.0.1", False),
+            ],
+        ),
+        (
+            keyed,
+            [
+                (by_key, "192.0.2.1", True),
+                ({}, "127.0.0.1", False),
+                ({"X-API-Key": "pb_x"}, "127.0.0.1", False),
+            ],
+        ),
     ]
-    for fields, headers, address, trusted in cases:
+    for fields, callers in cases:
         async with serve(workers=1, job_workers=0, **fields) as client:
-            app = client.app
-            async with asked_from(app, address) as asking:
-                well = await asking.get("/health/ready", headers=headers)
-                assert well.status_code == 200
-                assert (str(tmp_path) in well.text) == trusted
-                assert (well.json()["checks"] != {}) == trusted
-                app.state.services.jobs._engine.dispose()
-                app.state.readiness._old_at = 0.0
-                state = app.state.services.settings.state_dir
-                state.rename(tmp_path / "away")
-                state.write_text("a file where the folder was")
-                ill = await asking.get("/health/ready", headers=headers)
-                state.unlink()
-                (tmp_path / "away").rename(state)
-            assert ill.status_code == 503
-            checks = ill.json()["detail"]["checks"]
-            assert {"disk"} <= set(checks) <= {"disk", "jobs"}
-            assert "disk" in ill.json()["message"]
-            assert (set(checks.values()) == {"out of order"}) == (not trusted)
-            if not trusted:
-                assert str(tmp_path) not in ill.text
+            for headers, address, trusted in callers:
+                await check_caller(client.app, tmp_path, headers, address, trusted=trusted)
+
+
+async def check_caller(
+    app: FastAPI, tmp_path: Path, headers: dict[str, str], address: str, *, trusted: bool
+) -> None:
+    """Ask a ready service, and one whose state folder is gone, as this caller."""
+    async with asked_from(app, address) as asking:
+        app.state.readiness._old_at = 0.0
+        well = await asking.get("/health/ready", headers=headers)
+        assert well.status_code == 200
+        assert (str(tmp_path) in well.text) == trusted
+        assert (well.json()["checks"] != {}) == trusted
+        app.state.services.jobs._engine.dispose()
+        app.state.readiness._old_at = 0.0
+        state = app.state.services.settings.state_dir
+        state.rename(tmp_path / "away")
+        state.write_text("a file where the folder was")
+        ill = await asking.get("/health/ready", headers=headers)
+        state.unlink()
+        (tmp_path / "away").rename(state)
+    assert ill.status_code == 503
+    checks = ill.json()["detail"]["checks"]
+    assert {"disk"} <= set(checks) <= {"disk", "jobs"}
+    assert "disk" in ill.json()["message"]
+    assert (set(checks.values()) == {"out of order"}) == (not trusted)
+    if not trusted:
+        assert str(tmp_path) not in ill.text
 
 
 def asked_from(app: FastAPI, address: str) -> httpx.AsyncClient:

@@ -63,7 +63,7 @@ async def test_an_answer_does_not_tell_whether_a_folder_exists(
 async def test_folders_below_the_configured_one_are_named_from_there_or_in_full(
     serve: Callable[..., Any], folder: Path
 ) -> None:
-    async with serve(tokenizers_dir=folder.parent) as client:
+    async with serve(tokenizers_dir=folder.parent, job_workers=0) as client:
         bundled = await tokenizer_of(client, BUNDLED)
         for name in ("mine", "./mine", str(folder), "mine/"):
             found = await tokenizer_of(client, name)

@@ -21,6 +21,8 @@ from trainer.recipes import RECIPES
 
 COUNT = 40
 
+ALPHA = ("objectives.tree_distance.weight=0.1", "objectives.tree_depth.weight=0.1")
+
 
 def backfill(uri: Path, pairs: Path, parser, tokenizer) -> None:
     rows = []

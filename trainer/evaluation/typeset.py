@@ -34,7 +34,8 @@ def markdown(scores: ScoreTable, *, by_seed: bool = False) -> str:
     """
     rows = _rows(scores, by_seed, "±", lambda stars: stars.replace("*", r"\*"))
     shown = markdown_table(("system", *scores.columns), rows)
-    parts = [f"# {scores.dataset}, {scores.split}: {scores.metric}", shown, _caption(scores)]
+    caption = _caption(scores).replace("*", r"\*")
+    parts = [f"# {scores.dataset}, {scores.split}: {scores.metric}", shown, caption]
     parts.append("\n".join(f"* {note}" for note in scores.notes))
     return "\n\n".join(filter(None, parts)) + "\n"
 

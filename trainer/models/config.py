@@ -62,7 +62,12 @@ class SyntaxConfig(PretrainedConfig):
         self.requires = dict(requires or {})
         self.streams = {name: dict(stream) for name, stream in (streams or {}).items()}
         super().__init__(**kwargs)
-        self.model_options(), self.task_options(), self.objective_options()
+        self.model_options(), self.objective_options()
+        found = self.task_options().found()
+        if len(found) == 1 and self.classes.get(found[0]):
+            # Under these names pipelines look for the classes.
+            self.id2label = dict(enumerate(self.classes[found[0]]))
+            self.label2id = {name: number for number, name in self.id2label.items()}
 
     def of_stream(self, name: str) -> SyntaxConfig:
         """The configuration of a model with the same encoder for a further stream alone."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, cast
+from typing import Any, Final, Self, cast
 
 import torch
 import transformers
@@ -65,13 +65,21 @@ class SyntaxModel(PreTrainedModel):
         self.post_init()  # type: ignore[no-untyped-call]
 
     @classmethod
-    def from_pretrained(cls, *args: Any, **kwargs: Any) -> Any:
+    def from_pretrained(cls, *args: Any, **kwargs: Any) -> Self:
         """As transformers loads a model; weights of earlier releases are found, too."""
-        model = super().from_pretrained(*args, key_mapping=EARLIER_NAMES, **kwargs)
+        model: Any = super().from_pretrained(*args, key_mapping=EARLIER_NAMES, **kwargs)
         # Otherwise transformers would save the weights under the earlier names again.
         loaded = model[0] if isinstance(model, tuple) else model
         loaded._weight_conversions = []
-        return model
+        found: Self = model
+        return found
+
+    def get_input_embeddings(self) -> nn.Module:
+        """The word embeddings of the stock encoder."""
+        if self.encoder.stock is None:
+            raise NotImplementedError(f"{self.config.model['name']} trains no stock encoder")
+        embeddings: nn.Module = self.encoder.stock.get_input_embeddings()
+        return embeddings
 
     @property
     def supports_gradient_checkpointing(self) -> bool:  # type: ignore[override]

@@ -70,12 +70,13 @@ class ModelOptions:
         """In which order a stream gives the examples; None for the usual order."""
         return None
 
-    def dataset(
-        self,
-        store: FeatureStore | None,  # noqa: ARG002
-        dataset: FeatureDataset,
-    ) -> FeatureDataset:
-        """The dataset with what else the model reads of its examples; in memory without a store."""
+    def dataset(self, store: FeatureStore | None, dataset: FeatureDataset) -> FeatureDataset:  # noqa: ARG002
+        """The dataset with what else the model reads of its examples.
+
+        Args:
+            store: Where the examples lie; None for examples in memory.
+            dataset: The examples.
+        """
         return dataset
 
     def arrays(self, arrays: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -32,7 +32,9 @@ def format_sentence(sentence: Sentence) -> str:
     text = "\n".join(lines)
     if text.count("\n") != len(lines) - 1 or "\r" in text:
         raise InputError(f"sentence {sentence.sent_id!r} has a line break in a column or comment")
-    _check_comments(sentence.comments)
+    for comment in sentence.comments:
+        if not comment.startswith("#"):
+            raise InputError(f"the comment {comment!r} does not start with #")
     return f"{text}\n\n"
 
 
@@ -83,9 +85,3 @@ def _joined(columns: tuple[str | None, ...]) -> str:
             "or with a tab in it"
         )
     return line
-
-
-def _check_comments(comments: tuple[str, ...]) -> None:
-    for comment in comments:
-        if not comment.startswith("#"):
-            raise InputError(f"the comment {comment!r} does not start with #")

@@ -174,6 +174,7 @@ def token_rows(service: Service) -> list[tuple[str, str, str, str]]:
     return rows
 
 
+@pytest.mark.slow
 @pytest.mark.asyncio(loop_scope="module")
 async def test_long_sentences_are_dropped_or_split_as_the_spec_says(service: Service) -> None:
     long = " ".join(f"word{n}" for n in range(30)) + "."

@@ -166,6 +166,7 @@ async def test_a_job_whose_workers_take_too_long_says_so(running: Running) -> No
         assert "took longer than job_text_seconds (0.01 s)" in job["error"]["message"]
 
 
+@pytest.mark.slow
 async def test_reading_a_shard_has_the_step_limit(running: Running) -> None:
     async with running(job_workers=0) as service:
         job = await service.submit(ndjson(pairs(4)))

@@ -16,7 +16,7 @@ from transformers import AutoModel
 from featurestore import open_store
 from syntax.errors import ModelLoadError, SpecError, UnknownDatasetError, UnknownNameError
 from tests.trainer.recorded import TWO, without_gpu
-from trainer.data import device_batches, open_source, warn_of_multiword_tokens
+from trainer.data import device_batches, open_source, warn_of_data
 from trainer.loop import DivergedError, Run, train
 from trainer.options import Recipe, TrainingOptions
 from trainer.options.settings import recipe_from_json, with_settings
@@ -317,11 +317,11 @@ def test_a_released_run_on_texts_as_they_are_written_says_so(store, small_recipe
     released = [f"{switch.option}=as_released" for switch in SWITCHES]
     for settings in ((), released[1:]):
         recipe = small_recipe(*settings)
-        warn_of_multiword_tokens(open_source(store, recipe, "train", "en"), recipe)
+        warn_of_data(open_source(store, recipe, "train", "en"), recipe)
     assert caplog.text == ""
     recipe = small_recipe(*released)
     source = open_source(store, recipe, "train", "en")
-    warn_of_multiword_tokens(source, recipe)
+    warn_of_data(source, recipe)
     assert "the pieces of sample are of its texts as they are written" in caplog.text
     assert "--expand-words" in caplog.text
 

@@ -79,7 +79,7 @@ def test_a_recipe_lists_its_entries_and_others_read_as_before(full) -> None:
     assert rows["objectives.height.name"] == "height.v1"
     assert rows["streams.gold.data.dataset"] == "ud"
     assert rows["optimizers.slow.every"] == 5
-    plain = RECIPES["xnli"]()
+    plain = RECIPES["sla-cola"]()
     assert {key.split(".")[0] for key in options(plain)} == {"data", "model", "task", "training"}
     assert set(plain.to_json()) == {"name", "data", "model", "task", "training"}
 

@@ -79,7 +79,7 @@ def test_a_recipe_lists_its_entries_and_others_read_as_before(full) -> None:
     assert rows["objectives.height.name"] == "height.v1"
     assert rows["streams.gold.data.dataset"] == "ud"
     assert rows["optimizers.slow.every"] == 5
-    plain = RECIPES["xnli"]()
+    plain = RECIPES["sla-cola"]()
     assert {key.split(".")[0] for key in options(plain)} == {"data", "model", "task", "training"}
     assert set(plain.to_json()) == {"name", "data", "model", "task", "training"}
 
@@ -118,3 +118,11 @@ def test_another_objective_keeps_the_weight(full, monkeypatch) -> None:
 def test_entries_that_do_not_fit_are_refused_by_name(full, setting, error, message) -> None:
     with pytest.raises(error, match=message):
         with_settings(full, [setting])
+
+
+def test_objectives_of_syntax_states_go_with_a_model_that_has_none() -> None:
+    recipe = with_settings(RECIPES["sample"](), ["model.name=sla.v1"])
+    assert recipe.objectives == ()
+    kept = ["objectives.tree_depth.states=last", "model.name=sla.v1"]
+    (depth,) = with_settings(RECIPES["sample"](), kept).objectives
+    assert (depth.name, depth.weight) == ("tree_depth.v1", 0.01)

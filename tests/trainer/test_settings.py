@@ -118,3 +118,11 @@ def test_another_objective_keeps_the_weight(full, monkeypatch) -> None:
 def test_entries_that_do_not_fit_are_refused_by_name(full, setting, error, message) -> None:
     with pytest.raises(error, match=message):
         with_settings(full, [setting])
+
+
+def test_objectives_of_syntax_states_go_with_a_model_that_has_none() -> None:
+    recipe = with_settings(RECIPES["sample"](), ["model.name=sla.v1"])
+    assert recipe.objectives == ()
+    kept = ["objectives.tree_depth.states=last", "model.name=sla.v1"]
+    (depth,) = with_settings(RECIPES["sample"](), kept).objectives
+    assert (depth.name, depth.weight) == ("tree_depth.v1", 0.01)

@@ -28,6 +28,10 @@ class TreeDepthOptions(ObjectiveOptions):
         ObjectiveOptions.__post_init__(self)
         check_positive(f"objectives.{self.name}.rank", self.rank)
 
+    def reads_syntax_states(self) -> bool:
+        """Whether ``states`` names them."""
+        return self.states == "syntax"
+
     def matrices(self) -> tuple[str, ...]:
         """Depths, and distances, which tell what stands in a tree."""
         return ("distance", "depth")
@@ -51,6 +55,10 @@ class TreeDistanceOptions(ObjectiveOptions):
         ObjectiveOptions.__post_init__(self)
         check_positive(f"objectives.{self.name}.rank", self.rank)
         check_variant(f"objectives.{self.name}.target", self.target)
+
+    def reads_syntax_states(self) -> bool:
+        """Whether ``states`` names them."""
+        return self.states == "syntax"
 
     def matrices(self) -> tuple[str, ...]:
         """Distances."""

@@ -47,6 +47,11 @@ class ModelOptions:
         """Whether the model reads stored states of words: then training runs no stock encoder."""
         return False
 
+    @property
+    def has_syntax_states(self) -> bool:
+        """Whether the encoder gives states of a graph encoder."""
+        return False
+
     def check_data(self, data: DataOptions) -> None:
         """Refuse data that make no sense for the model.
 

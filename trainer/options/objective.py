@@ -22,6 +22,10 @@ class ObjectiveOptions:
     def __post_init__(self) -> None:
         check_range(f"objectives.{self.name}.weight", self.weight, 0)
 
+    def reads_syntax_states(self) -> bool:
+        """Whether the objective reads the states of a graph encoder."""
+        return False
+
     def matrices(self) -> tuple[str, ...]:
         """Names of `syntax.matrices.MATRICES` that a batch must carry for this objective."""
         return ()

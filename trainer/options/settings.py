@@ -81,7 +81,7 @@ def with_settings(recipe: Recipe, settings: Iterable[str]) -> Recipe:
     ``streams.gold.data.lang``. A value is JSON (``4``, ``true``, ``null``, ``[0, 1]``), plain text,
     or a list as ``0,1``; a list of entries is JSON (``objectives=[{"name": "tree_depth.v1"}]``).
     ``model.name`` and ``task.name`` change the options that there are; those that all models have
-    keep their values.
+    keep their values. Objectives that read syntax states go with a model that has none.
 
     Raises:
         SpecError: A setting has no ``=``, or its value does not fit the option.
@@ -93,6 +93,9 @@ def with_settings(recipe: Recipe, settings: Iterable[str]) -> Recipe:
             raise SpecError(f"the setting {setting!r} has no '='; give `key=value`")
         key = _dotted(recipe, key.strip())
         recipe = _changed(recipe, key, key, _parsed(text.strip()))
+        if key == "model.name" and not recipe.model.has_syntax_states:
+            kept = tuple(one for one in recipe.objectives if not one.reads_syntax_states())
+            recipe = replace(recipe, objectives=kept)
     return recipe
 
 

@@ -60,6 +60,11 @@ class SyntaxBertOptions(ModelOptions):
         if self.freeze_gat and self.gat_from is None:
             raise SpecError("model.freeze_gat needs model.gat_from, a run to take it from")
 
+    @property
+    def has_syntax_states(self) -> bool:
+        """Those of its graph encoder."""
+        return True
+
     def matrices(self) -> tuple[str, ...]:
         """Distances, unless the trees are left out."""
         return ("distance",) if self.use_syntax else ()

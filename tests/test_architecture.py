@@ -93,8 +93,25 @@ LAYERS: dict[str, tuple[set[str], ...]] = {
         {"relay", "server"},
         {"commands"},
     ),
+    "trainer": (
+        {"", "checkpoint", "environment", "evaluation.predictions", "loader", "metrics"}
+        | {"requirements", "switches"},
+        {"accelerator", "batch", "options", "progress", "ring"},
+        {"matrices.forest", "models.outputs", "nn"},
+        {"objectives", "tasks"},
+        {"systems"},
+        {"options.recipe", "options.settings"},
+        {"models", "matrices", "observers", "resume", "results", "schedule", "seeds"},
+        {"data", "recipes", "systems.*.recipes", "systems.*.graph_recipes"},
+        {"evaluation", "loop", "report", "streams"},
+        {"api"},
+        {"commands"},
+    ),
 }
-EXCEPTIONS: set[tuple[str, str, str]] = set()
+EXCEPTIONS = {
+    # Weights of another run's encoder are loaded with the configuration that is saved beside them.
+    ("trainer", "systems.syntax_mbert.loading", "models.config"),
+}
 """Imports of a higher layer that are allowed: package, module, what it imports."""
 
 READS_JSON = ROOT / "syntax" / "strict_json.py"

@@ -20,13 +20,13 @@ from transformers import (
 
 from syntax.errors import ModelLoadError, SpecError
 from trainer.batch import SyntaxBatch
-from trainer.models.config import SyntaxConfig
 from trainer.nn.attention import EAGER, SDPA
 from trainer.options import DataOptions, ModelOptions
 from trainer.options.checks import check_range
 
 if TYPE_CHECKING:
     from syntax.batches import SpecialTokens
+    from trainer.models.config import SyntaxConfig
 
 BUNDLED: Final = {"parsebank-tiny": Path(__file__).parents[1] / "resources" / "tiny-encoder"}
 """Encoders that come with the package: a configuration without weights."""

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from torch import Tensor
 
 from trainer.batch import SyntaxBatch
-from trainer.models.config import SyntaxConfig
 from trainer.models.outputs import SyntaxEncoding
 from trainer.nn.encoder import Encoder
 from trainer.nn.probes import DepthProbe
 from trainer.objectives.base import chosen, needed_for, width_of
 from trainer.objectives.options import TreeDepthOptions
+
+if TYPE_CHECKING:
+    from trainer.models.config import SyntaxConfig
 
 
 class TreeDepth(DepthProbe):

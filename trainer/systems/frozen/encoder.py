@@ -5,15 +5,17 @@ Letters in shapes: ``B`` examples, ``W`` words, ``D`` width of the states.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from transformers import PreTrainedModel
 
 from trainer.batch import SyntaxBatch
-from trainer.models.config import SyntaxConfig
 from trainer.models.outputs import SyntaxEncoding
 from trainer.nn.encoder import Encoder
 from trainer.systems.frozen.options import FrozenOptions
+
+if TYPE_CHECKING:
+    from trainer.models.config import SyntaxConfig
 
 
 class FrozenEncoder(Encoder):

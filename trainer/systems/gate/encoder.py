@@ -10,7 +10,7 @@ of a tag's embedding.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -19,7 +19,6 @@ from transformers import PreTrainedModel
 from syntax.errors import SpecError
 from syntax.trees.ud import DEPREL, UPOS
 from trainer.batch import SyntaxBatch
-from trainer.models.config import SyntaxConfig
 from trainer.models.outputs import SyntaxEncoding
 from trainer.nn.encoder import Encoder
 from trainer.nn.tags import EXTRA_TAGS, tag_ids
@@ -33,6 +32,9 @@ from trainer.systems.gate.attention import (
 )
 from trainer.systems.gate.options import GateOptions
 from trainer.tasks.mentions import MENTION_IDS, TAG_IDS
+
+if TYPE_CHECKING:
+    from trainer.models.config import SyntaxConfig
 
 
 class WordInput(nn.Module):

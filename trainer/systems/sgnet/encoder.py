@@ -19,7 +19,6 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from trainer.batch import SyntaxBatch
-from trainer.models.config import SyntaxConfig
 from trainer.models.outputs import SyntaxEncoding
 from trainer.nn.attention import EAGER
 from trainer.nn.encoder import Encoder
@@ -30,6 +29,7 @@ from trainer.systems.sgnet.options import SgNetOptions
 
 if TYPE_CHECKING:
     from trainer.models.build import DataProfile
+    from trainer.models.config import SyntaxConfig
     from trainer.options import Recipe
 
 

@@ -19,7 +19,6 @@ from transformers import PreTrainedModel
 from syntax.matrices import released_punctuation
 from syntax.variant import Variant
 from trainer.batch import SyntaxBatch
-from trainer.models.config import SyntaxConfig
 from trainer.models.outputs import SyntaxEncoding
 from trainer.nn.attention import LocalAttention, check_reads_syntax
 from trainer.nn.encoder import Encoder
@@ -31,6 +30,7 @@ from trainer.systems.sla.options import SlaOptions
 
 if TYPE_CHECKING:
     from trainer.models.build import DataProfile
+    from trainer.models.config import SyntaxConfig
     from trainer.options import Recipe
 
 

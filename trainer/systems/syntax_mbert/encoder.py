@@ -14,7 +14,6 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from trainer.batch import SyntaxBatch
-from trainer.models.config import SyntaxConfig
 from trainer.models.outputs import SyntaxEncoding
 from trainer.nn.attention import check_reads_syntax
 from trainer.nn.encoder import Encoder
@@ -28,6 +27,7 @@ from trainer.systems.syntax_mbert.options import SyntaxBertOptions
 
 if TYPE_CHECKING:
     from trainer.models.build import DataProfile
+    from trainer.models.config import SyntaxConfig
     from trainer.options import Recipe
 
 

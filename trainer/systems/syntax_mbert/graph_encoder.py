@@ -8,18 +8,20 @@ Letters in shapes: ``B`` examples, ``L`` wordpieces, ``G`` width of the states.
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from torch import nn
 from transformers import PreTrainedModel
 
 from trainer.batch import SyntaxBatch
-from trainer.models.config import SyntaxConfig
 from trainer.models.outputs import SyntaxEncoding
 from trainer.nn.encoder import Encoder
 from trainer.nn.stock import new_encoder
 from trainer.systems.syntax_mbert.gat import graph_encoder
 from trainer.systems.syntax_mbert.options import SyntaxGatOptions
+
+if TYPE_CHECKING:
+    from trainer.models.config import SyntaxConfig
 
 
 class SyntaxGatEncoder(Encoder):

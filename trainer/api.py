@@ -16,7 +16,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,7 +25,7 @@ from syntax.lists import listed
 from trainer.environment import is_first_process, require_training
 from trainer.options.settings import with_settings
 from trainer.recipes import RECIPES
-from trainer.results import RESULT, is_result_of, read_result, recipe_of, write_result
+from trainer.results import RESULT, FinishedRun, is_result_of, recipe_of, write_result
 
 if TYPE_CHECKING:
     from clients import Client
@@ -47,44 +46,6 @@ if TYPE_CHECKING:
 
 RUNS: Final = Path("runs")
 """Folder of the output folders that nobody named."""
-
-
-@dataclass(frozen=True, slots=True)
-class FinishedRun:
-    """A run that is done.
-
-    Attributes:
-        folder: Its output folder.
-        result: Content of its ``result.json``.
-    """
-
-    folder: Path
-    result: Mapping[str, Any]
-
-    @classmethod
-    def read(cls, folder: Path | str) -> FinishedRun:
-        """The run of an output folder.
-
-        Raises:
-            SpecError: The folder holds no result of a run.
-        """
-        return cls(Path(folder), read_result(Path(folder)))
-
-    @property
-    def recipe(self) -> Recipe:
-        """The recipe, its tokenizer and dataset version pinned."""
-        return recipe_of(self.folder)
-
-    @property
-    def metric(self) -> str:
-        """Name of the headline metric."""
-        return str(self.result["metric"])
-
-    @property
-    def score(self) -> float | None:
-        """The best headline score on dev; None where it is not a number."""
-        value = self.result[self.metric]
-        return None if value is None else float(value)
 
 
 def train(

@@ -7,7 +7,7 @@ alone: ``parsebank train RUN/result.json``. Nothing here imports torch.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -76,6 +76,44 @@ def recipe_of(path: Path) -> Recipe:
     # A name may come to mean several tokenizers, once the store holds more of them.
     found = result.get("tokenizer", {}).get("fingerprint", recipe.data.tokenizer)
     return replace(recipe, data=replace(recipe.data, tokenizer=found))
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedRun:
+    """A run that is done.
+
+    Attributes:
+        folder: Its output folder.
+        result: Content of its ``result.json``.
+    """
+
+    folder: Path
+    result: Mapping[str, Any]
+
+    @classmethod
+    def read(cls, folder: Path | str) -> FinishedRun:
+        """The run of an output folder.
+
+        Raises:
+            SpecError: The folder holds no result of a run.
+        """
+        return cls(Path(folder), read_result(Path(folder)))
+
+    @property
+    def recipe(self) -> Recipe:
+        """The recipe, its tokenizer and dataset version pinned."""
+        return recipe_of(self.folder)
+
+    @property
+    def metric(self) -> str:
+        """Name of the headline metric."""
+        return str(self.result["metric"])
+
+    @property
+    def score(self) -> float | None:
+        """The best headline score on dev; None where it is not a number."""
+        value = self.result[self.metric]
+        return None if value is None else float(value)
 
 
 def is_result_of(path: Path, recipe: Recipe) -> bool:

@@ -93,6 +93,12 @@ def test_a_page_that_trains_runs(page, place) -> None:
     run_page(page, place)
 
 
+def test_modules_are_tried_before_they_are_a_package(place) -> None:
+    first, install = (block.code for block in blocks("plugins") if block.kind == "bash")
+    assert "riddle, answer" in run(first, place)
+    assert "pip install ." in install  # as the fixture `installed` does, without a network
+
+
 def test_every_page_is_run() -> None:
     assert {path.stem for path in PAGES.glob("*.md")} == {*QUICK, *SLOW, "plugins"}
 

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from trainer.api import (
-        FinishedRun,
         evaluate,
         evaluate_crossed,
         load_run,
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
         train,
         train_seeds,
     )
+    from trainer.results import FinishedRun
 
 __all__ = [
     "FinishedRun",

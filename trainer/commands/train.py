@@ -20,9 +20,9 @@ from trainer.environment import is_first_process, require_training
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from trainer.api import FinishedRun
     from trainer.options import Recipe
     from trainer.progress import Observer
+    from trainer.results import FinishedRun
 
 
 def train(

@@ -60,8 +60,8 @@ class FeatureStream(Iterator[Batch]):
 
     def __getitem__(self, position: object) -> Batch:
         raise TypeError(
-            "a stream is read in order and has no items; for torch, give "
-            "`DataLoader(StreamDataset(stream), batch_size=None)` with trainer.loader.StreamDataset"
+            "a stream is read in order and has no items; for a DataLoader of torch, wrap it in "
+            "trainer.loader.StreamDataset"
         )
 
     def __len__(self) -> int:

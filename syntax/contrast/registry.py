@@ -32,7 +32,7 @@ def read_sampler(text: str) -> Sampler:
     """
     call = _CALL.fullmatch(text.strip())
     if call is None:
-        raise SpecError(f"{text!r} is no sampler; write one as `phrase(negatives=5)`")
+        raise SpecError(f"{text!r} is no sampler; write NAME or NAME(SETTING=VALUE)")
     name = SAMPLERS.resolve(call["name"].strip())
     kind, settings = SAMPLERS[name], {}
     hints, known = get_type_hints(kind), [field.name for field in fields(kind)]

@@ -15,7 +15,7 @@ from clients.benchmarks import BENCHMARKS
 from clients.client.jobs import Job
 from featurestore import CrossedDataset, FeatureDataset, FeatureStore, open_store
 from featurestore.maintenance.validate import validate_store
-from syntax.batches import INSIDE, locate_spans, spans_of_text
+from syntax.batches import INSIDE, AssemblySpec, locate_spans, spans_of_text
 from syntax.examples import Example
 
 PARSER = "udpipe/both"
@@ -77,7 +77,7 @@ def examples(files: Path, name: str, split: str, lang: str) -> dict[str, Example
 def spans_found(data: FeatureDataset | CrossedDataset, label: str, segment: int) -> dict:
     """Spans of each example, as the characters that their pieces cover."""
     found: dict[str, list[tuple[int, int]]] = {}
-    for batch in data.stream(shuffle=False, offsets=True, max_length=512):
+    for batch in data.stream(shuffle=False, max_length=512, assembly=AssemblySpec(offsets=True)):
         spans = locate_spans(batch, batch[label], segment=segment)
         assert set(spans.state.tolist()) <= {INSIDE}
         part = {
@@ -130,7 +130,7 @@ def test_mentions_survive_the_way_to_pieces_and_back(store, benchmark_files, lab
 def test_labels_have_the_names_of_all_files(store, benchmark_files):
     data = store.dataset("ace", split="train", lang="en")
     assert data.labels == BENCHMARKS["ace"].labels_of(benchmark_files / "ace")
-    (batch,) = data.stream(shuffle=False, token_ids=True, offsets=True)
+    (batch,) = data.stream(shuffle=False, assembly=AssemblySpec(token_ids=True, offsets=True))
     names = {label.name: label.names for label in data.labels}
     relations = [names["relation"][number] for number in batch["relation"]]
     assert relations == ["ORG-AFF:Membership", "no_relation", "PART-WHOLE:Geographical"]
@@ -145,7 +145,7 @@ def test_crossed_languages_are_the_mixed_file(store, benchmark_files):
     english, german = (store.dataset("mlqa", split="dev", lang=lang) for lang in ("en", "de"))
     crossed = CrossedDataset(english, german, ["question"])
     assert spans_found(crossed, "answers", 1) == spans_read(mixed, "answers")
-    for batch in crossed.stream(shuffle=False, offsets=True, max_length=512):
+    for batch in crossed.stream(shuffle=False, max_length=512, assembly=AssemblySpec(offsets=True)):
         for row, name in enumerate(batch["example_id"]):
             ends = batch["offset_mapping"][row, batch["segment_ids"][row] == 0, 1]
             assert ends.max() == len(mixed[name].segments[0].text)

@@ -15,6 +15,7 @@ from clients import AsyncClient, Client
 from clients.client.features import FeatureExample, FeatureOptions
 from clients.client.results import ItemError
 from featurestore import FeatureDataset, open_store
+from syntax.batches import AssemblySpec
 from syntax.errors import SpecError, TextTooLongError, UnknownKeyError, UnknownNameError
 from syntax.examples import DatasetSpec, Example, Segment
 
@@ -81,7 +82,12 @@ def datasets(client: Client, place: str) -> Iterator[dict[str, FeatureDataset]]:
 
 def streamed(data: FeatureDataset, **options: Any) -> dict[str, Any]:
     """All examples of a dataset as one batch, in the order they were sent."""
-    (batch,) = data.stream(batch_size=len(data), shuffle=False, **options)
+    (batch,) = data.stream(
+        batch_size=len(data),
+        shuffle=False,
+        max_length=options.pop("max_length", 128),
+        assembly=AssemblySpec(**options),
+    )
     return dict(batch)
 
 

@@ -232,7 +232,10 @@ def test_a_tokenizer_without_prefix_has_a_tree_per_sentence(
 ) -> None:
     examples = data.draw(batches(texts))
     spec = AssemblySpec(
-        spec.max_length, spec.policy, False, spec.separator_edge, "longest_first", 1
+        max_length=spec.max_length,
+        policy=spec.policy,
+        joint_root=False,
+        separator_edge=spec.separator_edge,
     )
     batch = assemble_batch(FlatExamples.from_segments(examples), NO_PREFIX, spec)
     check(batch, examples, NO_PREFIX, spec, slow_matrices)

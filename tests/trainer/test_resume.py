@@ -126,8 +126,9 @@ CRITIC = (
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("joins", [False, True])
-@pytest.mark.parametrize("settings", [(), ("accumulation=2",), CRITIC])
+@pytest.mark.parametrize(
+    ("joins", "settings"), [(False, ()), (True, ("accumulation=2",)), (True, CRITIC)]
+)
 def test_two_killed_processes_feed_the_same_streams_again(
     everything_uri, tmp_path, monkeypatch, joins, settings
 ) -> None:

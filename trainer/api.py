@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     Item = str | Sequence[str] | Mapping[str, Any] | RawExample
 
 RUNS: Final = Path("runs")
-"""Folder of the output folders that nobody named."""
+"""Folder of the output folders of runs that name none."""
 
 
 def train(
@@ -91,9 +91,9 @@ def train(
     observing = observers(chosen, folder) if callable(observers) else nullcontext(observers)
     with _opened(store) as opened, observing as told:
         run = run_recipe(chosen, opened, folder, resume=resume, observers=told)
-    result = result_of(run)
-    if is_first_process():
-        write_result(result, folder)
+        result = result_of(run)
+        if is_first_process():  # before observers or store can fail as they close
+            write_result(result, folder)
     return FinishedRun(folder, result)
 
 

@@ -20,7 +20,7 @@ from syntax.registry import unknown_name
 from trainer.batch import SyntaxBatch
 from trainer.matrices.derive import node_arrays, with_matrices
 from trainer.models.build import DataProfile
-from trainer.options import MAIN, DataOptions, Recipe, SeparatorEdge, TaskOptions
+from trainer.options import MAIN, DataOptions, ObjectiveOptions, Recipe, SeparatorEdge, TaskOptions
 from trainer.options.settings import described
 from trainer.requirements import Requirements
 from trainer.ring import sender
@@ -268,7 +268,7 @@ def _parsers_by_language(dataset: FeatureDataset) -> dict[str, tuple[str, ...]]:
 
 
 def parser_names(source: Source) -> dict[str, str]:
-    """Name of each parser behind the examples, by fingerprint; ``?`` if nobody told the store."""
+    """Name of each parser behind the examples, by fingerprint; ``?`` without a name."""
     parsers = source.dataset.parsers
     return {found: parsers[found].get("name", "?") for found in sorted(parsers)}
 
@@ -304,7 +304,7 @@ def device_batches(
     matrices = [name for name in matrices_of(recipe) if name not in MATRICES_OF_A_BATCH]
     extras = [
         *recipe.model.extras(),
-        *(name for one in recipe.objectives for name in one.arrays()),
+        *(name for one in _objectives(recipe) for name in one.arrays()),
     ]
     for given in stream:
         arrays = recipe.model.arrays(given)
@@ -316,9 +316,12 @@ def device_batches(
 
 def matrices_of(recipe: Recipe) -> tuple[str, ...]:
     """The matrices that the model and its objectives read, each once."""
-    objectives = recipe.objectives if recipe.model.use_syntax else ()
-    further = (name for one in objectives if one.weight for name in one.matrices())
+    further = (name for one in _objectives(recipe) for name in one.matrices())
     return tuple(dict.fromkeys((*recipe.model.matrices(), *further)))
+
+
+def _objectives(recipe: Recipe) -> list[ObjectiveOptions]:
+    return [one for one in recipe.objectives if one.is_active(recipe.model.use_syntax)]
 
 
 def _derives(recipe: Recipe) -> bool:

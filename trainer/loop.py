@@ -33,6 +33,7 @@ from trainer.progress import Evaluation, Losses, Observer, Progress, Report
 from trainer.resume import changes, continued
 from trainer.schedule import (
     ModelOptimizer,
+    check_trained,
     exchange_gradients,
     new_optimizers,
     separate_losses,
@@ -334,6 +335,7 @@ class Run:
         if self.training.compile:
             model.compile(dynamic=True)
         optimizers = new_optimizers(model, self.recipe)
+        check_trained(model, optimizers)
         # From here on only dropout draws, and processes must not draw alike.
         set_seed(self.training.seed + self.accelerator.process_index)
         model, *wrapped = self.accelerator.prepare(model, *(part.optimizer for part in optimizers))

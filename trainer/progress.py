@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -99,8 +100,12 @@ class Progress:
 
     @property
     def best(self) -> Evaluation | None:
-        """The evaluation with the highest headline metric, the earliest of equals."""
-        return max(self.evaluations, key=lambda evaluation: evaluation.headline, default=None)
+        """The evaluation with the highest headline, the earliest of equals; NaN is the lowest."""
+
+        def height(evaluation: Evaluation) -> float:
+            return -math.inf if math.isnan(evaluation.headline) else evaluation.headline
+
+        return max(self.evaluations, key=height, default=None)
 
     @property
     def evaluations_since_best(self) -> int:

@@ -6,6 +6,7 @@ alone: ``parsebank train RUN/result.json``. Nothing here imports torch.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -113,7 +114,7 @@ class FinishedRun:
     def score(self) -> float | None:
         """The best headline score on dev; None where it is not a number."""
         value = self.result[self.metric]
-        return None if value is None else float(value)
+        return None if value is None or math.isnan(value) else float(value)
 
 
 def is_result_of(path: Path, recipe: Recipe) -> bool:

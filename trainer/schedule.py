@@ -85,6 +85,53 @@ def _check_objectives(optimizers: Sequence[OptimizerOptions], recipe: Recipe) ->
             raise unknown_name(f"objective of optimizers.{options.name}", name, known)
 
 
+def check_trained(model: Any, optimizers: Sequence[ModelOptimizer]) -> None:
+    """Refuse optimizers whose losses do not reach what they train.
+
+    Args:
+        model: A `trainer.models.model.SyntaxModel`.
+        optimizers: Those of the run.
+
+    Raises:
+        SpecError: An optimizer trains no weights that can change, or names only objectives that the
+            model does not have; or it trains weights of a head or an objective whose loss trains
+            another optimizer.
+    """
+    taken = {
+        one.options.name
+        for one in model.objectives
+        for part in optimizers
+        if part.learns(one.options.name)
+    }
+    read: dict[nn.Parameter, set[str]] = {}
+    for one in model.objectives:
+        for weight in one.parameters():
+            read.setdefault(weight, set()).add(one.options.name)
+    of_heads = {*model.head.parameters(), *model.heads.parameters()}
+    for part in optimizers:
+        called, named = f"optimizers.{part.options.name}", part.options.objectives
+        if not any(weight.requires_grad for weight in part.parameters):
+            raise SpecError(f"{called} trains no weights: those of its parameters stay as they are")
+        if named and not any(map(part.learns, taken)):
+            raise SpecError(
+                f"{called} learns by {', '.join(named)}, and the model has no such objective; give "
+                "it a weight"
+            )
+        for weight in part.parameters:
+            names = read.get(weight, set())
+            if named and weight in of_heads:
+                raise SpecError(
+                    f"{called} trains weights of a head, and learns only by {', '.join(named)}; "
+                    "let an optimizer without `objectives` train them"
+                )
+            if names and not any(part.learns(x) if named else x not in taken for x in names):
+                raise SpecError(
+                    f"{called} trains the weights of {', '.join(sorted(names))}, whose loss trains "
+                    "another optimizer or none; name it among the `objectives` of this one, or let "
+                    "another train its weights"
+                )
+
+
 def separate_losses(
     optimizers: Sequence[ModelOptimizer], output: Any, objectives: Sequence[ObjectiveOptions]
 ) -> Iterator[tuple[ModelOptimizer, Tensor]]:
@@ -103,17 +150,29 @@ def separate_losses(
         taken.update(own)
         if own:
             yield part, torch.stack([weighted[name] for name in own]).sum()
+    rest = [weighted[name] for name in weighted if name not in taken]
+    if output.task_loss is not None:
+        rest.append(output.task_loss)
     for part in optimizers:
-        if not part.options.objectives:
-            yield part, output.loss - sum(weighted[name] for name in taken)
+        if rest and not part.options.objectives:
+            yield part, torch.stack(rest).sum()
 
 
 def exchange_gradients(optimizers: Sequence[ModelOptimizer], accelerator: Accelerator) -> None:
-    """Average the gradients over processes, where no backward pass has done so."""
-    for part in optimizers:
-        for parameter in part.parameters:
-            if parameter.grad is not None:
-                parameter.grad = accelerator.reduce(parameter.grad, "mean")
+    """Average the gradients over processes, where no backward pass has done so.
+
+    The processes agree on what they exchange: the batch of one may give a parameter a gradient, and
+    that of another none, which counts as 0.
+    """
+    if accelerator.num_processes == 1:
+        return
+    parameters = [x for part in optimizers for x in part.parameters if x.requires_grad]
+    has_gradient = [x.grad is not None for x in parameters]
+    found = accelerator.reduce(torch.tensor(has_gradient, device=accelerator.device).int(), "sum")
+    for parameter, processes in zip(parameters, found.tolist(), strict=True):
+        if processes:
+            own = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+            parameter.grad = accelerator.reduce(own, "mean")
 
 
 def _new_optimizer(

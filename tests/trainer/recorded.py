@@ -13,9 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from featurestore import open_store
+from syntax import fingerprint
+from tests.trainer.sampled import RareOptions
 from trainer import loop
 from trainer.batch import SyntaxBatch
 from trainer.loop import Run, train
+from trainer.objectives import OBJECTIVES, ObjectiveEntry
 from trainer.options.settings import recipe_from_json
 
 DONE = "done.json"
@@ -73,7 +76,8 @@ def outcome(output: Path) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Train, and leave the losses and scores in ``done.json``."""
+    """Train, and leave the losses and scores in ``done.json``, and a digest of the weights."""
+    OBJECTIVES.add("rare.v1", ObjectiveEntry(RareOptions, "tests.trainer.sampled:Rare"))
     uri, output, recipe, attempt, *resume = sys.argv[1:]
     RecordedRun.attempt = int(attempt)
     loop.Run = RecordedRun  # type: ignore[misc]
@@ -81,6 +85,9 @@ def main() -> None:
     chosen = recipe_from_json(json.loads(Path(recipe).read_text()))
     with open_store(uri) as store:
         run = train(chosen, store, Path(output), resume=bool(resume))
+    weights = run.accelerator.unwrap_model(run.model).parameters()
+    digest = fingerprint([weight.tolist() for weight in weights])
+    Path(output, f"weights-{run.accelerator.process_index}").write_text(digest)
     if run.accelerator.is_main_process:
         scores = [evaluation.scores for evaluation in run.progress.evaluations]
         content = {"losses": run.progress.losses, "scores": scores}

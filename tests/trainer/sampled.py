@@ -1,4 +1,4 @@
-"""Objectives for tests: one that reads phrase samples, and a critic."""
+"""Objectives for tests: of phrase samples, of attention weights, and critics."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
+from torch.distributed import get_rank, is_initialized
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from trainer.batch import SyntaxBatch
@@ -59,7 +60,7 @@ class Critic(nn.Module):
 
     needs: frozenset[str] = frozenset()
 
-    def __init__(self, options: CriticOptions, config: SyntaxConfig, encoder: Encoder) -> None:
+    def __init__(self, options: ObjectiveOptions, config: SyntaxConfig, encoder: Encoder) -> None:
         super().__init__()
         self.options = options
         self.output = nn.Linear(encoder.width, 1)
@@ -69,3 +70,42 @@ class Critic(nn.Module):
         logits = self.output(encoding.last_hidden_state.mean(1)).float().squeeze(-1)
         wanted = torch.full_like(logits, float(batch.stream == "main"))
         return binary_cross_entropy_with_logits(logits, wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class FirstOptions(ObjectiveOptions):
+    """Pieces are to pay no attention to the first one."""
+
+    name: str = "first.v1"
+
+
+class First(nn.Module):
+    """Mean attention of real pieces to the first, over heads and layers."""
+
+    needs = frozenset({"attentions"})
+
+    def __init__(self, options: FirstOptions, config: SyntaxConfig, encoder: Encoder) -> None:
+        super().__init__()
+        self.options = options
+
+    def forward(self, encoding: SyntaxEncoding, batch: SyntaxBatch) -> Tensor:
+        assert encoding.attentions is not None
+        paid_BL = torch.stack(encoding.attentions)[..., 0].mean((0, 2))
+        real_BL = batch.attention_mask_BL
+        return ((paid_BL * real_BL).sum(1) / real_BL.sum(1)).mean()
+
+
+@dataclass(frozen=True, slots=True)
+class RareOptions(ObjectiveOptions):
+    """A critic that finds nothing to learn in the batches of the second process."""
+
+    name: str = "rare.v1"
+
+
+class Rare(Critic):
+    """The loss of the second process is a constant."""
+
+    def forward(self, encoding: SyntaxEncoding, batch: SyntaxBatch) -> Tensor:
+        if is_initialized() and get_rank() == 1:
+            return torch.zeros(())
+        return super().forward(encoding, batch)

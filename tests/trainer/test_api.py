@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,17 @@ def test_a_result_is_not_overwritten_but_continued(store_uri, tmp_path) -> None:
     assert again.result["steps"] == 6
     assert [event.step for event in events if isinstance(event, Report)] == [5, 6]
     assert read_result(run.folder)["resumed"][0]["step"] == 4
+
+
+def test_observers_that_fail_as_they_close_leave_the_result(store_uri, tmp_path) -> None:
+    @contextmanager
+    def failing(recipe, folder):
+        yield []
+        raise OSError("the server of the curves is away")
+
+    with pytest.raises(OSError, match="curves is away"):
+        api.train("sample", store_uri, tmp_path, settings=SHORT, observers=failing)
+    assert read_result(tmp_path)["steps"] == SHORT["max_steps"]
 
 
 def test_seeds_are_trained_once_and_summed_up(store: FeatureStore, tmp_path) -> None:

@@ -24,13 +24,14 @@ from trainer.data import open_source
 from trainer.evaluation.baseline import baseline_scores, training_data
 from trainer.metrics.answers import answer_scores
 from trainer.metrics.probes import edges_of
-from trainer.options import StructuralProbeOptions
+from trainer.options import SequenceClassificationOptions, StructuralProbeOptions
 from trainer.options.settings import with_settings
 from trainer.recipes import RECIPES
 from trainer.results import read_result
 from trainer.tasks import TASKS, Baseline
 from trainer.tasks.classes import majority_class
 from trainer.tasks.questions import FrequentSpan
+from trainer.tasks.sequence_classification import SequenceClassification
 
 SETTINGS = ("tokenizer=parsebank-wordpiece-en",)
 
@@ -285,3 +286,19 @@ def test_learning_trees_alone_has_no_baseline(store) -> None:
     task = TASKS["trees.v1"]
     data = store.dataset("sample", split="dev", lang="en")
     assert baseline_scores(task.task(task.options(), {}), data, {"dev": data}) == {}
+
+
+class WithoutBaseline(SequenceClassification):
+    """A task whose baseline fails, as that of a plugin may."""
+
+    def baseline(self, train):
+        raise ValueError("no such column")
+
+
+def test_a_baseline_that_fails_leaves_the_scores_of_the_model(everything, caplog) -> None:
+    source = open_source(
+        everything, recipe_for("sequence_classification.v1", *SETTINGS), "dev", "en"
+    )
+    task = WithoutBaseline(SequenceClassificationOptions(label="intent"), source.labels)
+    assert baseline_scores(task, source.dataset, {"dev": source.dataset}) == {}
+    assert "the baseline failed" in caplog.text

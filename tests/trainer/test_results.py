@@ -146,3 +146,11 @@ def test_a_seed_without_a_score_is_named(tmp_path) -> None:
         (tmp_path / f"seed{seed}" / RESULT).write_text(json.dumps(result), "utf-8")
     with pytest.raises(SpecError, match=r"seed2 has no number for accuracy"):
         summarise_seeds({seed: tmp_path / f"seed{seed}" for seed in (1, 2)})
+
+
+def test_an_evaluation_without_a_number_is_never_the_best_of_several() -> None:
+    headlines = (float("nan"), 0.2, float("nan"), 0.5, 0.4)
+    evaluations = [Evaluation(step, "f1", value, {}) for step, value in enumerate(headlines)]
+    found = [Progress(evaluations=evaluations[: n + 1]).best for n in range(len(headlines))]
+    assert [one.step for one in found if one is not None] == [0, 1, 1, 3, 3]
+    assert Progress(evaluations=evaluations).evaluations_since_best == 1

@@ -31,8 +31,10 @@ from tests.trainer.recorded import (
     outcome,
     without_gpu,
 )
+from tests.trainer.sampled import RareOptions
 from trainer.data import open_source
 from trainer.loop import train
+from trainer.objectives import OBJECTIVES, ObjectiveEntry
 from trainer.options import Recipe
 from trainer.options.settings import with_settings
 from trainer.report import result_of
@@ -116,9 +118,24 @@ def test_killed_processes_resume_on_as_many_or_on_one(
     assert found == (expected if processes == 2 else pytest.approx(expected, rel=1e-4))
 
 
+CRITIC = (
+    'objectives=[{"name": "rare.v1"}]',
+    'optimizers=[{"name": "main"}, {"name": "critic", "parameters": ["objectives"], '
+    '"objectives": ["rare"]}]',
+)
+
+
 @pytest.mark.slow
-def test_two_killed_processes_feed_the_same_streams_again(everything_uri, tmp_path) -> None:
-    recipe, cut, whole = two_streams("epochs=4"), tmp_path / "cut", tmp_path / "whole"
+@pytest.mark.parametrize(
+    ("joins", "settings"), [(False, ()), (True, ("accumulation=2",)), (True, CRITIC)]
+)
+def test_two_killed_processes_feed_the_same_streams_again(
+    everything_uri, tmp_path, monkeypatch, joins, settings
+) -> None:
+    monkeypatch.setitem(OBJECTIVES._items, "rare.v1", ObjectiveEntry(RareOptions, ""))
+    cut, whole = tmp_path / "cut", tmp_path / "whole"
+    epochs = "epochs=8" if "accumulation=2" in settings else "epochs=4"
+    recipe = two_streams(epochs, *settings, joins=joins)
     stop = random.SystemRandom().randrange(4, 10)
     kill_at(start(everything_uri, cut, recipe, 1, TWO), cut, stop, rank=1)
     finish(everything_uri, cut, recipe, 2, TWO)
@@ -126,7 +143,8 @@ def test_two_killed_processes_feed_the_same_streams_again(everything_uri, tmp_pa
     assert notes(cut, 2)[0]["step"] > 1, "it began anew"
     assert examples_of_steps(cut) == examples_of_steps(whole)
     assert outcome(cut) == outcome(whole)
-    fed = [feeding(recipe, step) for step in range(len(outcome(whole)["losses"]))]
+    assert (whole / "weights-0").read_text() == (whole / "weights-1").read_text()
+    fed = [tuple(sorted(feeding(recipe, step))) for step in range(len(outcome(whole)["losses"]))]
     for rank in (0, 1):
         streams = [tuple(note["streams"]) for note in notes(whole, 1, rank)]
         assert streams == fed

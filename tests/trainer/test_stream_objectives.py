@@ -9,12 +9,13 @@ import torch
 
 from syntax.errors import SpecError
 from tests.trainer.everything import recipe_for
-from tests.trainer.sampled import CriticOptions, NearOptions
+from tests.trainer.sampled import CriticOptions, FirstOptions, NearOptions
 from trainer.loop import Run, train
 from trainer.objectives import OBJECTIVES, ObjectiveEntry
 from trainer.options import Recipe
 from trainer.options.settings import with_settings
 from trainer.progress import Evaluation, Report
+from trainer.schedule import check_trained, new_optimizers
 
 
 @pytest.fixture(autouse=True)
@@ -22,6 +23,7 @@ def objectives(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, options, module in (
         ("near.v1", NearOptions, "Near"),
         ("critic.v1", CriticOptions, "Critic"),
+        ("first.v1", FirstOptions, "First"),
     ):
         entry = ObjectiveEntry(options, f"tests.trainer.sampled:{module}")
         monkeypatch.setitem(OBJECTIVES._items, name, entry)
@@ -113,3 +115,85 @@ def test_streams_that_share_an_objective_must_agree_on_its_options(everything, t
     )
     with pytest.raises(SpecError, match=r"has the objective tree_depth\.v1 with other options"):
         train(recipe, everything, tmp_path)
+
+
+def optimizers(*given: dict[str, object]) -> str:
+    return f"optimizers={json.dumps([{'name': 'main'}, *given])}"
+
+
+BOTH = 'objectives=[{"name": "critic.v1"}, {"name": "tree_depth.v1"}]'
+OF_ALL = {"name": "critic", "parameters": ["objectives"], "objectives": ["critic"]}
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ((BOTH, optimizers(OF_ALL)), r"critic trains the weights of tree_depth\.v1, whose loss"),
+        (
+            (optimizers({**OF_ALL, "parameters": ["encoder"]}),),
+            r"optimizers\.main trains the weights of critic\.v1, whose loss",
+        ),
+        (
+            (optimizers({**OF_ALL, "parameters": ["objectives", "head"]}),),
+            "trains weights of a head, and learns only by critic",
+        ),
+        (
+            (
+                'objectives=[{"name": "critic.v1", "weight": 0}, {"name": "tree_depth.v1"}]',
+                'streams.other.objectives=[{"name": "tree_depth.v1"}]',
+                optimizers(OF_ALL),
+            ),
+            "learns by critic, and the model has no such objective",
+        ),
+    ],
+)
+def test_an_optimizer_that_its_losses_do_not_reach_is_refused(
+    everything, tmp_path, settings, message
+) -> None:
+    with pytest.raises(SpecError, match=message):
+        train(with_critic(*settings), everything, tmp_path)
+
+
+def test_an_optimizer_of_weights_that_stay_as_they_are_is_refused() -> None:
+    model = torch.nn.ModuleDict({"encoder": torch.nn.Linear(2, 2), "head": torch.nn.Linear(2, 2)})
+    model["encoder"].requires_grad_(False)
+    model.objectives, model.heads = torch.nn.ModuleList(), torch.nn.ModuleDict()
+    recipe = with_settings(
+        recipe_for("sequence_classification.v1"),
+        [optimizers({"name": "slow", "parameters": ["encoder"]})],
+    )
+    with pytest.raises(SpecError, match=r"optimizers\.slow trains no weights"):
+        check_trained(model, new_optimizers(model, recipe))
+
+
+@pytest.mark.parametrize("given", ["[]", '[{"name": "critic.v1", "weight": 0}]'])
+def test_a_stream_that_has_nothing_to_learn_is_refused(everything, tmp_path, given) -> None:
+    with pytest.raises(SpecError, match="the stream other has neither a task nor an objective"):
+        train(with_critic(f"streams.other.objectives={given}"), everything, tmp_path)
+
+
+def test_an_objective_without_weight_needs_no_samples(store, small_recipe, tmp_path) -> None:
+    recipe = small_recipe(NEAR, "objectives.near.weight=0", "max_steps=1")
+    assert len(train(recipe, store, tmp_path).progress.losses) == 1
+
+
+FIRST = 'objectives=[{"name": "first.v1", "weight": 100}]'
+
+
+@pytest.mark.parametrize("model", ["syntax_bert.v1", "sla.v1", "sgnet.v1"])
+def test_an_objective_reads_the_attention_of_any_encoder_and_teaches_it(
+    store, small_recipe, tmp_path, model
+) -> None:
+    events: list[Report | Evaluation] = []
+    own = ("joint_root=false", "separator_edge=none", "max_steps=12", "model.attention=eager")
+    recipe = small_recipe(f"model.name={model}", FIRST, *own)
+    train(recipe, store, tmp_path, observers=[events.append])
+    paid = [event.losses["first.v1"] for event in events if isinstance(event, Report)]
+    assert 0 < paid[-1] < 0.9 * paid[0] < 1
+
+
+def test_an_objective_of_attention_weights_needs_the_attention_that_has_some(
+    store, small_recipe, tmp_path
+) -> None:
+    with pytest.raises(SpecError, match=r"reads attention weights; set model\.attention=eager"):
+        train(small_recipe(FIRST), store, tmp_path)

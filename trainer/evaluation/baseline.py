@@ -1,10 +1,11 @@
-"""Scores without a model, to hold those of a model against."""
+"""Scores without a model, to compare those of a model with."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from syntax.errors import ParsebankError
 from trainer.options import Recipe
@@ -12,6 +13,8 @@ from trainer.tasks import Task
 
 if TYPE_CHECKING:
     from featurestore import FeatureDataset, FeatureStore
+
+_LOG: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,18 +31,25 @@ def baseline_scores(
 ) -> dict[str, BaselineScore]:
     """Scores of a task's baseline on some datasets, by their names; none without a baseline.
 
+    A baseline that fails is logged as a warning: the scores of the model, which took longer, are
+    kept without it.
+
     Args:
         task: What is predicted.
         train: The training examples, which the baseline knows; None where they are unknown.
         parts: What is scored.
     """
-    baseline = None if train is None else task.baseline(train)
-    if baseline is None:
+    try:
+        baseline = None if train is None else task.baseline(train)
+        if baseline is None:
+            return {}
+        return {
+            name: BaselineScore(baseline.name, task.metric, baseline.score(data))
+            for name, data in parts.items()
+        }
+    except Exception:  # a task of a plugin may raise anything
+        _LOG.warning("the baseline failed, and the result has none", exc_info=True)
         return {}
-    return {
-        name: BaselineScore(baseline.name, task.metric, baseline.score(data))
-        for name, data in parts.items()
-    }
 
 
 def training_data(store: FeatureStore, recipe: Recipe) -> FeatureDataset | None:
@@ -59,6 +69,6 @@ def training_data(store: FeatureStore, recipe: Recipe) -> FeatureDataset | None:
             version=data.version,
             parser=data.parser,
         )
+        return dataset.where(labelled=recipe.task.found())
     except ParsebankError:
         return None
-    return dataset.where(labelled=recipe.task.found())

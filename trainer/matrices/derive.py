@@ -46,7 +46,7 @@ def node_arrays(arrays: Mapping[str, Any]) -> list[str]:
 
 
 def with_matrices(batch: SyntaxBatch, matrices: Iterable[str] = ()) -> SyntaxBatch:
-    """The batch with its matrices derived where it lies; it then carries no nodes any more.
+    """The batch with its matrices derived on its device, and without its nodes.
 
     Args:
         batch: With the nodes of its sequences among its ``extras`` (`node_arrays`).

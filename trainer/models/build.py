@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from syntax.errors import SpecError
 from trainer.models.config import SyntaxConfig
@@ -16,8 +16,10 @@ from trainer.nn.stock import (
     load_encoder_config,
 )
 from trainer.nn.tokenizer import check_tokenizer
+from trainer.objectives import Objective
 from trainer.options import Recipe
 from trainer.requirements import Requirements
+from trainer.tasks import Head
 
 if TYPE_CHECKING:
     from syntax.batches import SpecialTokens
@@ -44,7 +46,8 @@ def build_model(recipe: Recipe, profile: DataProfile) -> SyntaxModel:
     """A new model for a recipe; its weights depend on torch's seed.
 
     Raises:
-        SpecError: The model cannot compute activations again, and is to.
+        SpecError: The model cannot compute activations again, and is to; or a stream has nothing
+            to learn.
     """
     options = recipe.model
     data = [recipe.of_stream(name).data for name in recipe.stream_names]
@@ -81,14 +84,24 @@ def build_model(recipe: Recipe, profile: DataProfile) -> SyntaxModel:
         encoder = load_encoder(options.encoder, stock, config.attention)
     model = model_class(recipe.task.name)(config, encoder)
     model.encoder.prepare(recipe, profile)
-    if hasattr(model.head, "prepare"):
-        model.head.prepare(recipe, profile)
+    model.head.prepare(recipe, profile)
     for name, head in model.heads.items():
-        if (prepare := getattr(head, "prepare", None)) is not None:
-            prepare(recipe.of_stream(name), profile)
+        cast(Head, head).prepare(recipe.of_stream(name), profile)
+    _check_learns(model)
     if recipe.training.gradient_checkpointing:
         recompute_activations(model)
     return model
+
+
+def _check_learns(model: SyntaxModel) -> None:
+    built = {one.options.name for one in cast(Iterable[Objective], model.objectives)}
+    for name, stream in model.config.streams.items():
+        weighed = {one.name for one in model.config.objective_options(name) if one.weight}
+        if stream["task"] is None and not weighed & built:
+            raise SpecError(
+                f"the stream {name} has neither a task nor an objective that the model learns; "
+                f"set streams.{name}.task or streams.{name}.objectives, or leave the stream out"
+            )
 
 
 def recompute_activations(model: SyntaxModel) -> None:

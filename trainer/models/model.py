@@ -59,8 +59,7 @@ class SyntaxModel(PreTrainedModel):
         for name, stream in config.streams.items():
             if stream["task"] is not None:
                 own = config.of_stream(name)
-                head = TASKS[own.task["name"]].head(own, self.encoder.width)
-                self.heads[name] = cast(nn.Module, head)
+                self.heads[name] = TASKS[own.task["name"]].head(own, self.encoder.width)
         self.register_load_state_dict_pre_hook(_rename_earlier)  # type: ignore[no-untyped-call]
         self.post_init()  # type: ignore[no-untyped-call]
 

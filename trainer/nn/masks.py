@@ -3,7 +3,7 @@
 A softmax over nothing is not defined; what a release computes there depends on how it masks, and
 on padding. The rule here: a real position that may attend to nothing attends to every real
 position, as it does in the releases, whose finite masks cancel out in such a row; padding
-attends to itself, and nobody reads it.
+attends to itself, and nothing reads it.
 
 Letters in shapes: ``B`` examples, ``L`` wordpieces.
 """
@@ -17,7 +17,7 @@ from trainer.batch import SyntaxBatch
 
 
 def never_empty(mask_BLL: Tensor, batch: SyntaxBatch) -> Tensor:
-    """The mask with its empty rows filled, and padding attended to by nobody but itself.
+    """The mask with its empty rows filled, and each padding position attending to itself alone.
 
     Args:
         mask_BLL: bool, ``[i, j]``: i may attend to j.

@@ -23,7 +23,7 @@ from trainer.nn.attention import EncoderSyntax, LayerSyntax
 from trainer.nn.stock import run_pieces
 
 HIDDEN: Final = 3
-"""The position that nobody but itself may see."""
+"""The position that only itself may see."""
 
 _LENGTHS: Final = (8, 5)
 _TOLERANCE: Final = 0.01
@@ -36,7 +36,7 @@ def check_reads_scores(encoder: PreTrainedModel, **options: Any) -> None:
 
     A score that forbids a position must give the states that the stock encoder gives where that
     position is padding; each layer must read its own part, once; biases must have the shape of
-    queries, keys and values; padding must be read by nobody.
+    queries, keys and values; no position may read padding.
 
     Args:
         encoder: The encoder.

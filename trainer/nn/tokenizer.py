@@ -74,7 +74,7 @@ def check_tokenizer(encoder: str, fingerprint: str, name: str) -> None:
     own = read_tokenizer(encoder)
     if own is None:
         _LOG.warning(
-            "%s has no tokenizer on this machine: nobody checked that it reads pieces of %s (%s)",
+            "%s has no tokenizer on this machine: that it reads pieces of %s (%s) is not checked",
             encoder,
             name,
             fingerprint[:12],

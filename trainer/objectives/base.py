@@ -72,14 +72,14 @@ OBJECTIVES: Final[Registry[ObjectiveEntry]] = Registry("objective")
 def build_objectives(
     options: Iterable[ObjectiveOptions], config: SyntaxConfig, encoder: Encoder
 ) -> Iterator[Objective]:
-    """The objectives that have a weight; without syntax, those that read no trees.
+    """The active objectives.
 
     Raises:
         SpecError: An objective needs what the encoder does not give.
     """
     use_syntax = config.model_options().use_syntax
     for one in options:
-        if one.weight == 0 or (one.matrices() and not use_syntax):
+        if not one.is_active(use_syntax):
             continue
         kind: type[Objective] = resolve_name(OBJECTIVES[one.name].module)
         objective = kind(one, config, encoder)

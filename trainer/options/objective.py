@@ -22,6 +22,10 @@ class ObjectiveOptions:
     def __post_init__(self) -> None:
         check_range(f"objectives.{self.name}.weight", self.weight, 0)
 
+    def is_active(self, use_syntax: bool) -> bool:
+        """Whether a model has the objective; one without syntax has none that reads trees."""
+        return self.weight > 0 and (use_syntax or not self.matrices())
+
     def reads_syntax_states(self) -> bool:
         """Whether the objective reads the states of a graph encoder."""
         return False

@@ -11,7 +11,7 @@ from dataclasses import MISSING, fields, is_dataclass, replace
 from reprlib import repr as shown
 from typing import Any, Final, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
-from syntax.errors import SpecError
+from syntax.errors import SpecError, UnknownNameError
 from syntax.lists import listed
 from syntax.registry import unknown_name
 from syntax.strict_json import parse_json
@@ -198,6 +198,10 @@ def _dotted(recipe: Recipe, key: str) -> str:
     matches = [name for name, short in bare.items() if short == key]
     if len(matches) > 1:
         raise SpecError(f"the option {key!r} is ambiguous: {', '.join(matches)}")
+    if not matches and (now := SYSTEMS[recipe.model.name].moved.get(key.removeprefix("model."))):
+        raise UnknownNameError(
+            f"the recipe option {key!r} is of an earlier release; set {now} instead", name=key
+        )
     if not matches:
         raise unknown_name("recipe option", key, known if "." in key else bare.values())
     return matches[0]

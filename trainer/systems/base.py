@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -39,6 +39,7 @@ class System:
             `trainer.matrices.forest.DeviceForest` by the name of the matrix.
         upgrade: Brings the JSON of a recipe that an earlier release wrote up to date: its sections
             ``model`` and ``objectives``.
+        moved: Options of the model that settings of an earlier release name, and what to set now.
     """
 
     options: type[ModelOptions]
@@ -47,6 +48,7 @@ class System:
     switches: tuple[Switch, ...] = ()
     relations: str | None = None
     upgrade: Callable[[Json], Json] = _unchanged
+    moved: Mapping[str, str] = field(default_factory=dict)
 
     def load_encoder(self) -> type[Encoder]:
         """The class of the encoder."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import nn
 
 from syntax.examples import LabelSpec
 from syntax.registry import Registry
@@ -19,7 +20,9 @@ from trainer.switches import Switch
 
 if TYPE_CHECKING:
     from featurestore import FeatureDataset
+    from trainer.models.build import DataProfile
     from trainer.models.config import SyntaxConfig
+    from trainer.options import Recipe
 
 Arrays = Mapping[str, Any]
 """A batch as a stream gives it: NumPy arrays and lists by name."""
@@ -116,11 +119,8 @@ class Task(Protocol):
         ...
 
 
-class Head(Protocol):
-    """A torch module from an encoder's states to predictions and the task's loss.
-
-    A head with a method ``prepare(recipe, profile)`` is given the recipe and the
-    `trainer.models.build.DataProfile` once the model is built, to take pretrained weights.
+class Head(nn.Module):
+    """The base of every task's head: from an encoder's states to predictions and the task's loss.
 
     Args:
         config: ``config.task_options()`` are of the task's own class; ``config.classes`` has the
@@ -128,11 +128,15 @@ class Head(Protocol):
         width: Of the encoder's states.
     """
 
-    def __init__(self, config: SyntaxConfig, width: int) -> None: ...
+    def __init__(self, config: SyntaxConfig, width: int) -> None:  # noqa: ARG002
+        super().__init__()
 
-    def __call__(self, encoding: SyntaxEncoding, batch: SyntaxBatch) -> HeadOutput:
+    def forward(self, encoding: SyntaxEncoding, batch: SyntaxBatch) -> HeadOutput:
         """Predictions, and the loss when the batch carries the targets of the task."""
-        ...
+        raise NotImplementedError
+
+    def prepare(self, recipe: Recipe, profile: DataProfile) -> None:
+        """Finish a new model, which is not loaded from a folder: called once, before training."""
 
 
 @dataclass(frozen=True, slots=True)

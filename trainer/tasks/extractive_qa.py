@@ -24,7 +24,7 @@ from trainer.metrics.base import NamedScores, share
 from trainer.models.outputs import HeadOutput, SyntaxEncoding
 from trainer.options.checks import check_range
 from trainer.options.task import TaskOptions
-from trainer.tasks.base import TASKS, Arrays, Baseline, TaskEntry
+from trainer.tasks.base import TASKS, Arrays, Baseline, Head, TaskEntry
 from trainer.tasks.losses import MeanLoss
 from trainer.tasks.questions import (
     LOWEST,
@@ -177,7 +177,7 @@ class ExtractiveQa:
         return Baseline(frequent.name, score)
 
 
-class ExtractiveQaHead(nn.Module):
+class ExtractiveQaHead(Head):
     """Two scores at every position of the passage, and of [CLS] where there may be no answer.
 
     The loss of a question is the sum, not the mean, of those of start and end, as SG-Net's release
@@ -190,7 +190,7 @@ class ExtractiveQaHead(nn.Module):
     """
 
     def __init__(self, config: SyntaxConfig, width: int) -> None:
-        super().__init__()
+        super().__init__(config, width)
         options = config.task_options()
         assert isinstance(options, ExtractiveQaOptions)
         self.options = options

@@ -25,8 +25,7 @@ from trainer.metrics.tagging import Pairs, tagging_scores, tagging_shares
 from trainer.models.outputs import HeadOutput, SyntaxEncoding
 from trainer.options.checks import check_range
 from trainer.options.task import TaskOptions
-from trainer.switches import TAGGING
-from trainer.tasks.base import TASKS, Arrays, Baseline, TaskEntry
+from trainer.tasks.base import TASKS, Arrays, Baseline, Head, TaskEntry
 from trainer.tasks.classes import (
     NO_LABEL,
     ClassifierOfFirst,
@@ -37,6 +36,7 @@ from trainer.tasks.classes import (
 from trainer.tasks.losses import MeanLoss
 from trainer.tasks.tokens import (
     STREAM_OPTIONS,
+    TAGGING,
     TagLexicon,
     TokenTags,
     example_ids,
@@ -125,7 +125,7 @@ class IntentSlots:
         return Baseline("majority intent, most frequent tag per form", score)
 
 
-class IntentSlotsHead(nn.Module):
+class IntentSlotsHead(Head):
     """The classifier of [CLS] beside a linear map at every position (Ahmad et al. 2021, section 4).
 
     Args:
@@ -134,7 +134,7 @@ class IntentSlotsHead(nn.Module):
     """
 
     def __init__(self, config: SyntaxConfig, width: int) -> None:
-        super().__init__()
+        super().__init__(config, width)
         options = config.task_options()
         assert isinstance(options, IntentSlotsOptions)
         self.options, dropout = options, config.model_options().dropout

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from syntax.errors import SpecError
@@ -23,7 +23,7 @@ from trainer.evaluation.predictions import Prediction
 from trainer.metrics.classification import ClassificationScores, classification_scores
 from trainer.models.outputs import HeadOutput, SyntaxEncoding
 from trainer.options.task import TaskOptions
-from trainer.tasks.base import TASKS, Arrays, Baseline, TaskEntry
+from trainer.tasks.base import TASKS, Arrays, Baseline, Head, TaskEntry
 from trainer.tasks.classes import (
     NO_LABEL,
     ClassIds,
@@ -116,7 +116,7 @@ class MultipleChoice:
         return majority_baseline(train, self._label, accuracy)
 
 
-class MultipleChoiceHead(nn.Module):
+class MultipleChoiceHead(Head):
     """A score for each sequence, a softmax over those of an example (SG-Net, section 4.2).
 
     Args:
@@ -125,7 +125,7 @@ class MultipleChoiceHead(nn.Module):
     """
 
     def __init__(self, config: SyntaxConfig, width: int) -> None:
-        super().__init__()
+        super().__init__(config, width)
         options = config.task_options()
         assert isinstance(options, MultipleChoiceOptions)
         self.label, self.choices = options.label, len(config.classes[options.label])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 import torch
@@ -25,8 +25,8 @@ from trainer.evaluation.predictions import Prediction
 from trainer.metrics.relations import RelationScores, relation_scores
 from trainer.models.outputs import HeadOutput, SyntaxEncoding
 from trainer.options.task import TaskOptions
-from trainer.switches import RELATION
-from trainer.tasks.base import TASKS, Arrays, Baseline, TaskEntry
+from trainer.switches import Switch
+from trainer.tasks.base import TASKS, Arrays, Baseline, Head, TaskEntry
 from trainer.tasks.classes import (
     NO_LABEL,
     ClassIds,
@@ -39,6 +39,20 @@ from trainer.tasks.mentions import mention_ids, token_tag_ids
 if TYPE_CHECKING:
     from featurestore import FeatureDataset
     from trainer.models.config import SyntaxConfig
+
+SWITCHES: Final = (
+    Switch(
+        "task.empty_precision",
+        "precision is 0 where no relation is predicted at all",
+        "it is 1",
+    ),
+    Switch(
+        "task.classifier",
+        "a hidden layer with dropout, then the classes",
+        "two hidden layers without dropout, then the classes",
+    ),
+)
+"""Where the scores and the classifier of GATE's release differ from the paper."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,11 +153,11 @@ class Relation:
         return majority_baseline(train, self._label, f1)
 
 
-class RelationHead(nn.Module):
+class RelationHead(Head):
     """Text, subject and object, each the maximum over its positions, through linear layers.
 
     Ahmad et al. 2021 (AAAI), "Relation Extractor" and "Event Argument Role Labeler". The release
-    has one hidden layer more, and no dropout (`trainer.switches.RELATION`).
+    has one hidden layer more, and no dropout (`SWITCHES`).
 
     Args:
         config: Dropout, label columns and their classes.
@@ -151,7 +165,7 @@ class RelationHead(nn.Module):
     """
 
     def __init__(self, config: SyntaxConfig, width: int) -> None:
-        super().__init__()
+        super().__init__(config, width)
         options = config.task_options()
         assert isinstance(options, RelationOptions)
         self.options = options
@@ -230,4 +244,4 @@ class RelationScorer:
         return Prediction(example_id, names[gold], names[predicted], right, shares, probability)
 
 
-TASKS.add("relation.v1", TaskEntry(RelationOptions, Relation, RelationHead, switches=RELATION))
+TASKS.add("relation.v1", TaskEntry(RelationOptions, Relation, RelationHead, switches=SWITCHES))

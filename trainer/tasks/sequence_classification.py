@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from syntax.errors import SpecError
@@ -18,7 +18,7 @@ from trainer.evaluation.predictions import Prediction
 from trainer.metrics.classification import ClassificationScores, classification_scores
 from trainer.models.outputs import HeadOutput, SyntaxEncoding
 from trainer.options.task import TaskOptions
-from trainer.tasks.base import TASKS, Arrays, Baseline, TaskEntry
+from trainer.tasks.base import TASKS, Arrays, Baseline, Head, TaskEntry
 from trainer.tasks.classes import (
     NO_LABEL,
     ClassIds,
@@ -95,7 +95,7 @@ class SequenceClassification:
         return majority_baseline(train, self._label, score)
 
 
-class SequenceClassificationHead(nn.Module):
+class SequenceClassificationHead(Head):
     """The classifier of [CLS], and cross-entropy.
 
     Args:
@@ -104,7 +104,7 @@ class SequenceClassificationHead(nn.Module):
     """
 
     def __init__(self, config: SyntaxConfig, width: int) -> None:
-        super().__init__()
+        super().__init__(config, width)
         options = config.task_options()
         assert isinstance(options, SequenceClassificationOptions)
         self.label, self.config = options.label, config

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import nn
 
 from syntax.batches import AssemblySpec
 from syntax.errors import SpecError
@@ -29,7 +28,7 @@ from trainer.models.outputs import HeadOutput, SyntaxEncoding
 from trainer.nn.probes import DepthProbe, DistanceProbe
 from trainer.options.checks import check_positive, check_range
 from trainer.options.task import TaskOptions
-from trainer.tasks.base import TASKS, Arrays, Baseline, TaskEntry
+from trainer.tasks.base import TASKS, Arrays, Baseline, Head, TaskEntry
 from trainer.tasks.losses import MeanLoss
 
 if TYPE_CHECKING:
@@ -132,7 +131,7 @@ class StructuralProbe:
         return scorer.scores().headline
 
 
-class StructuralProbeHead(nn.Module):
+class StructuralProbeHead(Head):
     """The probe, and its L1 loss to the tree (equation 2; section 2.3 for depths).
 
     Squared norms are compared with distances themselves, as in the paper.
@@ -143,7 +142,7 @@ class StructuralProbeHead(nn.Module):
     """
 
     def __init__(self, config: SyntaxConfig, width: int) -> None:
-        super().__init__()
+        super().__init__(config, width)
         options = config.task_options()
         assert isinstance(options, StructuralProbeOptions)
         self.target = options.target

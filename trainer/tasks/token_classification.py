@@ -23,11 +23,11 @@ from trainer.metrics.entities import Reader, entities, tokens_tagged
 from trainer.metrics.tagging import TaggingScores, tagging_scores, tagging_shares
 from trainer.models.outputs import HeadOutput, SyntaxEncoding
 from trainer.options.task import TaskOptions
-from trainer.switches import TAGGING
-from trainer.tasks.base import TASKS, Arrays, Baseline, TaskEntry
+from trainer.tasks.base import TASKS, Arrays, Baseline, Head, TaskEntry
 from trainer.tasks.losses import MeanLoss
 from trainer.tasks.tokens import (
     STREAM_OPTIONS,
+    TAGGING,
     TagLexicon,
     TokenTags,
     example_ids,
@@ -126,7 +126,7 @@ def _reader(options: TokenClassificationOptions, label: LabelSpec) -> Reader:
     return tokens_tagged(positive)
 
 
-class TokenClassificationHead(nn.Module):
+class TokenClassificationHead(Head):
     """Dropout and one linear map at every position; the loss is that of the labelled ones.
 
     Args:
@@ -135,7 +135,7 @@ class TokenClassificationHead(nn.Module):
     """
 
     def __init__(self, config: SyntaxConfig, width: int) -> None:
-        super().__init__()
+        super().__init__(config, width)
         options = config.task_options()
         assert isinstance(options, TokenClassificationOptions)
         self.label = options.label

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
 
 from syntax.errors import SpecError
 from syntax.examples import LabelSpec
@@ -18,7 +17,7 @@ from trainer.evaluation.predictions import Prediction
 from trainer.metrics.base import NamedScores
 from trainer.models.outputs import HeadOutput, SyntaxEncoding
 from trainer.options.task import TaskOptions
-from trainer.tasks.base import TASKS, Arrays, TaskEntry
+from trainer.tasks.base import TASKS, Arrays, Head, TaskEntry
 from trainer.tasks.losses import MeanLoss
 
 if TYPE_CHECKING:
@@ -60,7 +59,7 @@ class Trees:
         """None: the headline is a loss."""
 
 
-class TreesHead(nn.Module):
+class TreesHead(Head):
     """Neither logits nor a loss: the weighted objectives are the loss.
 
     Args:
@@ -71,10 +70,10 @@ class TreesHead(nn.Module):
         SpecError: The model has no objectives with a weight.
     """
 
-    def __init__(self, config: SyntaxConfig, width: int) -> None:  # noqa: ARG002
-        super().__init__()
-        objectives = [one for one in config.objective_options() if one.weight]
-        if not objectives or not config.model_options().use_syntax:
+    def __init__(self, config: SyntaxConfig, width: int) -> None:
+        super().__init__(config, width)
+        use_syntax = config.model_options().use_syntax
+        if not any(one.is_active(use_syntax) for one in config.objective_options()):
             raise SpecError(
                 f"the recipe has no objectives that {config.model['name']} learns, and trees.v1 "
                 "learns nothing else; give some with a weight, such as "

@@ -151,7 +151,7 @@ def pooled(states_BLD: Tensor, arrays: dict[str, Any], fields: int) -> list[Word
         fields: Segments of an example.
 
     Returns:
-        One for each example of the batch. A word without pieces has zeros, which nobody reads.
+        One for each example of the batch. A word without pieces has zeros, which nothing reads.
     """
     text_B = arrays["example_index"].astype(np.int64) * fields + arrays["choice_index"]
     words = np.zeros((int(arrays["example_index"].max()) + 1) * fields, np.int64)

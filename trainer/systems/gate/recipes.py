@@ -12,7 +12,6 @@ from __future__ import annotations
 from trainer import options
 from trainer.options import GateOptions, Recipe, TrainingOptions
 from trainer.recipes.base import RECIPES, variant, whole_sentences
-from trainer.switches import RELATION
 from trainer.systems.gate import SWITCHES
 
 # Compared with relation.sh and event.sh of the release (commit 1e48504): these figures and those of
@@ -93,7 +92,10 @@ def relation_structural_as_released() -> Recipe:
 
 
 def _as_released(recipe: Recipe) -> Recipe:
-    switches = [f"{switch.option}=as_released" for switch in (*SWITCHES, *RELATION)]
+    from trainer.tasks import TASKS  # imports torch
+
+    both = (*SWITCHES, *TASKS[recipe.task.name].switches)
+    switches = [f"{switch.option}=as_released" for switch in both]
     return variant(recipe, "as-released", *switches, "max_position=10")
 
 

@@ -7,7 +7,7 @@ on trees before a task.
 from trainer.systems.base import SYSTEMS, System
 from trainer.systems.syntax_mbert.options import SyntaxBertOptions, SyntaxGatOptions
 from trainer.systems.syntax_mbert.switches import SWITCHES
-from trainer.systems.syntax_mbert.upgrade import with_objectives
+from trainer.systems.syntax_mbert.upgrade import MOVED, with_objectives
 
 SYSTEMS.add(
     "syntax_bert.v1",
@@ -17,6 +17,7 @@ SYSTEMS.add(
         recipes="trainer.systems.syntax_mbert.recipes",
         switches=SWITCHES,
         upgrade=with_objectives,
+        moved=MOVED,
     ),
 )
 SYSTEMS.add(
@@ -27,5 +28,6 @@ SYSTEMS.add(
         recipes="trainer.systems.syntax_mbert.graph_recipes",
         switches=SWITCHES,
         upgrade=with_objectives,
+        moved=MOVED,
     ),
 )

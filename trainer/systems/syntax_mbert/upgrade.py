@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-_MOVED: Final = ("structure_weight", "objectives", "probe_rank", "probe_target")
+MOVED: Final = {
+    "structure_weight": "objectives.tree_distance.weight and objectives.tree_depth.weight",
+    "probe_rank": "objectives.tree_distance.rank and objectives.tree_depth.rank",
+    "probe_target": "objectives.tree_distance.target",
+    "objectives": "objectives",
+}
+"""Options of the model in earlier releases, and the options in their place."""
 
 
 def with_objectives(recipe: dict[str, Any]) -> dict[str, Any]:
@@ -16,7 +22,7 @@ def with_objectives(recipe: dict[str, Any]) -> dict[str, Any]:
     ({'name': 'syntax_bert.v1'}, 'tree_depth.v1', 0.5)
     """
     model = recipe["model"]
-    if not any(name in model for name in _MOVED):
+    if not any(name in model for name in MOVED):
         return recipe
     alone = model["name"] == "syntax_gat.v1"
     probes = []
@@ -30,5 +36,5 @@ def with_objectives(recipe: dict[str, Any]) -> dict[str, Any]:
         if name == "tree_distance.v1":
             probe["target"] = model.get("probe_target", "as_published")
         probes.append(probe)
-    kept = {name: value for name, value in model.items() if name not in _MOVED}
+    kept = {name: value for name, value in model.items() if name not in MOVED}
     return {**recipe, "model": kept, "objectives": [*recipe.get("objectives", ()), *probes]}

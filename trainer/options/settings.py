@@ -11,7 +11,7 @@ from dataclasses import MISSING, fields, is_dataclass, replace
 from reprlib import repr as shown
 from typing import Any, Final, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
-from syntax.errors import SpecError
+from syntax.errors import SpecError, UnknownNameError
 from syntax.lists import listed
 from syntax.registry import unknown_name
 from syntax.strict_json import parse_json
@@ -199,8 +199,28 @@ def _dotted(recipe: Recipe, key: str) -> str:
     if len(matches) > 1:
         raise SpecError(f"the option {key!r} is ambiguous: {', '.join(matches)}")
     if not matches:
+        _check_objective_is_listed(recipe, key)
         raise unknown_name("recipe option", key, known if "." in key else bare.values())
     return matches[0]
+
+
+def _check_objective_is_listed(recipe: Recipe, key: str) -> None:
+    """Refuse an option of a registered objective that the recipe does not list.
+
+    Raises:
+        UnknownNameError: It is one; the message says how to list it.
+    """
+    found = re.match(r"objectives\.(\w+)", key)
+    present = [one.name for one in recipe.objectives]
+    for name in OBJECTIVES:
+        if found and _short(name) == found[1] and name not in present:
+            entry = json.dumps([{"name": name, "weight": 0.1}])
+            raise UnknownNameError(
+                f"the recipe {recipe.name!r} does not list the objective {name!r}; set the list, "
+                f"as in 'objectives={entry}'",
+                name=name,
+                known=present,
+            )
 
 
 def _built(key: str, kind: type[Any], content: Mapping[str, Any]) -> Any:

@@ -19,7 +19,7 @@ from tests.docs.conftest import run_bash
 ADDRESS = "127.0.0.1:8000"
 LONG = (
     *("README.md", "backfill.md", "quickstart.md", "sequences.md", "stream.md", "train.md"),
-    *("benchmarks.md", "store.md"),
+    *("benchmarks.md", "client.md", "parse.md", "store.md"),
 )
 """Pages that backfill, train, or run many commands."""
 

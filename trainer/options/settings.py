@@ -203,8 +203,28 @@ def _dotted(recipe: Recipe, key: str) -> str:
             f"the recipe option {key!r} is of an earlier release; set {now} instead", name=key
         )
     if not matches:
+        _check_objective_is_listed(recipe, key)
         raise unknown_name("recipe option", key, known if "." in key else bare.values())
     return matches[0]
+
+
+def _check_objective_is_listed(recipe: Recipe, key: str) -> None:
+    """Refuse an option of a registered objective that the recipe does not list.
+
+    Raises:
+        UnknownNameError: It is one; the message says how to list it.
+    """
+    found = re.match(r"objectives\.(\w+)", key)
+    present = [one.name for one in recipe.objectives]
+    for name in OBJECTIVES:
+        if found and _short(name) == found[1] and name not in present:
+            entry = json.dumps([{"name": name, "weight": 0.1}])
+            raise UnknownNameError(
+                f"the recipe {recipe.name!r} does not list the objective {name!r}; set the list, "
+                f"as in 'objectives={entry}'",
+                name=name,
+                known=present,
+            )
 
 
 def _built(key: str, kind: type[Any], content: Mapping[str, Any]) -> Any:

@@ -71,7 +71,7 @@ def load_encoder(
     """
     try:
         encoder: PreTrainedModel = AutoModel.from_pretrained(
-            name, dtype=dtype, local_files_only=is_offline(), **_how(config, attention)
+            name, dtype=dtype, **_from_hub(), **_how(config, attention)
         )
     except (OSError, ValueError) as error:
         raise _cannot_load(name, error) from error
@@ -87,7 +87,7 @@ def load_pooler(name: str, config: PretrainedConfig) -> nn.Linear:
     """
     try:
         encoder, info = AutoModel.from_pretrained(
-            name, dtype=torch.float32, output_loading_info=True, local_files_only=is_offline()
+            name, dtype=torch.float32, output_loading_info=True, **_from_hub()
         )
     except (OSError, ValueError) as error:
         raise _cannot_load(name, error) from error
@@ -98,6 +98,12 @@ def load_pooler(name: str, config: PretrainedConfig) -> nn.Linear:
             "task.pooler=false"
         )
     return dense
+
+
+def _from_hub() -> dict[str, Any]:
+    """Whether transformers may ask the hub: for the model, and (where PEFT is there) an adapter."""
+    offline = {"local_files_only": is_offline()}
+    return {**offline, "adapter_kwargs": offline}
 
 
 def _how(config: PretrainedConfig, attention: str | None) -> dict[str, Any]:

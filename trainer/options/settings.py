@@ -221,7 +221,7 @@ def _check_objective_is_listed(recipe: Recipe, key: str) -> None:
             entry = json.dumps([{"name": name, "weight": 0.1}])
             raise UnknownNameError(
                 f"the recipe {recipe.name!r} does not list the objective {name!r}; set the list, "
-                f"as in 'objectives={entry}'",
+                f"as in `objectives={entry}`",
                 name=name,
                 known=present,
             )

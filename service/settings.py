@@ -205,7 +205,9 @@ class Settings(BaseSettings):
         default=4_096,
         ge=1,
         description="Memory of all loaded models and their workers. To load another one, the "
-        "service unloads the models unused for longest. A single model may exceed the limit.",
+        "service unloads the models unused for longest. A single model may exceed the limit. A "
+        "model never loaded is expected to take four times its files plus 100 MB (400 for "
+        "Stanza). GPU memory is not counted.",
     )
     worker_max_texts: int = Field(
         default=100_000,

@@ -39,7 +39,7 @@ class OrderPolicy:
     batch_size: Annotated[int, Option("Examples in a batch.", low=1)] = 32
     seed: Annotated[
         int,
-        Option("With `epoch`, chooses the permutation, which is the same for every world size."),
+        Option("With `epoch`, determines the permutation, which is the same for every world size."),
     ] = 0
     epoch: Annotated[int, Option("Number of the epoch.")] = 0
     shuffle: Annotated[

@@ -172,7 +172,13 @@ class AssemblySpec(SequenceSpec):
                 "segment that is spread over sequences: only_first or only_second"
             )
         POLICIES.resolve(self.policy)
-        _check_matrices(self.matrices)
+        full = [MATRICES.resolve(name) for name in self.matrices]
+        for at, name in enumerate(full):
+            if name in full[:at]:
+                raise SpecError(
+                    f"the matrices {self.matrices[full.index(name)]!r} and "
+                    f"{self.matrices[at]!r} are the same, {name}; name it once"
+                )
 
     @property
     def sides(self) -> tuple[TruncationSide, ...]:
@@ -190,7 +196,6 @@ class AssemblySpec(SequenceSpec):
             fields: Names of the segments of an example.
 
         Raises:
-            UnknownNameError: The template names another field.
             SpecError: The template is not complete.
         """
         if not self.template or isinstance(self.template, Template):
@@ -213,13 +218,3 @@ class AssemblySpec(SequenceSpec):
                 "these into numbers of segments"
             )
         return None
-
-
-def _check_matrices(names: tuple[str, ...]) -> None:
-    full = [MATRICES.resolve(name) for name in names]
-    for at, name in enumerate(full):
-        if name in full[:at]:
-            raise SpecError(
-                f"the matrices {names[full.index(name)]!r} and {names[at]!r} are the same, "
-                f"{name}; name it once"
-            )

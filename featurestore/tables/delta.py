@@ -329,7 +329,9 @@ class Table:
         transaction: records.Transaction | None,
         row_group: int,
     ) -> None:
-        applied = transaction and [Transaction(transaction.app_id, transaction.version)]
+        applied = None
+        if transaction is not None:
+            applied = [Transaction(transaction.app_id, transaction.version)]
         try:
             write_deltalake(
                 handle,

@@ -158,7 +158,7 @@ def test_jobs_are_listed_shown_and_watched(parsebank):
     assert unknown.stderr.startswith("Error: ")
 
 
-def test_exit_codes_of_jobs(job_json):
+def test_outcome_exit_code_follows_the_job_states(job_json):
     done, failed, cancelled = (
         Outcome(jobs=[decode_job(job_json | {"state": state})])
         for state in ("done", "failed", "cancelled")

@@ -88,6 +88,7 @@ def test_other_encoders_and_layers_have_their_own_table(store, data) -> None:
     assert store.resolve(one.states.identity) == {"encoder": "e", "layer": 1, "width": WIDTH}
 
 
+@pytest.mark.slow
 def test_states_are_read_one_commit_at_a_time(store, data, monkeypatch) -> None:
     monkeypatch.setattr("featurestore.dataset.states.COMMIT_BYTES", 200)
     there = stated(store, data)

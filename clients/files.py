@@ -55,7 +55,14 @@ def open_file(path: Path) -> io.BufferedReader[Any]:
         content: io.BufferedReader[Any] = file
         if chunks is not None:
             content = io.BufferedReader(_Chunks(file, chunks), _BUFFER)
-        _refuse_other(content.peek(_CHUNK), kind, path)
+        start = content.peek(_CHUNK)
+        mark, at = _TAR_MARK
+        if start.startswith(mark, at):
+            raise InputError(f"{path} is a tar archive; unpack it first", path=str(path))
+        if kind and start.startswith((*_FRAMES, *_ZIP_MARKS)):
+            raise InputError(f"{path} is packed twice; unpack it first", path=str(path))
+        if start.startswith(_WIDE_MARKS):
+            raise InputError(f"{path} is UTF-16; convert it to UTF-8 first", path=str(path))
     except BaseException:
         file.close()
         raise
@@ -114,16 +121,6 @@ def _named_faults(chunks: Iterator[bytes], kind: str, path: Path) -> Iterator[by
         raise DamagedFileError(
             f"{path} is a damaged {kind} file: {error}; fetch or pack it again", path=str(path)
         ) from error
-
-
-def _refuse_other(start: bytes, kind: str, path: Path) -> None:
-    mark, at = _TAR_MARK
-    if start.startswith(mark, at):
-        raise InputError(f"{path} is a tar archive; unpack it first", path=str(path))
-    if kind and start.startswith((*_FRAMES, *_ZIP_MARKS)):
-        raise InputError(f"{path} is packed twice; unpack it first", path=str(path))
-    if start.startswith(_WIDE_MARKS):
-        raise InputError(f"{path} is UTF-16; convert it to UTF-8 first", path=str(path))
 
 
 class DamagedFileError(InputError):

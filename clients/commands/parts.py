@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from clients.benchmarks import Benchmark
 
 ALL: Final = "all"
-"""The split, or the language, that stands for every one that is found."""
+"""Means every split, or every language, that is found."""
 
 
 def wanted_parts(
@@ -32,7 +32,6 @@ def wanted_parts(
 
     Raises:
         SpecError: The files do not tell the split or language that `ALL` stands for.
-        UnknownNameError: Nothing is found for `ALL`.
     """
     found = [
         part
@@ -79,7 +78,6 @@ def chosen_reader(
         id_column: The column with the id.
 
     Raises:
-        UnknownNameError: There is no such reader.
         SpecError: Columns were named for another reader than ``table``, or an unknown kind.
     """
     from clients.benchmarks import BENCHMARKS
@@ -91,7 +89,8 @@ def chosen_reader(
         raise SpecError(f"--columns, --label and --id are for the reader `table`, not for {name}")
     from clients.benchmarks.table import table_benchmark
 
-    renamed = dict(_field(column) for column in columns or ("text",))
+    parted = (column.partition("=") for column in columns or ("text",))
+    renamed = {field: column or field for field, _, column in parted}
     specs = [_label(label) for label in labels]
     return table_benchmark(
         fields=tuple(renamed),
@@ -99,11 +98,6 @@ def chosen_reader(
         columns=renamed | {spec.name: column for spec, column in specs},
         id=id_column,
     )
-
-
-def _field(text: str) -> tuple[str, str]:
-    field, _, column = text.partition("=")
-    return field, column or field
 
 
 def _label(text: str) -> tuple[LabelSpec, str]:

@@ -159,7 +159,10 @@ class BackfillPlan:
             except (InputError, UnknownNameError, OSError) as error:
                 if len(backfills) == 1:
                     raise
-                outcome.failures.append(_failure(planned, error))
+                name = (
+                    error.error_type if isinstance(error, ParsebankError) else type(error).__name__
+                )
+                outcome.failures.append(Failure(planned, name, str(error)))
 
     def _sent(
         self,
@@ -215,11 +218,6 @@ def _noting(items: Iterable[Item], outcome: Outcome, part: str) -> Iterator[Item
             unlabelled += 1
             outcome.unlabelled[part] = unlabelled
         yield item
-
-
-def _failure(planned: PlannedBackfill, error: Exception) -> Failure:
-    name = error.error_type if isinstance(error, ParsebankError) else type(error).__name__
-    return Failure(planned, name, str(error))
 
 
 def _of(number: int, total: int) -> str:

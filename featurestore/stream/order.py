@@ -89,7 +89,7 @@ class EpochOrder:
     pool_ends: Positions
 
     def pool_of(self, position: int) -> int:
-        """The pool in which a position of ``examples`` lies."""
+        """The pool of a position of ``examples``."""
         return int(np.searchsorted(self.pool_ends, position, side="right"))
 
 

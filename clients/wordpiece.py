@@ -184,7 +184,7 @@ def save_tokenizer(trained: TrainedTokenizer, folder: Path, source: dict[str, An
 def _untrained(options: WordPieceOptions, vocabulary: dict[str, int] | None = None) -> Tokenizer:
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
-    steps = [normalizers.NFD()]
+    steps: list[normalizers.Normalizer] = [normalizers.NFD()]
     if options.lowercase:
         steps.append(normalizers.Lowercase())
     if options.strip_accents:

@@ -22,6 +22,8 @@ MOST_LINES: Final = 100_000
 MOST_BYTES: Final = 16 * 2**20
 """Most bytes of a file that is read as a whole, as one document."""
 
+_STEP: Final = 64 * 1024
+
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """Each line with its 1-based number, as bytes, so that a bad line affects no other.
@@ -96,7 +98,9 @@ def whole_text(file: IO[bytes], name: str) -> str:
         TextTooLongError: It has more than `MOST_BYTES`.
         InvalidCharacterError: It is not UTF-8; ``detail`` has the position.
     """
-    raw = file.read(MOST_BYTES + 1)
+    raw = bytearray()  # in steps: `read` would set aside all that is allowed
+    while len(raw) <= MOST_BYTES and (chunk := file.read(_STEP)):
+        raw += chunk
     if len(raw) > MOST_BYTES:
         raise TextTooLongError(
             f"{name} has more than {MOST_BYTES:,} bytes; divide it into several documents"

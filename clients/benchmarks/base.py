@@ -46,11 +46,16 @@ def canonical_split(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One split in one language, and its files in reading order."""
+    """One split in one language, and its files in reading order.
+
+    Attributes:
+        root: Folder to which ids that name files are relative, if the reader needs one.
+    """
 
     split: str
     lang: str
     files: tuple[Path, ...]
+    root: Path | None = None
 
 
 Names = Mapping[str, tuple[str, ...]]

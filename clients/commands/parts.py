@@ -66,9 +66,15 @@ def _parts(reader: Benchmark, path: Path | None, split: str, lang: str) -> list[
 
 
 def chosen_reader(
-    name: str, columns: Sequence[str], labels: Sequence[str], id_column: str | None
+    name: str,
+    columns: Sequence[str] = (),
+    labels: Sequence[str] = (),
+    id_column: str | None = None,
+    *,
+    whole_files: bool = False,
+    dev_share: float | None = None,
 ) -> Benchmark:
-    """A reader by its name; ``table`` with the columns that were named.
+    """A reader by its name, as the options of a command change it.
 
     Args:
         name: Name in the registry.
@@ -76,10 +82,31 @@ def chosen_reader(
         labels: ``LABEL[:KIND[:FIELD]][=COLUMN]``: a class, and about the first field, unless told
             otherwise.
         id_column: The column with the id.
+        whole_files: Of ``text``, whether a file is one text.
+        dev_share: Share of the texts that are ``dev``; ``None`` leaves splits to the files.
 
     Raises:
-        SpecError: Columns were named for another reader than ``table``, or an unknown kind.
+        SpecError: An option is for another reader, or columns have an unknown kind.
     """
+    from clients.benchmarks.held_out import with_dev_share
+
+    reader = _by_name(name, columns, labels, id_column)
+    if whole_files:
+        reader = _of_whole_files(reader)
+    return reader if dev_share is None else with_dev_share(reader, dev_share)
+
+
+def _of_whole_files(reader: Benchmark) -> Benchmark:
+    from clients.benchmarks.text import WHOLE_FILES
+
+    if reader.name != WHOLE_FILES.name:
+        raise SpecError(f"--whole-files is for the reader `text`, not for {reader.name}")
+    return WHOLE_FILES
+
+
+def _by_name(
+    name: str, columns: Sequence[str], labels: Sequence[str], id_column: str | None
+) -> Benchmark:
     from clients.benchmarks import BENCHMARKS
 
     reader = BENCHMARKS[name]

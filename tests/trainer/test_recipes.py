@@ -148,8 +148,10 @@ RELEASED = {
     ),
     **dict.fromkeys(("sgnet-squad2", "sgnet-race"), OWN["sgnet.v1"]),
     **dict.fromkeys(("sla-cola", "sla-sst2", "sla-fce"), OWN["sla.v1"][1:]),
+    "synclm": (),
 }
-"""Runs with a released twin, and the switches that it turns: SLA's window is of lr-sib."""
+"""Runs with a released twin, and the switches that it turns: SLA's window is of lr-sib, and
+SynCLM's switches have values of their own (test_contrastive_runs.py)."""
 
 
 def test_every_released_run_is_looked_at() -> None:

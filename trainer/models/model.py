@@ -19,6 +19,7 @@ from syntax.errors import SpecError
 from trainer.batch import SyntaxBatch
 from trainer.models.config import SyntaxConfig
 from trainer.models.outputs import SyntaxOutput
+from trainer.nn.rows import AttentionRows
 from trainer.objectives.base import Objective, build_objectives, weighted_sum
 from trainer.options import MAIN, ObjectiveOptions
 from trainer.systems import SYSTEMS
@@ -137,10 +138,14 @@ class SyntaxModel(PreTrainedModel):
             if weights.get(one.options.name) and (names is None or one.options.name in names)
         ]
         needs: frozenset[str] = frozenset().union(*(one.needs for one in chosen))
-        wanted = {
+        wanted: dict[str, Any] = {
             f"output_{name}": True for name in ("hidden_states", "attentions") if name in needs
         }
+        rows = AttentionRows() if "attention_rows" in needs else None
+        if rows is not None:
+            wanted["keeper"] = rows
         encoding = self.encoder(batch, **wanted)
+        encoding.attention_rows = rows
         losses = {one.options.name: one(encoding, batch) for one in chosen}
         head = {MAIN: self.head, **dict(self.heads.items())}.get(batch.stream)
         logits, task_loss = ({}, None) if head is None else head(encoding, batch)

@@ -6,7 +6,43 @@ registry. Nothing here imports torch.
 """
 
 from trainer.objectives.base import OBJECTIVES, Objective, ObjectiveEntry
-from trainer.objectives.options import TreeDepthOptions, TreeDistanceOptions
+from trainer.objectives.options import (
+    PhraseContrastOptions,
+    TreeContrastOptions,
+    TreeDepthOptions,
+    TreeDistanceOptions,
+)
+from trainer.switches import Switch
+
+_PHRASE_SWITCHES = (
+    Switch(
+        "objectives.phrase.phrase_loss",
+        "`as_published`: InfoNCE, similar is what attends alike (-JSD)",
+        "`synclm`: the negated InfoNCE of +JSD; `lr_sib`: InfoNCE of +JSD / L",
+    ),
+    Switch(
+        "objectives.phrase.attention",
+        "`before_dropout`: attention weights that sum to 1",
+        "`after_dropout`: those that meet the values (both releases)",
+    ),
+)
+_TREE_SWITCHES = (
+    Switch(
+        "objectives.tree.tree_root",
+        "`out`: the root of a tree is not among its pieces",
+        "`in`: it is (SynCLM's release)",
+    ),
+    Switch(
+        "objectives.tree.projection",
+        "false: the states are compared",
+        "true: two linear maps of them are (SynCLM's release)",
+    ),
+    Switch(
+        "objectives.tree.tree_topk",
+        "`masked`: the three hardest of the real negatives count",
+        "`released`: empty cells can take their places, as if of similarity 0 (lr-sib)",
+    ),
+)
 
 OBJECTIVES.add(
     "tree_distance.v1",
@@ -15,5 +51,23 @@ OBJECTIVES.add(
 OBJECTIVES.add(
     "tree_depth.v1", ObjectiveEntry(TreeDepthOptions, "trainer.objectives.tree_depth:TreeDepth")
 )
+OBJECTIVES.add(
+    "phrase.v1",
+    ObjectiveEntry(
+        PhraseContrastOptions, "trainer.objectives.phrase:PhraseContrast", _PHRASE_SWITCHES
+    ),
+)
+OBJECTIVES.add(
+    "tree.v1",
+    ObjectiveEntry(TreeContrastOptions, "trainer.objectives.tree:TreeContrast", _TREE_SWITCHES),
+)
 
-__all__ = ["OBJECTIVES", "Objective", "ObjectiveEntry", "TreeDepthOptions", "TreeDistanceOptions"]
+__all__ = [
+    "OBJECTIVES",
+    "Objective",
+    "ObjectiveEntry",
+    "PhraseContrastOptions",
+    "TreeContrastOptions",
+    "TreeDepthOptions",
+    "TreeDistanceOptions",
+]

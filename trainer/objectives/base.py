@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 from syntax.errors import SpecError
 from syntax.registry import Registry
 from trainer.options.objective import ObjectiveOptions
+from trainer.switches import Switch
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -40,7 +41,7 @@ class Objective(Protocol):
 
     needs: frozenset[str]
     """What the encoder has to give beside its last states: ``hidden_states``, ``attentions``,
-    ``syntax_states``."""
+    ``attention_rows``, ``syntax_states``."""
 
     def __init__(
         self, options: ObjectiveOptions, config: SyntaxConfig, encoder: Encoder
@@ -59,10 +60,12 @@ class ObjectiveEntry:
         options: Its options; their ``name`` is the key.
         module: The `Objective` as ``module:name``; it is imported when it is used, so that recipes
             can be listed without torch.
+        switches: Where papers and their released code differ.
     """
 
     options: type[ObjectiveOptions]
     module: str
+    switches: tuple[Switch, ...] = ()
 
 
 OBJECTIVES: Final[Registry[ObjectiveEntry]] = Registry("objective")
@@ -84,6 +87,8 @@ def build_objectives(
         kind: type[Objective] = resolve_name(OBJECTIVES[one.name].module)
         objective = kind(one, config, encoder)
         given = encoder.gives | ({"syntax_states"} if encoder.syntax_width is not None else set())
+        if "attentions" in encoder.gives:
+            given |= {"attention_rows"}  # and those any attention of ours gives
         if missing := sorted(objective.needs - given):
             raise SpecError(
                 f"{one.name} reads {', '.join(missing)}, which {config.model['name']} does not "

@@ -11,7 +11,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from trainer.objectives.options import TreeDepthOptions, TreeDistanceOptions
+    from trainer.objectives.options import (
+        PhraseContrastOptions,
+        TreeContrastOptions,
+        TreeDepthOptions,
+        TreeDistanceOptions,
+    )
     from trainer.options.data import DataOptions, SeparatorEdge
     from trainer.options.model import ModelOptions
     from trainer.options.objective import ObjectiveOptions
@@ -24,6 +29,7 @@ if TYPE_CHECKING:
     from trainer.systems.gate.options import GateOptions
     from trainer.systems.sgnet.options import SgNetOptions
     from trainer.systems.sla.options import SlaOptions
+    from trainer.systems.synclm.options import StockOptions
     from trainer.systems.syntax_mbert.options import SyntaxBertOptions, SyntaxGatOptions
     from trainer.tasks import (
         ExtractiveQaOptions,
@@ -48,12 +54,14 @@ __all__ = [
     "MultipleChoiceOptions",
     "ObjectiveOptions",
     "OptimizerOptions",
+    "PhraseContrastOptions",
     "Recipe",
     "RelationOptions",
     "SeparatorEdge",
     "SequenceClassificationOptions",
     "SgNetOptions",
     "SlaOptions",
+    "StockOptions",
     "StreamOptions",
     "StructuralProbeOptions",
     "SyntaxBertOptions",
@@ -61,13 +69,17 @@ __all__ = [
     "TaskOptions",
     "TokenClassificationOptions",
     "TrainingOptions",
+    "TreeContrastOptions",
     "TreeDepthOptions",
     "TreeDistanceOptions",
     "TreesOptions",
 ]
 
 _HOMES: Final = {
-    "trainer.objectives.options": ("TreeDepthOptions", "TreeDistanceOptions"),
+    "trainer.objectives.options": (
+        *("PhraseContrastOptions", "TreeContrastOptions"),
+        *("TreeDepthOptions", "TreeDistanceOptions"),
+    ),
     "trainer.options.data": ("DataOptions", "SeparatorEdge"),
     "trainer.options.model": ("ModelOptions",),
     "trainer.options.objective": ("ObjectiveOptions",),
@@ -80,6 +92,7 @@ _HOMES: Final = {
     "trainer.systems.gate.options": ("GateOptions",),
     "trainer.systems.sgnet.options": ("SgNetOptions",),
     "trainer.systems.sla.options": ("SlaOptions",),
+    "trainer.systems.synclm.options": ("StockOptions",),
     "trainer.systems.syntax_mbert.options": ("SyntaxBertOptions", "SyntaxGatOptions"),
     "trainer.tasks": (
         *("ExtractiveQaOptions", "IntentSlotsOptions", "MultipleChoiceOptions", "RelationOptions"),

@@ -6,7 +6,11 @@ registry. Nothing here imports torch.
 """
 
 from trainer.objectives.base import OBJECTIVES, Objective, ObjectiveEntry
-from trainer.objectives.options import TreeDepthOptions, TreeDistanceOptions
+from trainer.objectives.options import (
+    MlmObjectiveOptions,
+    TreeDepthOptions,
+    TreeDistanceOptions,
+)
 
 OBJECTIVES.add(
     "tree_distance.v1",
@@ -15,5 +19,13 @@ OBJECTIVES.add(
 OBJECTIVES.add(
     "tree_depth.v1", ObjectiveEntry(TreeDepthOptions, "trainer.objectives.tree_depth:TreeDepth")
 )
+OBJECTIVES.add("mlm.v1", ObjectiveEntry(MlmObjectiveOptions, "trainer.objectives.mlm:MaskedPieces"))
 
-__all__ = ["OBJECTIVES", "Objective", "ObjectiveEntry", "TreeDepthOptions", "TreeDistanceOptions"]
+__all__ = [
+    "OBJECTIVES",
+    "MlmObjectiveOptions",
+    "Objective",
+    "ObjectiveEntry",
+    "TreeDepthOptions",
+    "TreeDistanceOptions",
+]

@@ -11,7 +11,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from trainer.objectives.options import TreeDepthOptions, TreeDistanceOptions
+    from trainer.objectives.options import (
+        MlmObjectiveOptions,
+        TreeDepthOptions,
+        TreeDistanceOptions,
+    )
     from trainer.options.data import DataOptions, SeparatorEdge
     from trainer.options.model import ModelOptions
     from trainer.options.objective import ObjectiveOptions
@@ -22,12 +26,14 @@ if TYPE_CHECKING:
     from trainer.options.training import TrainingOptions
     from trainer.systems.frozen.options import FrozenOptions
     from trainer.systems.gate.options import GateOptions
+    from trainer.systems.microbert.options import MicroBertOptions
     from trainer.systems.sgnet.options import SgNetOptions
     from trainer.systems.sla.options import SlaOptions
     from trainer.systems.syntax_mbert.options import SyntaxBertOptions, SyntaxGatOptions
     from trainer.tasks import (
         ExtractiveQaOptions,
         IntentSlotsOptions,
+        MlmOptions,
         MultipleChoiceOptions,
         RelationOptions,
         SequenceClassificationOptions,
@@ -44,6 +50,9 @@ __all__ = [
     "GateOptions",
     "GroupOptions",
     "IntentSlotsOptions",
+    "MicroBertOptions",
+    "MlmObjectiveOptions",
+    "MlmOptions",
     "ModelOptions",
     "MultipleChoiceOptions",
     "ObjectiveOptions",
@@ -67,7 +76,11 @@ __all__ = [
 ]
 
 _HOMES: Final = {
-    "trainer.objectives.options": ("TreeDepthOptions", "TreeDistanceOptions"),
+    "trainer.objectives.options": (
+        "MlmObjectiveOptions",
+        "TreeDepthOptions",
+        "TreeDistanceOptions",
+    ),
     "trainer.options.data": ("DataOptions", "SeparatorEdge"),
     "trainer.options.model": ("ModelOptions",),
     "trainer.options.objective": ("ObjectiveOptions",),
@@ -78,11 +91,13 @@ _HOMES: Final = {
     "trainer.options.training": ("TrainingOptions",),
     "trainer.systems.frozen.options": ("FrozenOptions",),
     "trainer.systems.gate.options": ("GateOptions",),
+    "trainer.systems.microbert.options": ("MicroBertOptions",),
     "trainer.systems.sgnet.options": ("SgNetOptions",),
     "trainer.systems.sla.options": ("SlaOptions",),
     "trainer.systems.syntax_mbert.options": ("SyntaxBertOptions", "SyntaxGatOptions"),
     "trainer.tasks": (
-        *("ExtractiveQaOptions", "IntentSlotsOptions", "MultipleChoiceOptions", "RelationOptions"),
+        *("ExtractiveQaOptions", "IntentSlotsOptions", "MlmOptions", "MultipleChoiceOptions"),
+        "RelationOptions",
         *("SequenceClassificationOptions", "StructuralProbeOptions", "TokenClassificationOptions"),
         "TreesOptions",
     ),

@@ -149,8 +149,8 @@ def open_source(
     known, gold = _labelled(dataset, recipe.task), None
     left_out = len(dataset) - len(known)
     if data.gold is not None:
-        wanted = {"tokenizer": dataset.card.tokenizer_fingerprint, "version": data.gold_version}
-        gold = store.dataset(data.gold, split=split, lang=lang, **wanted)
+        tokenizer = dataset.card.tokenizer_fingerprint
+        gold = store.dataset(data.gold, tokenizer, split, lang, data.gold_version)
         known = with_repeated(known, gold, data.gold_every)
     return replace(source_of(known, recipe, store, unlabelled=left_out), gold=gold)
 

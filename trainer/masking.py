@@ -111,8 +111,8 @@ class PieceMasking:
             splitmix(L * _DRAWS, stream_seed(seed, epoch, "masked pieces", key, attempt))
             for key in keys
         ]
-        numbers = (np.array(bits, np.uint64) >> np.uint64(11)) * 2.0**-53
-        return numbers.reshape(len(keys), L, _DRAWS)
+        numbers = (np.array(bits, np.uint64) >> np.uint64(11)).astype(np.float64)
+        return np.ldexp(numbers, -53).reshape(len(keys), L, _DRAWS)
 
 
 def piece_masking(

@@ -6,7 +6,7 @@ of the states, ``E`` width of the word embeddings, ``V`` ids.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -60,8 +60,9 @@ class PieceDecoder(nn.Module):
         """Logits of the ids. *Shape:* that of the states, (..., D), with V for D; float32."""
         (encoder,) = self._encoder
         assert encoder.stock is not None
-        words_VE = encoder.stock.get_input_embeddings().weight
-        found: Tensor = F.linear(self.norm(F.gelu(self.dense(states))), words_VE, self.bias)
+        words: Any = encoder.stock.get_input_embeddings()
+        bias: Any = self.bias
+        found: Tensor = F.linear(self.norm(F.gelu(self.dense(states))), words.weight, bias)
         return found.float()
 
     def predict(self, states_BLD: Tensor, batch: SyntaxBatch) -> tuple[Tensor, Tensor]:

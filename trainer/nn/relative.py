@@ -14,7 +14,7 @@ Letters in shapes: ``B`` examples, ``N`` heads, ``L`` wordpieces, ``D`` head siz
 
 from __future__ import annotations
 
-from typing import Final, Literal, TypeAlias, get_args
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 import torch
 from torch import Tensor, nn
@@ -63,12 +63,14 @@ class RelativeBertModel(BertModel):
         chosen = config._attn_implementation
         config._attn_implementation = _OURS.get(chosen, chosen)
         super().__init__(config, add_pooling_layer=add_pooling_layer)
-        self.embeddings.position_embeddings = _NoPositions()
+        embeddings: Any = self.embeddings
+        embeddings.position_embeddings = _NoPositions()
         size = config.hidden_size // config.num_attention_heads
-        for layer in self.encoder.layer:
+        layers: Any = self.encoder.layer
+        for layer in layers:
             table = nn.Embedding(2 * config.max_position_embeddings - 1, size)
             layer.attention.self.distance_embedding = table
-        self.post_init()
+        self.post_init()  # type: ignore[no-untyped-call]
 
 
 class _NoPositions(nn.Module):

@@ -132,7 +132,7 @@ def load_encoder_config(options: ModelOptions, special: SpecialTokens) -> Pretra
     """
     if (content := options.new_encoder()) is not None:
         sizes = {"vocab_size": special.vocab_size, "pad_token_id": special.pad_id}
-        return AutoConfig.for_model(**content, **sizes)
+        return AutoConfig.for_model(**{**content, **sizes})
     name = options.encoder
     if name in BUNDLED and options.weights == "pretrained":
         raise SpecError(f"{name} has no weights; set model.weights=random")

@@ -1,5 +1,7 @@
 """The pre-training runs of MicroBERT: the ten conditions of Gessler and Schneider 2023, table 2.
 
+An eleventh has the parser of Gessler and Zeldes 2022, which the released configuration adds to all.
+
 Common to all: batches of 32, eight of which make a step, 62,500 steps of AdamW at 3e-3 with betas
 0.9 and 0.98, epsilon 1e-6 and a decay of 0.01 of every weight, a cosine after 10,000 steps of
 warm-up, no clipping, and the last weights. Every ninth example of an epoch is of the treebank
@@ -137,6 +139,11 @@ def mlm_xpos_phrase_tree_sla() -> Recipe:
     return condition("mlm-xpos-phrase-tree-sla", *objectives, sla=True)
 
 
+def mlm_xpos_parser() -> Recipe:
+    """Masked language modelling, tags, and the parser of MicroBERT (Gessler and Zeldes 2022)."""
+    return condition("mlm-xpos-parser", "xpos_tagging.v1", "dependency.v1")
+
+
 _CONDITIONS: Final[dict[str, Callable[[], Recipe]]] = {
     "mlm": mlm,
     "mlm-phrase": mlm_phrase,
@@ -148,9 +155,16 @@ _CONDITIONS: Final[dict[str, Callable[[], Recipe]]] = {
     "mlm-xpos-tree": mlm_xpos_tree,
     "mlm-xpos-phrase-tree": mlm_xpos_phrase_tree,
     "mlm-xpos-phrase-tree-sla": mlm_xpos_phrase_tree_sla,
+    "mlm-xpos-parser": mlm_xpos_parser,
 }
 
-_READ: Final = {"phrase": "phrase.v1", "tree": "tree.v1", "xpos": "xpos_tagging.v1"}
+_READ: Final = {
+    "phrase": "phrase.v1",
+    "tree": "tree.v1",
+    "xpos": "xpos_tagging.v1",
+    "parser": "dependency.v1",
+}
+"""The objective that a part of a condition's name stands for."""
 
 for _name, _make in _CONDITIONS.items():
     if all(_READ.get(_part, "mlm.v1") in OBJECTIVES for _part in _name.split("-")):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
-import pyarrow as pa
-from numpy.typing import NDArray
 
 from featurestore.dataset.dataset import FeatureDataset
 from featurestore.tables.files import FileReader
@@ -31,28 +30,17 @@ class JoinedReader(FileReader):
     """
 
     def __init__(self, first: FileReader, second: FileReader) -> None:
-        super().__init__(first.location)
+        super().__init__(first.location, schema=first._schema)
         self._first, self._second = first, second
 
     def __reduce__(self) -> tuple[type[JoinedReader], tuple[Any, ...]]:
         return JoinedReader, (self._first, self._second)
 
-    def columns(self, path: str, columns: Sequence[str]) -> pa.Table:
-        """See `FileReader`."""
+    @contextmanager
+    def _opened(self, path: str, keep: bool = True) -> Iterator[Any]:
         reader, own = self._of(path)
-        return reader.columns(own, columns)
-
-    def holding(
-        self, path: str, rows: NDArray[np.integer], columns: Sequence[str]
-    ) -> tuple[pa.Table, NDArray[np.integer]]:
-        """See `FileReader`."""
-        reader, own = self._of(path)
-        return reader.holding(own, rows, columns)
-
-    def row(self, path: str, row: int, columns: Sequence[str]) -> dict[str, Any]:
-        """See `FileReader`."""
-        reader, own = self._of(path)
-        return reader.row(own, row, columns)
+        with reader._opened(own, keep) as opened:
+            yield opened
 
     def fetch(self, paths: Iterable[str], is_wanted: Callable[[], bool] = lambda: True) -> None:
         """See `FileReader`."""

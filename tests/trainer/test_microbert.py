@@ -14,10 +14,12 @@ import torch
 from transformers import AutoConfig, AutoModel
 from typer.testing import CliRunner
 
+from clients.benchmarks import SAMPLE
 from clients.cli import build_app
 from featurestore import TreebankTooLargeError, open_store, with_repeated
 from service.tokenizers import bundled_tokenizers
 from syntax.errors import SpecError
+from trainer.api import evaluate
 from trainer.evaluation.export import export_encoder
 from trainer.loop import Run, train
 from trainer.nn.attention import EAGER, SDPA
@@ -27,7 +29,7 @@ from trainer.options import MicroBertOptions, Recipe
 from trainer.options.settings import recipe_from_json, with_settings
 from trainer.recipes import RECIPES
 from trainer.report import result_of
-from trainer.results import write_result
+from trainer.results import FinishedRun, write_result
 
 SMALL = (
     *("model.hidden_size=16", "model.heads=2", "model.layers=2", "model.feed_forward=16"),
@@ -160,6 +162,7 @@ def test_a_repeated_dataset_reads_as_its_parts_do(silver) -> None:
     assert ours.example_ids == [*own[:8], others[0], *own[8:16], others[1], *own[16:]]
     assert read.read(torch.arange(22).numpy()).example_ids == ours.example_ids
     assert mixed.langs == {"en": 22}
+    assert len(mixed.where(labels={"label": list(SAMPLE.labels[0].names)})) == 22
     assert mixed.columns(["example_id"])["example_id"].to_pylist() == ours.example_ids
     batches = {
         name: batch["input_ids"][row].tolist()
@@ -221,6 +224,13 @@ def test_an_exported_encoder_starts_other_recipes(
     assert answer.exit_code
     with pytest.raises(SpecError, match="is not empty"):
         export_encoder(pretrained, folder)
+
+
+def test_a_run_is_scored_on_the_same_masks_again(pretrained, silver) -> None:
+    scored = evaluate(pretrained, silver, split="dev").scores["en"]
+    last = FinishedRun.read(pretrained).result["evaluations"][-1]["scores"]
+    assert scored.to_json() == pytest.approx(last)
+    assert last["pieces"] > 8
 
 
 def test_an_export_has_the_tokenizer_where_it_is_at_hand(

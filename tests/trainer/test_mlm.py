@@ -28,6 +28,7 @@ from trainer.models.config import SyntaxConfig
 from trainer.models.model import SyntaxModel
 from trainer.models.outputs import SyntaxOutput
 from trainer.progress import Evaluation, Progress, outcomes_of
+from trainer.report import result_of
 from trainer.tasks.mlm import MlmScorer
 
 MASK, VOCABULARY = 4, 60
@@ -290,6 +291,16 @@ def test_a_run_learns_and_resumes_to_the_same_losses(store, small_recipe, tmp_pa
     resumed = train(recipe, store, tmp_path / "half", resume=True)
     assert resumed.progress.losses == whole.progress.losses
     assert resumed.progress.evaluations == whole.progress.evaluations
+
+
+def test_a_run_goes_on_after_batches_of_special_tokens_and_counts_them(
+    store, small_recipe, tmp_path
+) -> None:
+    # [CLS] [SEP] [SEP] leave no room for a piece.
+    run = train(small_recipe(*MLM, "max_length=3", "max_steps=2"), store, tmp_path)
+    assert run.progress.losses == [0.0, 0.0]
+    assert result_of(run)["outcomes"] == {"batch_without_masked_piece": 2}
+    assert run.progress.evaluations[-1].scores["pieces"] == 0
 
 
 def test_masks_of_an_epoch_are_new_and_those_of_dev_are_not(store, small_recipe, tmp_path) -> None:

@@ -19,7 +19,7 @@ test: $(VENV)/.dev  ## The tests (minutes); set PARSEBANK_DATA to include those 
 	$(BIN)/python -m pytest -n logical --dist loadfile
 
 slow: $(VENV)/.dev  ## The tests that take long
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -m slow -n logical --dist loadfile
 
 check: $(VENV)/.dev  ## Lint, formatting and types
 	$(BIN)/ruff check .

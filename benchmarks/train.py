@@ -108,7 +108,7 @@ def recipe_of(name: str, encoder: Path, length: int, batch_size: int) -> Recipe:
     options = MODELS[name](encoder=str(encoder), weights="random", use_syntax=use)
     return Recipe(
         name=name,
-        data=DataOptions(NAME, max_length=length, joint_root=root),
+        data=DataOptions(dataset=NAME, max_length=length, joint_root=root),
         model=options,
         training=TrainingOptions(batch_size=batch_size, max_steps=10**6, threads=1),
     )

@@ -98,7 +98,8 @@ def build_app() -> typer.Typer:
     """The whole command line; packages that cannot be loaded are named in the help."""
     app = typer.Typer(
         cls=ReadableErrors,
-        help="Parse once, train many: UD syntax for transformers, in a cached feature store.",
+        help="Parse texts into Universal Dependencies, store features, and train transformers "
+        "with syntax.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
@@ -144,14 +145,14 @@ def _options(
             callback=lambda asked: _show_version() if asked else None,
         ),
     ] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show the trace of every error.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of errors.")] = False,
     modules: Annotated[
         list[str] | None,
         typer.Option(
             "--import",
             metavar="MODULE",
-            help="Import a module that registers parsers, matrices, readers, systems or the like; "
-            "may be repeated.",
+            help="Import a module that registers parsers, matrices, readers, systems or the like. "
+            "Repeatable.",
             envvar=VARIABLE,
             show_envvar=True,
             callback=lambda names: _import_later(names or []),
@@ -160,8 +161,8 @@ def _options(
     api_key: Annotated[
         str | None,
         typer.Option(
-            help="Key of a running service. Others on this machine can read a command line: "
-            "the variable is the better place.",
+            help="API key of a running service. Prefer the variable: other users of this machine "
+            "can read command lines.",
             envvar=_API_KEY,
             show_envvar=True,
             callback=lambda key: _remember(key) if key else None,

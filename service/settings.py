@@ -31,47 +31,47 @@ class Settings(BaseSettings):
 
     store: str = Field(
         default=DEFAULT_STORE,
-        description="Where parses and features are kept: a folder, or s3://bucket/prefix. Several "
-        "services may share it; on a folder only if they share their jobs too (`jobs_url`).",
+        description="Store of parses and features: a folder or s3://bucket/prefix. Several "
+        "services may share it; a shared folder also needs shared jobs (`jobs_url`).",
     )
     state_dir: Path = Field(
         default_factory=lambda fields: _default_state_dir(fields),
         description="Folder of the job tables (SQLite, unless `jobs_url` is set) and of staged "
-        "uploads. Must survive restarts, or acknowledged jobs are lost. On a local disk; with "
-        "`jobs_url` it may be, and for several replicas must be, a shared one. Default: `state` "
-        "inside a local store.",
+        "uploads. It must survive restarts, or accepted jobs are lost. Use a local disk; with "
+        "`jobs_url` it may be shared, and several replicas must share it. Default: `state` inside "
+        "a local store.",
     )
     commit_seconds: float = Field(
         default=1.0,
         gt=0,
-        description="New parses, and rows of the dataset `adhoc`, are committed in groups of this "
-        "age. A crash loses at most those of this time, which only costs parsing them again; "
-        "shorter means more and smaller files.",
+        description="How often new parses and rows of the dataset `adhoc` are committed. A crash "
+        "loses at most those of this time, which then have to be parsed again; a shorter time "
+        "means more and smaller files.",
     )
     refresh_seconds: float = Field(
         default=1.0,
         ge=0,
-        description="What jobs and other replicas have stored may stay unseen for this long, and "
-        "be parsed once more. 0 looks at the store's log for every new text (0.5 ms).",
+        description="How long parses that jobs and other replicas store may stay unseen, and be "
+        "parsed again. 0 reads the store's log for every new text (0.5 ms).",
     )
     models_dir: Path | None = Field(
         default=None,
-        description="Folder of further models, searched with its direct sub-folders, at every "
-        "request; its models come before the bundled ones. `parsebank models pull` fills it.",
+        description="Folder of further models, searched with its direct sub-folders at every "
+        "request; its models are preferred to the bundled ones. `parsebank models pull` fills it.",
     )
     models_url: str | None = Field(
         default=None,
-        description="Where `parsebank models pull` fetches from: URL or path of a copied models "
-        "folder. Default: the archives of UDPipe's and Stanza's authors.",
+        description="Source of `parsebank models pull`: URL or path of a copied models folder. "
+        "Default: the archives of UDPipe's and Stanza's authors.",
     )
     offline: bool = Field(
         default=False,
-        description="Never fetch a model or a tokenizer from the network; `parsebank models pull` "
-        "then only takes folders, and of the Hugging Face hub only its cache is used.",
+        description="Never fetch a model or tokenizer from the network. `parsebank models pull` "
+        "then takes only folders, and tokenizers of the Hugging Face hub come only from its cache.",
     )
     device: Literal["auto", "cpu", "cuda"] = Field(
         default="auto",
-        description="Where backends that can use a GPU run: `auto` takes one if there is one.",
+        description="Device of backends that can use a GPU; `auto` uses a GPU if there is one.",
     )
 
     lang: str = Field(
@@ -83,19 +83,20 @@ class Settings(BaseSettings):
     )
     tokenizer: str = Field(
         default="parsebank-wordpiece-en",
-        description="Tokenizer that /info announces and clients use unless told otherwise.",
+        description="Default tokenizer of clients; `/info` shows it.",
     )
     tokenizers_dir: Path | None = Field(
         default=None,
-        description="Folder of further tokenizers, each in a folder of its own: requests name one "
-        "by its path, from there or in full. Other folders cannot be named, but for that of "
-        "`tokenizer`; with `/` all can. A client with the service in its own process may name all.",
+        description="Folder of further tokenizers, one sub-folder each. Requests name one by its "
+        "relative or absolute path. Requests cannot name other folders, except that of "
+        "`tokenizer`; `/` permits all. A client with the service in its own process may name any "
+        "folder.",
     )
 
     host: str = Field(
         default="127.0.0.1",
-        description="Address to bind. Any address but loopback is refused unless there is a "
-        "`keys_file` or `allow_remote` is set.",
+        description="Address to bind. Addresses other than loopback need `keys_file` or "
+        "`allow_remote`.",
     )
     port: int = Field(default=8000, ge=0, le=65535, description="Port to bind; 0 picks one.")
     allow_remote: bool = Field(
@@ -105,48 +106,48 @@ class Settings(BaseSettings):
     )
     keys_file: Path | None = Field(
         default=None,
-        description="File of hashed API keys (`parsebank keys add NAME`). With it every request "
-        "but for the health checks and the documentation needs a key. Read again when it changes.",
+        description="File of hashed API keys (`parsebank keys add NAME`). With it, every request "
+        "except health checks and the documentation needs a key. Changes take effect at once.",
     )
     rate_limit: str | None = Field(
         default=None,
-        description="Requests that one key, or without keys one address, may send, such as "
-        "`600/minute`; 429 beyond. A key's own limit comes first.",
+        description="Most requests per key (without keys: per address), such as `600/minute`; 429 "
+        "beyond. A key's own limit replaces it.",
     )
     allowed_hosts: list[str] = Field(
         default_factory=list,
-        description="Names by which the service may be called, beside addresses, `localhost` and "
-        'the name that `host` gives, as ["parsebank.example", "*.corpora.example"]; 403 for '
-        'others. ["*"] admits all, and so does a `keys_file` where no name is listed.',
+        description="Names by which the service may be called, in addition to IP addresses, "
+        '`localhost` and the name in `host`, as ["parsebank.example", "*.corpora.example"]; '
+        'others get 403. ["*"] admits all names, as does a `keys_file` if this list is empty.',
     )
     cors_origins: list[str] = Field(
         default_factory=list,
         description='Origins whose pages may call the service from a browser, as ["https://..."]. '
-        "Pages of others can neither read answers nor write.",
+        "Pages of other origins can neither read answers nor write.",
     )
     log_format: Literal["console", "json"] = Field(
         default="console", description="One line for people, or one JSON object, per event."
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
-        default="info", description="Lowest level that is logged, to standard error."
+        default="info", description="Lowest level that is logged (to standard error)."
     )
 
     workers: int = Field(
         default_factory=lambda: _cores(),
         ge=1,
         description="Parser processes per loaded model. They share the model's memory; each "
-        "adds about 10 MB. More than there are cores gains nothing.",
+        "adds about 10 MB. More workers than cores gain nothing.",
     )
     job_workers: int = Field(
         default_factory=lambda: _cores(),
         ge=0,
-        description="Processes that work on backfill jobs; with the engine `dask` one, whatever "
-        "the number. 0 only queues jobs, for a service whose jobs are done by another process.",
+        description="Processes that work on backfill jobs; the engine `dask` uses one for any "
+        "number. 0 only queues jobs, which another process runs.",
     )
     engine: Literal["local", "dask"] = Field(
         default="local",
-        description="Where backfill jobs are run: `local` by `job_workers` processes of this "
-        "machine, `dask` by the workers of the cluster at `dask_scheduler`.",
+        description="What runs backfill jobs: `local`, `job_workers` processes of this machine; "
+        "`dask`, the workers of the cluster at `dask_scheduler`.",
     )
     dask_scheduler: str | None = Field(
         default=None,
@@ -156,45 +157,46 @@ class Settings(BaseSettings):
     jobs_url: str | None = Field(
         default=None,
         description="Database of the job tables, as postgresql://user:password@host:5432/db: "
-        "needed by several replicas, which then share their jobs; `state_dir` must be one folder "
-        "that all of them see. Default: the SQLite file jobs.sqlite in `state_dir`.",
+        "several replicas share jobs by it, and must also share the folder `state_dir`. Default: "
+        "the SQLite file jobs.sqlite in `state_dir`.",
     )
     job_lease_seconds: float = Field(
         default=60.0,
         gt=0,
-        description="A shard whose worker gives no sign of life for so long is run again. A "
-        "worker gives one every two seconds as long as its process runs, whatever it is doing.",
+        description="Time without a heartbeat of its worker after which a shard is run again. A "
+        "worker sends a heartbeat every two seconds as long as its process runs.",
     )
     job_text_seconds: float = Field(
         default=300.0,
         gt=0,
-        description="A job worker that takes longer for one step is ended, and its shard is run "
-        "again: for one text or group of texts (of up to 8,000 characters, else in proportion), "
-        "for loading a parser, for a commit. Longer than the slowest text takes on a busy machine.",
+        description="Longest step of a job worker: one text or group of texts (of up to 8,000 "
+        "characters, otherwise in proportion), loading a parser, or a commit. After it the worker "
+        "is ended and its shard run again. Choose more than the slowest text takes on a busy "
+        "machine.",
     )
     job_max_tries: int = Field(
         default=8,
         ge=1,
-        description="Workers that may die on a shard before it counts as failed. A text that kills "
-        "every worker costs two, or three where it was in hand with others.",
+        description="Workers that may die on a shard before it fails. A text that kills every "
+        "worker costs two, or three if it was parsed together with others.",
     )
     job_retry_days: float = Field(
         default=7.0,
         ge=0,
-        description="How long the upload of a failed job is kept on the disk, so that its failed "
-        "shards can be run again.",
+        description="How long the upload of a failed job is kept, so that you can retry its "
+        "failed shards.",
     )
     job_idle_seconds: float = Field(
         default=30.0,
         gt=0,
-        description="A job worker without work ends after so long and gives its memory back.",
+        description="Time without work after which a job worker ends and frees its memory.",
     )
     job_shard_segments: int = Field(
         default=3_000,
         ge=1,
-        description="Texts in one shard: what one worker takes, and one commit writes, at once; "
-        "a job's last ones are smaller. Claiming and committing take 40 ms a shard, 3,000 "
-        "short sentences two seconds.",
+        description="Texts in one shard, which one worker takes and one commit writes; the last "
+        "shards of a job are smaller. Claiming and committing take 40 ms per shard, 3,000 short "
+        "sentences two seconds.",
     )
     job_max_line_bytes: int = Field(
         default=16 * _MIB, ge=1024, description="Longest line of a backfill upload."
@@ -202,33 +204,34 @@ class Settings(BaseSettings):
     model_memory_mb: int = Field(
         default=4_096,
         ge=1,
-        description="Memory that loaded models and their workers may take together when one more "
-        "is loaded; the models unused for longest are unloaded to make room. One may exceed it "
-        "alone.",
+        description="Memory of all loaded models and their workers. To load another one, the "
+        "service unloads the models unused for longest. A single model may exceed the limit. A "
+        "model never loaded is expected to take four times its files plus 100 MB (400 for "
+        "Stanza). GPU memory is not counted.",
     )
     worker_max_texts: int = Field(
         default=100_000,
         ge=1,
-        description="A parser process is replaced after so many texts, between two batches, so "
-        "that a library's leaks stay small.",
+        description="Texts after which a parser process is replaced, between two batches, so that "
+        "leaks of a library stay small.",
     )
     worker_max_growth_mb: int = Field(
         default=512,
         ge=1,
-        description="A parser process that has grown by so much since its first batch is "
-        "replaced, between two batches; a job worker since its first shard, between two shards.",
+        description="Growth after which a process is replaced: a parser process since its first "
+        "batch, between two batches; a job worker since its first shard, between two shards.",
     )
 
     max_body_bytes: int = Field(
         default=16 * _MIB,
         ge=1024,
-        description="Largest request body of the interactive routes; 413 beyond. Backfill "
-        "uploads are streamed to disk and have no such limit.",
+        description="Largest request body; 413 beyond. Backfill uploads are streamed to disk and "
+        "have no such limit.",
     )
     max_items: int = Field(
         default=1_000,
         ge=1,
-        description="Texts in one /parse request, segments in one /features request.",
+        description="Most texts in a `/parse` request, or segments in a `/features` request.",
     )
     max_chars_per_text: int = Field(
         default=200_000, ge=1, description="Longest text, in Unicode code points."
@@ -236,74 +239,72 @@ class Settings(BaseSettings):
     max_words_per_sentence: int = Field(
         default=1_000,
         ge=1,
-        description="Longest sentence, in words. Parsers are quadratic: 1,000 words take UDPipe "
-        "half a second, 4,000 eight; they take Stanza six seconds and more.",
+        description="Longest sentence, in words. Parsing time is quadratic: UDPipe takes half a "
+        "second for 1,000 words and eight for 4,000; Stanza takes six seconds and more for 1,000.",
     )
     max_matrix_pieces: int = Field(
         default=1_024,
         ge=1,
-        description="Longest text, in pieces, whose matrices are answered as JSON.",
+        description="Longest text, in pieces, whose matrices JSON answers contain.",
     )
     max_matrix_cells: int = Field(
         default=4_000_000,
         ge=1,
-        description="Matrix cells in one answer (4 million are about 10 MB of JSON).",
+        description="Most matrix cells in one JSON answer (4 million are about 10 MB).",
     )
     max_packed_matrix_mb: int = Field(
         default=64,
         ge=0,
-        description="Memory for the matrices of one Arrow answer, a byte per cell. They are "
-        "answered for texts of up to 4,096 pieces, whatever `max_matrix_pieces` says.",
+        description="Memory of the matrices in one Arrow answer, a byte per cell. Arrow answers "
+        "ignore `max_matrix_pieces` and contain matrices of texts of up to 4,096 pieces.",
     )
     max_queued_words: int = Field(
         default=700_000,
         ge=1,
-        description="Words waiting for one model's workers; 429 beyond, and 422 for a request "
-        "that has more by itself. Larger than what the workers parse within the deadline only "
+        description="Most words that wait for one model's workers; 429 beyond, and 422 for a "
+        "single request with more. A value above what the workers parse within the deadline only "
         "turns 429 into `deadline`.",
     )
     batch_words: int = Field(
         default=350,
         ge=1,
-        description="Words handed to a worker at once: enough to hide the round trip "
-        "(40 ms of parsing), little enough to spread a request over the workers. Requests take "
-        "turns of so many words.",
+        description="Words that a worker receives at once: enough to hide the round trip (40 ms "
+        "of parsing), few enough to spread a request over the workers. Requests take turns of "
+        "this many words.",
     )
     batch_wait_seconds: float = Field(
         default=0.0,
         ge=0,
-        description="How long a worker with nothing to do waits for a batch to fill. UDPipe gains "
-        "nothing by it; Stanza may, under many small requests at once.",
+        description="How long an idle worker waits for a batch to fill. UDPipe gains nothing; "
+        "Stanza may gain under many small concurrent requests.",
     )
     request_deadline_seconds: float = Field(
         default=30.0,
         gt=0,
-        description="Time from arrival to the last parse of a request. A worker still at it is "
-        "killed and replaced, and the text fails with `deadline`.",
+        description="Time from the arrival of a request to its last parse. A text that is not "
+        "parsed then fails with `deadline`, and a worker that is parsing it is replaced.",
     )
     model_load_seconds: float = Field(
-        default=60.0, gt=0, description="Time a model may take to load before it is given up."
+        default=60.0, gt=0, description="Longest time in which a model must load."
     )
     shutdown_seconds: float = Field(
         default=30.0,
         gt=0,
-        description="When told to stop, the service finishes what it has accepted, for at most "
-        "so long.",
+        description="Longest time in which the service finishes accepted requests when it stops.",
     )
     ready_answers_mb: int = Field(
         default=64,
         ge=0,
-        description="Memory for answers that are kept as ready bytes, for requests that come "
-        "again; 0 keeps none.",
+        description="Memory of the cache of finished answers to repeated requests; 0 keeps none.",
     )
     max_loaded_tokenizers: int = Field(
-        default=8, ge=1, description="Tokenizers kept in memory (1-300 MB each)."
+        default=8, ge=1, description="Most tokenizers in memory (1-300 MB each)."
     )
     hub_timeout_seconds: float = Field(
         default=5.0,
         gt=0,
         description="How long to wait for the Hugging Face hub before a tokenizer name counts as "
-        "unknown. With `offline`, or HF_HUB_OFFLINE=1, the hub is never asked.",
+        "unknown. With `offline` or HF_HUB_OFFLINE=1, the service never asks the hub.",
     )
 
     @property

@@ -9,7 +9,7 @@ from typing import Any
 
 
 def moved(old: str, new: str) -> Callable[[str], Any]:
-    """The ``__getattr__`` of a module that has moved; warns at once, where the module is imported.
+    """The ``__getattr__`` of a module that has moved; it warns where the module is imported.
 
     ::
 

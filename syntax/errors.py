@@ -42,11 +42,6 @@ from __future__ import annotations
 import re
 from typing import Any, ClassVar, Final
 
-
-def _snake_case(class_name: str) -> str:
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", class_name.removesuffix("Error")).lower()
-
-
 _USER: Final = re.compile(r"(?<=://)([^\s/?#:@]*):[^\s/?#]*@")
 
 
@@ -78,7 +73,8 @@ class ParsebankError(Exception):
         }
 
     def __init_subclass__(cls) -> None:
-        cls.error_type = _snake_case(cls.__name__)
+        # Its name in snake case, without ``Error``.
+        cls.error_type = re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__.removesuffix("Error")).lower()
 
     def __str__(self) -> str:
         return self.message

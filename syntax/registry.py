@@ -106,7 +106,7 @@ class Registry(Mapping[str, T]):
     def _load(self) -> None:
         if self._has_plugins:
             return
-        self._has_plugins = True  # at once, for a plugin may read the registry that it extends
+        self._has_plugins = True  # first: a plugin may read the registry that it extends
         try:
             plugins.load_plugins(self.group)
         except BaseException:
@@ -114,7 +114,7 @@ class Registry(Mapping[str, T]):
             raise
 
     def _claim(self, name: str, is_taken: bool) -> None:
-        """Note who registers a name, or say who has it already."""
+        """Record the module that registers a name, or name the one that has it already."""
         frame = sys._getframe(1)
         while frame.f_back is not None and frame.f_locals.get("self") is self:
             frame = frame.f_back

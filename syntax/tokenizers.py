@@ -41,7 +41,8 @@ def special_tokens_of(backend: Any, names: Mapping[str, str]) -> SpecialTokens |
     first, second = (backend.encode(text, add_special_tokens=False).ids for text in _SAMPLE)
     alone = backend.encode(_SAMPLE[0]).ids
     pair = backend.encode(*_SAMPLE)
-    start = _find(first, alone)
+    places = range(len(alone) - len(first) + 1)
+    start = next((at for at in places if alone[at : at + len(first)] == first), -1)
     prefix, suffix = alone[:start], alone[start + len(first) :]
     head, tail = [*prefix, *first], [*second, *suffix]
     middle = len(pair.ids) - len(tail)
@@ -57,11 +58,6 @@ def special_tokens_of(backend: Any, names: Mapping[str, str]) -> SpecialTokens |
         unk_id=_id_of(backend, names, "unk_token"),
         vocab_size=backend.get_vocab_size(with_added_tokens=True),
     )
-
-
-def _find(needle: list[int], haystack: list[int]) -> int:
-    places = range(len(haystack) - len(needle) + 1)
-    return next((at for at in places if haystack[at : at + len(needle)] == needle), -1)
 
 
 def _pad_id(backend: Any, names: Mapping[str, str]) -> int:

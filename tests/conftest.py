@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-# No time limits, which a busy machine or a first compilation breaks.
-settings.register_profile("parsebank", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# No time limits, which a busy machine or a first compilation breaks; other examples in every run.
+settings.register_profile(
+    "parsebank", max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("parsebank")
 
 

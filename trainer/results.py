@@ -43,8 +43,10 @@ def read_result(path: Path) -> dict[str, Any]:
 
 
 def write_json(path: Path, content: object) -> None:
-    """Write strict JSON: NaN and infinity are ``null``."""
-    path.write_text(strict_json(content) + "\n", "utf-8")
+    """Write strict JSON: NaN and infinity are ``null``; a crash leaves the earlier file whole."""
+    part = path.with_name(f"{path.name}.part")
+    part.write_text(strict_json(content) + "\n", "utf-8")
+    part.replace(path)
 
 
 def read_json(path: Path, absent: str) -> dict[str, Any]:

@@ -21,90 +21,99 @@ from syntax.commands.tables import AsJson
 
 def backfill(
     benchmark: Annotated[
-        str, typer.Argument(metavar="NAME", help="A reader of `parsebank benchmarks list`.")
+        str,
+        typer.Argument(metavar="NAME", help="Name of a reader; see `parsebank benchmarks list`."),
     ],
     split: Annotated[
         list[str],
-        typer.Option(help="Splits, as train,dev; `all` for all found."),
+        typer.Option(help="Splits, as train,dev; `all` reads every split found."),
     ],
     lang: Annotated[
         list[str],
-        typer.Option(help="Language codes, as en,fr; `all` for every one found."),
+        typer.Option(help="Language codes, as en,fr; `all` reads every language found."),
     ],
     path: Annotated[
         Path | None, typer.Option(help="Folder or file of the benchmark; `sample` needs none.")
     ] = None,
     parser: Annotated[
         list[str] | None,
-        typer.Option(help="Parser, or one for each language: en:NAME,fr:NAME; else its own."),
+        typer.Option(
+            help="Parser, or one per language (en:NAME,fr:NAME). Default: each language's parser."
+        ),
     ] = None,
     tokenizer: Annotated[
         list[str] | None,
         typer.Option(
-            help="Names or paths of tokenizers, as A,B; else the service's own. Texts are parsed "
-            "once for all of them."
+            help="Names or paths of tokenizers, as A,B. Default: the service's. Texts are parsed "
+            "once for all tokenizers."
         ),
     ] = None,
     mode: Annotated[
         str | None,
         typer.Option(
-            help="raw, sentence, pretokenized, retokenize or gold; else the benchmark's usual one."
+            help="raw, sentence, pretokenized, retokenize or gold. Default: the benchmark's first "
+            "mode."
         ),
     ] = None,
     expand_words: Annotated[
         bool,
         typer.Option(
             "--expand-words",
-            help="Send the words of multiword tokens in their place: `de el`, not `del`.",
+            help="Replace multiword tokens by their words: `de el`, not `del`.",
         ),
     ] = False,
     long_sentences: Annotated[
         bool,
         typer.Option(
-            "--split-long", help="Cut sentences over the service's limit; else drop the example."
+            "--split-long",
+            help="Split sentences that exceed the service's limit, instead of dropping the "
+            "example.",
         ),
     ] = False,
     name: Annotated[
-        str | None, typer.Option(help="Dataset in the store; else the benchmark's name.")
+        str | None,
+        typer.Option(help="Name of the dataset in the store. Default: the benchmark's name."),
     ] = None,
     limit: Annotated[
-        int | None, typer.Option(min=1, help="Only the first so many items of each part.")
+        int | None, typer.Option(min=1, help="Read only the first items of each part.")
     ] = None,
     columns: Annotated[
         list[str] | None,
-        typer.Option(help="Of `table`: text columns in order, as A,B; each may be FIELD=COLUMN."),
+        typer.Option(help="For `table`: text columns in order, as A,B; each may be FIELD=COLUMN."),
     ] = None,
     label: Annotated[
         list[str] | None,
-        typer.Option(help="Of `table`: labels, each as NAME[:KIND[:FIELD]][=COLUMN]."),
+        typer.Option(help="For `table`: labels, each as NAME[:KIND[:FIELD]][=COLUMN]."),
     ] = None,
     id_column: Annotated[
-        str | None, typer.Option("--id", help="Of `table`: the column with the ids.")
+        str | None, typer.Option("--id", help="For `table`: column of the ids.")
     ] = None,
     matrices: Annotated[
-        bool, typer.Option("--matrices/--no-matrices", help="Store the matrices as well.")
+        bool, typer.Option("--matrices/--no-matrices", help="Also store the matrices.")
     ] = True,
     dry_run: Annotated[
         bool,
         typer.Option(
-            "--dry-run", help="Only say what would be parsed and stored, how long and how large."
+            "--dry-run", help="Only report what would be parsed and stored, the time and the size."
         ),
     ] = False,
     report: Annotated[
         Path | None,
-        typer.Option(help="Also write the account to this file, as JSON."),
+        typer.Option(help="Also write the report to this file, as JSON."),
     ] = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 on any drop.")] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit with 1 if any example is dropped.")
+    ] = False,
     engine: EngineOption = None,
     scheduler: SchedulerOption = None,
     url: UrlOption = None,
     store: StoreOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Parse parts of a benchmark, align them to tokenizers and store the features.
+    """Parse a benchmark, align it with tokenizers and store the features.
 
-    What was parsed before is not parsed again: an interrupted backfill is simply started again.
-    A part that cannot be read costs no other part.
+    Stored texts are not parsed again: to continue an interrupted backfill, start it again. A part
+    that cannot be read does not affect the others.
     """
     from clients.commands.parts import chosen_reader, wanted_parts
     from clients.commands.plan import BackfillPlan

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from clients.benchmarks import Benchmark, Item
     from syntax.examples import Example, LabelSpec
 
-benchmarks = typer.Typer(help="Which benchmarks can be read.", no_args_is_help=True)
+benchmarks = typer.Typer(help="List, describe and check benchmark readers.", no_args_is_help=True)
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of the benchmark.")]
 PathOption = Annotated[Path | None, typer.Option(help="Folder or file of the benchmark.")]
@@ -28,7 +28,7 @@ _FILES = 5
 
 @benchmarks.command("list")
 def list_benchmarks(as_json: AsJson = False) -> None:
-    """Every reader, one a line; `describe` tells more about each."""
+    """List the readers; `describe` shows details."""
     from clients.benchmarks import BENCHMARKS
 
     rows = [
@@ -40,7 +40,7 @@ def list_benchmarks(as_json: AsJson = False) -> None:
 
 @benchmarks.command()
 def describe(name: NameArgument, path: PathOption = None, as_json: AsJson = False) -> None:
-    """What a reader states; with a path, the splits and languages found there."""
+    """Describe a reader; with a path, also list the splits and languages found there."""
     from clients.benchmarks import BENCHMARKS
 
     reader = BENCHMARKS[name]
@@ -59,23 +59,21 @@ def check(
         str | None,
         typer.Argument(
             metavar="[NAME | PATH]",
-            help="Name of the benchmark; without it, the reader that fits the path.",
+            help="Name of the reader. Default: the reader that fits the path.",
         ),
     ] = None,
     split: Annotated[
-        list[str] | None, typer.Option(help="Only this split, or these, as train,dev.")
+        list[str] | None, typer.Option(help="Read only these splits, as train,dev.")
     ] = None,
-    lang: Annotated[
-        list[str] | None, typer.Option(help="Only this language, or these, as en,fr.")
-    ] = None,
+    lang: Annotated[list[str] | None, typer.Option(help="Only these languages, as en,fr.")] = None,
     path: PathOption = None,
-    mode: Annotated[str | None, typer.Option(help="As for `parsebank backfill`.")] = None,
+    mode: Annotated[str | None, typer.Option(help="Mode, as in `parsebank backfill`.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Read splits from end to end and count them, without a service.
+    """Read splits completely and count them, without a service.
 
-    Exits with 1 when the reader rejects anything, and shows the first rejections; or when a part
-    holds nothing.
+    Exits with 1 if the reader rejects a record, and shows the first rejections, or if a part is
+    empty.
     """
     from syntax.errors import InputError
     from syntax.lists import listed

@@ -16,16 +16,16 @@ UrlOption = Annotated[
 ]
 StoreOption = Annotated[
     str | None,
-    typer.Option("--store", help="Work in this process, on the store in this folder."),
+    typer.Option("--store", help="Run without a service, on the store in this folder."),
 ]
 
 EngineOption = Annotated[
     str | None,
-    typer.Option(help="Where shards are run: `local` (this machine) or `dask`. With --store."),
+    typer.Option(help="With --store: what runs the shards, `local` (this machine) or `dask`."),
 ]
 SchedulerOption = Annotated[
     str | None,
-    typer.Option(help="Running scheduler of the engine `dask`, as tcp://host:8786."),
+    typer.Option(help="Scheduler of the engine `dask`, as tcp://host:8786."),
 ]
 
 

@@ -26,13 +26,13 @@ _SHOWN = 11
 
 def demo(
     store: Annotated[
-        Path | None, typer.Option(help="Folder of the store; else a new temporary one.")
+        Path | None, typer.Option(help="Folder of the store. Default: a new temporary folder.")
     ] = None,
     keep: Annotated[
-        bool, typer.Option("--keep/--no-keep", help="Leave the temporary folder for a look.")
+        bool, typer.Option("--keep/--no-keep", help="Keep the temporary folder.")
     ] = True,
 ) -> None:
-    """Start a service, parse, backfill and train on the bundled sample, twice over.
+    """Start a service, then parse, backfill and train on the bundled sample, twice.
 
     Shows that the second round parses nothing. Takes a few minutes and ends by itself.
     """

@@ -18,9 +18,7 @@ from syntax.commands.tables import AsJson, print_json, print_table
 if TYPE_CHECKING:
     from clients.client.client import Client
 
-jobs = typer.Typer(
-    help="Look at backfill jobs, stop them, and try them again.", no_args_is_help=True
-)
+jobs = typer.Typer(help="List, show, watch, cancel and retry backfill jobs.", no_args_is_help=True)
 
 
 JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="Id of the job.")]
@@ -33,15 +31,16 @@ def list_jobs(
         typer.Option(help=f"Only jobs in these states, of {', '.join(get_args(JobState))}."),
     ] = None,
     dataset: Annotated[str | None, typer.Option(help="Only jobs for this dataset.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="At most so many.")] = 100,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="Most jobs to list.")] = 100,
     before: Annotated[
-        str | None, typer.Option(help="Go on after this job, the last one of a page.")
+        str | None,
+        typer.Option(help="List jobs older than this one (the last one of the previous page)."),
     ] = None,
     url: UrlOption = None,
     store: StoreOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Jobs, newest first."""
+    """List jobs, newest first."""
     with _client(url, store) as client:
         states = _states(state) or None
         found = list(client.jobs(state=states, dataset=dataset, before=before, limit=limit))
@@ -73,7 +72,7 @@ def _states(given: list[str] | None) -> list[JobState]:
 def show(
     job: JobArgument, url: UrlOption = None, store: StoreOption = None, as_json: AsJson = False
 ) -> None:
-    """The account of one job."""
+    """Show one job."""
     from clients.commands.reports import account
 
     with _client(url, store) as client:
@@ -84,7 +83,7 @@ def show(
 def cancel(
     job: JobArgument, url: UrlOption = None, store: StoreOption = None, as_json: AsJson = False
 ) -> None:
-    """Stop a job; what it has stored stays."""
+    """Cancel a job and keep what it has stored."""
     from clients.commands.reports import account
 
     with _client(url, store) as client:
@@ -95,7 +94,7 @@ def cancel(
 def retry(
     job: JobArgument, url: UrlOption = None, store: StoreOption = None, as_json: AsJson = False
 ) -> None:
-    """Run the failed shards of a failed job again; `watch` follows it."""
+    """Run the failed shards of a job again; `watch` follows them."""
     from clients.commands.reports import account
 
     with _client(url, store) as client:
@@ -106,7 +105,7 @@ def retry(
 def watch(
     job: JobArgument, url: UrlOption = None, store: StoreOption = None, as_json: AsJson = False
 ) -> None:
-    """Follow a job to its end; exits with 1 when it fails."""
+    """Follow a job until it ends; exits with 1 if it fails."""
     from clients.commands.plan import Outcome
     from clients.commands.progress import Watcher
     from clients.commands.reports import account

@@ -28,46 +28,58 @@ class Format(StrEnum):
 
 
 def parse(
-    text: Annotated[str, typer.Argument(help="The text; - reads it from standard input.")] = "-",
+    text: Annotated[str, typer.Argument(help="The text; `-` reads standard input.")] = "-",
     lang: Annotated[
-        str | None, typer.Option(help="Language code; else the parser's, or the service's own.")
+        str | None,
+        typer.Option(help="Language code. Default: the parser's language, or the service's."),
     ] = None,
-    parser: Annotated[str | None, typer.Option(help="Parser; else the language's own.")] = None,
+    parser: Annotated[
+        str | None, typer.Option(help="Name of a parser. Default: the language's.")
+    ] = None,
     mode: Annotated[
         str | None,
         typer.Option(
-            help="raw or sentence; for tokens pretokenized (they are the words) or retokenize "
-            "(the parser finds words of its own, aligned to them)."
+            help="`raw` or `sentence`. For tokens: `pretokenized` (the tokens are the words) or "
+            "`retokenize` (the parser finds its own words and aligns them with the tokens)."
         ),
     ] = None,
     tokens: Annotated[
-        bool, typer.Option("--tokens", help="The text is tokens divided by white space.")
+        bool, typer.Option("--tokens", help="Split the text at white space into tokens.")
     ] = False,
     tokens_file: Annotated[
         Path | None,
         typer.Option(
-            help="Instead of a text: a token a line, with a label behind a tab if you like; a "
-            "blank line ends a sentence."
+            help="Read tokens instead of a text: one token per line, optionally a tab and a "
+            "label; an empty line after each sentence."
         ),
     ] = None,
     tokenizer: Annotated[
-        str | None, typer.Option(help="Name or path of a tokenizer whose pieces to align.")
+        str | None,
+        typer.Option(help="Name or path of a tokenizer; adds wordpieces aligned with words."),
     ] = None,
-    policy: Annotated[str | None, typer.Option(help="How the pieces of a word hang.")] = None,
+    policy: Annotated[
+        str | None,
+        typer.Option(
+            help="How later pieces of a word attach to the tree: attach, broadcast, chain, "
+            "copy_head or none."
+        ),
+    ] = None,
     matrices: Annotated[
-        list[str] | None, typer.Option(help="Any of distance,depth,ancestor.")
+        list[str] | None, typer.Option(help="Matrices to derive, any of distance,depth,ancestor.")
     ] = None,
-    lines: Annotated[bool, typer.Option("--lines", help="Each line is a text of its own.")] = False,
-    long_sentences: Annotated[
-        bool, typer.Option("--split-long", help="Cut sentences over the service's limit.")
+    lines: Annotated[
+        bool, typer.Option("--lines", help="Read each line as a separate text.")
     ] = False,
-    form: Annotated[Format, typer.Option("--format", help="What to show.")] = Format.tree,
+    long_sentences: Annotated[
+        bool, typer.Option("--split-long", help="Split sentences that exceed the service's limit.")
+    ] = False,
+    form: Annotated[Format, typer.Option("--format", help="Output format.")] = Format.tree,
     url: UrlOption = None,
     store: StoreOption = None,
 ) -> None:
     """Parse a text and show its trees.
 
-    Exits with 1 when a text could not be parsed; the others are shown all the same.
+    Exits with 1 if a text could not be parsed; the other texts are shown.
     """
     from clients.commands.inputs import read_texts, read_tokens
     from syntax.lists import listed

@@ -13,24 +13,22 @@ from syntax.commands.tables import AsJson, print_rows
 
 
 def noise(
-    dataset: Annotated[str, typer.Argument(help="Dataset whose parses are made noisy.")],
+    dataset: Annotated[str, typer.Argument(help="Dataset to copy with noise.")],
     share: Annotated[
-        float, typer.Option(help="Words whose head, or relation, is replaced: 0 to 1.")
+        float, typer.Option(help="Share of words whose head or relation is replaced, 0 to 1.")
     ],
-    name: Annotated[str, typer.Option(help="The new dataset.")],
+    name: Annotated[str, typer.Option(help="Name of the new dataset.")],
     heads: Annotated[bool, typer.Option("--heads/--no-heads", help="Replace heads.")] = True,
     labels: Annotated[bool, typer.Option("--labels", help="Replace relations as well.")] = False,
-    seed: Annotated[int, typer.Option(help="Another seed draws other words.")] = 0,
-    split: Annotated[str | None, typer.Option(help="Split, where there are several.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the random choice.")] = 0,
+    split: Annotated[str | None, typer.Option(help="Split, if there are several.")] = None,
     lang: Langs = None,
-    tokenizer: Annotated[
-        str | None, typer.Option(help="Tokenizer, where there are several.")
-    ] = None,
+    tokenizer: Annotated[str | None, typer.Option(help="Tokenizer, if there are several.")] = None,
     parser: Parsers = None,
     store: Where = DEFAULT_STORE,
     as_json: AsJson = False,
 ) -> None:
-    """Write a dataset with a share of its heads or relations replaced at random; none is parsed."""
+    """Copy a dataset with a share of its heads or relations replaced at random."""
     from featurestore.reports.noise import add_noise
     from syntax.trees.noise import Noise
 

@@ -15,15 +15,12 @@ Where = Annotated[
     str, typer.Option("--store", envvar="PARSEBANK_STORE", help="Folder or URL of the store.")
 ]
 
-Langs = Annotated[
-    list[str] | None, typer.Option("--lang", help="Only this language, or these, as en,fr.")
-]
+Langs = Annotated[list[str] | None, typer.Option("--lang", help="Only these languages, as en,fr.")]
 Parsers = Annotated[
     list[str] | None,
     typer.Option(
         "--parser",
-        help="Only this parser, by name or fingerprint; of each language its own, as "
-        "en:NAME,fr:NAME.",
+        help="Only this parser, by name or fingerprint, or one per language, as en:NAME,fr:NAME.",
     ),
 ]
 

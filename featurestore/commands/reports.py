@@ -51,14 +51,14 @@ def stats(
 
 def diff(
     first: Annotated[str, typer.Argument(help="Name or fingerprint of a parser.")],
-    second: Annotated[str, typer.Argument(help="The same of another.")],
+    second: Annotated[str, typer.Argument(help="Name or fingerprint of another parser.")],
     store: Where = DEFAULT_STORE,
     dataset: Annotated[str | None, typer.Option(help="Only texts of this dataset.")] = None,
     lang: Annotated[str | None, typer.Option(help="Only this language.")] = None,
     shown: Annotated[int, typer.Option(min=0, help="Confusions and texts to show.")] = 10,
     as_json: AsJson = False,
 ) -> None:
-    """Compare two parsers on the texts that both have parsed."""
+    """Compare two parsers on texts that both parsed."""
     from featurestore.reports.diff import Difference, parser_agreement
 
     with open_there(store) as opened:
@@ -84,38 +84,40 @@ def word_order(
     types: Annotated[
         str,
         typer.Option(
-            help="How many dependency types to compare by, the most frequent ones; or "
-            "`published` for the 52 types of Ahmad et al. (2019)."
+            help="Number of dependency types to compare (the most frequent ones), or `published` "
+            "for the 52 types of Ahmad et al. (2019)."
         ),
     ] = "52",
     missing: Annotated[
         Missing,
         typer.Option(
-            help="How a type counts that is too rare in a language: dropped from its comparisons, "
-            "or as a share of 0.5 (as_published)."
+            help="What to do with types that are too rare in a language: leave them out of its "
+            "comparisons (dropped), or count a share of 0.5 (as_published)."
         ),
     ] = "dropped",
-    min_count: Annotated[int, typer.Option(min=1, help="Dependents that a share needs.")] = 20,
+    min_count: Annotated[
+        int, typer.Option(min=1, help="Fewest dependents of a type in a language.")
+    ] = 20,
     parser: Parsers = None,
     picture: Annotated[
         Path | None, typer.Option(help="Write the dendrogram (.svg, .png, .pdf).")
     ] = None,
     linkage: Annotated[
         Linkage | None,
-        typer.Option(help="Linkage of the dendrogram, average by default; the paper has single."),
+        typer.Option(help="Linkage of the dendrogram. Default: average; the paper uses single."),
     ] = None,
     dependency_distances: Annotated[
         bool,
         typer.Option(
             "--dependency-distances",
-            help="Print how far dependents stand from their heads instead: of each language, the "
-            "per cent of words at each signed distance.",
+            help="Print instead the percentage of words at each signed distance from their heads, "
+            "per language.",
         ),
     ] = False,
     form: AsForm = "table",
     as_json: AsJson = False,
 ) -> None:
-    """Compare the languages by the directions of their dependencies."""
+    """Compare languages by the direction of their dependencies."""
     from featurestore.reports import word_order as report
 
     form = "json" if as_json else form
@@ -150,7 +152,7 @@ def export(
     path: Annotated[Path, typer.Argument(help="New folder for Parquet, or a file NAME.conllu.")],
     dataset: Annotated[str, typer.Option(help="Name of the dataset.")],
     store: Where = DEFAULT_STORE,
-    tokenizer: Annotated[str | None, typer.Option(help="If there are several.")] = None,
+    tokenizer: Annotated[str | None, typer.Option(help="Tokenizer, if there are several.")] = None,
     split: Annotated[str | None, typer.Option(help="Only this split.")] = None,
     lang: Langs = None,
     parser: Parsers = None,

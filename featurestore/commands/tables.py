@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def inspect(
     store: Where = DEFAULT_STORE,
     changed: Annotated[
-        bool, typer.Option("--changed", help="Instead list example ids with several contents.")
+        bool, typer.Option("--changed", help="List instead the example ids with several contents.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -59,7 +59,7 @@ def sql(
     store: Where = DEFAULT_STORE,
     as_json: AsJson = False,
 ) -> None:
-    """Query the store with one SELECT in DuckDB's SQL; docs/reference/store.md lists views.
+    """Query the store with one SELECT in DuckDB's SQL; docs/reference/store.md lists the views.
 
     The store is read-only here: nothing is written, and no other file is read.
     """
@@ -80,11 +80,11 @@ def sql(
 def validate(
     store: Where = DEFAULT_STORE,
     deep: Annotated[
-        bool, typer.Option("--deep", help="Also derive keys and vectors again, and compare.")
+        bool, typer.Option("--deep", help="Also derive keys and vectors again and compare them.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Check every row: trees, sizes, and that stored matrices equal derived ones."""
+    """Check every row: trees, sizes, and whether stored matrices equal derived ones."""
     from featurestore.maintenance.inspect import inspect_store
     from featurestore.maintenance.validate import validate_store
 
@@ -138,11 +138,11 @@ def compact(store: Where = DEFAULT_STORE, as_json: AsJson = False) -> None:
 def migrate(
     store: Where = DEFAULT_STORE,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say what there is to do.")
+        bool, typer.Option("--dry-run", help="Only report what would be done.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Bring the store of an older release to this release's format; stop its writers first."""
+    """Convert the store of an older release to this release's format; stop its writers first."""
     from featurestore.maintenance.migrate import migrate_store
 
     with open_there(store) as opened:
@@ -157,12 +157,12 @@ def pin(
     name: Annotated[str, typer.Argument(help="Name of the pin, such as paper-v1.")],
     dataset: Annotated[str, typer.Option(help="Name of the dataset.")],
     store: Where = DEFAULT_STORE,
-    tokenizer: Annotated[str | None, typer.Option(help="If there are several.")] = None,
+    tokenizer: Annotated[str | None, typer.Option(help="Tokenizer, if there are several.")] = None,
     version: Version = None,
-    by: Annotated[str, typer.Option(help="Who needs it.")] = "",
+    by: Annotated[str, typer.Option(help="Who needs the pin.")] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Keep a version of a dataset readable, whatever is vacuumed."""
+    """Pin a version of a dataset, which no vacuum deletes."""
     from featurestore.dataset.dataset import version_number
     from featurestore.tables.pins import Pin
 
@@ -182,7 +182,7 @@ def unpin(
     store: Where = DEFAULT_STORE,
     as_json: AsJson = False,
 ) -> None:
-    """Forget a pin."""
+    """Remove a pin."""
     with open_there(store) as opened:
         gone = opened.pins.remove(name)
     if as_json:
@@ -207,13 +207,16 @@ def vacuum(
         typer.Option(
             "--older-than",
             min=1.0,
-            help="Hours for which files stay that went out of use; longer than your longest run.",
+            help="Keep files that went out of use less than this many hours ago; choose more than "
+            "your longest run.",
         ),
     ] = 168.0,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only report what would be deleted.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Delete files of older versions that nobody has pinned."""
+    """Delete files of older versions that are not pinned."""
     from featurestore.maintenance.vacuum import vacuum_store
 
     with open_there(store) as opened:
@@ -224,15 +227,21 @@ def vacuum(
 def delete(
     keys: Annotated[list[str] | None, typer.Argument(help="Keys of parses.")] = None,
     store: Where = DEFAULT_STORE,
-    text: Annotated[str | None, typer.Option(help="All parses of exactly this text.")] = None,
+    text: Annotated[
+        str | None, typer.Option(help="Delete all parses of exactly this text.")
+    ] = None,
     dataset: Annotated[str | None, typer.Option(help="Dataset of --example.")] = None,
-    example: Annotated[str | None, typer.Option(help="Id: all texts of the example.")] = None,
+    example: Annotated[
+        str | None, typer.Option(help="Id of an example: delete all its texts.")
+    ] = None,
     split: Annotated[str | None, typer.Option(help="Split of --example.")] = None,
     lang: Annotated[str | None, typer.Option(help="Language of --example.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only report what would be deleted.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Delete texts: their parses, and every example that uses one. A vacuum clears the disk."""
+    """Delete texts: their parses and every example that uses one. A vacuum then frees the disk."""
     from featurestore.maintenance.delete import delete_parses, keys_of_example, keys_of_text
 
     if (dataset is None) != (example is None):
@@ -270,18 +279,20 @@ def delete(
 def evict(
     store: Where = DEFAULT_STORE,
     max_gb: Annotated[
-        float | None, typer.Option("--max-gb", min=0.0, help="Bound in 10^9 bytes.")
+        float | None, typer.Option("--max-gb", min=0.0, help="Limit in 10^9 bytes.")
     ] = None,
     max_bytes: Annotated[
-        int | None, typer.Option("--max-bytes", min=0, help="The same in bytes.")
+        int | None, typer.Option("--max-bytes", min=0, help="Limit in bytes.")
     ] = None,
     spare_hours: Annotated[
-        float, typer.Option(min=0.0, help="Parses younger than this stay.")
+        float, typer.Option(min=0.0, help="Keep parses younger than this.")
     ] = 1.0,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only report what would be deleted.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Delete the oldest parses that no example needs, until they are within a bound."""
+    """Delete the oldest parses that no example needs, until the table is within a limit."""
     from featurestore.maintenance.evict import evict_parses
 
     if (max_gb is None) == (max_bytes is None):

@@ -51,12 +51,12 @@ class StreamOptions:
     order: OrderPolicy
     assembly: AssemblySpec
     stored: bool = False
-    rank: Annotated[int, Option("This rank, from 0.", low=0)] = 0
+    rank: Annotated[int, Option("Rank of this process, from 0.", low=0)] = 0
     world_size: Annotated[
         int,
         Option(
             "Number of ranks. They take turns over one global sequence of batches: every rank "
-            "gets the same number of batches, none larger than asked for, and nothing is lost or "
+            "gets the same number of batches, none larger than asked, and no example is lost or "
             "repeated.",
             low=1,
         ),
@@ -64,24 +64,23 @@ class StreamOptions:
     buffers: Annotated[
         Literal["fresh", "ring"],
         Option(
-            "`fresh` arrays for every batch, or a `ring` of reused ones: then a batch is valid "
-            "until the next one is asked for."
+            "`fresh` arrays for every batch, or a `ring` of reused arrays: then a batch is valid "
+            "only until the next."
         ),
     ] = "fresh"
     prefetch: Annotated[int, Option("Batches that a thread prepares ahead; 0 for none.", low=0)] = 0
     spans: Annotated[
         Mapping[str, Sequence[Span]] | tuple[str, ...] | None,
         Option(
-            "Spans of characters by `example_id`, for matrices that go by marks "
-            "(`syntax.batches.mark_spans`); examples without any have none. Or the names of label "
-            "columns of kind `spans`."
+            "Spans of characters by `example_id`, or names of label columns of kind `spans`, for "
+            "matrices that use marks (`syntax.batches.mark_spans`)."
         ),
     ] = None
     samplers: Annotated[
         tuple[Sampler, ...],
         Option(
             "Contrastive samples to draw for each example (`syntax.contrast`), from `seed`, "
-            "`epoch` and `example_id`; their arrays join the batch. One of a kind."
+            "`epoch` and `example_id`; the batch gets their arrays. One sampler of each kind."
         ),
     ] = ()
 

@@ -45,22 +45,22 @@ class OrderPolicy:
     shuffle: Annotated[
         bool, Option("`False` keeps sequence order (`seq`); `bucket` has no effect then.")
     ] = True
-    bucket: Annotated[bool, Option("Batch examples of like length.")] = True
+    bucket: Annotated[bool, Option("Batch examples of similar length.")] = True
     pool: Annotated[
         int | None,
         Option(
-            "Chunks of about 262,144 pieces that are shuffled together: more of them mix better "
-            "and need more memory. `None` shuffles all of them together, exactly, and holds the "
-            "epoch in memory.",
+            "Number of chunks of about 262,144 pieces that are shuffled together: more mix better "
+            "and need more memory. `None` shuffles everything exactly and holds the epoch in "
+            "memory.",
             low=1,
         ),
     ] = 8
     batch_tokens: Annotated[
         int | None,
         Option(
-            "Instead of `batch_size`: positions of a padded batch, at most, before "
-            "`pad_to_multiple_of`. Batches of short examples then have more of them; an example "
-            "that is longer alone is a batch of its own.",
+            "Instead of `batch_size`: most positions of a padded batch, before "
+            "`pad_to_multiple_of`. Batches of short examples then have more examples; an example "
+            "that exceeds the limit is a batch of its own.",
             low=1,
         ),
     ] = None

@@ -28,12 +28,12 @@ Source = Annotated[
     str | None,
     typer.Option(
         "--from",
-        help="URL or folder to fetch from, such as a copied models folder "
-        "(PARSEBANK_MODELS_URL); by default the official archives.",
+        help="URL or folder to fetch from, such as a copied models folder (PARSEBANK_MODELS_URL). "
+        "Default: the official archives.",
     ),
 ]
 Offline = Annotated[
-    bool | None, typer.Option("--offline", help="Use no network (PARSEBANK_OFFLINE).")
+    bool | None, typer.Option("--offline", help="Do not use the network (PARSEBANK_OFFLINE).")
 ]
 Timeout = Annotated[float, typer.Option(help="Seconds to wait for an answer.", min=0.001)]
 
@@ -41,7 +41,7 @@ Timeout = Annotated[float, typer.Option(help="Seconds to wait for an answer.", m
 def register_models(app: typer.Typer) -> None:
     """Add ``models`` and its sub-commands."""
     models = typer.Typer(
-        help="Parser models: list, pull, train, verify, remove.", no_args_is_help=True
+        help="List, pull, train, verify and remove parser models.", no_args_is_help=True
     )
     models.command("list")(list_command)
     models.command("pull")(pull_command)
@@ -58,15 +58,17 @@ def register_models(app: typer.Typer) -> None:
 def list_command(
     models_dir: ModelsDir = None,
     lang: Annotated[
-        list[str] | None, typer.Option(help="Only this language's, or these, as en,fr.")
+        list[str] | None, typer.Option(help="Only models of these languages, as en,fr.")
     ] = None,
-    remote: Annotated[bool, typer.Option("--remote", help="What can be pulled.")] = False,
+    remote: Annotated[
+        bool, typer.Option("--remote", help="List the models that can be pulled.")
+    ] = False,
     source: Source = None,
     offline: Offline = None,
     timeout: Timeout = 30.0,
     as_json: AsJson = False,
 ) -> None:
-    """List the models that are here, or those that can be pulled."""
+    """List the available models, or those that can be pulled."""
     from service.settings import read_settings
     from syntax.lists import listed
 
@@ -86,12 +88,12 @@ def pull_command(
         str | None, typer.Option(help="Checksum that a single file must have.")
     ] = None,
     check: Annotated[
-        bool, typer.Option("--check/--no-check", help="Load each model once before it counts.")
+        bool, typer.Option("--check/--no-check", help="Load each model once before recording it.")
     ] = True,
     offline: Offline = None,
     timeout: Timeout = 30.0,
 ) -> None:
-    """Fetch models into the models folder. A download that broke off is resumed."""
+    """Fetch models into the models folder; an interrupted download continues."""
     from service.models.catalogue import choose, offers_for
     from service.models.pull import pull
     from service.settings import read_settings
@@ -110,7 +112,9 @@ def pull_command(
 
 
 def verify_command(
-    names: Annotated[list[str] | None, typer.Argument(help="Models; by default all.")] = None,
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Names of models. Default: all.")
+    ] = None,
     models_dir: ModelsDir = None,
     as_json: AsJson = False,
 ) -> None:
@@ -130,7 +134,7 @@ def verify_command(
 
 
 def remove_command(
-    names: Annotated[list[str], typer.Argument(help="Models, by their full names.")],
+    names: Annotated[list[str], typer.Argument(help="Full names of models.")],
     models_dir: ModelsDir = None,
 ) -> None:
     """Delete models from the models folder."""

@@ -22,10 +22,12 @@ def train_udpipe(
     name: Annotated[str, typer.Option(help="Name of the model.")] = "",
     lang: Annotated[str, typer.Option(help="ISO code of the language.")] = "en",
     recipe: Annotated[str, typer.Option(help="Training recipe: default or tiny.")] = "default",
-    jobs: Annotated[int, typer.Option(min=1, help="Components to train at a time.")] = 1,
-    treebank_version: Annotated[str, typer.Option(help="Release or commit.")] = "",
-    licence: Annotated[str, typer.Option(help="If not the one in the treebank's README.")] = "",
-    attribution: Annotated[str, typer.Option(help="Authors, if not those in the README.")] = "",
+    jobs: Annotated[int, typer.Option(min=1, help="Components to train at the same time.")] = 1,
+    treebank_version: Annotated[str, typer.Option(help="Release or commit of the treebank.")] = "",
+    licence: Annotated[
+        str, typer.Option(help="Licence. Default: from the treebank's README.")
+    ] = "",
+    attribution: Annotated[str, typer.Option(help="Authors. Default: from the README.")] = "",
 ) -> None:
     """Train a UDPipe model, score it on dev and test, and write its model cards.
 

@@ -45,7 +45,7 @@ class DatasetAnswer(BaseModel):
 
 @router.get("/datasets")
 async def list_datasets(services: UsesServices) -> list[DatasetAnswer]:
-    """Every dataset with its splits, languages, sizes, version and drops."""
+    """List datasets with their splits, languages, sizes, version and drops."""
     return await asyncio.to_thread(_datasets, services.store)
 
 

@@ -66,7 +66,7 @@ async def features(
     accept: Accept = "",
     format: AskedFormat = None,  # noqa: A002 - the query parameter's name
 ) -> Response:
-    """Parse segments, and assemble them as a stream would for a trainer.
+    """Parse segments and assemble them as a stream does for a trainer.
 
     The arrays are those of `FeatureDataset.stream` for the same segments and options. Parses are
     kept, and each example is appended to the dataset `adhoc`. Each example fails alone.
@@ -93,7 +93,7 @@ async def stored_features(
         str, Header(description="Tags of answers at hand; 304 if one is that of this answer.")
     ] = "",
 ) -> Response:
-    """Assemble stored parses, without parsing and without storing anything."""
+    """Assemble stored parses; this parses and stores nothing."""
     shape = _shape(accept, query.format)
     keys, spec = key.split(","), query.spec()
     _check_segments(len(keys), services)

@@ -19,13 +19,13 @@ _ALIVE: Final = HealthAnswer().model_dump_json().encode()
 
 @router.get("/live", response_model=HealthAnswer)
 async def live() -> Response:
-    """The event loop turns. Nothing else is touched, so this answers under any load."""
+    """Answer while the event loop runs, under any load."""
     return Response(_ALIVE, media_type="application/json")
 
 
 @router.get("/ready", responses={503: {"model": ErrorBody}})
 async def ready(request: Request) -> HealthAnswer:
-    """A parse would succeed.
+    """Check whether a parse would succeed.
 
     The store can be read, the disk written to, the job tables answer, and the default parser has
     just parsed a word; the first call loads it. A verdict stands for a second. 503 names what is

@@ -30,7 +30,7 @@ _LIMITS: Final = (
 
 @router.get("/info")
 async def info(services: UsesServices) -> InfoAnswer:
-    """Version, defaults and limits."""
+    """Show version, defaults and limits."""
     settings = services.settings
     return InfoAnswer(
         version=version("parsebank"),

@@ -108,7 +108,7 @@ async def list_jobs(
         str | None, Query(description="Go on after the job with this id: the last one of a page.")
     ] = None,
 ) -> list[JobAnswer]:
-    """Jobs, newest first. A `Link` header with `rel="next"` points to the page that follows."""
+    """List jobs, newest first; a `Link` header with `rel="next"` names the next page."""
     found = await services.jobs.list(
         JobFilter(states=tuple(state or ()), dataset=dataset, before=before, limit=limit + 1)
     )
@@ -120,19 +120,19 @@ async def list_jobs(
 
 @router.get("/jobs/{job_id}", responses=_UNKNOWN)
 async def show_job(job_id: str, services: UsesServices) -> JobDetailAnswer:
-    """One job: state, progress, the account of its examples, and the shards that failed."""
+    """Show a job: state, progress, counts of its examples, and failed shards."""
     return JobDetailAnswer.of(await services.jobs.get(job_id))
 
 
 @router.delete("/jobs/{job_id}", responses=_UNKNOWN)
 async def cancel_job(job_id: str, services: UsesServices) -> JobDetailAnswer:
-    """Cancel a job. What it has stored stays; a job that has ended is left as it is."""
+    """Cancel a job and keep what it has stored; a job that has ended stays as it is."""
     return JobDetailAnswer.of(await services.jobs.cancel(job_id))
 
 
 @router.post("/jobs/{job_id}/retry", responses={**_UNKNOWN, **_CONFLICT})
 async def retry_job(job_id: str, services: UsesServices) -> JobDetailAnswer:
-    """Run the failed shards of a failed job again; any other job is a conflict.
+    """Run the failed shards of a failed job again; 409 for any other job.
 
     The job's upload is kept for `job_retry_days` after it failed.
     """
@@ -147,7 +147,7 @@ async def follow_job(
         str | None, Header(description="Id of the last event that came; it does not come again.")
     ] = None,
 ) -> Response:
-    """Progress as server-sent events: `progress` with the job after each change, then `end`.
+    """Send server-sent events: `progress` with the job after each change, then `end`.
 
     A stream that broke off may be asked for again with `Last-Event-ID`. Where `end` has come
     before, the answer is 204, upon which browsers stop asking.

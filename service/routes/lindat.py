@@ -126,7 +126,7 @@ _POST: Final[dict[str, Any]] = {
 
 @router.get("/models", responses={503: _RESPONSES[503]})
 async def lindat_list_models(services: UsesServices) -> dict[str, Any]:
-    """The models under the names that UDPipe's clients use, and the default one."""
+    """List models by the names that UDPipe's clients use, and the default model."""
     return await asyncio.to_thread(lindat_models, services.settings)
 
 
@@ -138,7 +138,7 @@ async def lindat_process_query(request: Request, services: UsesServices) -> Resp
 
 @router.post("/process", response_model=None, responses=_RESPONSES, openapi_extra=_POST)
 async def lindat_process_body(request: Request, services: UsesServices) -> Response:
-    """The same with a form, or with files, as the body."""
+    """The same with a form or files as the body."""
     return await _process(request, services)
 
 

@@ -19,6 +19,6 @@ _RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
 
 @router.get("/metrics", response_class=Response, responses=_RESPONSES)
 async def metrics(request: Request) -> Response:
-    """Counts and durations in Prometheus' text format."""
+    """Return counts and durations in Prometheus' text format."""
     source: Metrics = request.app.state.metrics
     return Response(await source.render(), media_type=CONTENT_TYPE_LATEST)

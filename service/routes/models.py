@@ -28,7 +28,7 @@ class _Loaded:
 
 @router.get("/models")
 async def models(services: UsesServices) -> list[ModelAnswer]:
-    """Every parser that may be asked for; a damaged one says what its problem is.
+    """List the parsers; a damaged one has a `problem`.
 
     The first call after a model's file changed reads the whole file, for its checksum.
     """
@@ -38,7 +38,7 @@ async def models(services: UsesServices) -> list[ModelAnswer]:
 
 @router.get("/models/{name:path}", responses={404: {"model": ErrorBody}})
 async def model(name: str, services: UsesServices) -> ModelAnswer:
-    """One parser; the name is matched as that of `parser` in a request."""
+    """Show a parser; the name matches as `parser` does in a request."""
     return await _answer(services, name)
 
 
@@ -47,7 +47,7 @@ async def model(name: str, services: UsesServices) -> ModelAnswer:
     responses={429: {"model": ErrorBody}, **error_answers(404, 501)},
 )
 async def load_model(name: str, services: UsesServices) -> ModelAnswer:
-    """Load a parser now, so that the first text need not wait for it."""
+    """Load a parser now, so that the first text does not wait."""
     found = await asyncio.to_thread(_find, services.settings, name)
     identity = await asyncio.to_thread(identify, found)
     await services.pools.load(found, identity.fingerprint)

@@ -84,7 +84,7 @@ _PARAMETERS: Final[list[dict[str, Any]]] = [
     openapi_extra={"parameters": _PARAMETERS},
 )
 async def parse(request: Request, body: ParseRequest) -> Response:
-    """Parse texts, and align them to a tokenizer's pieces.
+    """Parse texts and align them with a tokenizer's pieces.
 
     Parses are kept: the same text, parser, language and mode are never parsed twice. Each text
     fails alone.

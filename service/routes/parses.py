@@ -80,7 +80,7 @@ async def stored_parse(
         str, Header(description="Tags of answers at hand; 304 if one is that of this answer.")
     ] = "",
 ) -> Response:
-    """The stored parse of a text, by its key; nothing is parsed."""
+    """Return the stored parse of a key; this parses nothing."""
     shape = negotiate(accept, format)
     answer = await asyncio.to_thread(_stored(services).get, key)
     made_by = [answer.parser.name, answer.parser.fingerprint]

@@ -17,31 +17,30 @@ FileOption = Annotated[
     Path | None, typer.Option("--keys-file", help="File of hashed keys (PARSEBANK_KEYS_FILE).")
 ]
 
-keys = typer.Typer(help="API keys: add, list, revoke.", no_args_is_help=True)
+keys = typer.Typer(help="Add, list and revoke API keys.", no_args_is_help=True)
 
 
 @keys.command()
 def add(
-    name: Annotated[str, typer.Argument(help="Whose key it is; logs and limits go by it.")],
+    name: Annotated[str, typer.Argument(help="Name of the key's owner, for logs and limits.")],
     rate_limit: Annotated[
-        str | None, typer.Option(help="Of its own, as 600/minute; else the service's.")
+        str | None,
+        typer.Option(help="Rate limit of this key, as 600/minute. Default: the service's."),
     ] = None,
     role: Annotated[
         Literal["read", "parse", "admin"],
-        typer.Option(
-            help="What it may do: read what is stored; also send texts to be parsed; or everything."
-        ),
+        typer.Option(help="read: read stored data; parse: also send texts; admin: everything."),
     ] = "admin",
     expires: Annotated[
         datetime | None,
-        typer.Option(formats=["%Y-%m-%d"], help="Last day on which it is valid, in UTC."),
+        typer.Option(formats=["%Y-%m-%d"], help="Last day on which the key is valid, in UTC."),
     ] = None,
     keys_file: FileOption = None,
 ) -> None:
-    """Make a key and show it, once: only its hash is kept.
+    """Make a key and show it once; the file keeps only its hash.
 
     To replace a key, add another under the same name, hand it out, and revoke the old one by its
-    id. A running service follows within a second or two.
+    id. A running service reads changes within two seconds.
     """
     last_day = None if expires is None else expires.date()
     if last_day is not None and last_day < datetime.now(UTC).date():
@@ -53,7 +52,7 @@ def add(
 
 @keys.command("list")
 def list_keys(keys_file: FileOption = None, as_json: AsJson = False) -> None:
-    """List the keys, without the keys themselves."""
+    """List names, ids, roles and limits of the keys."""
     rows = [
         {
             "id": key.id,
@@ -71,10 +70,12 @@ def list_keys(keys_file: FileOption = None, as_json: AsJson = False) -> None:
 
 @keys.command()
 def revoke(
-    key: Annotated[str, typer.Argument(metavar="NAME|ID", help="An id, or all of a name.")],
+    key: Annotated[
+        str, typer.Argument(metavar="NAME|ID", help="Id of a key, or a name for all its keys.")
+    ],
     keys_file: FileOption = None,
 ) -> None:
-    """Remove a key. A running service refuses it within a second or two."""
+    """Remove a key. A running service refuses it within two seconds."""
     for gone in _file(keys_file).revoke(key):
         typer.echo(f"revoked {gone.id} of {gone.name}")
 

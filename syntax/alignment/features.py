@@ -36,7 +36,7 @@ def segment_features(parse: Parse, input_ids: ArrayLike, offsets: ArrayLike) -> 
         that of `attach_heads`.
 
     Raises:
-        InputError: The numbers of ids and offsets differ, or a piece lies outside of the text.
+        InputError: The numbers of ids and offsets differ, or a piece is outside of the text.
     """
     ids = np.array(input_ids, dtype=np.int32)
     spans = offset_array(offsets)

@@ -170,7 +170,7 @@ def _piece_tree(sequences: Sequences, policy: str) -> PieceTree:
 def _order(
     sequences: Sequences, nodes: kernels.Nodes, node_offsets: NDArray[np.int64]
 ) -> OrderedTrees:
-    """The order of whole sequences; a fault is said of the segment that has it."""
+    """The order of whole sequences; an error names the segment."""
     try:
         return order_heads(nodes.heads, node_offsets, lambda at: f"sequence {at} of the batch")
     except TreeError:

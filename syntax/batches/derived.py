@@ -15,7 +15,7 @@ from syntax.matrices import MATRICES, UNREACHABLE, MatrixBuffers
 from syntax.matrices.forest import Forest
 
 Columns = Mapping[str, Callable[[], NDArray[Any]]]
-"""What matrices may read of all M nodes, by the names of `syntax.matrices.COLUMNS`, when asked."""
+"""Columns of all M nodes that matrices may read, by the names of `syntax.matrices.COLUMNS`."""
 
 
 def node_columns(examples: FlatExamples, nodes: Nodes) -> Columns:

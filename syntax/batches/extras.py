@@ -1,4 +1,4 @@
-"""What batches tell about pieces when they are asked: characters, places, windows."""
+"""Optional arrays about pieces: characters, places, windows."""
 
 from __future__ import annotations
 
@@ -36,7 +36,11 @@ def extra_columns(
         columns["window_index"] = origin.window
     of_pieces = _of_pieces(sequences, spec)
     if of_pieces:
-        at = _positions(nodes, node_offsets, width)
+        # The flat piece at each position, -1 for none. *Shape:* (B, width).
+        at = np.full((len(node_offsets) - 1, width), -1, np.int64)
+        shown = (nodes.column >= 0) & (nodes.piece >= 0)
+        row = np.repeat(np.arange(len(at)), sizes(node_offsets))
+        at[row[shown], nodes.column[shown]] = nodes.piece[shown]
         columns.update({name: _laid(at, *column) for name, column in of_pieces.items()})
     if spec.offsets:
         columns["shown_characters"] = _shown_characters(sequences)
@@ -53,7 +57,9 @@ def _of_pieces(
     columns: dict[str, tuple[NDArray[Any], NDArray[Any] | int]] = {}
     if spec.offsets:
         columns["offset_mapping"] = (_offsets(examples), 0)
-        columns["piece_ids"] = (_numbers(examples), -1)
+        # The place of each piece within its segment.
+        starts = np.repeat(examples.segment_offsets[:-1], sizes(examples.segment_offsets))
+        columns["piece_ids"] = ((np.arange(len(starts)) - starts).astype(np.int32), -1)
     if spec.first_pieces:
         columns["first_pieces"] = (first_of_words(examples), False)
     if spec.token_ids:
@@ -61,17 +67,6 @@ def _of_pieces(
     if origin is not None and origin.max_context is not None:
         columns["is_max_context"] = (origin.max_context, False)
     return columns
-
-
-def _positions(
-    nodes: kernels.Nodes, node_offsets: NDArray[np.int64], width: int
-) -> NDArray[np.int64]:
-    """The flat piece at each position, -1 for none. *Shape:* (B, width)."""
-    at = np.full((len(node_offsets) - 1, width), -1, np.int64)
-    shown = (nodes.column >= 0) & (nodes.piece >= 0)
-    row = np.repeat(np.arange(len(at)), sizes(node_offsets))
-    at[row[shown], nodes.column[shown]] = nodes.piece[shown]
-    return at
 
 
 def _laid(at: NDArray[np.int64], column: NDArray[Any], padding: NDArray[Any] | int) -> NDArray[Any]:
@@ -96,12 +91,6 @@ def _tokens(examples: FlatExamples) -> dict[str, tuple[NDArray[Any], NDArray[Any
         "token_starts": (first_of_tokens(ids, bounds), False),
         "token_words": (words_of_tokens(ids, bounds, first_of_words(examples)), 0),
     }
-
-
-def _numbers(examples: FlatExamples) -> NDArray[np.int32]:
-    """Place of each piece within its segment. *Shape:* (N,)."""
-    starts = np.repeat(examples.segment_offsets[:-1], sizes(examples.segment_offsets))
-    return (np.arange(len(starts)) - starts).astype(np.int32)
 
 
 def first_of_words(examples: FlatExamples) -> NDArray[np.bool_]:

@@ -193,7 +193,7 @@ def label_rows(batch: Mapping[str, Any], count: int) -> NDArray[np.int64]:
     """Which of ``count`` labels each sequence has: those of its example, or its own.
 
     Raises:
-        InputError: They are neither as many as examples nor as sequences.
+        InputError: Their number is neither that of the examples nor that of the sequences.
     """
     rows = example_rows(batch)
     examples = int(rows.max(initial=-1)) + 1

@@ -45,7 +45,6 @@ def locate_spans(
 
     Raises:
         SpecError: The batch has no offsets, or no such segment.
-        InputError: The spans are of another number of examples.
 
     >>> batch = {"segment_ids": np.array([[-1, 0, 0, 0, -1]]), "offset_mapping":
     ...     np.array([[[0, 0], [0, 4], [5, 7], [7, 9], [0, 0]]]),

@@ -1,4 +1,4 @@
-"""How errors name an example of a batch, and how those who know more than its number rename it."""
+"""How errors name an example of a batch, and how callers that know its id rename it."""
 
 from __future__ import annotations
 

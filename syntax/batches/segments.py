@@ -71,7 +71,7 @@ class FlatExamples:
             still counts within its segment. *Shape:* (N,).
         segment_offsets: First piece of each segment, and the end. *Shape:* (S + 1,), int64.
         example_offsets: First segment of each example, and the end. *Shape:* (B + 1,), int64.
-        offsets: As in `SegmentFeatures`, where somebody needs them. *Shape:* (N, 2).
+        offsets: As in `SegmentFeatures`, if needed. *Shape:* (N, 2).
         marks: Non-zero in the spans that matrices such as ``gate_distance`` go by, where somebody
             needs them (`syntax.batches.mark_spans`). *Shape:* (N,), uint8.
         token_ids: The dataset's token that each piece shows, where somebody needs them

@@ -67,12 +67,7 @@ class Sequences(NamedTuple):
 
 
 def plan_sequences(examples: FlatExamples, frame: kernels.Frame, spec: AssemblySpec) -> Sequences:
-    """Arrange the segments of examples, and cut what is too long.
-
-    Raises:
-        SpecError: An example has no segment, fits neither template nor ``spec``, or cannot be made
-            to fit ``max_length``.
-    """
+    """Arrange the segments of examples, and cut what is too long."""
     template = spec.layout
     if template is None and not spec.splits:
         alone = np.zeros(len(examples.segment_offsets) - 1, np.bool_)

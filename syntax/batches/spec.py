@@ -57,40 +57,39 @@ class SequenceSpec:
         TruncationTie,
         Option(
             "Which of equally long segments `longest_first` shortens. `fast`: the one that was "
-            "the shortest before, of those the first, as Hugging Face's fast tokenizers do; "
-            "`slow`: the last one, as BERT's own code and the tokenizers in Python do. The two "
-            "differ by one piece of each of two segments."
+            "shortest originally (the first of several), as Hugging Face's fast tokenizers do; "
+            "`slow`: the last one, as BERT's own code and the Python tokenizers do. The results "
+            "differ by one piece in each of two segments."
         ),
     ] = "fast"
     truncation_side: Annotated[
         TruncationSide | tuple[TruncationSide, ...],
         Option(
-            "Where pieces are removed: `right`, the end of a text in any script, or `left`, its "
-            "beginning; one for all segments, or one for each."
+            "Where pieces are removed: `right` is the end of a text in any script, `left` its "
+            "beginning; one value for all segments, or one for each."
         ),
     ] = "right"
     segment_limits: Annotated[
         tuple[int | None, ...],
         Option(
-            "Pieces that each segment keeps at most, before anything else is cut; `None` for a "
-            "segment without a limit.",
+            "Most pieces of each segment, applied before other truncation; `None` sets no limit.",
             low=1,
         ),
     ] = ()
     template: Annotated[
         Template | str | tuple[str, ...] | None,
         Option(
-            "Which fields stand where, and in how many sequences: `'question passage'`, or a list "
-            "of such texts. `None`: all fields in order, in one sequence. What is said of segments "
-            "elsewhere then holds for the template's parts."
+            "Fields of each sequence in order: `'question passage'`, or a list of such texts for "
+            "several sequences. `None`: all fields in one sequence. With a template, options of "
+            "segments apply to its parts."
         ),
     ] = None
     stride: Annotated[
         int | None,
         Option(
             "Pieces from the start of one window to the start of the next: an example that is too "
-            "long becomes several sequences, in which the segment that `truncation` names (or the "
-            "only one) goes on where the others stay. Windows overlap or meet, so no piece is left "
+            "long becomes several sequences, which share out the segment that `truncation` names "
+            "(or the only one) and repeat the others. Windows overlap or meet, so no piece is left "
             "out. `None` truncates instead.",
             low=1,
         ),
@@ -98,8 +97,8 @@ class SequenceSpec:
     level: Annotated[
         Level,
         Option(
-            "`sentence` makes a sequence of every sentence of the segment that `truncation` names "
-            "(or the only one), with the other segments."
+            "`sentence` makes one sequence of each sentence of the segment that `truncation` names "
+            "(or the only one), together with the other segments."
         ),
     ] = "document"
 
@@ -145,22 +144,20 @@ class AssemblySpec(SequenceSpec):
     matrices: Annotated[
         tuple[str, ...],
         Option(
-            "Matrices to derive, by their names in `syntax.matrices.MATRICES`, settings in "
-            "brackets: `sla_mask(threshold=4)`; an empty list for the vectors alone."
+            "Names of matrices to derive (`syntax.matrices.MATRICES`), with settings in "
+            "parentheses: `sla_mask(threshold=4)`; an empty list gives only vectors."
         ),
     ] = ("distance", "depth", "ancestor")
-    offsets: Annotated[bool, Option("Tell which characters and pieces of a text are where.")] = (
-        False
-    )
-    first_pieces: Annotated[bool, Option("Tell which pieces are the first of their words.")] = False
+    offsets: Annotated[bool, Option("Add where each piece is in its text.")] = False
+    first_pieces: Annotated[bool, Option("Add which pieces are the first of their words.")] = False
     token_ids: Annotated[
-        bool, Option("Tell which of the dataset's own tokens each piece shows.")
+        bool, Option("Add which of the dataset's own tokens each piece belongs to.")
     ] = False
     nodes: Annotated[
         bool,
         Option(
-            "Tell the nodes of the whole sequences, before truncation, from which a device can "
-            "derive the matrices."
+            "Add the nodes of whole sequences, before truncation, from which a device can derive "
+            "the matrices."
         ),
     ] = False
 
@@ -176,7 +173,13 @@ class AssemblySpec(SequenceSpec):
                 "segment that is spread over sequences: only_first or only_second"
             )
         POLICIES.resolve(self.policy)
-        _check_matrices(self.matrices)
+        full = [MATRICES.resolve(name) for name in self.matrices]
+        for at, name in enumerate(full):
+            if name in full[:at]:
+                raise SpecError(
+                    f"the matrices {self.matrices[full.index(name)]!r} and "
+                    f"{self.matrices[at]!r} are the same, {name}; name it once"
+                )
 
     @property
     def sides(self) -> tuple[TruncationSide, ...]:
@@ -194,7 +197,6 @@ class AssemblySpec(SequenceSpec):
             fields: Names of the segments of an example.
 
         Raises:
-            UnknownNameError: The template names another field.
             SpecError: The template is not complete.
         """
         if not self.template or isinstance(self.template, Template):
@@ -217,13 +219,3 @@ class AssemblySpec(SequenceSpec):
                 "these into numbers of segments"
             )
         return None
-
-
-def _check_matrices(names: tuple[str, ...]) -> None:
-    full = [MATRICES.resolve(name) for name in names]
-    for at, name in enumerate(full):
-        if name in full[:at]:
-            raise SpecError(
-                f"the matrices {names[full.index(name)]!r} and {names[at]!r} are the same, "
-                f"{name}; name it once"
-            )

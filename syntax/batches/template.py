@@ -86,7 +86,7 @@ class Arranged(NamedTuple):
 
 
 def arrange(examples: FlatExamples, template: Template | None) -> Arranged:
-    """Lay segments out as a template says; as they come without one.
+    """Lay segments out as a template says; without one, in their order.
 
     Raises:
         SpecError: An example has too few segments.
@@ -98,7 +98,14 @@ def arrange(examples: FlatExamples, template: Template | None) -> Arranged:
         return Arranged(examples, joined, numbers, np.zeros(count, np.int32))
     parts = [part for sequence in template.sequences for part in sequence]
     fields = np.array([field for part in parts for field in part], np.int64)
-    _check_fields(examples, int(fields.max()))
+    last = int(fields.max())
+    counts = sizes(examples.example_offsets)
+    if counts.min(initial=last + 1) <= last:
+        example = int(counts.argmin())
+        raise SpecError(
+            f"{of_batch(example)} has {counts[example]} segments; the template needs {last + 1}",
+            example=example,
+        )
     segments = (examples.example_offsets[:-1, None] + fields).reshape(-1)
     lengths = [sum(map(len, sequence)) for sequence in template.sequences]
     later = [at > 0 for part in parts for at in range(len(part))]
@@ -110,20 +117,15 @@ def arrange(examples: FlatExamples, template: Template | None) -> Arranged:
     )
 
 
-def _check_fields(examples: FlatExamples, last: int) -> None:
-    counts = sizes(examples.example_offsets)
-    if counts.min(initial=last + 1) <= last:
-        example = int(counts.argmin())
-        raise SpecError(
-            f"{of_batch(example)} has {counts[example]} segments; the template needs {last + 1}",
-            example=example,
-        )
-
-
 def _expanded(fields: tuple[str, ...], text: str) -> Iterator[list[list[str]]]:
-    """The sequences that one text stands for."""
+    """The sequences that one text describes."""
     parts = [part.split("+") for part in text.split()]
-    patterns = {name for part in parts for name in part if name not in fields and _is_pattern(name)}
+    patterns = {
+        name
+        for part in parts
+        for name in part
+        if name not in fields and any(sign in name for sign in "*?[")
+    }
     if not patterns:
         yield parts
         return
@@ -135,10 +137,6 @@ def _expanded(fields: tuple[str, ...], text: str) -> Iterator[list[list[str]]]:
         raise unknown_name("field", pattern, fields)
     for field in matching:
         yield [[field if name == pattern else name for name in part] for part in parts]
-
-
-def _is_pattern(name: str) -> bool:
-    return any(sign in name for sign in "*?[")
 
 
 def _number(fields: tuple[str, ...], name: str) -> int:

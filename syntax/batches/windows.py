@@ -49,7 +49,7 @@ def cut_windows(
     """The windows of sequences, each with every part but one as it is.
 
     Raises:
-        SpecError: It is not said which part is spread, or the others leave no room for it.
+        SpecError: The part to spread is not named, or the others leave no room for it.
     """
     base = limited_spans(parts, frame, spec)
     place = _target(parts, spec)

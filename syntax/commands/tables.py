@@ -1,4 +1,4 @@
-"""Rows as every command prints them: a table on a terminal, TSV into a pipe, JSON if asked for."""
+"""Rows as every command prints them: a table on a terminal, TSV into a pipe, JSON on request."""
 
 from __future__ import annotations
 
@@ -158,19 +158,15 @@ def _escaped(value: object) -> str:
 def _readable(value: object) -> str:
     """A cell for people."""
     if isinstance(value, Size):
-        return _size(value)
+        for unit, name in ((10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
+            if value >= unit:
+                return f"{value / unit:,.1f} {name}"
+        return f"{value} B"
     if isinstance(value, int) and abs(value) >= _LONG:  # a number of four digits may be a year
         return f"{value:,}"
     if isinstance(value, float) and isfinite(value):
         return f"{value:.6g}" if abs(value) < 1e6 else f"{value:,.1f}"
     return cell(value)
-
-
-def _size(size: int) -> str:
-    for unit, name in ((10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
-        if size >= unit:
-            return f"{size / unit:,.1f} {name}"
-    return f"{size} B"
 
 
 def _terminal() -> Console | None:

@@ -74,28 +74,26 @@ def link_heads(heads: IntArray, offsets: Offsets, name: Name) -> IntArray:
 
 
 def _fault(heads: IntArray, offsets: Offsets, node: int, name: Name) -> TreeError:
+    """The error for a node whose heads do not lead to a root."""
     tree = owner_of(node, offsets)
     first, end = offsets[tree : tree + 2].tolist()
-    return _explain(heads[first:end].tolist(), node - first, tree, name(tree))
-
-
-def _explain(heads: list[int], node: int, tree: int, name: str) -> TreeError:
-    """The error for a node whose heads do not lead to a root."""
+    own: list[int] = heads[first:end].tolist()
+    node -= first
     seen: list[int] = []
     while node not in seen:
-        if not ISOLATED <= heads[node] < len(heads):
+        if not ISOLATED <= own[node] < len(own):
             return HeadOutOfRangeError(
-                f"{name}: node {node} has parent {heads[node]}; a parent is one of the "
-                f"{len(heads)} nodes, counted from 0, or {ROOT} (a root) or {ISOLATED} (isolated)",
+                f"{name(tree)}: node {node} has parent {own[node]}; a parent is one of the "
+                f"{len(own)} nodes, counted from 0, or {ROOT} (a root) or {ISOLATED} (isolated)",
                 tree=tree,
                 node=node,
-                parent=heads[node],
+                parent=own[node],
             )
         seen.append(node)
-        node = heads[node]
+        node = own[node]
     cycle = seen[seen.index(node) :]
     return CycleError(
-        f"{name}: the parents of nodes {cycle} form a cycle; every node must reach a root",
+        f"{name(tree)}: the parents of nodes {cycle} form a cycle; every node must reach a root",
         tree=tree,
         nodes=cycle,
     )

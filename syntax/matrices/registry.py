@@ -97,7 +97,16 @@ class MatrixRegistry(Registry[Matrix]):
         base = super().resolve(asked.base)
         if not asked.settings:
             return base
-        _check_settings(base, self._items[base], asked.settings)
+        item = self._items[base]
+        known = {key: value for key, value in _keywords(item).items() if key not in COLUMNS}
+        for key, value in asked.settings.items():
+            if key not in known or type(value) is not type(known[key]):
+                listed = ", ".join(f"{key}={_shown(value)}" for key, value in known.items())
+                raise SpecError(
+                    f"the matrix {base!r} has no setting {key}={_shown(value)}; its settings and "
+                    f"their defaults are: {listed or 'none'}"
+                )
+        item(np.empty(0, np.int32), **asked.settings)
         shown = ",".join(f"{key}={_shown(value)}" for key, value in sorted(asked.settings.items()))
         return f"{base}({shown})"
 
@@ -132,18 +141,6 @@ def _keywords(item: Matrix) -> dict[str, Any]:
     """Names of the keyword-only parameters, with their defaults."""
     parameters = signature(item).parameters.values()
     return {x.name: x.default for x in parameters if x.kind is Parameter.KEYWORD_ONLY}
-
-
-def _check_settings(name: str, item: Matrix, settings: dict[str, Any]) -> None:
-    known = {key: value for key, value in _keywords(item).items() if key not in COLUMNS}
-    for key, value in settings.items():
-        if key not in known or type(value) is not type(known[key]):
-            listed = ", ".join(f"{key}={_shown(value)}" for key, value in known.items())
-            raise SpecError(
-                f"the matrix {name!r} has no setting {key}={_shown(value)}; its settings and their "
-                f"defaults are: {listed or 'none'}"
-            )
-    item(np.empty(0, np.int32), **settings)
 
 
 MATRICES: Final = MatrixRegistry()

@@ -14,7 +14,7 @@ from syntax.compiled import njit
 IntArray = NDArray[np.int32]
 
 NO_NODE = -1
-"""Stands for a node where there is none."""
+"""In place of a node: there is none."""
 
 FAR = np.int32(2**31 - 1)
 """Stands for the edges from a path that a node is not below."""

@@ -123,7 +123,13 @@ def one_forest(parents: ArrayLike, source: ArrayLike | None = None) -> Forest:
     """One checked tree or forest. Arguments and errors as in `tree_matrices`."""
     heads = as_heads(parents)
     bounds = np.array((0, len(heads)), np.int64)
-    sources = None if source is None else _checked_source(as_heads(source), heads)
+    if source is None:
+        return _forest(heads, bounds, None, lambda _: "the tree")
+    sources, nodes = as_heads(source), np.arange(len(heads))
+    if sources.shape != heads.shape or not ((sources == nodes) | (sources == heads)).all():
+        raise InputError("every node's source must be the node itself or its parent")
+    if (sources < 0).any() or (sources[sources] != sources).any():
+        raise InputError("a node that shows its parent cannot be the source of another")
     return _forest(heads, bounds, sources, lambda _: "the tree")
 
 
@@ -145,12 +151,3 @@ def _forest(heads: IntArray, bounds: Offsets, source: IntArray | None, name: Nam
     own = np.arange(len(heads), dtype=np.int32)
     found = order_heads(heads, bounds, name)
     return build_forest(found, bounds, own if source is None else source, found.place)
-
-
-def _checked_source(source: IntArray, heads: IntArray) -> IntArray:
-    nodes = np.arange(len(heads))
-    if source.shape != heads.shape or not ((source == nodes) | (source == heads)).all():
-        raise InputError("every node's source must be the node itself or its parent")
-    if (source < 0).any() or (source[source] != source).any():
-        raise InputError("a node that shows its parent cannot be the source of another")
-    return source

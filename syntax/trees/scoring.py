@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from syntax.errors import InputError
-from syntax.trees.sentence import Sentence, Token, Word
+from syntax.trees.sentence import Sentence, Word
 
 METRICS: Final = (
     *("Tokens", "Sentences", "Words"),
@@ -109,7 +109,16 @@ def evaluate(gold: Iterable[Sentence], system: Iterable[Sentence]) -> dict[str, 
     100.0
     """
     ours, theirs = _layout(gold), _layout(system)
-    _require_same_text(ours.text, theirs.text)
+    if ours.text != theirs.text:
+        together = enumerate(zip(ours.text, theirs.text))  # noqa: B905
+        matching = (at for at, (left, right) in together if left != right)
+        at = next(matching, min(len(ours.text), len(theirs.text)))
+        raise TextMismatchError(
+            f"gold and system differ at character {at} (white space left out): gold continues "
+            f"with {ours.text[at : at + 20]!r}, system with {theirs.text[at : at + 20]!r}; "
+            "parse exactly the text of the gold standard",
+            position=at,
+        )
     pairs = align_words(ours.words, theirs.words)
     scores = {
         "Tokens": _span_score(ours.tokens, theirs.tokens),
@@ -167,15 +176,12 @@ def _layout(sentences: Iterable[Sentence]) -> _Layout:
             span = (at, at := at + len(visible))
             texts.append(visible)
             layout.tokens.append(span)
-            layout.words.extend(_placed(sentence, token, span, first))
+            for word_id in token.word_ids:
+                word = sentence.words[word_id - 1]
+                parent = _parent(word.head, first)
+                layout.words.append(PlacedWord(span, token.is_multiword, parent, word))
         layout.sentences.append((start, at))
     return _Layout("".join(texts), layout.tokens, layout.sentences, layout.words)
-
-
-def _placed(sentence: Sentence, token: Token, span: Span, first: int) -> Iterator[PlacedWord]:
-    for word_id in token.word_ids:
-        word = sentence.words[word_id - 1]
-        yield PlacedWord(span, token.is_multiword, _parent(word.head, first), word)
 
 
 def _parent(head: int | None, first: int) -> int:
@@ -189,19 +195,6 @@ def _without_spaces(form: str) -> str:
     if form.isalnum():
         return form
     return "".join(char for char in form if unicodedata.category(char) != "Zs")
-
-
-def _require_same_text(gold: str, system: str) -> None:
-    if gold == system:
-        return
-    matching = (at for at, (left, right) in enumerate(zip(gold, system)) if left != right)  # noqa: B905
-    at = next(matching, min(len(gold), len(system)))
-    raise TextMismatchError(
-        f"gold and system differ at character {at} (white space left out): "
-        f"gold continues with {gold[at : at + 20]!r}, system with {system[at : at + 20]!r}; "
-        "parse exactly the text of the gold standard",
-        position=at,
-    )
 
 
 def _multiword_regions(words: Iterable[PlacedWord]) -> list[Span]:

@@ -108,6 +108,7 @@ def test_a_dry_run_shows_what_would_be_done_and_stores_nothing(parsebank, tmp_pa
     assert parsebank(*place, "--limit", 60, "--dry-run", "--strict").exit_code == 1
 
 
+@pytest.mark.slow
 def test_a_table_takes_its_columns_from_the_command(parsebank, tmp_path):
     path = tmp_path / "train.tsv"
     path.write_text("key\tone\ttwo\tgold\na7\tTime flies.\tIt does.\tyes\n", "utf-8")
@@ -175,6 +176,7 @@ def test_an_empty_file_is_named(parsebank, tmp_path):
     assert f"{path} holds nothing of dev in 'en'" in result.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dry_run", [True, False])
 def test_a_part_of_which_nothing_can_be_used_is_named(parsebank, tmp_path, dry_run):
     path = tmp_path / "dev.txt"
@@ -185,6 +187,7 @@ def test_a_part_of_which_nothing_can_be_used_is_named(parsebank, tmp_path, dry_r
     assert "text dev en: no example can be used, all are dropped" in result.stderr
 
 
+@pytest.mark.slow
 def test_examples_without_label_are_counted(parsebank, tmp_path):
     path, report = tmp_path / "test-en.tsv", tmp_path / "report.json"
     path.write_text("Time flies.\tIt does.\nAnn left.\tShe did.\n", "utf-8")

@@ -95,6 +95,7 @@ def spans_read(read: dict[str, Example], label: str) -> dict:
     return {name: [span[:2] for span in item.labels[label]] for name, item in read.items()}
 
 
+@pytest.mark.slow
 def test_every_item_is_stored_or_dropped_by_a_stated_reason(jobs, benchmark_files):
     for (name, split, lang), job in jobs.items():
         items = list(BENCHMARKS[name].read(benchmark_files / name, split, lang))

@@ -229,6 +229,7 @@ def test_a_setting_that_does_not_exist_is_refused():
         Client.embedded(no_such_setting=1)
 
 
+@pytest.mark.slow
 def test_real_pairs_are_backfilled(client, data_dir):
     xnli = BENCHMARKS["xnli"]
     items = islice(xnli.read(data_dir / "benchmarks/xnli", "dev", "en"), 200)

@@ -192,6 +192,7 @@ def test_parse_needs_exactly_one_form(run, script):
         run(script.url, "parse", "a", langauge="en")
 
 
+@pytest.mark.slow
 def test_events_continue_after_a_restart(run, script, answer, job_json):
     running, done = job_json | {"state": "running"}, job_json | {"state": "done"}
     away = [answer(0)] * QUICK.attempts

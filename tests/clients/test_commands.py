@@ -111,6 +111,7 @@ def test_an_unknown_language_is_one_message(parsebank):
     assert "Traceback" not in result.output
 
 
+@pytest.mark.slow
 def test_backfill_shows_the_account_and_a_second_one_parses_nothing(parsebank):
     place = ("backfill", "sample", "--split", "dev", "--lang", "en", "--limit", "60")
     first, again = parsebank(*place), parsebank(*place)

@@ -112,6 +112,7 @@ def test_labels_of_characters_are_refused(client) -> None:
         expanded(client, spec, [])
 
 
+@pytest.mark.slow
 def test_a_client_can_send_what_it_expanded(client) -> None:
     pair = Example("1", (Segment(text="I don't."), Segment(text="He cannot.")))
     job = client.backfill(expanded_spec(PAIRS), expanded(client, PAIRS, [pair]))

@@ -104,6 +104,7 @@ def test_utf16_in_a_packed_file_is_refused(write, ending):
         open_file(write(PACKERS[ending]("a\tb\n".encode("utf-16"))))
 
 
+@pytest.mark.slow
 def test_a_packed_file_is_not_unpacked_into_memory(write, ending):
     path = write(PACKERS[ending](b"a line of text that comes again\n".rjust(512) * 120_000))
     tracemalloc.start()

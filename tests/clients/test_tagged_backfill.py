@@ -46,6 +46,7 @@ def stored(place: str, name: str, split: str, column: str) -> dict[str, object]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", CONLL.modes)
 @pytest.mark.parametrize(("reader", "split"), [(CONLL, "test"), (WIKIANN, "dev")])
 def test_tags_come_back_from_the_store(client, place, benchmark_files, reader, split, mode):

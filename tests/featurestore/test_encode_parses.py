@@ -60,6 +60,7 @@ records = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(records)
 def test_every_record_comes_back(some) -> None:
     assert decode_parses(encode_parses(some)) == some

@@ -88,6 +88,7 @@ def test_a_changed_encoder_or_layer_has_another_table(store, data) -> None:
     assert store.resolve(one.states.identity) == {"encoder": "e", "layer": 1, "width": WIDTH}
 
 
+@pytest.mark.slow
 def test_writing_takes_a_commit_at_a_time(store, data, monkeypatch) -> None:
     monkeypatch.setattr("featurestore.dataset.states.COMMIT_BYTES", 200)
     there = stated(store, data)

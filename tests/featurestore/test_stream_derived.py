@@ -81,6 +81,7 @@ def samples_of(stream: Any) -> dict[str, list[Any]]:
     return found
 
 
+@pytest.mark.slow
 def test_samples_depend_on_seed_epoch_and_example_alone(data: Any) -> None:
     options = {"samplers": SAMPLERS[:2], "matrices": (), "max_length": None}
     one = samples_of(data.stream(batch_size=8, **options))

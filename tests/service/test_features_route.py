@@ -322,6 +322,7 @@ async def test_segments_are_limited(serve: Callable[..., Any]) -> None:
         assert "error" not in small | last
 
 
+@pytest.mark.slow
 async def test_two_languages_in_one_example(serve: Callable[..., Any], data_dir: Path) -> None:
     pair = {"segments": [{"text": "Yes, of course."}, {"text": "Du chat, oui.", "lang": "fr"}]}
     models = data_dir / "models" / "udpipe"

@@ -303,6 +303,7 @@ async def test_disconnect_cancels_the_rest_of_an_ndjson_stream(serve: Callable[.
         assert (await ask(client, "json", text="First.")).json()["items"][0]["cached"]
 
 
+@pytest.mark.slow
 async def test_a_failure_after_the_first_lines_is_the_last_line(
     make_settings: Callable[..., Any],
 ) -> None:

@@ -74,6 +74,7 @@ async def test_disconnect_cancels_queued_texts(serve: Serve, shape: str) -> None
             assert exchange.bodies == []
 
 
+@pytest.mark.slow
 async def test_disconnect_does_not_affect_other_callers(serve: Serve) -> None:
     async with serve(workers=1, job_workers=0, request_deadline_seconds=300) as client:
         leaving, staying = (Exchange(client.app, *REQUESTS["json"]) for _ in range(2))
@@ -86,6 +87,7 @@ async def test_disconnect_does_not_affect_other_callers(serve: Serve) -> None:
         assert [item["sentences"] != [] for item in items] == [True] * TEXTS
 
 
+@pytest.mark.slow
 async def test_disconnect_keeps_finished_parses(serve: Serve) -> None:
     async with serve(workers=1, job_workers=0, request_deadline_seconds=300) as client:
         assert (await client.post("/parse", json={"text": "It rained."})).status_code == 200
@@ -112,6 +114,7 @@ async def test_disconnect_during_the_body_is_not_an_error(
         assert exchange.status == CLIENT_LEFT
 
 
+@pytest.mark.slow
 def test_a_closed_connection_is_noticed(tmp_path: Path) -> None:
     body = json.dumps({"texts": texts("Greta")}).encode()
     head = (

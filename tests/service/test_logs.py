@@ -268,6 +268,7 @@ def test_no_line_shows_the_password_of_a_url(form: Any, capsys: pytest.CaptureFi
     assert logged.count("ada:***@store:9000/bucket") == 4
 
 
+@pytest.mark.slow
 def test_an_address_that_cannot_be_used_is_shown_without_its_password() -> None:
     given = {
         "AWS_ENDPOINT_URL": "http://ada:s3cret@127.0.0.1:1",

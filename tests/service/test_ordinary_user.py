@@ -58,6 +58,7 @@ def logged(service: Served) -> list[dict[str, object]]:
     return [json.loads(line) for line in service.log.read_text().splitlines()]
 
 
+@pytest.mark.slow
 def test_unreadable_model_does_not_affect_others(tmp_path: Path, bundled: Path) -> None:
     models = tmp_path / "models"
     for name in ("good", "closed", "card", "away/inside", "apart/inside2"):
@@ -105,6 +106,7 @@ def test_a_state_folder_that_may_not_be_written_to_is_a_named_error(tmp_path: Pa
         assert str(tmp_path / "store" / "state") in str(told[0]["path"])
 
 
+@pytest.mark.slow
 def test_unwritable_store_loses_no_answer(tmp_path: Path) -> None:
     with start(tmp_path, log_format="json") as service, service.client() as client:
         assert client.post("/parse", json={"text": "It rained."}).status_code == 200

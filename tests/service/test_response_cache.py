@@ -255,6 +255,7 @@ async def test_a_new_default_parser_answers_when_the_models_are_looked_at_again(
         assert named.json()["parser"]["name"] == "udpipe/english-ewt"
 
 
+@pytest.mark.slow
 async def test_a_changed_model_file_is_noticed(serve: Callable[..., Any], models_dir: Path) -> None:
     path = add_model(models_dir, "english-own.udpipe")
     content = path.read_bytes()

@@ -147,6 +147,7 @@ def test_offsets_that_miss_characters_are_refused_by_name(tmp_path: Path, name: 
     assert "add_prefix_space" in caught.value.message
 
 
+@pytest.mark.slow
 def test_a_real_tokenizer_with_offsets_that_can_be_aligned_is_accepted(data_dir: Path) -> None:
     folders = [*bundled_tokenizers().values(), *sorted((data_dir / "tokenizers").iterdir())]
     assert len(folders) >= 4

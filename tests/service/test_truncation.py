@@ -76,6 +76,7 @@ def texts(count: int) -> st.SearchStrategy[list[str]]:
 SIDES = st.sampled_from(["right", "left"])
 
 
+@pytest.mark.slow
 @hypothesis_settings(max_examples=100)
 @given(pair=texts(2), length=st.integers(8, 60), side=SIDES)
 def test_pairs_are_cut_as_by_a_fast_tokenizer(

@@ -59,6 +59,7 @@ def later(seconds: float) -> float:
     return asyncio.get_running_loop().time() + seconds
 
 
+@pytest.mark.slow
 async def test_a_worker_past_the_deadline_is_killed_and_only_its_text_fails() -> None:
     async with pool(max_words_per_sentence=5_000) as running:
         before = {process.pid for process in workers()}

@@ -146,7 +146,7 @@ def slow_attach(owners: list[int], parse: Parse) -> list[int]:
 
 
 class TestWordSpans:
-    def test_the_worked_examples(self) -> None:
+    def test_alignment_gives_the_worked_examples(self) -> None:
         assert word_spans("a don't", [0, 2], [1, 7], [0, 1], ["a", "do", "n't"]) == (
             [0, 2, 4],
             [1, 4, 7],
@@ -278,7 +278,7 @@ class TestAttachHeads:
         with pytest.raises(error):
             segment_features(parse, [1], [(0, 1)])
 
-    def test_a_chain_of_thousands(self) -> None:
+    def test_alignment_accepts_a_chain_of_thousands(self) -> None:
         parse = spaced("a " * 5000, list(range(5000)))
         alignment = align_pieces(parse.text, [(at, at + 1) for at in range(0, 10_000, 2)], parse)
         assert attach_heads(parse, alignment).tolist() == list(range(-1, 4999))

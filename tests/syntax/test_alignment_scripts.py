@@ -152,7 +152,9 @@ def check_forest(heads: np.ndarray, owners: np.ndarray, parse: Parse, context: s
 
 @pytest.mark.slow
 @pytest.mark.parametrize("script", TREEBANKS)
-def test_treebank_text(script: str, encoders: list[Encoder], data_dir: Path) -> None:
+def test_alignment_holds_on_treebank_text(
+    script: str, encoders: list[Encoder], data_dir: Path
+) -> None:
     stream = read_conllu(data_dir / "treebanks" / f"{TREEBANKS[script]}.conllu")
     sentences = list(islice(stream, 60))
     for encoder in encoders:
@@ -162,7 +164,7 @@ def test_treebank_text(script: str, encoders: list[Encoder], data_dir: Path) -> 
 
 
 @pytest.mark.parametrize("kind", WRITTEN)
-def test_odd_text(kind: str, encoders: list[Encoder]) -> None:
+def test_alignment_holds_on_odd_text(kind: str, encoders: list[Encoder]) -> None:
     for encoder in encoders:
         check(encoder, written(WRITTEN[kind]))
 

@@ -154,7 +154,7 @@ def test_answers_are_found_in_batches_or_flagged(
             assert back[at].tolist() == list(NOWHERE)
 
 
-def test_predictions_that_are_no_span_are_nowhere() -> None:
+def test_invalid_predictions_have_no_location() -> None:
     words = [(0, 2), (3, 5)]
     flat = FlatExamples.from_segments([[segment(words), segment(words)]] * 6)
     batch = assemble_batch(flat, BERT, AssemblySpec(offsets=True))
@@ -164,7 +164,7 @@ def test_predictions_that_are_no_span_are_nowhere() -> None:
     assert found == [[0, 5]] + [list(NOWHERE)] * 5
 
 
-def test_what_cannot_be_is_refused() -> None:
+def test_invalid_spans_and_batches_are_refused() -> None:
     flat = FlatExamples.from_segments([[segment([(0, 1)])]])
     plain = assemble_batch(flat, BERT, AssemblySpec())
     with pytest.raises(SpecError, match="offsets=True"):

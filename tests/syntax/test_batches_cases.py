@@ -65,7 +65,7 @@ class TestOneSegment:
         assert batch["input_ids"].tolist() == [[101, 102]]
         assert batch["parents"].tolist() == [[-1, 0]]
 
-    def test_padding(self) -> None:
+    def test_padding_values_of_every_array(self) -> None:
         batch = assemble([DOGS], [segment([-1], first=30)], special=XLMR)
         assert batch["input_ids"].tolist() == [[0, 10, 11, 12, 2], [0, 30, 2, 1, 1]]
         assert batch["attention_mask"].tolist() == [[True] * 5, [True] * 3 + [False] * 2]
@@ -81,7 +81,7 @@ class TestOneSegment:
 
 
 class TestPairs:
-    def test_bert(self) -> None:
+    def test_bert_frames_a_pair_with_cls_and_sep(self) -> None:
         batch = assemble([DOGS, CAT])
         assert batch["input_ids"].tolist() == [[101, 10, 11, 12, 102, 20, 21, 102]]
         assert batch["token_type_ids"].tolist() == [[0, 0, 0, 0, 0, 1, 1, 1]]
@@ -192,7 +192,7 @@ class TestTruncation:
         assert batch["distance"][0, 2, 1] == 3
         assert batch["parents"].tolist() == [[-1, 0, 0, 0, 0]]
 
-    def test_one_segment_only(self) -> None:
+    def test_truncation_can_shorten_one_segment_only(self) -> None:
         first = assemble([DOGS, CAT], max_length=6, truncation="only_first")
         assert first["input_ids"].tolist() == [[101, 10, 102, 20, 21, 102]]
         second = assemble([DOGS, CAT], max_length=6, truncation="only_second")
@@ -210,7 +210,7 @@ class TestTruncation:
         assert batch["depth"].tolist() == [[0, 1, 1, 3, 1, 2]]
 
     @pytest.mark.parametrize("truncation", ["longest_first", "only_first", "only_second", "none"])
-    def test_no_room_for_the_special_tokens(self, truncation: Any) -> None:
+    def test_max_length_below_the_special_tokens_is_refused(self, truncation: Any) -> None:
         message = (
             "example 0 of the batch has 3 special tokens around 2 segments, more than max_length 2"
         )
@@ -218,7 +218,7 @@ class TestTruncation:
             assemble([DOGS, CAT], max_length=2, truncation=truncation)
         assert caught.value.detail["limit"] == 2
 
-    def test_too_long_without_truncation(self) -> None:
+    def test_long_example_without_truncation_is_refused(self) -> None:
         assert assemble([DOGS, CAT], max_length=8, truncation="none")["lengths"].tolist() == [8]
         with pytest.raises(SpecError) as caught:
             assemble([CAT], [DOGS, CAT], max_length=7, truncation="none")
@@ -236,7 +236,7 @@ class TestTruncation:
             ([[DOGS]], "only_second", 4),
         ],
     )
-    def test_the_other_segment_alone_is_too_long(
+    def test_only_first_is_refused_if_the_second_segment_is_too_long(
         self, examples: list[list[SegmentFeatures]], truncation: Any, limit: int
     ) -> None:
         with pytest.raises(SpecError, match=f"{truncation!r} cannot make it fit.*longest_first"):
@@ -250,7 +250,7 @@ class TestRefused:
             assemble([CAT], [DOGS, segment([1, 0, -1])])
 
     @pytest.mark.parametrize("policy", ["attach", "broadcast", "chain", "copy_head", "none"])
-    def test_a_cycle_within_a_word_hides_behind_no_policy(self, policy: str) -> None:
+    def test_cycle_within_a_word_is_found_under_every_policy(self, policy: str) -> None:
         with pytest.raises(CycleError):
             assemble([segment([1, 0, -1], [0, 0, 1])], policy=policy)
 
@@ -260,11 +260,11 @@ class TestRefused:
         with pytest.raises(HeadOutOfRangeError, match=message):
             assemble([DOGS, segment([head, -1]), DOGS])
 
-    def test_an_example_without_segments(self) -> None:
+    def test_example_without_segments_is_refused(self) -> None:
         with pytest.raises(SpecError, match="example 1 of the batch has no segment"):
             assemble([DOGS], [])
 
-    def test_a_joint_root_needs_a_token(self) -> None:
+    def test_joint_root_needs_a_prefix_token(self) -> None:
         bare = replace(BERT, prefix=())
         with pytest.raises(SpecError, match="joint_root=False"):
             assemble([DOGS], special=bare)
@@ -280,11 +280,11 @@ class TestRefused:
             ({"separator_edge": "cls"}, "separator_edge is 'cls'; it must be one of root"),
         ],
     )
-    def test_specs_that_cannot_be(self, options: dict[str, Any], message: str) -> None:
+    def test_invalid_specs_are_refused(self, options: dict[str, Any], message: str) -> None:
         with pytest.raises(SpecError, match=message):
             AssemblySpec(**options)
 
     @pytest.mark.parametrize("options", [{"policy": "atach"}, {"matrices": ("distances",)}])
-    def test_unknown_names_are_met_with_the_nearest(self, options: dict[str, Any]) -> None:
+    def test_unknown_names_suggest_the_nearest(self, options: dict[str, Any]) -> None:
         with pytest.raises(UnknownNameError, match="Did you mean"):
             AssemblySpec(**options)

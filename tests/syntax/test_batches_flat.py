@@ -26,7 +26,7 @@ from tests.syntax.batches_cases import BERT, CAT, DOGS, XLMR, assemble, segment
 
 
 class TestFlatExamples:
-    def test_columns_must_agree(self) -> None:
+    def test_flat_examples_refuse_columns_that_disagree(self) -> None:
         with pytest.raises(InputError, match="columns of a segment differ in length"):
             replace(DOGS, upos=np.zeros(2, np.uint8))
         flat = FlatExamples.from_segments([[DOGS]])
@@ -37,7 +37,9 @@ class TestFlatExamples:
         "offsets",
         [{"segment_offsets": [0, 2]}, {"example_offsets": [0, 2]}, {"example_offsets": 1}],
     )
-    def test_offsets_must_span(self, offsets: dict[str, ArrayLike]) -> None:
+    def test_flat_examples_refuse_offsets_that_do_not_span(
+        self, offsets: dict[str, ArrayLike]
+    ) -> None:
         with pytest.raises(InputError, match="ascending from 0 to"):
             replace(FlatExamples.from_segments([[DOGS]]), **offsets)  # type: ignore[arg-type]
 
@@ -65,7 +67,7 @@ class TestFlatExamples:
         assert batch["input_ids"].shape == (0, 0)
         assert batch["distance"].shape == (0, 0, 0)
 
-    def test_only_what_was_asked_is_made(self) -> None:
+    def test_only_requested_matrices_are_made(self) -> None:
         assert "distance" not in assemble([DOGS], matrices=("depth.v1",))
         assert {"distance", "depth", "ancestor"}.isdisjoint(assemble([DOGS], matrices=()))
 
@@ -102,7 +104,7 @@ def newcomer() -> Iterator[str]:
     del MATRICES._items["common_depth.v1"]
 
 
-def test_a_matrix_of_somebody_elses_is_made_example_by_example(newcomer: str) -> None:
+def test_registered_matrix_is_made_example_by_example(newcomer: str) -> None:
     word = segment([-1, 0, 0, 0], [0, 0, 1, 2])
     batch = assemble([word], [CAT], matrices=(newcomer, "depth"), policy="broadcast", max_length=5)
     assert batch["input_ids"].tolist() == [[101, 0, 1, 2, 102], [101, 20, 21, 102, 0]]

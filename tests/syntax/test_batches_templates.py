@@ -79,7 +79,7 @@ class TestQuestions:
             ours = each["distance"][row][np.ix_(here, here)]
             assert (ours == whole["distance"][0][np.ix_(there, there)]).all()
 
-    def test_windows_of_squad(self) -> None:
+    def test_windows_equal_those_of_squad(self) -> None:
         # Room for 3 of 7 pieces, every 2: [0, 3) [2, 5) [4, 7).
         batch = assemble(
             [QUESTION, PASSAGE], max_length=8, truncation="only_second", stride=2, offsets=True
@@ -156,7 +156,7 @@ class TestChoices:
 
 
 class TestWords:
-    def test_patterns_and_joins(self) -> None:
+    def test_template_expands_patterns_and_joins(self) -> None:
         assert Template.of("abc", "a", "b c").sequences == (((0,),), ((1,), (2,)))
         assert Template.of("abc", "[bc]+a [bc]").sequences == (((1, 0), (1,)), ((2, 0), (2,)))
         assert Template.of(["x*"], "x*").sequences == (((0,),),)
@@ -171,13 +171,13 @@ class TestWords:
             ([], SpecError, "not complete"),
         ],
     )
-    def test_what_means_nothing_is_refused(
+    def test_invalid_templates_are_refused(
         self, texts: list[str], error: type[Exception], message: str
     ) -> None:
         with pytest.raises(error, match=message):
             Template.of("abc", *texts)
 
-    def test_an_example_may_have_too_few_segments(self) -> None:
+    def test_example_with_too_few_segments_is_refused(self) -> None:
         with pytest.raises(SpecError, match=r"example 1 of the batch has 1 segments.*needs 2"):
             assemble([QUESTION, PASSAGE], [QUESTION], template=Template.of("ab", "b"))
 

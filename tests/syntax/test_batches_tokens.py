@@ -287,7 +287,7 @@ def test_the_released_code_begins_a_mention_at_every_word_of_a_token() -> None:
     assert released[0, 1:-1].tolist() == [1, 1, 2, IGNORE]
 
 
-def test_a_word_is_ignored_whose_name_is_none_of_the_list() -> None:
+def test_word_whose_label_is_not_in_the_list_is_ignored() -> None:
     text = Tokenized([(0, 4)], [(0, 2), (2, 4)], [(0, 2), (2, 4)])
     batch = assemble_batch(flat_of([[text]]), BERT, AssemblySpec(token_ids=True))
     laid = label_tokens(batch, [[1]], pieces="words", names=("O", "B-X"))
@@ -330,7 +330,7 @@ def test_an_empty_token_shows_nothing() -> None:
     assert ids.tolist() == [0, 0, 2, -1]
 
 
-def test_what_does_not_fit_is_refused() -> None:
+def test_labels_that_do_not_fit_the_batch_are_refused() -> None:
     text = Tokenized([(0, 2), (3, 4)], [(0, 2), (3, 4)], [(0, 2), (3, 4)])
     flat = flat_of([[text], [text]])
     batch = assemble_batch(flat, BERT, AssemblySpec(token_ids=True))

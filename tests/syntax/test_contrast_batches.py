@@ -88,7 +88,7 @@ class TestBatches:
         assert len({str(drawn(0, epoch, "a")) for epoch in range(20)}) > 10
         assert len({str(drawn(0, 0, key)) for key in "abcdefghijklmnopqrst"}) > 10
 
-    def test_no_more_than_the_maximum(self, kind: Any, way: Any) -> None:
+    def test_samples_are_limited_to_the_maximum(self, kind: Any, way: Any) -> None:
         batch = bare(TREE, [-1, 0, 1, 2, 3, 4])
         extra = {"probability": 1.0} if kind is PhraseSampler else {}
         samples = kind(way=way, max_samples=2, **extra).sample(batch, ["a", "b"], 0, 0)
@@ -177,7 +177,7 @@ class TestDraws:
         assert sorted(items.tolist()) == [0, 1, 2, 3, 4, 5]
         assert choose(state, items, 3, 9) == 3
 
-    def test_numbers_below_a_bound_and_chances(self) -> None:
+    def test_bounded_numbers_and_chances_are_uniform(self) -> None:
         state = np.array([0], np.uint64)
         numbers = Counter(below(state, 3) for _ in range(3000))
         assert set(numbers) == {0, 1, 2}

@@ -209,7 +209,7 @@ class TestMarks:
         with pytest.raises(InputError, match=message):
             mark_spans(self.FLAT, spans)
 
-    def test_offsets_are_needed(self) -> None:
+    def test_marks_need_offsets(self) -> None:
         columns = {**self.FLAT.columns}
         del columns["offsets"]
         bare = FlatExamples(

@@ -17,5 +17,5 @@ MODULES = [module.name for module in pkgutil.walk_packages(syntax.__path__, "syn
 
 @pytest.mark.filterwarnings("ignore:the module syntax:DeprecationWarning")
 @pytest.mark.parametrize("name", MODULES)
-def test_examples(name: str) -> None:
+def test_docstring_examples_hold(name: str) -> None:
     assert doctest.testmod(import_module(name)).failed == 0

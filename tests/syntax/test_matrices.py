@@ -170,7 +170,7 @@ def test_real_texts_of_many_sentences_equal_brute_force(
 
 @pytest.mark.parametrize("size", [128, 255, 256, 512, 1000])
 @pytest.mark.parametrize("backwards", [False, True])
-def test_chains_of_any_length(size: int, backwards: bool) -> None:
+def test_matrices_of_chains_of_any_length(size: int, backwards: bool) -> None:
     parents = np.arange(1, size + 1) if backwards else np.arange(-1, size - 1)
     parents[-1 if backwards else 0] = -1
     fast = tree_matrices(parents)
@@ -230,18 +230,20 @@ class TestInvalid:
             ([*range(1, 300), 7], list(range(7, 300))),
         ],
     )
-    def test_cycles(self, make: Callable[..., Any], parents: list[int], cycle: list[int]) -> None:
+    def test_cycles_are_refused_with_their_nodes(
+        self, make: Callable[..., Any], parents: list[int], cycle: list[int]
+    ) -> None:
         with pytest.raises(CycleError, match="form a cycle") as caught:
             make(parents)
         assert sorted(caught.value.detail["nodes"]) == cycle
 
     @pytest.mark.parametrize("parent", [3, 4, -3, 127, 2**31 - 1, 2**31, 2**40, -(2**40)])
-    def test_parents_out_of_range(self, make: Callable[..., Any], parent: int) -> None:
+    def test_parents_out_of_range_are_refused(self, make: Callable[..., Any], parent: int) -> None:
         with pytest.raises(HeadOutOfRangeError, match="node 1 has parent") as caught:
             make([-1, parent, 0])
         assert caught.value.detail["node"] == 1
 
-    def test_huge_unsigned_parents(self, make: Callable[..., Any]) -> None:
+    def test_huge_unsigned_parents_are_refused(self, make: Callable[..., Any]) -> None:
         with pytest.raises(HeadOutOfRangeError, match="node 0 has parent"):
             make(np.array([2**64 - 1, 0], np.uint64))
 

@@ -144,6 +144,6 @@ def test_a_share_out_of_range_is_refused(share: float) -> None:
         Noise(share)
 
 
-def test_noise_of_nothing_is_refused() -> None:
+def test_noise_without_kinds_is_refused() -> None:
     with pytest.raises(SpecError, match="heads, labels"):
         Noise(0.1, ())

@@ -45,7 +45,7 @@ class Varnish(Paint):
         (Mapping[str, int] | tuple[str, ...] | None, ["a"], ("a",)),
     ],
 )
-def test_values_are_taken_as_their_type_has_them(kind: Any, given: Any, value: Any) -> None:
+def test_values_are_converted_to_the_type_of_the_option(kind: Any, given: Any, value: Any) -> None:
     found = checked("option", kind, given)
     assert found == value
     assert type(found) is type(value)
@@ -67,7 +67,7 @@ def test_values_are_taken_as_their_type_has_them(kind: Any, given: Any, value: A
         (Paint, "red", "it must be a Paint"),
     ],
 )
-def test_what_does_not_fit_is_refused_by_name(kind: Any, given: Any, message: str) -> None:
+def test_invalid_values_are_refused_by_name(kind: Any, given: Any, message: str) -> None:
     with pytest.raises(SpecError, match=message):
         checked("option", kind, given, low=1)
 

@@ -73,7 +73,7 @@ def two_sentences() -> Parse:
 
 
 class TestColumns:
-    def test_ranges(self, two_sentences: Parse) -> None:
+    def test_word_and_token_ranges_follow_the_sentences(self, two_sentences: Parse) -> None:
         assert two_sentences.word_count == 8
         assert two_sentences.word_ranges() == [(0, 6), (6, 8)]
         assert two_sentences.token_ranges()[2:4] == [(2, 4), (4, 5)]
@@ -99,7 +99,7 @@ class TestColumns:
             ({"word_end": [1, 9, 12, 12, 19, 20, 22, 27]}, "the word spans"),
         ],
     )
-    def test_contradictions_are_refused(
+    def test_contradictory_columns_are_refused(
         self, two_sentences: Parse, change: dict[str, list[int]], message: str
     ) -> None:
         with pytest.raises(InputError, match=message):
@@ -112,7 +112,7 @@ class TestColumns:
 
 
 class TestSentences:
-    def test_words_and_tokens(self, two_sentences: Parse) -> None:
+    def test_sentences_have_the_words_and_tokens_of_the_parse(self, two_sentences: Parse) -> None:
         first, second = two_sentences.sentences()
         assert [token.form for token in first.tokens] == ["Le", "chat", "du", "voisin", "."]
         assert [word.form for word in first.words] == ["Le", "chat", "de", "le", "voisin", "."]
@@ -120,7 +120,7 @@ class TestSentences:
         assert [word.id for word in second.words] == [1, 2]
         assert second.tree.heads == (2, 0)
 
-    def test_text_and_spacing(self, two_sentences: Parse) -> None:
+    def test_sentences_record_text_and_spacing(self, two_sentences: Parse) -> None:
         first, second = two_sentences.sentences()
         assert (first.text, second.text) == ("Le chat du voisin.", "Il dort")
         assert [word.misc for word in first.words] == [

@@ -56,7 +56,7 @@ def test_a_plugin_may_read_the_registry_that_it_extends(tmp_path) -> None:
     assert run(tmp_path, code).returncode == 0
 
 
-def test_a_broken_plugin_is_named_with_its_distribution_and_costs_nothing_else(tmp_path) -> None:
+def test_broken_plugin_is_named_and_does_not_affect_others(tmp_path) -> None:
     install(tmp_path, "bad", "bad_matrix", "import no_such_module")
     install(tmp_path, "good", "good_matrix", GOOD.format(name="mine.v1"))
     code = (

@@ -13,7 +13,7 @@ def family(cls: type[errors.ParsebankError]) -> list[type[errors.ParsebankError]
 
 
 @pytest.mark.parametrize("cls", family(errors.InputError), ids=lambda cls: cls.__name__)
-def test_every_fault_of_an_input_has_a_reason_on_the_list(cls: type[errors.InputError]) -> None:
+def test_every_input_error_has_a_listed_reason(cls: type[errors.InputError]) -> None:
     assert drop_reason(cls("what came")) in DROP_REASONS
 
 

@@ -183,7 +183,7 @@ def test_columns_and_heads_are_checked(make: Any) -> None:
 
 
 @pytest.mark.parametrize("make", [windowed_distance, sla_mask, gate_weights, sgnet_mask])
-def test_variants_are_two(make: Any) -> None:
+def test_unknown_variants_are_refused(make: Any) -> None:
     with pytest.raises(SpecError, match="variant is 'released'; it is one of as_published"):
         make([-1, 0], variant="released")
 

@@ -227,7 +227,7 @@ class TestSgnet:
         with pytest.raises(SpecError, match="it is one of as_published, as_released, convert_span"):
             sgnet_mask(DOG, variant="released")  # type: ignore[arg-type]
 
-    def test_special_tokens(self) -> None:
+    def test_sgnet_mask_of_special_tokens(self) -> None:
         tree, special = [-1, 0, 1, 0], [True, False, False, True]
         published = sgnet_mask(tree, special=special)
         assert published.tolist() == [

@@ -157,7 +157,9 @@ def test_segments_end_to_end_are_one_call(name: str, data: st.DataObject, texts:
     ("heads", "words"),
     [([], []), ([-2], [-1]), ([-1], [0]), ([-2, -2], [-1, -1]), ([-1, 0], [0, 0])],
 )
-def test_texts_of_no_and_one_piece(name: str, heads: list[int], words: list[int]) -> None:
+def test_policies_accept_texts_of_no_and_one_piece(
+    name: str, heads: list[int], words: list[int]
+) -> None:
     tree = POLICIES[name](np.array(heads, np.int32), np.array(words, np.int32))
     assert len(tree.parents) == len(tree.source) == len(heads)
 

@@ -82,6 +82,7 @@ def run_page(page: str, folder: Path) -> None:
     assert count
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", QUICK)
 def test_a_page_runs(page, place) -> None:
     run_page(page, place)
@@ -126,6 +127,7 @@ def installed(place, tmp_path_factory) -> Path:
     return target
 
 
+@pytest.mark.slow
 def test_an_installed_package_adds_a_parser_a_matrix_a_policy_and_a_reader(
     installed, place
 ) -> None:

@@ -36,7 +36,7 @@ def test_a_loader_gives_the_batches_of_the_stream(data) -> None:
 
 
 def test_a_stream_as_a_dataset_of_items_says_what_to_do(data) -> None:
-    with pytest.raises(TypeError, match=r"StreamDataset\(stream\), batch_size=None"):
+    with pytest.raises(TypeError, match=r"trainer\.loader\.StreamDataset"):
         next(iter(DataLoader(data.stream(**OPTIONS))))
 
 

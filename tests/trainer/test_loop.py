@@ -131,6 +131,7 @@ def test_the_last_step_is_always_evaluated(store, small_recipe, tmp_path) -> Non
     assert [evaluation.step for evaluation in run.progress.evaluations] == [3]
 
 
+@pytest.mark.slow
 def test_a_result_repeats_its_run_even_when_the_dataset_has_grown(
     small_recipe, tmp_path, sample_rows, append_rows
 ) -> None:

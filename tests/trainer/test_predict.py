@@ -146,6 +146,7 @@ def parsebank(*arguments: str | Path, given: str | None = None) -> Result:
     return CliRunner().invoke(build_app(), list(map(str, arguments)), input=given)
 
 
+@pytest.mark.slow
 def test_the_command_reads_texts_and_lines(trained, tmp_path) -> None:
     where = ("--store", tmp_path)
     table = parsebank("predict", trained, "Time flies.", "Time does fly.", *where)

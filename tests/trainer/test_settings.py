@@ -100,7 +100,7 @@ def test_another_objective_keeps_the_weight(full, monkeypatch) -> None:
     [
         ("objectives=tree_depth.v1", SpecError, "be 'tree_depth.v1'; it is an object"),
         ('objectives=[{"weight": 1}]', SpecError, r"objectives\.name is missing"),
-        ("objectives.tree_depth.rank=3", UnknownNameError, r"does not list .* 'objectives=\[\{"),
+        ("objectives.tree_depth.rank=3", UnknownNameError, r"does not list .* `objectives=\[\{"),
         ('objectives=[{"name": "hight.v1"}]', UnknownNameError, "Did you mean 'height.v1'"),
         ('objectives=[{"name": "height.v1", "size": 1}]', UnknownNameError, r"objectives\.size"),
         ("objectives.height.weight=-1", SpecError, r"weight is -1.0; it must be at least 0"),

@@ -14,21 +14,24 @@ if TYPE_CHECKING:
 
 
 def compare(
-    first: Annotated[Path, typer.Argument(help="A: output folder of a run, or of runs by seed.")],
-    second: Annotated[Path, typer.Argument(help="B: likewise, of the same seeds.")],
-    split: Annotated[str, typer.Option(help="Split that both were evaluated on.")] = "test",
+    first: Annotated[Path, typer.Argument(help="A: folder of a run, or of runs by seed.")],
+    second: Annotated[Path, typer.Argument(help="B: the same, with the same seeds.")],
+    split: Annotated[str, typer.Option(help="Split on which both were evaluated.")] = "test",
     metric: Annotated[
         list[str] | None,
-        typer.Option(help="Metrics to compare, as accuracy,f1. The headline by default."),
+        typer.Option(help="Metrics to compare, as accuracy,f1. Default: the main metric."),
     ] = None,
     resamples: Annotated[int, typer.Option(help="Resamples of each test.", min=100)] = 2000,
-    seed: Annotated[int, typer.Option(help="Of the resampling.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the resampling.")] = 0,
     output: Annotated[
-        Path | None, typer.Option(help="Write every number there as JSON, and a table as .md.")
+        Path | None,
+        typer.Option(
+            help="Write all numbers to this JSON file, and a table to a .md file beside it."
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Tell whether A is better than B by more than chance, on the same examples."""
+    """Test whether A is better than B by more than chance, on the same examples."""
     from syntax.lists import listed
     from trainer.evaluation.compare import HEADER
     from trainer.evaluation.compare import compare as compare_runs

@@ -20,15 +20,13 @@ from trainer.metrics.answers import Rules
 
 
 def evaluate(
-    run: Annotated[
-        Path, typer.Argument(help="Output folder of a run, or a folder of runs by seed.")
-    ],
+    run: Annotated[Path, typer.Argument(help="Folder of a run, or of runs by seed.")],
     store: Where = DEFAULT_STORE,
     split: Annotated[str, typer.Option(help="Split to score on.")] = "test",
     lang: Langs = None,
     parser: ParserOption = None,
     any_parser: Annotated[
-        bool, typer.Option("--any-parser", help="Accept trees of other parsers than in training.")
+        bool, typer.Option("--any-parser", help="Accept trees of other parsers than training's.")
     ] = False,
     dataset: Annotated[
         str | None,
@@ -37,21 +35,21 @@ def evaluate(
     rules: Annotated[
         Rules | None,
         typer.Option(
-            help="Whose rules compare answers; by default the dataset's own scorer's: MLQA's for "
-            "mlqa, else SQuAD 1.1's, or 2.0's where questions may have no answer."
+            help="Rules that compare answers. Default: MLQA's for mlqa, SQuAD 2.0's if questions "
+            "may have no answer, otherwise SQuAD 1.1's."
         ),
     ] = None,
     crossed: Annotated[
         bool,
         typer.Option(
             "--crossed",
-            help="Score all ordered pairs of languages: the first text in one, the others in "
-            "another. Writes a heat map.",
+            help="Score all ordered pairs of languages, with the first text in one and the others "
+            "in another. Writes a heat map.",
         ),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Score a trained model on stored languages, and keep what it predicts of each example."""
+    """Score a trained model on stored data and write its predictions."""
     require_training()
     from trainer import api
     from trainer.seeds import runs_of

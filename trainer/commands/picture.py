@@ -18,38 +18,39 @@ from trainer.environment import require_training
 
 
 def picture(
-    run: Annotated[Path, typer.Argument(help="Output folder of a run.")],
-    example_id: Annotated[str, typer.Argument(help="Name of a stored example.")],
+    run: Annotated[Path, typer.Argument(help="Folder of a run.")],
+    example_id: Annotated[str, typer.Argument(help="Id of a stored example.")],
     store: Where = DEFAULT_STORE,
-    split: Annotated[str, typer.Option(help="Split that has it.")] = "test",
+    split: Annotated[str, typer.Option(help="Split of the example.")] = "test",
     lang: Annotated[
-        str | None, typer.Option(help="Its language; the one trained on by default.")
+        str | None, typer.Option(help="Language of the example. Default: the training language.")
     ] = None,
     parser: ParserOption = None,
     layer: Annotated[
-        int | None, typer.Option(help="Layer, from 0; the last by default.", min=0)
+        int | None, typer.Option(help="Layer, from 0. Default: the last.", min=0)
     ] = None,
     head: Annotated[
-        int | None, typer.Option(help="Head, from 0; the mean of all by default.", min=0)
+        int | None, typer.Option(help="Head, from 0. Default: the mean of all.", min=0)
     ] = None,
     matrix: Annotated[
         list[str] | None,
         typer.Option(
-            help="Matrices to show, as distance,ancestor. By default the distances and what the "
-            "model reads."
+            help="Matrices to show, as distance,ancestor. Default: the distances and the matrices "
+            "that the model reads."
         ),
     ] = None,
     sequence: Annotated[
-        int, typer.Option(help="Which one, of an example in several sequences.", min=0)
+        int, typer.Option(help="Number of the sequence, if the example has several.", min=0)
     ] = 0,
     output: Annotated[
-        Path | None, typer.Option(help="The picture: .svg, .png or .pdf; in the run by default.")
+        Path | None,
+        typer.Option(help="File of the picture (.svg, .png, .pdf). Default: in the run's folder."),
     ] = None,
     any_parser: Annotated[
-        bool, typer.Option("--any-parser", help="Accept trees of other parsers than in training.")
+        bool, typer.Option("--any-parser", help="Accept trees of other parsers than training's.")
     ] = False,
 ) -> None:
-    """Draw attention and matrices of one example, with its pieces at the edges."""
+    """Draw attention and matrices of a stored example."""
     require_training()
     from syntax.lists import listed
     from trainer.evaluation.inspection import inspect_example

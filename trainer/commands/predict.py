@@ -30,63 +30,62 @@ if TYPE_CHECKING:
 
 
 def predict(
-    run: Annotated[Path, typer.Argument(help="Output folder of a run.")],
+    run: Annotated[Path, typer.Argument(help="Folder of a run.")],
     texts: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="TEXT...",
-            help="Texts; of a model of pairs, the two of the first pair, of the second, and so on.",
+            help="Texts. For a model of pairs, give the two texts of each pair after each other.",
         ),
     ] = None,
     file: Annotated[
         Path | None,
         typer.Option(
-            help="Examples as JSON lines, such as "
-            '{"premise": "...", "hypothesis": "..."}, by the names of the fields; - for stdin. '
-            "A list of tokens may stand for a text. Where mentions or tags are given, as for "
-            'relations: "subject": [{"start_char": 0, "end_char": 4, "label": "PER"}], '
-            '"ner": ["B-PER", "O"].',
+            help="File of examples, one JSON object per line with the dataset's fields, such as "
+            '{"premise": "...", "hypothesis": "..."}; `-` reads standard input. A text may be a '
+            "list of tokens. Given mentions and tags, as for relations: "
+            '"subject": [{"start_char": 0, "end_char": 4, "label": "PER"}], "ner": ["B-PER", "O"].',
         ),
     ] = None,
     lang: Annotated[
         str | None,
-        typer.Option(help="Language of the texts; the one trained on by default."),
+        typer.Option(help="Language of the texts. Default: the training language."),
     ] = None,
     url: UrlOption = None,
     store: StoreOption = None,
     parser: Annotated[
         str | None,
         typer.Option(
-            help="Parser of the texts; the model's own, or the service's choice. With --split, "
-            "whose parses to read, where several are stored and none is the model's own."
+            help="Parser of the texts. Default: the model's, or the service's. With --split: "
+            "parser whose trees to read, if several are stored and none is the model's."
         ),
     ] = None,
     any_parser: Annotated[
-        bool, typer.Option("--any-parser", help="Accept another parser than in training.")
+        bool, typer.Option("--any-parser", help="Accept another parser than training's.")
     ] = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print a JSON object a line instead of a table.")
+        bool, typer.Option("--json", help="Print one JSON object per line instead of a table.")
     ] = False,
     split: Annotated[
         str | None,
-        typer.Option(help="Instead of texts: a split of the --store, such as a blind test."),
+        typer.Option(help="Predict a split of the --store instead of texts, such as a blind test."),
     ] = None,
     dataset: Annotated[
         str | None,
-        typer.Option(help="With --split: another dataset of the same kind than the run's."),
+        typer.Option(help="With --split: another dataset of the same kind."),
     ] = None,
     submission: Annotated[
         Submission | None,
         typer.Option(
-            help="With --split: print what leaderboards take, in the order of the file: `lines`, a "
-            "class a line, or a tag a line and a blank line after each example; `glue`, numbers "
-            "and classes; `squad`, a JSON object of answers."
+            help="With --split: print what leaderboards take, in the order of the file. `lines`: "
+            "one class per line, or one tag per line and an empty line after each example. "
+            "`glue`: numbers and classes. `squad`: a JSON object of answers."
         ),
     ] = None,
 ) -> None:
-    """Predict for texts, which a service parses: a running one, or one in this process.
+    """Predict labels of texts, or of stored examples with --split.
 
-    Or, with --split, for stored examples, with labels or without.
+    A service parses the texts: the one at --url, or one in this process.
     """
     from clients.commands.connect import connect
     from trainer import api

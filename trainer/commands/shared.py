@@ -8,14 +8,14 @@ import typer
 
 Langs = Annotated[
     list[str] | None,
-    typer.Option("--lang", help="Languages to score on, as en,fr. All of the split by default."),
+    typer.Option("--lang", help="Languages to score, as en,fr. Default: all of the split."),
 ]
 ParserOption = Annotated[
     list[str] | None,
     typer.Option(
         "--parser",
-        help="Whose parses to read, by name or fingerprint; of each language its own as "
-        "en:NAME,fr:NAME. Needed where several are stored and none is the model's own.",
+        help="Parser whose trees to read, by name or fingerprint, or one per language, as "
+        "en:NAME,fr:NAME. Needed if several are stored and none is the model's.",
     ),
 ]
 

@@ -12,19 +12,19 @@ def tables(
     runs: Annotated[
         list[Path],
         typer.Argument(
-            help="Output folders of runs, or folders of them at any depth. Runs that differ in "
-            "their seed alone are one system."
+            help="Folders of runs, or folders that contain them at any depth. Runs that differ "
+            "only in their seed are one system."
         ),
     ],
-    split: Annotated[str, typer.Option(help="Split that the runs were evaluated on.")] = "test",
+    split: Annotated[str, typer.Option(help="Split on which the runs were evaluated.")] = "test",
     metric: Annotated[
-        str | None, typer.Option(help="Which score. The headline by default.")
+        str | None, typer.Option(help="Score to show. Default: the main metric.")
     ] = None,
     baseline: Annotated[
         str | None,
         typer.Option(
-            help="System that the others are tested against: its name in the table, or the folder "
-            "of its runs."
+            help="System to test the others against: its name in the table, or the folder of its "
+            "runs."
         ),
     ] = None,
     form: Annotated[
@@ -32,15 +32,15 @@ def tables(
         typer.Option("--format", help="CSV has every number; LaTeX needs booktabs."),
     ] = "markdown",
     by_seed: Annotated[
-        bool, typer.Option("--by-seed", help="A row for each seed, too. CSV always has them.")
+        bool, typer.Option("--by-seed", help="Add a row per seed. CSV always has them.")
     ] = False,
     resamples: Annotated[int, typer.Option(help="Resamples of each test.", min=100)] = 2000,
-    seed: Annotated[int, typer.Option(help="Of the resampling.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the resampling.")] = 0,
     output: Annotated[
-        Path | None, typer.Option(help="Write the table there instead of printing it.")
+        Path | None, typer.Option(help="Write the table to this file instead of printing it.")
     ] = None,
 ) -> None:
-    """Put the scores of evaluated runs in a table: systems by languages, over seeds."""
+    """Print a table of evaluated runs: systems by languages, over seeds."""
     from trainer.evaluation.tables import score_table
     from trainer.evaluation.typeset import comma_separated, latex, markdown
 

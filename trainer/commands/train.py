@@ -28,32 +28,32 @@ if TYPE_CHECKING:
 def train(
     recipe: Annotated[
         str | None,
-        typer.Argument(help="Name of a recipe, or a run to repeat: its folder or result.json."),
+        typer.Argument(help="Name of a recipe, or a run to repeat (its folder or result.json)."),
     ] = None,
     store: Where = DEFAULT_STORE,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Change an option; may be repeated."),
+        typer.Option("--set", metavar="KEY=VALUE", help="Change an option. Repeatable."),
     ] = None,
     output: Annotated[
         Path | None,
         typer.Option(
-            help="Folder for the result, runs/RECIPE-seedN by default; of several seeds, for "
-            "one folder of each, runs/RECIPE by default."
+            help="Folder of the result. Default: runs/RECIPE-seedN; with several seeds "
+            "runs/RECIPE, with one folder per seed."
         ),
     ] = None,
     seed: Annotated[
         list[str] | None,
         typer.Option(
-            help="Short for --set training.seed=N. Of several, as 1,2,3, it trains once for each, "
-            "and sums up mean and deviation; seeds that are done already are not trained again."
+            help="Short for --set training.seed=N. With several, as 1,2,3, train once per seed "
+            "and write mean and deviation; finished seeds are not trained again."
         ),
     ] = None,
     max_steps: Annotated[
         int | None, typer.Option(help="Short for --set training.max_steps=N.")
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on from the checkpoint in the output folder.")
+        bool, typer.Option("--resume", help="Continue from the checkpoint in the output folder.")
     ] = False,
     wandb: Annotated[
         bool, typer.Option("--wandb", help="Also send losses and scores to Weights & Biases.")
@@ -66,7 +66,7 @@ def train(
         bool, typer.Option("--json", help="Print JSON, with --list or --describe.")
     ] = False,
 ) -> None:
-    """Train a recipe's model on stored features, and write result.json and result.md."""
+    """Train a recipe's model on stored features and write the result."""
     if show_list:
         _list_recipes(as_json)
         return

@@ -15,21 +15,24 @@ from trainer.environment import require_training
 
 
 def verify(
-    run: Annotated[Path, typer.Argument(help="Output of a run that answers questions.")],
-    verifier: Annotated[Path, typer.Argument(help="Output of a run that says if there is one.")],
+    run: Annotated[Path, typer.Argument(help="Folder of a run that answers questions.")],
+    verifier: Annotated[
+        Path, typer.Argument(help="Folder of a run that predicts whether there is an answer.")
+    ],
     store: Where = DEFAULT_STORE,
     split: Annotated[str, typer.Option(help="Split to score on.")] = "dev",
     lang: Langs = None,
     parser: ParserOption = None,
     tune_on: Annotated[
-        str, typer.Option(help="Split that the threshold of no answer is tuned on.")
+        str, typer.Option(help="Split on which the threshold of no answer is tuned.")
     ] = "dev",
-    weights: Annotated[
-        tuple[float, float], typer.Option(help="How much each of the two runs counts.")
-    ] = (0.5, 0.5),
+    weights: Annotated[tuple[float, float], typer.Option(help="Weights of the two runs.")] = (
+        0.5,
+        0.5,
+    ),
     as_json: AsJson = False,
 ) -> None:
-    """Score answers where a second model may say that there is none (SG-Net's answer verifier)."""
+    """Score answers with a second model that may reject them (SG-Net's answer verifier)."""
     require_training()
     from dataclasses import asdict
 

@@ -20,33 +20,30 @@ class DataOptions(SequenceSpec):
         SpecError: An option is of another type or out of its range.
     """
 
-    dataset: Annotated[str, Option("Name in the store.")]
-    train_split: Annotated[str, Option("What is trained on.")] = "train"
+    dataset: Annotated[str, Option("Name of the dataset in the store.")]
+    train_split: Annotated[str, Option("Split to train on.")] = "train"
     lang: Annotated[
         str,
         Option(
-            "Language of both splits: one, several with commas between them (`en,fr`), or `*` for "
-            "all. Each must have examples."
+            "Language of both splits: one, several (`en,fr`), or `*` for all. Each must have "
+            "examples."
         ),
     ] = "en"
-    dev_split: Annotated[str, Option("What models are selected on.")] = "dev"
+    dev_split: Annotated[str, Option("Split on which models are selected.")] = "dev"
     tokenizer: Annotated[
         str | None,
-        Option(
-            "Name or fingerprint; may be left out when the store holds one. A result records the "
-            "one found."
-        ),
+        Option("Name or fingerprint; needed if the store holds several. The result records it."),
     ] = None
     parser: Annotated[
         str | None,
         Option(
-            "Name or fingerprint; may be left out when each language has one. For each language "
-            "its own as `en:NAME,fr:NAME`."
+            "Name or fingerprint, or one per language (`en:NAME,fr:NAME`); needed if a language "
+            "has several."
         ),
     ] = None
     version: Annotated[
         int | None,
-        Option("Version of the dataset; the newest when left out. A result records it."),
+        Option("Version of the dataset, by default the newest. The result records it."),
     ] = None
     # The published systems cut as BERT's own code does.
     truncation_tie: TruncationTie = "slow"
@@ -60,10 +57,12 @@ class DataOptions(SequenceSpec):
             "(`last_piece`), or `none`."
         ),
     ] = "as_published"
-    bucket: Annotated[bool, Option("Batch examples of like length.")] = True
+    bucket: Annotated[bool, Option("Batch examples of similar length.")] = True
     matrices: Annotated[
         Literal["host", "device"],
-        Option("`host` streams them; `device` derives them there, from the trees."),
+        Option(
+            "`host`: the stream derives matrices; `device`: the device derives them from the trees."
+        ),
     ] = "host"
 
     samplers: Annotated[

@@ -14,11 +14,11 @@ class GroupOptions:
     """Parameters of an optimizer with a learning rate or a decay of their own.
 
     Attributes:
-        name: Of the group, in settings.
+        name: Name of the group in settings.
         parameters: As in `OptimizerOptions`.
-        learning_rate: Of these parameters; the optimizer's when left out.
-        weight_decay: Of these parameters, biases and LayerNorm among them; when left out, as the
-            optimizer's other parameters.
+        learning_rate: Learning rate of these parameters; by default the optimizer's.
+        weight_decay: Weight decay of all these parameters, biases and LayerNorm included; by
+            default as for the optimizer's other parameters.
     """
 
     name: str
@@ -39,17 +39,18 @@ class OptimizerOptions:
     """One optimizer of a run; what is left out is as `TrainingOptions` say.
 
     Attributes:
-        name: Of the optimizer, in settings.
+        name: Name of the optimizer in settings.
         parameters: What it trains: names of modules or parameters of the model (``head``,
-            ``encoder.gat``), or regular expressions that match the whole name of a parameter. When
-            empty, all that no other optimizer names.
-        objectives: Names of the objectives whose losses train it; they train nothing else. When
-            empty, what trains it is the loss without those that other optimizers name.
-        every: It takes a step in the first of every so many steps of the run; what others of these
-            steps teach it is dropped.
-        groups: Parameters with a learning rate or a decay of their own; none when empty.
+            ``encoder.gat``), or regular expressions that match the whole name of a parameter. By
+            default all parameters that no other optimizer names.
+        objectives: Objectives whose losses train its parameters and no others. By default the loss
+            without the objectives that other optimizers name.
+        every: Its parameters change in the first of each ``every`` steps; gradients of the other
+            steps are dropped.
+        groups: Parameters with their own learning rate or decay.
         optimizer, learning_rate, epsilon, betas, weight_decay: As in `TrainingOptions`.
-        schedule, decay, decay_after, warmup_steps, warmup_share, clip_norm: Likewise.
+        schedule, decay, decay_after, warmup_steps, warmup_share, clip_norm: As in
+            `TrainingOptions`.
     """
 
     name: str

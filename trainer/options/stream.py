@@ -20,13 +20,13 @@ class StreamOptions:
     The examples come in epochs of their own, one after the other, as long as the run goes on.
 
     Attributes:
-        name: Of the stream, in settings and results.
+        name: Name of the stream in settings and results.
         data: What it reads; `dev_split` is evaluated when there is a task.
-        task: What is predicted; left out, the objectives are all that is learned.
-        objectives: Losses beside the task's.
+        task: What is predicted; without a task, the stream trains only its objectives.
+        objectives: Auxiliary losses.
         share: Share of the optimizer steps.
-        joins: Whether its batches join those of the main stream in a step, and the gradients add;
-            otherwise the step is the stream's own, and the main stream has the steps that are left.
+        joins: Whether its batches share a step with the main stream's, so that gradients add;
+            otherwise the stream has steps of its own.
     """
 
     name: str

@@ -17,34 +17,34 @@ class TrainingOptions:
     """How a run trains.
 
     Attributes:
-        seed: Of initial weights, dropout and the order of examples.
-        batch_size: Examples of a batch on one device.
-        accumulation: Batches of one optimizer step.
-        epochs: Passes over the training data, when ``max_steps`` is left out.
+        seed: Seed of initial weights, dropout and the order of examples.
+        batch_size: Examples per batch on one device.
+        accumulation: Batches per optimizer step.
+        epochs: Passes over the training data, unless ``max_steps`` is set.
         max_steps: Optimizer steps, however many passes they take.
         optimizer: ``adamw``, or plain ``sgd``, which has no epsilon.
-        learning_rate, epsilon, weight_decay: Of the optimizer.
+        learning_rate, epsilon, weight_decay: Settings of the optimizer.
         schedule: ``linear``: the learning rate falls to 0; ``cosine``: it falls to 0 along half a
             cosine; ``constant``: it stays; ``plateau``: it is multiplied by ``decay`` after every
             evaluation that is no better than the best one before, except the first
             ``decay_after``.
-        decay, decay_after: Of the plateau.
+        decay, decay_after: Settings of ``plateau``.
         warmup_steps: Steps over which the learning rate rises, before the schedule begins.
-        warmup_share: The same as a share of all steps; the larger of the two holds.
+        warmup_share: The same as a share of all steps; the larger of the two counts.
         clip_norm: Largest norm of the gradient; 0 leaves it alone.
         precision: ``fp32``, or mixed with ``bf16`` or ``fp16``.
-        compile: Whether to compile the model (worth it on a GPU and in long runs).
-        gradient_checkpointing: Whether the stock encoder's layers compute their activations again
-            for the gradients, which takes less memory and more time.
+        compile: Whether to compile the model; this pays off on a GPU and in long runs.
+        gradient_checkpointing: Whether the stock encoder recomputes its activations in the backward
+            pass, which takes less memory and more time.
         evaluate_every: Steps between evaluations on dev, or ``epoch`` for one after each pass; the
             last step is always evaluated.
-        patience: Evaluations in a row without a better one, after which a run ends; none when left
-            out.
-        checkpoint_every: Steps between checkpoints to resume from; none when left out.
-        log_every: Steps that one logged loss averages.
-        evaluation_batch_size: Examples of a batch in evaluation.
-        threads: CPU threads of torch; its own choice when left out.
-        betas: Of AdamW: decay of the means of the gradient and of its square.
+        patience: Evaluations in a row without improvement after which a run ends; ``None``
+            never ends it early.
+        checkpoint_every: Steps between checkpoints to resume from; ``None`` writes none.
+        log_every: Steps over which a logged loss is averaged.
+        evaluation_batch_size: Examples per batch in evaluation.
+        threads: CPU threads of torch; by default torch decides.
+        betas: AdamW's decay of the running means of the gradient and of its square.
     """
 
     seed: int = 0

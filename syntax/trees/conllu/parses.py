@@ -9,7 +9,7 @@ from typing import Literal
 from syntax.errors import ConlluError, NoSentenceError
 from syntax.spans import word_spans
 from syntax.trees.parse import Parse
-from syntax.trees.sentence import Sentence, Token, Word
+from syntax.trees.sentence import Sentence, Word
 from syntax.trees.spacing import space_after, space_before, surface
 
 Layout = Literal["text", "spaces"]
@@ -108,7 +108,9 @@ def _found_spans(sentence: Sentence, text: str, offset: int) -> list[tuple[int, 
     position = offset
     for token in sentence.tokens:
         start = _skip_spaces(text, position)
-        written = _written(sentence, token, text, start)
+        # The token's form or, without ``# text``, its surface.
+        candidates = (token.form, surface(token.form, sentence.misc_of(token)))
+        written = next((written for written in candidates if text.startswith(written, start)), None)
         if written is None:
             raise _mismatch(sentence, f"token {token.form!r}", text, offset, start)
         position = start + len(written)
@@ -117,12 +119,6 @@ def _found_spans(sentence: Sentence, text: str, offset: int) -> list[tuple[int, 
     if rest < len(text):
         raise _mismatch(sentence, "the end of the sentence", text, offset, rest)
     return spans
-
-
-def _written(sentence: Sentence, token: Token, text: str, start: int) -> str | None:
-    """The spelling of the token in the text: its form or, without ``# text``, its surface."""
-    candidates = (token.form, surface(token.form, sentence.misc_of(token)))
-    return next((written for written in candidates if text.startswith(written, start)), None)
 
 
 def _skip_spaces(text: str, position: int) -> int:

@@ -145,7 +145,12 @@ class _Lines:
             )
         line = line.removesuffix("\n")
         if line[0] == "#":
-            self._add_comment(line)
+            if self._words or self._range or self._empty_nodes:
+                raise _LineError(
+                    "a comment inside a sentence; comments stand before the first word, and an "
+                    "empty line ends a sentence"
+                )
+            self._comments.append(line)
             return
         columns = line.split("\t")
         if len(columns) != 10 or "" in columns:
@@ -158,14 +163,6 @@ class _Lines:
             self._add_empty_node(columns)
         else:
             raise _LineError(self._id_fault(columns[0]))
-
-    def _add_comment(self, line: str) -> None:
-        if self._words or self._range or self._empty_nodes:
-            raise _LineError(
-                "a comment inside a sentence; comments stand before the first word, and an "
-                "empty line ends a sentence"
-            )
-        self._comments.append(line)
 
     def _add_word(self, columns: list[str]) -> None:
         form = columns[1]  # "_" is a form like any other

@@ -1,4 +1,4 @@
-"""What the README of a UD treebank says of it."""
+"""Facts about a UD treebank in its README."""
 
 from __future__ import annotations
 

@@ -138,6 +138,7 @@ def test_columns_are_named_where_there_is_nothing(store, command) -> None:
     assert len(header.split("\t")) > 3
 
 
+@pytest.mark.slow
 def test_languages_and_their_parsers_are_listed_with_commas(
     run, filled, make_handle, make_row, records, tmp_path
 ) -> None:

@@ -80,6 +80,7 @@ def test_a_shard_that_its_owner_claims_again_is_another_claim(board: Board) -> N
     assert board.ledger.get("a").counts == Counts(examples=10)
 
 
+@pytest.mark.slow
 def test_a_step_that_waits_for_the_database_may_take_longer(tmp_path: Path) -> None:
     url = sqlite_url(tmp_path / "jobs.sqlite")
     engine = open_database(f"{url}?timeout=0.1")

@@ -32,7 +32,7 @@ def train_parser(folder: Path, *settings: str) -> Path:
         made = recipe(
             *("max_steps=60", "evaluate_every=60", "learning_rate=0.003", "task.upos=true"),
             *("batch_size=6", "task.parser.states=mix", "task.parser.pieces=mean"),
-            *("task.parser.dropout=0", "model.dropout=0", *settings),
+            *("task.parser.dropout=0", "model.dropout=0", "max_length=128", *settings),
         )
         write_result(result_of(train(made, store, run)), run)
     AcceleratorState._reset_state()

@@ -32,15 +32,16 @@ from service.parsers.own.folder import (
     WORDS,
 )
 from service.parsers.records import ModelRecord, RecordedFile, changed_records
-from service.parsers.registry import BACKENDS, find_parser
+from service.parsers.registry import BACKENDS, find_parser, list_models, serves
 from service.settings import Settings
 from service.tokenizers import LoadedTokenizer, load_tokenizer
-from syntax.errors import ConflictError, ModelLoadError, SpecError, UnknownLanguageError
+from syntax.errors import ConflictError, ModelLoadError, SpecError
 from syntax.fingerprint import file_sha256
 
 NO_WORDS: Final = "none"
-"""In place of a UDPipe model: the parser takes given tokens alone."""
+"""In place of a UDPipe model: the parser takes only tokens."""
 
+_UDPIPE: Final = "udpipe.v1"
 _NAME: Final = re.compile(r"[\w.+-]*\w[\w.+-]*")
 
 
@@ -135,20 +136,22 @@ def _segmenter(settings: Settings, wanted: str | None, language: str) -> ModelFi
     """
     if wanted == NO_WORDS:
         return None
-    try:
-        model = find_parser(settings, wanted, None if wanted else language)
-    except UnknownLanguageError as error:
+    if wanted is not None:
+        model = find_parser(settings, wanted)
+        if model.backend == _UDPIPE:
+            return model
         raise SpecError(
-            f"{error.message}. To find words, a parser needs a UDPipe model of its language; pull "
-            "one, name another in `words_from=`, or say `words_from=none`: then it takes given "
-            "tokens alone"
-        ) from None
-    if model.backend != "udpipe.v1":
-        raise SpecError(
-            f"{model.name} is not a UDPipe model, which alone can find words for another parser; "
+            f"{model.name} is not a UDPipe model, and only those find words for another parser; "
             "name one in `words_from=`"
         )
-    return model
+    for model in list_models(settings):
+        if model.backend == _UDPIPE and serves(model, language):
+            return model
+    raise SpecError(
+        f"no UDPipe model serves the language {language!r}, and the parser needs one to find "
+        f"words. Pull one (`parsebank models list --remote --lang {language}`), name another in "
+        "`words_from=`, or say `words_from=none`: then the parser takes only tokens"
+    )
 
 
 def _tokenizer(card: dict[str, Any], wanted: str | None) -> LoadedTokenizer:

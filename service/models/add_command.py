@@ -37,7 +37,7 @@ def add_command(
         str | None,
         typer.Option(
             help="UDPipe model that finds sentences and words, by default that of the language; "
-            "none: it takes given tokens alone."
+            "with none, it takes only tokens."
         ),
     ] = None,
     tokenizer: Annotated[

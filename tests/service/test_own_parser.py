@@ -124,21 +124,21 @@ def test_a_folder_that_lacks_a_file_is_listed_with_its_problem(copied: Path, fil
 
 
 def test_more_words_than_positions_are_too_long_or_cut(own_english: Parser) -> None:
-    """The tiny encoder reads 32 pieces, two of which are special tokens."""
-    tokens = ("go",) * 31
+    """The tiny encoder reads 128 pieces, two of which are special tokens."""
+    tokens = ("go",) * 127
     with pytest.raises(SentenceTooLongError) as caught:
         own_english.parse(ParseInput("pretokenized", tokens=tokens), Limits())
-    assert caught.value.detail == {"words": 31, "limit": 30}
+    assert caught.value.detail == {"words": 127, "limit": 126}
     parts = own_english.parse(ParseInput("pretokenized", None, tokens, "split"), Limits())
-    assert parts.sentence_first_word == [0, 30]
-    whole = own_english.parse(ParseInput("pretokenized", tokens=tokens[:30]), Limits())
-    assert parts.head[:30] == whole.head
+    assert parts.sentence_first_word == [0, 126]
+    whole = own_english.parse(ParseInput("pretokenized", tokens=tokens[:126]), Limits())
+    assert parts.head[:126] == whole.head
 
 
 def test_more_pieces_than_positions_are_parsed_by_the_first_of_each_word(
     own_english: Parser,
 ) -> None:
-    tokens = ("internationalization",) * 29 + ("go",)
+    tokens = ("internationalization",) * 125 + ("go",)
     parse = own_english.parse(ParseInput("pretokenized", tokens=tokens), Limits())
     assert parse.form == list(tokens)
     assert len(parse.sentence_start) == 1
@@ -229,7 +229,7 @@ def test_a_mirror_gives_it_to_others(own_models: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--lang", "fi"), "no parser serves the language 'fi'"),
+        (("--lang", "fi"), "no UDPipe model serves the language 'fi'"),
         (("--words-from", "nowhere"), "unknown parser 'nowhere'"),
         (("--words-from", NAME), "is not a UDPipe model"),
         (("--tokenizer", "nowhere/at-all"), "nowhere/at-all"),

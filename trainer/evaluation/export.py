@@ -154,7 +154,7 @@ def _max_pieces(trained: TrainedRun) -> int:
 def _shapes(longest: int) -> tuple[dict[int, Any], ...]:
     """Which dimensions vary, of the inputs of `WordsProgram`."""
     rows = torch.export.Dim("rows", min=1, max=1 << 16)
-    pieces = torch.export.Dim("pieces", min=2, max=longest)
+    pieces = torch.export.Dim("pieces", min=1, max=longest)
     words = torch.export.Dim("words", min=1, max=longest)
     return (*({0: rows, 1: pieces},) * 3, *({0: rows, 1: words},) * 2)
 

@@ -134,7 +134,7 @@ class OwnParser:
         if self._segmenter is None:
             raise UnparsableTextError(
                 f"{self._identity.name} has no UDPipe model to find words with; send tokens in "
-                "the mode `pretokenized`, or add it again with `--tokenizer-from`",
+                "the mode pretokenized, or add the model again with a UDPipe model",
                 parser=self._identity.name,
             )
         return self._segmenter.segmented(item)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from featurestore.dataset.dataset import FeatureDataset
     from featurestore.dataset.memory import MemoryDataset
     from featurestore.dataset.mixture import FeatureMixture
+    from featurestore.dataset.parsed import ParsedDataset
     from featurestore.dataset.states import StatedDataset
     from featurestore.records import (
         DatasetHandle,
@@ -42,6 +43,7 @@ __all__ = [
     "MemoryDataset",
     "OrderPolicy",
     "ParseRecord",
+    "ParsedDataset",
     "Part",
     "StatedDataset",
     "Transaction",
@@ -60,6 +62,7 @@ _HOMES = {
     "FeatureStore": "featurestore.store",
     "FeatureStream": "featurestore.stream.iterator",
     "OrderPolicy": "featurestore.stream.order",
+    "ParsedDataset": "featurestore.dataset.parsed",
     "StatedDataset": "featurestore.dataset.states",
     "WordStates": "featurestore.tables.states",
     "open_store": "featurestore.store",

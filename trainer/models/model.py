@@ -22,7 +22,7 @@ from trainer.models.outputs import SyntaxOutput
 from trainer.objectives.base import Objective, build_objectives, weighted_sum
 from trainer.options import MAIN, ObjectiveOptions
 from trainer.systems import SYSTEMS
-from trainer.tasks import TASKS
+from trainer.tasks import TASKS, Head
 
 EARLIER_NAMES: Final = {r"^encoder\.losses\.objectives\.": "objectives."}
 """Weights under the names of earlier releases, as patterns, with what stands there now."""
@@ -60,6 +60,8 @@ class SyntaxModel(PreTrainedModel):
             if stream["task"] is not None:
                 own = config.of_stream(name)
                 self.heads[name] = TASKS[own.task["name"]].head(own, self.encoder.width)
+        for head in (self.head, *self.heads.values()):
+            self._check_gives(cast(Head, head))
         self.register_load_state_dict_pre_hook(_rename_earlier)  # type: ignore[no-untyped-call]
         self.post_init()  # type: ignore[no-untyped-call]
 
@@ -136,19 +138,28 @@ class SyntaxModel(PreTrainedModel):
             for one in cast(Iterable[Objective], self.objectives)
             if weights.get(one.options.name) and (names is None or one.options.name in names)
         ]
+        head = {MAIN: self.head, **dict(self.heads.items())}.get(batch.stream)
         needs: frozenset[str] = frozenset().union(*(one.needs for one in chosen))
+        if head is not None:
+            needs |= cast(Head, head).needs
         wanted = {
             f"output_{name}": True for name in ("hidden_states", "attentions") if name in needs
         }
         encoding = self.encoder(batch, **wanted)
         losses = {one.options.name: one(encoding, batch) for one in chosen}
-        head = {MAIN: self.head, **dict(self.heads.items())}.get(batch.stream)
         logits, task_loss = ({}, None) if head is None else head(encoding, batch)
         loss = task_loss
         if self.training and losses:
             further = weighted_sum(losses, weights)
             loss = further if loss is None else loss + further
         return SyntaxOutput(loss, task_loss, losses, logits)
+
+    def _check_gives(self, head: Head) -> None:
+        if missing := sorted(head.needs - self.encoder.gives):
+            raise SpecError(
+                f"the head of {self.config.task['name']} reads {', '.join(missing)}, which "
+                f"{self.config.model['name']} does not give; let it read the last states"
+            )
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:

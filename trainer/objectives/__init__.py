@@ -6,7 +6,33 @@ registry. Nothing here imports torch.
 """
 
 from trainer.objectives.base import OBJECTIVES, Objective, ObjectiveEntry
-from trainer.objectives.options import TreeDepthOptions, TreeDistanceOptions
+from trainer.objectives.options import (
+    DependencyObjectiveOptions,
+    TreeDepthOptions,
+    TreeDistanceOptions,
+    UposTaggingOptions,
+    XposTaggingOptions,
+)
+from trainer.switches import Switch
+
+_PARSER_SWITCHES = (
+    Switch(
+        "objectives.dependency.rows",
+        "the words of each sentence have a head to learn",
+        "and [SEP], in each sentence that is not the longest of its batch: the code drops the last "
+        "column of the batch",
+    ),
+    Switch(
+        "objectives.dependency.average",
+        "the loss is a mean over the words of gold trees",
+        "it is divided by the number of gold sentences times that of all words of the batch",
+    ),
+)
+_TAGGING_SWITCH = Switch(
+    "objectives.xpos_tagging.tags",
+    "the tags of gold trees are learned",
+    "and those that a parser gave",
+)
 
 OBJECTIVES.add(
     "tree_distance.v1",
@@ -16,4 +42,32 @@ OBJECTIVES.add(
     "tree_depth.v1", ObjectiveEntry(TreeDepthOptions, "trainer.objectives.tree_depth:TreeDepth")
 )
 
-__all__ = ["OBJECTIVES", "Objective", "ObjectiveEntry", "TreeDepthOptions", "TreeDistanceOptions"]
+OBJECTIVES.add(
+    "dependency.v1",
+    ObjectiveEntry(
+        DependencyObjectiveOptions,
+        "trainer.objectives.dependency:DependencyObjective",
+        _PARSER_SWITCHES,
+    ),
+)
+OBJECTIVES.add(
+    "xpos_tagging.v1",
+    ObjectiveEntry(
+        XposTaggingOptions, "trainer.objectives.tagging:WordTagging", (_TAGGING_SWITCH,)
+    ),
+)
+OBJECTIVES.add(
+    "upos_tagging.v1",
+    ObjectiveEntry(UposTaggingOptions, "trainer.objectives.tagging:WordTagging"),
+)
+
+__all__ = [
+    "OBJECTIVES",
+    "DependencyObjectiveOptions",
+    "Objective",
+    "ObjectiveEntry",
+    "TreeDepthOptions",
+    "TreeDistanceOptions",
+    "UposTaggingOptions",
+    "XposTaggingOptions",
+]

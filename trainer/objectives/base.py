@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 from syntax.errors import SpecError
 from syntax.registry import Registry
 from trainer.options.objective import ObjectiveOptions
+from trainer.switches import Switch
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -59,10 +60,12 @@ class ObjectiveEntry:
         options: Its options; their ``name`` is the key.
         module: The `Objective` as ``module:name``; it is imported when it is used, so that recipes
             can be listed without torch.
+        switches: Where papers and their released code differ.
     """
 
     options: type[ObjectiveOptions]
     module: str
+    switches: tuple[Switch, ...] = ()
 
 
 OBJECTIVES: Final[Registry[ObjectiveEntry]] = Registry("objective")
@@ -141,3 +144,8 @@ def chosen(encoding: SyntaxEncoding, states: States) -> Tensor:
     found = encoding.syntax_states if states == "syntax" else encoding.last_hidden_state
     assert found is not None
     return found
+
+
+def needed_for_mix(states: Literal["last", "mix"]) -> frozenset[str]:
+    """What the encoder has to give for its last states, or for a mean of all of them."""
+    return frozenset({"hidden_states"} if states == "mix" else ())

@@ -11,11 +11,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from trainer.objectives.options import TreeDepthOptions, TreeDistanceOptions
+    from trainer.objectives.options import (
+        DependencyObjectiveOptions,
+        TreeDepthOptions,
+        TreeDistanceOptions,
+        UposTaggingOptions,
+        XposTaggingOptions,
+    )
     from trainer.options.data import DataOptions, SeparatorEdge
     from trainer.options.model import ModelOptions
     from trainer.options.objective import ObjectiveOptions
     from trainer.options.optimizer import GroupOptions, OptimizerOptions
+    from trainer.options.parser import ParserOptions
     from trainer.options.recipe import Recipe
     from trainer.options.stream import MAIN, StreamOptions
     from trainer.options.task import TaskOptions
@@ -26,6 +33,7 @@ if TYPE_CHECKING:
     from trainer.systems.sla.options import SlaOptions
     from trainer.systems.syntax_mbert.options import SyntaxBertOptions, SyntaxGatOptions
     from trainer.tasks import (
+        DependencyOptions,
         ExtractiveQaOptions,
         IntentSlotsOptions,
         MultipleChoiceOptions,
@@ -39,6 +47,8 @@ if TYPE_CHECKING:
 __all__ = [
     "MAIN",
     "DataOptions",
+    "DependencyObjectiveOptions",
+    "DependencyOptions",
     "ExtractiveQaOptions",
     "FrozenOptions",
     "GateOptions",
@@ -48,6 +58,7 @@ __all__ = [
     "MultipleChoiceOptions",
     "ObjectiveOptions",
     "OptimizerOptions",
+    "ParserOptions",
     "Recipe",
     "RelationOptions",
     "SeparatorEdge",
@@ -64,14 +75,20 @@ __all__ = [
     "TreeDepthOptions",
     "TreeDistanceOptions",
     "TreesOptions",
+    "UposTaggingOptions",
+    "XposTaggingOptions",
 ]
 
 _HOMES: Final = {
-    "trainer.objectives.options": ("TreeDepthOptions", "TreeDistanceOptions"),
+    "trainer.objectives.options": (
+        *("DependencyObjectiveOptions", "TreeDepthOptions", "TreeDistanceOptions"),
+        *("UposTaggingOptions", "XposTaggingOptions"),
+    ),
     "trainer.options.data": ("DataOptions", "SeparatorEdge"),
     "trainer.options.model": ("ModelOptions",),
     "trainer.options.objective": ("ObjectiveOptions",),
     "trainer.options.optimizer": ("GroupOptions", "OptimizerOptions"),
+    "trainer.options.parser": ("ParserOptions",),
     "trainer.options.recipe": ("Recipe",),
     "trainer.options.stream": ("MAIN", "StreamOptions"),
     "trainer.options.task": ("TaskOptions",),
@@ -82,7 +99,13 @@ _HOMES: Final = {
     "trainer.systems.sla.options": ("SlaOptions",),
     "trainer.systems.syntax_mbert.options": ("SyntaxBertOptions", "SyntaxGatOptions"),
     "trainer.tasks": (
-        *("ExtractiveQaOptions", "IntentSlotsOptions", "MultipleChoiceOptions", "RelationOptions"),
+        *(
+            "DependencyOptions",
+            "ExtractiveQaOptions",
+            "IntentSlotsOptions",
+            "MultipleChoiceOptions",
+            "RelationOptions",
+        ),
         *("SequenceClassificationOptions", "StructuralProbeOptions", "TokenClassificationOptions"),
         "TreesOptions",
     ),

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from trainer.options.checks import check_range
+
+if TYPE_CHECKING:
+    from featurestore import FeatureDataset
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,3 +42,23 @@ class ObjectiveOptions:
     def arrays(self) -> tuple[str, ...]:
         """Names of further arrays of the stream that a batch must carry, such as a sampler's."""
         return ()
+
+    def reads_parses(self) -> bool:
+        """Whether batches must bring the parses of their texts (`featurestore.ParsedDataset`)."""
+        return False
+
+    def targets(self, arrays: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ARG002
+        """Arrays that the objective reads beside those of the stream; `arrays` names them, too.
+
+        Args:
+            arrays: What the stream gives.
+        """
+        return {}
+
+    def fitted(self, dataset: FeatureDataset) -> ObjectiveOptions:  # noqa: ARG002
+        """The options with what they leave to the training examples, such as names of classes."""
+        return self
+
+    def settled(self, before: ObjectiveOptions) -> ObjectiveOptions:  # noqa: ARG002
+        """The options with what those of an earlier run found in the same training examples."""
+        return self

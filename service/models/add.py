@@ -61,7 +61,7 @@ def add(
     """Add an exported parser under ``parsebank/<name>``; gives what is recorded about it.
 
     Args:
-        name: What to call it.
+        name: What to call it (`check_name`).
         exported: Folder that ``parsebank export`` wrote.
         settings: Say which UDPipe models there are.
         models_dir: Folder to put it in.
@@ -74,12 +74,9 @@ def add(
         source: Where it came from, for the record; the exported folder by default.
 
     Raises:
-        SpecError: The name, the language or the tokenizer does not fit.
-        ModelLoadError: The folder is not an exported parser, or cannot be loaded.
-        ConflictError: Another model has the name.
+        SpecError: The language, the UDPipe model or the tokenizer does not fit.
     """
-    if not _NAME.fullmatch(name) or name.startswith("."):
-        raise SpecError(f"{name!r} is no name for a model; use letters, digits, and any of . + - _")
+    check_name(name, models_dir)
     card = _exported_card(exported)
     language = lang or _only_language(card, exported)
     segmenter = _segmenter(settings, words_from, language)
@@ -91,7 +88,6 @@ def add(
         "special_tokens": loaded.special_tokens.to_json(),
         "words": None if segmenter is None else segmenter.name,
     }
-    _refuse_taken(f"{FAMILY}/{name}", models_dir)
     with _assembled(exported, content, loaded, segmenter) as folder:
         pulled = pull(_offer(name, folder, content), models_dir, downloader)
     record = replace(pulled.record, source=str(source or exported))
@@ -100,12 +96,21 @@ def add(
     return record
 
 
-def _refuse_taken(name: str, models_dir: Path) -> None:
-    if any(model.name == name for model in models_in(models_dir, BACKENDS)):
+def check_name(name: str, models_dir: Path) -> None:
+    """Refuse a name that a model cannot have.
+
+    Raises:
+        SpecError: It has other characters than a model's name.
+        ConflictError: Another model has it.
+    """
+    if not _NAME.fullmatch(name) or name.startswith("."):
+        raise SpecError(f"{name!r} is no name for a model; use letters, digits, and any of . + - _")
+    full = f"{FAMILY}/{name}"
+    if any(model.name == full for model in models_in(models_dir, BACKENDS)):
         raise ConflictError(
-            f"{name} is there already; `parsebank models remove {name}` first, or choose another "
+            f"{full} is there already; `parsebank models remove {full}` first, or choose another "
             "name",
-            name=name,
+            name=full,
         )
 
 

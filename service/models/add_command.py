@@ -49,12 +49,13 @@ def add_command(
     ] = None,
 ) -> None:
     """Serve a parser that was trained here."""
-    from service.models.add import add
+    from service.models.add import add, check_name
     from service.models.download import Downloader, open_client
     from service.settings import read_settings
 
     settings = read_settings(models_dir=models_dir)
     folder = models_folder(settings)
+    check_name(name, folder)  # before the export, which takes its time
     with _exported(ctx, run) as exported, open_client(1.0) as client:
         record = add(
             name,

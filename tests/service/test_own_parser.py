@@ -204,20 +204,24 @@ def test_a_parser_without_a_udpipe_model_takes_tokens_alone(
             parser.parse(item, Limits())
 
 
-def test_a_run_is_added_and_removed(parser_run: Path, tmp_path: Path) -> None:
+def test_a_parser_is_removed_and_a_name_taken_once(exported_parser: Path, tmp_path: Path) -> None:
     folder = tmp_path / "models"
-    run_command("models", "add", "tiny", "--from", parser_run, "--models-dir", folder)
+    command = ("models", "add", "tiny", "--from", exported_parser, "--models-dir", folder)
+    run_command(*command)
     record = json.loads((folder / "registry.json").read_text("utf-8"))["models"][NAME]
-    assert record["source"] == str(parser_run)
+    assert record["source"] == str(exported_parser)
     assert record["language"] == "en"
-    assert identify(named(folder)).name == NAME
-    assert "is there already" in failing(
-        "models", "add", "tiny", "--from", parser_run, "--models-dir", folder
-    )
+    assert "is there already" in failing(*command)
     run_command("models", "remove", NAME, "--models-dir", folder)
     assert not (folder / "parsebank").exists()
     with pytest.raises(UnknownParserError):
         named(folder)
+
+
+@pytest.mark.slow
+def test_a_run_is_added_without_being_exported_first(parser_run: Path, tmp_path: Path) -> None:
+    run_command("models", "add", "tiny", "--from", parser_run, "--models-dir", tmp_path)
+    assert identify(named(tmp_path)).name == NAME
 
 
 def test_a_mirror_gives_it_to_others(own_models: Path, tmp_path: Path) -> None:

@@ -9,9 +9,6 @@ from typing import Any
 
 import pytest
 import torch
-from tests.trainer.treebank import DOG, GO
-from trainer.nn.parser import Words
-from trainer.nn.parser_targets import WORDS
 
 from featurestore import open_store
 from service.parsers import ParseInput
@@ -19,9 +16,12 @@ from service.parsers.base import Limits
 from syntax.errors import SpecError
 from syntax.trees.conllu import parse_conllu, parse_from_sentences
 from tests.own_parser import load_added
+from tests.trainer.treebank import DOG, GO
 from trainer.data import device_batches
 from trainer.evaluation.export import _checked, _export
 from trainer.evaluation.trained import ask, load_run, open_language
+from trainer.nn.parser import Words
+from trainer.nn.parser_targets import WORDS
 from trainer.tasks.trees import TreesOptions
 
 
@@ -64,7 +64,7 @@ def test_a_served_parser_says_what_the_run_predicts(parser_run: Path, own_models
         found = parser.parse(ParseInput("pretokenized", tokens=tuple(gold.form)), Limits())
         assert found.text == gold.text
         said = [[*pair] for pair in zip(found.head, found.deprel, strict=True)]
-        assert [said] == by_id[f"train-{number}"]
+        assert said == by_id[f"train-{number}"]
         assert (found.head, found.deprel, found.upos) == (gold.head, gold.deprel, gold.upos)
 
 

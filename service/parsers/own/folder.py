@@ -103,7 +103,7 @@ def read_card(folder: Path) -> ParserCard:
         )
         if card.max_words < 1 or not card.relations or not set(card.tags) <= set(TAGS):
             raise ValueError("it has no room for a word, no relations, or tags of no known column")
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ModelLoadError(
             f"{path} does not describe a parser ({type(error).__name__}: {error}); add it again",
             path=str(path),

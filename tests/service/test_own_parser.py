@@ -8,12 +8,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from clients.cli import build_app
 from service.parsers import Limits, ParseInput, Parser, find_parser, identify, load_parser
+from service.parsers.own.backend import OwnParser
 from service.parsers.own.encoding import _kept, _sources
 from service.parsers.own.folder import find_own, read_card
 from service.settings import Settings
@@ -187,6 +189,21 @@ def test_a_root_is_called_root_and_nothing_else_is(own_english: Parser, tokens: 
     parse = own_english.parse(item, Limits())
     assert [name == "root" for name in parse.deprel] == [head == 0 for head in parse.head]
     assert parse.head.count(0) == 1
+
+
+def test_a_worker_that_loads_the_parser_itself_says_the_same(
+    own_models: Path, own_english: Parser
+) -> None:
+    """As workers on a GPU do, where loaded weights cannot be inherited."""
+    later = OwnParser(named(own_models), own_english.identity, "cpu")
+    item = ParseInput("raw", text="The dog barks. Cats go.")
+    assert later.parse(item, Limits()) == own_english.parse(item, Limits())
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
+def test_a_missing_gpu_is_a_named_error(own_models: Path) -> None:
+    with pytest.raises(ModelLoadError, match="torch finds no GPU"):
+        load_parser(named(own_models), "cuda")
 
 
 def test_a_parser_without_a_udpipe_model_takes_tokens_alone(

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from service.models.commands import register_models
-from service.models.options import ModelsDir
+from service.models.shared_commands import ModelsDir
 from service.security.commands import keys
 
 

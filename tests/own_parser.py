@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from accelerate.state import AcceleratorState, PartialState
 from typer.testing import CliRunner
 
 from clients.cli import build_app
@@ -18,8 +17,10 @@ NAME = "parsebank/tiny"
 
 def train_parser(folder: Path, *settings: str) -> Path:
     """Train for a few steps; gives the run's output."""
-    from tests.trainer.treebank import append_treebank, recipe
+    # The tests of the service import this module, and need not all wait for torch.
+    from accelerate.state import AcceleratorState, PartialState
 
+    from tests.trainer.treebank import append_treebank, recipe
     from trainer.loop import train
     from trainer.report import result_of
     from trainer.results import write_result

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from service.models.options import ModelsDir, models_folder
+from service.models.shared_commands import ModelsDir, models_folder
 
 EXPORT: Final = "export"
 _CARD: Final = "parser.json"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from service.models.add_command import add_command
-from service.models.options import ModelsDir, models_folder
+from service.models.shared_commands import ModelsDir, models_folder
 from service.models.train_command import train_udpipe
 from syntax.commands.tables import AsJson, Size, print_json, print_rows
 

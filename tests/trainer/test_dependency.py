@@ -22,7 +22,13 @@ from trainer.evaluation.trained import ask, load_run, open_language
 from trainer.loop import train
 from trainer.models.build import build_model
 from trainer.models.model import SyntaxModel
-from trainer.options import DependencyObjectiveOptions, Recipe, XposTaggingOptions
+from trainer.models.outputs import SyntaxEncoding
+from trainer.options import (
+    DependencyObjectiveOptions,
+    Recipe,
+    UposTaggingOptions,
+    XposTaggingOptions,
+)
 from trainer.options.parser import MICROBERT
 from trainer.options.settings import with_settings
 from trainer.report import result_of
@@ -205,6 +211,29 @@ def test_a_silver_sentence_teaches_no_tag(store, tags) -> None:
     loss.backward()
     moved = any(w.grad is not None and bool(w.grad.any()) for w in model.parameters())
     assert moved == (float(loss.detach()) != 0) == (tags == "as_released")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [DependencyObjectiveOptions(detached=False), XposTaggingOptions(), UposTaggingOptions()],
+)
+def test_objectives_over_words_are_blind_to_padding_and_teach_the_states(store, options) -> None:
+    made = replace(recipe("task.name=trees.v1"), objectives=(options,))
+    model, made = built(store, made)
+    (batch,) = batches(store, made)
+    model.eval()
+    (objective,) = model.objectives
+    encoding = model.encoder(batch, output_hidden_states=True)
+    layers = [layer.detach().requires_grad_() for layer in encoding.hidden_states]
+    loss = objective(SyntaxEncoding(layers[-1], tuple(layers)), batch)
+    loss.backward()
+    padding = ~batch.attention_mask_BL[..., None]
+    noise = tuple(layer.detach().masked_fill(padding, 1e3) for layer in layers)
+    assert torch.allclose(objective(SyntaxEncoding(noise[-1], noise), batch), loss)
+    for layer in layers:
+        assert layer.grad.isfinite().all()
+        assert layer.grad.any()
+        assert not layer.grad.masked_select(padding).any()
 
 
 def test_tagging_is_a_mean_over_sentences_of_means_over_words(store) -> None:

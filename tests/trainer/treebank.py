@@ -59,8 +59,9 @@ def append_treebank(
     handle = DatasetHandle(
         spec, tokenizer.name, tokenizer.fingerprint, tokenizer.special_tokens, matrices=False
     )
-    parser = fingerprint(["treebank"])
-    store.describe(parser, "parser", {"name": "treebank"})
+    made_by = "gold" if len(silver) < len(trees) else "another/parser"
+    parser = fingerprint([made_by])
+    store.describe(parser, "parser", {"name": made_by})
     rows, records = [], []
     for seq, conllu in enumerate(trees):
         mode = "raw" if seq in silver else "gold"

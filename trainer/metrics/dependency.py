@@ -92,7 +92,7 @@ def attachment_shares(words: Iterable[ParsedWord]) -> dict[str, tuple[float, flo
     >>> words = [ParsedWord(1, 1, "nsubj:pass", "nsubj"), ParsedWord(-1, -1, "root", "root")]
     >>> shares = attachment_shares(words)
     >>> shares["las"], shares["las_subtypes"]
-    ((2, 2), (1, 2))
+    ((2.0, 2.0), (1.0, 2.0))
     """
     found = dict.fromkeys(METRICS, (0.0, 0.0))
     tagged = False

@@ -122,7 +122,7 @@ class Dependency:
         from featurestore import ParsedDataset
 
         gold_only = self._options.trees == "gold"
-        if gold_only and isinstance(data, ParsedDataset) and not data.gold_examples:
+        if gold_only and isinstance(data, ParsedDataset) and not data.has_gold:
             raise SpecError(
                 f"{data.name} {data.spec.split} has no gold trees to score by; backfill it with "
                 "`--mode gold`, or compare with those of a parser, with task.trees=all"

@@ -1,11 +1,13 @@
-"""What syntax costs: a training step of each model against the plain encoder's, in one run.
+"""What syntax costs: a training step of each model or objective against the plain encoder's.
 
     python benchmarks/train.py [--encoder base] [--lengths 64,128] [--pieces 256] [--rounds 5]
+                               [--only plain,sla.v1]
 
-Every model is trained by the real loop from a real store: the same encoder (12 layers, random
-weights), the same examples, the same batch. In each round every model takes one step (forward,
-backward, clipping, AdamW) in turn, on one thread; what counts is CPU time, and the median over the
-rounds of its ratio to the plain encoder's step of the same round. Wall time is given beside it.
+Every model is trained by the real loop from a real store: the same encoder (random weights), the
+same examples, the same batch. In each round every model takes one step (forward, backward,
+clipping, AdamW) in turn, on one thread; what counts is CPU time, and the median over the rounds of
+its ratio to the plain encoder's step of the same round. Wall time is given beside it, and the
+memory of what a step keeps for its gradients. Objectives have samples of lr-sib's kind.
 
 The examples are sentences laid end to end: real ones from UD_English-EWT where PARSEBANK_DATA is
 set, else random trees. Waiting for data is the time until the next batch is on the device.
@@ -24,7 +26,7 @@ import os
 import platform
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -48,27 +50,55 @@ from trainer.loop import Run
 from trainer.options import (
     DataOptions,
     ModelOptions,
+    ObjectiveOptions,
+    PhraseContrastOptions,
     Recipe,
     SgNetOptions,
     SlaOptions,
+    StockOptions,
     SyntaxBertOptions,
     TrainingOptions,
+    TreeContrastOptions,
 )
 
 RESULTS = Path(__file__).parent / "results"
 NAME, LABEL = "bench", LabelSpec("label", "class", ("a", "b", "c"))
 SPECIAL = SpecialTokens(prefix=(1,), separator=(2,), suffix=(2,), pad_id=0, vocab_size=6000)
-ENCODERS = {
-    "base": {"hidden_size": 768, "num_attention_heads": 12, "intermediate_size": 3072},
-    "small": {"hidden_size": 256, "num_attention_heads": 4, "intermediate_size": 1024},
+
+
+def _sizes(layers: int, width: int, heads: int) -> dict[str, int]:
+    return {
+        "layers": layers,
+        "hidden_size": width,
+        "num_attention_heads": heads,
+        "intermediate_size": 4 * width,
+    }
+
+
+ENCODERS = {"base": _sizes(12, 768, 12), "small": _sizes(12, 256, 4), "micro": _sizes(3, 128, 8)}
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is trained, and how many times the plain step it may take."""
+
+    model: type[ModelOptions]
+    target: float = float("inf")
+    objectives: tuple[ObjectiveOptions, ...] = ()
+    samplers: tuple[str, ...] = ()
+
+
+PHRASE, TREE = "phrase(way=lr_sib)", "tree(way=lr_sib)"
+CONTRASTS = (PhraseContrastOptions(), TreeContrastOptions())
+CASES = {
+    "plain": Case(SyntaxBertOptions),
+    "sgnet.v1": Case(SgNetOptions, 1.10),
+    "sla.v1": Case(SlaOptions, 1.10),
+    "syntax_bert.v1": Case(SyntaxBertOptions, 1.25),
+    "phrase.v1": Case(StockOptions, objectives=CONTRASTS[:1], samplers=(PHRASE,)),
+    "tree.v1": Case(StockOptions, objectives=CONTRASTS[1:], samplers=(TREE,)),
+    "phrase+tree": Case(StockOptions, 1.25, CONTRASTS, (PHRASE, TREE)),
 }
-MODELS: dict[str, type[ModelOptions]] = {
-    "plain": SyntaxBertOptions,
-    "sgnet.v1": SgNetOptions,
-    "sla.v1": SlaOptions,
-    "syntax_bert.v1": SyntaxBertOptions,
-}
-TARGETS = {"sgnet.v1": 1.10, "sla.v1": 1.10, "syntax_bert.v1": 1.25}
 DATA_TARGET, DATA_BATCH, DATA_BATCHES = 0.01, 32, 6
 
 
@@ -104,12 +134,14 @@ def example(seq: int, size: int, trees: list[Parents]) -> ExampleRow:
 
 def recipe_of(name: str, encoder: Path, length: int, batch_size: int) -> Recipe:
     """One model; all that is not its own is the same for all."""
-    use, root = name != "plain", name in ("plain", "syntax_bert.v1")
-    options = MODELS[name](encoder=str(encoder), weights="random", use_syntax=use)
+    case, use, root = CASES[name], name != "plain", name in ("plain", "syntax_bert.v1")
+    options = case.model(encoder=str(encoder), weights="random", use_syntax=use)
+    data = DataOptions(dataset=NAME, max_length=length, joint_root=root, samplers=case.samplers)
     return Recipe(
         name=name,
-        data=DataOptions(dataset=NAME, max_length=length, joint_root=root),
+        data=data,
         model=options,
+        objectives=case.objectives,
         training=TrainingOptions(batch_size=batch_size, max_steps=10**6, threads=1),
     )
 
@@ -150,6 +182,21 @@ class Contender:
         self.times.step.append(step)
         self.times.wall.append(wall)
 
+    def kept(self) -> int:
+        """Bytes that another step keeps for its gradients, weights apart."""
+        found = {}
+
+        def keep(tensor: torch.Tensor) -> torch.Tensor:
+            storage = tensor.untyped_storage()
+            found[storage.data_ptr()] = storage.nbytes()
+            return tensor
+
+        with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+            self.run.step(next(self.groups))
+        for weight in self.run.model.parameters():
+            found.pop(weight.untyped_storage().data_ptr(), None)
+        return sum(found.values())
+
 
 def released_distances(parents: Parents) -> torch.Tensor:
     """Distances of one example as the release makes them at each access."""
@@ -182,19 +229,23 @@ def data_ways(store: FeatureStore, recipe: Recipe) -> tuple[float, float]:
     return median(ours[1:]), median(released[1:])
 
 
-def measure(encoder: str, length: int, pieces: int, rounds: int) -> dict[str, Any]:
+def measure(
+    encoder: str, length: int, pieces: int, rounds: int, names: Sequence[str]
+) -> dict[str, Any]:
     """Every model at one length."""
     source, trees = sentences()
     batch_size = pieces // length
     with tempfile.TemporaryDirectory() as folder, open_store(Path(folder) / "store") as store:
-        config = BertConfig(num_hidden_layers=12, **ENCODERS[encoder])
+        sizes = dict(ENCODERS[encoder])
+        config = BertConfig(num_hidden_layers=sizes.pop("layers"), **sizes)
         config.save_pretrained(Path(folder) / "encoder")
-        count = max(batch_size * (rounds + 2), DATA_BATCH * DATA_BATCHES)
+        count = max(batch_size * (rounds + 3), DATA_BATCH * DATA_BATCHES)
         fill(store, length, count, trees)
         recipes = {
-            name: recipe_of(name, Path(folder) / "encoder", length, batch_size) for name in MODELS
+            name: recipe_of(name, Path(folder) / "encoder", length, batch_size) for name in names
         }
-        ways = data_ways(store, recipes["syntax_bert.v1"])
+        whole = recipe_of("syntax_bert.v1", Path(folder) / "encoder", length, batch_size)
+        ways = data_ways(store, whole)
         contenders = {
             name: Contender(Run(recipe, store, Path(folder) / name, ()))
             for name, recipe in recipes.items()
@@ -203,14 +254,15 @@ def measure(encoder: str, length: int, pieces: int, rounds: int) -> dict[str, An
             for name, contender in contenders.items():
                 contender.turn()
                 print(f"L = {length}, round {number}: {name} {contender.times.step[-1]:.2f} s")
+        kept = {name: contender.kept() for name, contender in contenders.items()}
     times = {name: contender.times for name, contender in contenders.items()}
-    step = median(times["syntax_bert.v1"].step[1:]) / batch_size
+    step = median(times["syntax_bert.v1" if "syntax_bert.v1" in names else "plain"].step[1:])
     return {
         "trees": source,
         "length": length,
         "batch": batch_size,
-        "models": {name: row(times, name) for name in MODELS},
-        "released_way": end_to_end(step, *ways),
+        "models": {name: {**row(times, name), **memory(kept, name)} for name in names},
+        "released_way": end_to_end(step / batch_size, *ways),
     }
 
 
@@ -231,6 +283,14 @@ def row(times: Mapping[str, Times], name: str) -> dict[str, float]:
     }
 
 
+def memory(kept: Mapping[str, int], name: str) -> dict[str, float]:
+    """What a step keeps for its gradients."""
+    return {
+        "kept_megabytes": round(kept[name] / 2**20, 2),
+        "kept_times_plain": round(kept[name] / kept["plain"], 3),
+    }
+
+
 def end_to_end(step: float, ours: float, released: float) -> dict[str, float]:
     """Data and step together, the released way against ours; and the data alone, an example."""
     return {
@@ -247,12 +307,14 @@ def end_to_end(step: float, ours: float, released: float) -> dict[str, float]:
 
 def show(found: Mapping[str, Any]) -> None:
     print(f"\n{found['trees']}, {found['batch']} examples of {found['length']} positions")
-    print(f"{'':16}{'CPU s':>9}{'x plain':>9}{'wall s':>9}{'x plain':>9}{'data':>9}")
+    heads = ("CPU s", "x plain", "wall s", "x plain", "data", "kept MB", "x plain")
+    print(f"{'':16}" + "".join(f"{head:>9}" for head in heads))
     for name, one in found["models"].items():
         cpu, wall = one["cpu_seconds"], one["wall_seconds"]
         print(
             f"{name:16}{cpu:9.3f}{one['times_plain']:9.3f}{wall:9.3f}"
             f"{one['wall_times_plain']:9.3f}{one['data_share']:9.2%}"
+            f"{one['kept_megabytes']:9.1f}{one['kept_times_plain']:9.3f}"
         )
     other = found["released_way"]
     print(
@@ -266,8 +328,8 @@ def verdict(found: Mapping[str, Any]) -> Iterator[str]:
     """The targets that were missed."""
     for name, one in found["models"].items():
         at = f"{name} at {found['length']}"
-        if one["times_plain"] > TARGETS.get(name, float("inf")):
-            yield f"{at}: {one['times_plain']} times plain, target {TARGETS[name]}"
+        if one["times_plain"] > CASES[name].target:
+            yield f"{at}: {one['times_plain']} times plain, target {CASES[name].target}"
         if one["data_share"] >= DATA_TARGET:
             yield f"{at}: {one['data_share']:.2%} of the time waits for data"
 
@@ -276,15 +338,17 @@ def main() -> int:
     restart_on_one_thread()
     os.environ.setdefault("ACCELERATE_USE_CPU", "true")
     parser = argparse.ArgumentParser(description="A training step of each model.")
-    parser.add_argument(
-        "--encoder", choices=ENCODERS, default="base", help="12 layers of this width"
-    )
+    parser.add_argument("--encoder", choices=ENCODERS, default="base", help="layers and width")
     parser.add_argument("--lengths", default="64,128", help="positions, comma-separated")
     parser.add_argument("--pieces", type=int, default=256, help="positions of a batch")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--only", default=",".join(CASES), help="rows; plain is always measured")
     asked = parser.parse_args()
     lengths = [int(length) for length in asked.lengths.split(",")]
-    found = [measure(asked.encoder, length, asked.pieces, asked.rounds) for length in lengths]
+    names = [name for name in CASES if name == "plain" or name in asked.only.split(",")]
+    found = [
+        measure(asked.encoder, length, asked.pieces, asked.rounds, names) for length in lengths
+    ]
     for one in found:
         show(one)
     missed = [text for one in found for text in verdict(one)]
@@ -300,7 +364,7 @@ def write(asked: argparse.Namespace, found: list[dict[str, Any]]) -> None:
         "date": now.isoformat(timespec="seconds"),
         "machine": {"cpu": platform.machine(), "cores": os.cpu_count(), "threads": 1},
         "versions": {"torch": torch.__version__, "scipy": scipy.__version__},
-        "encoder": {"layers": 12, **ENCODERS[asked.encoder]},
+        "encoder": ENCODERS[asked.encoder],
         "rounds": asked.rounds,
         "lengths": found,
     }

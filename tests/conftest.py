@@ -41,7 +41,7 @@ def exported_parser(parser_run: Path) -> Path:
     from tests.own_parser import run_command
 
     folder = parser_run.with_name("exported")
-    run_command("export", parser_run, "--output", folder)
+    run_command("export-parser", parser_run, folder)
     return folder
 
 

@@ -1,7 +1,7 @@
 """Put a parser that Parsebank trained into the models folder.
 
-What ``parsebank export`` writes has neither a tokenizer nor a way to find words. They are added
-here, and the whole then goes the way of a pulled model: staged, tried, recorded.
+What ``parsebank export-parser`` writes has neither a tokenizer nor a way to find words. They are
+added here, and the whole then goes the way of a pulled model: staged, tried, recorded.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def add(
 
     Args:
         name: What to call it (`check_name`).
-        exported: Folder that ``parsebank export`` wrote.
+        exported: Folder that ``parsebank export-parser`` wrote.
         settings: Say which UDPipe models there are.
         models_dir: Folder to put it in.
         downloader: Copies the files.
@@ -119,7 +119,7 @@ def _exported_card(exported: Path) -> dict[str, Any]:
     if missing:
         raise ModelLoadError(
             f"{exported} lacks {', '.join(missing)}; give a run of the task dependency.v1, or a "
-            "folder that `parsebank export` wrote",
+            "folder that `parsebank export-parser` wrote",
             path=str(exported),
         )
     return model_card(exported / CARD)

@@ -1,6 +1,6 @@
 """``parsebank models add``.
 
-A run becomes an exported parser by ``parsebank export``, a command of the trainer. It is looked up
+A run becomes an exported parser by ``parsebank export-parser``, a command of the trainer. It is looked up
 on the command line, as a user would call it, because the service imports nothing of the trainer.
 """
 
@@ -16,7 +16,7 @@ import typer
 
 from service.models.shared_commands import ModelsDir, models_folder
 
-EXPORT: Final = "export"
+EXPORT: Final = "export-parser"
 _CARD: Final = "parser.json"
 
 
@@ -26,7 +26,8 @@ def add_command(
     run: Annotated[
         Path,
         typer.Option(
-            "--from", help="Output of a run of dependency.v1, or a folder of `parsebank export`."
+            "--from",
+            help="Output of a run of dependency.v1, or a folder of `parsebank export-parser`.",
         ),
     ],
     models_dir: ModelsDir = None,
@@ -80,7 +81,7 @@ def _exported(ctx: typer.Context, run: Path) -> Iterator[Path]:
         return
     with TemporaryDirectory(prefix="parsebank-") as made:
         _export_command(ctx).main(
-            [str(run), "--output", made], prog_name="parsebank export", standalone_mode=False
+            [str(run), made], prog_name=f"parsebank {EXPORT}", standalone_mode=False
         )
         yield Path(made)
 

@@ -102,6 +102,8 @@ def as_stream_batch(
         "deprel": np.zeros((B, L), np.uint8),
         "parents": np.full((B, L), -1, np.int32),
         "lengths": np.array([len(forest) for forest in forests], np.int32),
+        "word_ids": np.full((B, L), -1, np.int32),
+        "segment_ids": np.zeros((B, L), np.int32),
         "depth": np.zeros((B, L), np.uint8),
         "distance": np.full((B, L, L), UNREACHABLE8, np.uint8),
         "ancestor": np.zeros((B, L, L), bool),
@@ -122,6 +124,7 @@ def _fill(arrays, row: int, forest: list[int], rng: np.random.Generator, vocabul
     arrays["upos"][row, 1 : size - 1] = rng.integers(0, 18, size - 2)
     arrays["deprel"][row, 1 : size - 1] = rng.integers(0, 38, size - 2)
     arrays["parents"][row, :size] = forest
+    arrays["word_ids"][row, 1 : size - 1] = np.arange(size - 2)
     arrays["depth"][row, :size] = depth
     arrays["ancestor"][row, :size, :size] = ancestor
     arrays["distance"][row, :size, :size] = np.where(distance < 0, UNREACHABLE8, distance)

@@ -12,14 +12,13 @@ from trainer.environment import require_training
 
 
 def export(
-    run: Annotated[Path, typer.Argument(help="Output of a run of dependency.v1.")],
-    output: Annotated[Path, typer.Option(help="Folder to write the parser to.")],
+    run: Annotated[Path, typer.Argument(help="Output folder of a run.")],
+    folder: Annotated[Path, typer.Argument(help="Folder for the encoder; new or empty.")],
 ) -> None:
-    """Write a trained parser as files that `parsebank models add` takes, here or elsewhere."""
+    """Write the encoder of a run as Hugging Face has encoders, for model.encoder of a recipe."""
     require_training()
-    from trainer.evaluation.export import export_parser
-
     quiet_transformers()
-    card = export_parser(run, output)
-    tags = ", ".join(card["tags"]) or "no tags"
-    typer.echo(f"exported {len(card['relations'])} relations, {tags}, to {output}")
+    from trainer.evaluation.export import export_encoder
+
+    export_encoder(run, folder)
+    typer.echo(f"the encoder of {run} is in {folder}; read it with --set model.encoder={folder}")

@@ -19,6 +19,7 @@ from syntax.errors import SpecError
 from trainer.batch import SyntaxBatch
 from trainer.models.config import SyntaxConfig
 from trainer.models.outputs import SyntaxOutput
+from trainer.nn.rows import AttentionRows
 from trainer.objectives.base import Objective, build_objectives, weighted_sum
 from trainer.options import MAIN, ObjectiveOptions
 from trainer.systems import SYSTEMS
@@ -61,6 +62,7 @@ class SyntaxModel(PreTrainedModel):
                 own = config.of_stream(name)
                 self.heads[name] = TASKS[own.task["name"]].head(own, self.encoder.width)
         for head in (self.head, *self.heads.values()):
+            cast(Head, head).connect(self.encoder)
             self._check_gives(cast(Head, head))
         self.register_load_state_dict_pre_hook(_rename_earlier)  # type: ignore[no-untyped-call]
         self.post_init()  # type: ignore[no-untyped-call]
@@ -142,10 +144,14 @@ class SyntaxModel(PreTrainedModel):
         needs: frozenset[str] = frozenset().union(*(one.needs for one in chosen))
         if head is not None:
             needs |= cast(Head, head).needs
-        wanted = {
+        wanted: dict[str, Any] = {
             f"output_{name}": True for name in ("hidden_states", "attentions") if name in needs
         }
+        rows = AttentionRows() if "attention_rows" in needs else None
+        if rows is not None:
+            wanted["keeper"] = rows
         encoding = self.encoder(batch, **wanted)
+        encoding.attention_rows = rows
         losses = {one.options.name: one(encoding, batch) for one in chosen}
         logits, task_loss = ({}, None) if head is None else head(encoding, batch)
         loss = task_loss

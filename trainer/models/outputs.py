@@ -12,6 +12,8 @@ from typing import Literal, NamedTuple
 from torch import Tensor
 from transformers.utils.generic import ModelOutput
 
+from trainer.nn.rows import AttentionRows
+
 
 @dataclass
 class SyntaxEncoding(ModelOutput):
@@ -22,12 +24,14 @@ class SyntaxEncoding(ModelOutput):
         hidden_states: On request, the embeddings and the states of each layer, (B, L, D) each.
         attentions: On request, and from the eager implementation alone: one (B, N, L, L) per layer.
         syntax_states: States of the graph encoder, where there is one. *Shape:* (B, L, G).
+        attention_rows: On request, computes rows of the last layer's attention weights.
     """
 
     last_hidden_state: Tensor | None = None
     hidden_states: tuple[Tensor, ...] | None = None
     attentions: tuple[Tensor, ...] | None = None
     syntax_states: Tensor | None = None
+    attention_rows: AttentionRows | None = None
 
 
 def layers_of(encoding: SyntaxEncoding, states: Literal["last", "mix"]) -> tuple[Tensor, ...]:

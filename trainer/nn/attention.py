@@ -4,18 +4,22 @@ No modelling code is forked: an encoder built with one of our two implementation
 keyword ``syntax`` down to its attention function, which adds a layer's biases before the stock
 computation. Without that keyword an encoder computes exactly what the stock one does.
 
+A layer with a table of relative positions adds them to the scores (`trainer.nn.relative`).
+
 A layer may also attend twice, to everything and to what is near in the tree, and weigh the two for
 each position (`LocalAttention`).
 
+A loss may read some rows of the last layer's attention weights: see `trainer.nn.rows`.
+
 Letters in shapes: ``B`` examples, ``N`` heads, ``K`` syntactic heads (the first of the N), ``L``
-wordpieces, ``D`` head size.
+wordpieces, ``R`` rows of the weights (any number up to L), ``D`` head size.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -65,8 +69,43 @@ EncoderSyntax: TypeAlias = Sequence[LayerSyntax | None]
 Attention: TypeAlias = Callable[..., tuple[Tensor, Tensor | None]]
 
 
+@dataclass(frozen=True, slots=True)
+class LayerAttention:
+    """All that the attention weights of a layer are computed from.
+
+    Whatever changes scores (biases of syntax, relative positions, padding) is in the states or in
+    the mask.
+
+    Attributes:
+        query, key: *Shape:* (B, N, L, D).
+        mask: bool, what may be attended to, or numbers that are added to the scaled scores;
+            broadcast to (B, N, L, L). None masks nothing.
+        local: The second attention, if there is one.
+        scaling: Factor of the scores; the inverse root of D when left out.
+        dropout: Probability with which the layer drops a weight; 0 outside training.
+    """
+
+    query: Tensor
+    key: Tensor
+    mask: Tensor | None
+    local: LocalAttention | None = None
+    scaling: float | None = None
+    dropout: float = 0.0
+
+
+class Keeper(Protocol):
+    """Told by each layer in turn what it attends with."""
+
+    def keep(self, layer: LayerAttention) -> None:
+        """Take what one layer attends with."""
+        ...
+
+
 def with_syntax(attention: Attention) -> Attention:
-    """An attention function of transformers that also reads ``syntax`` and ``local``."""
+    """An attention function of transformers that also reads keywords of ours.
+
+    They are ``syntax``, ``local`` and ``keeper``.
+    """
 
     def forward(
         module: nn.Module,
@@ -77,6 +116,7 @@ def with_syntax(attention: Attention) -> Attention:
         *,
         syntax: EncoderSyntax | None = None,
         local: LocalAttention | None = None,
+        keeper: Keeper | None = None,
         **options: Any,
     ) -> tuple[Tensor, Tensor | None]:
         layer = None if syntax is None else syntax[int(module.layer_idx)]  # type: ignore[arg-type]
@@ -85,6 +125,14 @@ def with_syntax(attention: Attention) -> Attention:
             key = _add_to_first_heads(key, layer.key_BKLD)
             value = _add_to_first_heads(value, layer.value_BKLD)
             attention_mask = _add_to_mask(attention_mask, layer.score_BNLL, query.dtype)
+        relative_BNLL = relative_scores(module, query, key)
+        if relative_BNLL is not None:
+            scaling = options.get("scaling") or query.shape[-1] ** -0.5
+            attention_mask = _add_to_mask(attention_mask, relative_BNLL * scaling, query.dtype)
+        # Here the mask is final: whatever else is to change scores has to be added above.
+        if keeper is not None:
+            how = {name: options[name] for name in ("scaling", "dropout") if name in options}
+            keeper.keep(LayerAttention(query, key, attention_mask, local, **how))
         if local is None:
             return attention(module, query, key, value, attention_mask, **options)
         attend = _attend_twice if _is_fused(attention, query) else _attend_at_once
@@ -109,8 +157,64 @@ def eager_attention(
     Returns:
         The heads' outputs, *shape* (B, L, N, D), and the attention weights, (B, N, L, L).
     """
-    weights_BNLL = _scores(query, key, attention_mask, scaling).softmax(-1)
+    weights_BNLL = attention_weights(query, key, attention_mask, scaling=scaling)
     return _weighted(weights_BNLL, value, dropout, module.training)
+
+
+def attention_weights(
+    query_BNRD: Tensor,
+    key_BNLD: Tensor,
+    mask: Tensor | None,
+    local: LocalAttention | None = None,
+    scaling: float | None = None,
+) -> Tensor:
+    """The attention weights of some positions, or of all, before dropout.
+
+    Args:
+        query_BNRD: Queries of R positions.
+        key_BNLD: Keys of all.
+        mask: As in `LayerAttention`, of the R positions: broadcast to (B, N, R, L).
+        local: Likewise: its mask has the *shape* (B, R, L), and its weight (B, R). With it the
+            weights are the mix of both attentions.
+        scaling: As in `LayerAttention`.
+
+    Returns:
+        *Shape:* (B, N, R, L).
+    """
+    scores_BNRL = _scores(query_BNRD, key_BNLD, mask, scaling)
+    if local is None:
+        return scores_BNRL.softmax(-1)
+    low = torch.finfo(scores_BNRL.dtype).min
+    near_BNRL = scores_BNRL.masked_fill(~local.mask_BLL[:, None], low).softmax(-1)
+    share_BR = local.weight_BL.to(near_BNRL.dtype)
+    return torch.lerp(scores_BNRL.softmax(-1), near_BNRL, share_BR[:, None, :, None])
+
+
+def relative_scores(module: nn.Module, query_BNLD: Tensor, key_BNLD: Tensor) -> Tensor | None:
+    """What relative positions add to the products of queries and keys, before they are scaled.
+
+    With the row r = E[i - j + P - 1] of the layer's table: q_i r, and k_j r where the layer's
+    configuration says ``relative_key_query`` (`trainer.nn.relative`).
+
+    Args:
+        module: The self-attention of a layer.
+        query_BNLD: Its queries.
+        key_BNLD: Its keys.
+
+    Returns:
+        *Shape:* (B, N, L, L); None for a layer without a table.
+    """
+    table: Any = getattr(module, "distance_embedding", None)
+    if table is None:
+        return None
+    place_L = torch.arange(query_BNLD.shape[2], device=query_BNLD.device)
+    first = (table.num_embeddings - 1) // 2
+    rows_LLD = table(place_L[:, None] - place_L + first).to(query_BNLD.dtype)
+    scores_BNLL = torch.einsum("bnid,ijd->bnij", query_BNLD, rows_LLD)
+    config: Any = module.config
+    if config.position_embedding_type == "relative_key_query":
+        scores_BNLL = scores_BNLL + torch.einsum("bnjd,ijd->bnij", key_BNLD, rows_LLD)
+    return scores_BNLL
 
 
 def check_reads_syntax(implementation: str | None) -> None:
@@ -144,11 +248,7 @@ def _attend_at_once(
 ) -> tuple[Tensor, Tensor]:
     """Both attentions from the same scores, their weights mixed before they meet the values."""
     query, key, value = states
-    scores_BNLL = _scores(query, key, mask, scaling)
-    low = torch.finfo(scores_BNLL.dtype).min
-    near_BNLL = scores_BNLL.masked_fill(~local.mask_BLL[:, None], low).softmax(-1)
-    share_BL = local.weight_BL.to(near_BNLL.dtype)
-    weights_BNLL = torch.lerp(scores_BNLL.softmax(-1), near_BNLL, share_BL[:, None, :, None])
+    weights_BNLL = attention_weights(query, key, mask, local, scaling)
     return _weighted(weights_BNLL, value, dropout, module.training)
 
 

@@ -8,6 +8,9 @@ registry. Nothing here imports torch.
 from trainer.objectives.base import OBJECTIVES, Objective, ObjectiveEntry
 from trainer.objectives.options import (
     DependencyObjectiveOptions,
+    MlmObjectiveOptions,
+    PhraseContrastOptions,
+    TreeContrastOptions,
     TreeDepthOptions,
     TreeDistanceOptions,
     UposTaggingOptions,
@@ -15,6 +18,35 @@ from trainer.objectives.options import (
 )
 from trainer.switches import Switch
 
+_PHRASE_SWITCHES = (
+    Switch(
+        "objectives.phrase.phrase_loss",
+        "`as_published`: InfoNCE, similar is what attends alike (-JSD)",
+        "`synclm`: the negated InfoNCE of +JSD; `lr_sib`: InfoNCE of +JSD / L",
+    ),
+    Switch(
+        "objectives.phrase.attention",
+        "`before_dropout`: attention weights that sum to 1",
+        "`after_dropout`: those that meet the values (both releases)",
+    ),
+)
+_TREE_SWITCHES = (
+    Switch(
+        "objectives.tree.tree_root",
+        "`out`: the root of a tree is not among its pieces",
+        "`in`: it is (SynCLM's release)",
+    ),
+    Switch(
+        "objectives.tree.projection",
+        "false: the states are compared",
+        "true: two linear maps of them are (SynCLM's release)",
+    ),
+    Switch(
+        "objectives.tree.tree_topk",
+        "`masked`: the three hardest of the real negatives count",
+        "`released`: empty cells can take their places, as if of similarity 0 (lr-sib)",
+    ),
+)
 _PARSER_SWITCHES = (
     Switch(
         "objectives.dependency.rows",
@@ -41,7 +73,18 @@ OBJECTIVES.add(
 OBJECTIVES.add(
     "tree_depth.v1", ObjectiveEntry(TreeDepthOptions, "trainer.objectives.tree_depth:TreeDepth")
 )
+OBJECTIVES.add(
+    "phrase.v1",
+    ObjectiveEntry(
+        PhraseContrastOptions, "trainer.objectives.phrase:PhraseContrast", _PHRASE_SWITCHES
+    ),
+)
+OBJECTIVES.add(
+    "tree.v1",
+    ObjectiveEntry(TreeContrastOptions, "trainer.objectives.tree:TreeContrast", _TREE_SWITCHES),
+)
 
+OBJECTIVES.add("mlm.v1", ObjectiveEntry(MlmObjectiveOptions, "trainer.objectives.mlm:MaskedPieces"))
 OBJECTIVES.add(
     "dependency.v1",
     ObjectiveEntry(
@@ -64,8 +107,11 @@ OBJECTIVES.add(
 __all__ = [
     "OBJECTIVES",
     "DependencyObjectiveOptions",
+    "MlmObjectiveOptions",
     "Objective",
     "ObjectiveEntry",
+    "PhraseContrastOptions",
+    "TreeContrastOptions",
     "TreeDepthOptions",
     "TreeDistanceOptions",
     "UposTaggingOptions",

@@ -41,7 +41,7 @@ class Objective(Protocol):
 
     needs: frozenset[str]
     """What the encoder has to give beside its last states: ``hidden_states``, ``attentions``,
-    ``syntax_states``."""
+    ``attention_rows``, ``syntax_states``."""
 
     def __init__(
         self, options: ObjectiveOptions, config: SyntaxConfig, encoder: Encoder
@@ -87,6 +87,8 @@ def build_objectives(
         kind: type[Objective] = resolve_name(OBJECTIVES[one.name].module)
         objective = kind(one, config, encoder)
         given = encoder.gives | ({"syntax_states"} if encoder.syntax_width is not None else set())
+        if "attentions" in encoder.gives:
+            given |= {"attention_rows"}  # and those any attention of ours gives
         if missing := sorted(objective.needs - given):
             raise SpecError(
                 f"{one.name} reads {', '.join(missing)}, which {config.model['name']} does not "

@@ -1,22 +1,30 @@
-"""Options of the objectives."""
+"""Options of the objectives: probes, contrastive losses, masked pieces, parser heads, taggers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
 from syntax.batches.labels import IGNORE
 from syntax.variant import Variant, check_variant
+from trainer.masking import MASKED_ARRAYS, PieceMasking, piece_masking
 from trainer.nn.parser_targets import TREES, WORDS, column_ids, learned_rows, parser_targets
-from trainer.options.checks import check_positive
+from trainer.options.checks import check_positive, check_share
 from trainer.options.objective import ObjectiveOptions
 from trainer.options.parser import MICROBERT, ParserOptions, Trees, fitted_parser, words_with
 
 if TYPE_CHECKING:
     from featurestore import FeatureDataset
+    from syntax.batches import SpecialTokens
+
+PHRASE_ARRAYS: Final = ("phrase_offsets", "phrase_anchor", "phrase_positive", "phrase_negatives")
+"""What the loss reads of `syntax.contrast.PhraseSampler`'s samples."""
+
+TREE_ARRAYS: Final = ("tree_offsets", "tree_root", "tree_positive", "tree_negatives")
+"""What the loss reads of `syntax.contrast.TreeSampler`'s samples."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +80,99 @@ class TreeDistanceOptions(ObjectiveOptions):
     def matrices(self) -> tuple[str, ...]:
         """Distances."""
         return ("distance",)
+
+
+@dataclass(frozen=True, slots=True)
+class PhraseContrastOptions(ObjectiveOptions):
+    """Pieces of a phrase attend alike, and unlike others (`trainer.objectives.phrase`).
+
+    It reads the samples of ``data.samplers=phrase``.
+
+    Attributes:
+        phrase_loss: A switch. JSD is the divergence of what two pieces attend to.
+            ``as_published``: InfoNCE of -JSD. ``synclm``: the negated InfoNCE of +JSD, which pulls
+            the same way and is never above 0. ``lr_sib``: InfoNCE of +JSD divided by the number of
+            positions, which pulls the other way, and hardly at all.
+        per_position: Divide divergences by the number of real positions, or do not; left out, as
+            ``phrase_loss`` has it, which is for ``lr_sib`` alone.
+        attention: Weights ``before_dropout``, or ``after_dropout`` in training, as both releases
+            have it.
+        temperature: Divisor of similarities, tau.
+    """
+
+    name: str = "phrase.v1"
+    phrase_loss: Literal["as_published", "synclm", "lr_sib"] = "as_published"
+    per_position: bool | None = None
+    attention: Literal["before_dropout", "after_dropout"] = "before_dropout"
+    temperature: float = 0.1
+
+    def __post_init__(self) -> None:
+        ObjectiveOptions.__post_init__(self)
+        check_share(f"objectives.{self.name}.temperature", self.temperature)
+
+    def arrays(self) -> tuple[str, ...]:
+        """Samples of phrases."""
+        return PHRASE_ARRAYS
+
+
+@dataclass(frozen=True, slots=True)
+class TreeContrastOptions(ObjectiveOptions):
+    """A subtree is nearer to its root than changed copies of it are (`trainer.objectives.tree`).
+
+    It reads the samples of ``data.samplers=tree``.
+
+    Attributes:
+        tree_root: A switch: whether the root is a member of its own set, ``out`` (published) or
+            ``in`` (SynCLM's release).
+        projection: A switch: compare the states themselves (published), or what two linear maps
+            make of them (SynCLM's release).
+        tree_topk: A switch: of which negatives the three most similar count, of all real ones
+            (``masked``), or, as lr-sib has it, also of empty cells, as if of similarity 0
+            (``released``).
+        temperature: Divisor of similarities, tau.
+    """
+
+    name: str = "tree.v1"
+    tree_root: Literal["out", "in"] = "out"
+    projection: bool = False
+    tree_topk: Literal["masked", "released"] = "masked"
+    temperature: float = 0.1
+
+    def __post_init__(self) -> None:
+        ObjectiveOptions.__post_init__(self)
+        check_share(f"objectives.{self.name}.temperature", self.temperature)
+
+    def arrays(self) -> tuple[str, ...]:
+        """Samples of subtrees."""
+        return TREE_ARRAYS
+
+
+@dataclass(frozen=True, slots=True)
+class MlmObjectiveOptions(ObjectiveOptions):
+    """Some pieces are hidden from the encoder, and its states must tell them.
+
+    All that reads a training batch reads it masked; in evaluation nothing is.
+
+    Attributes:
+        masked, whole_words, output_bias: As in `trainer.tasks.mlm.MlmOptions`.
+    """
+
+    name: str = "mlm.v1"
+    masked: float = 0.15
+    whole_words: bool = False
+    output_bias: bool = True
+
+    def __post_init__(self) -> None:
+        ObjectiveOptions.__post_init__(self)
+        check_share(f"objectives.{self.name}.masked", self.masked)
+
+    def arrays(self) -> tuple[str, ...]:
+        """Positions and ids of the predicted pieces."""
+        return MASKED_ARRAYS
+
+    def samplers(self, special: SpecialTokens, training: bool) -> tuple[PieceMasking, ...]:
+        """The masking, of nothing in evaluation."""
+        return (piece_masking(special, self.masked if training else 0.0, self.whole_words),)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from trainer.objectives.options import (
         DependencyObjectiveOptions,
+        MlmObjectiveOptions,
+        PhraseContrastOptions,
+        TreeContrastOptions,
         TreeDepthOptions,
         TreeDistanceOptions,
         UposTaggingOptions,
@@ -29,13 +32,16 @@ if TYPE_CHECKING:
     from trainer.options.training import TrainingOptions
     from trainer.systems.frozen.options import FrozenOptions
     from trainer.systems.gate.options import GateOptions
+    from trainer.systems.microbert.options import MicroBertOptions
     from trainer.systems.sgnet.options import SgNetOptions
     from trainer.systems.sla.options import SlaOptions
+    from trainer.systems.synclm.options import StockOptions
     from trainer.systems.syntax_mbert.options import SyntaxBertOptions, SyntaxGatOptions
     from trainer.tasks import (
         DependencyOptions,
         ExtractiveQaOptions,
         IntentSlotsOptions,
+        MlmOptions,
         MultipleChoiceOptions,
         RelationOptions,
         SequenceClassificationOptions,
@@ -54,17 +60,22 @@ __all__ = [
     "GateOptions",
     "GroupOptions",
     "IntentSlotsOptions",
+    "MicroBertOptions",
+    "MlmObjectiveOptions",
+    "MlmOptions",
     "ModelOptions",
     "MultipleChoiceOptions",
     "ObjectiveOptions",
     "OptimizerOptions",
     "ParserOptions",
+    "PhraseContrastOptions",
     "Recipe",
     "RelationOptions",
     "SeparatorEdge",
     "SequenceClassificationOptions",
     "SgNetOptions",
     "SlaOptions",
+    "StockOptions",
     "StreamOptions",
     "StructuralProbeOptions",
     "SyntaxBertOptions",
@@ -72,6 +83,7 @@ __all__ = [
     "TaskOptions",
     "TokenClassificationOptions",
     "TrainingOptions",
+    "TreeContrastOptions",
     "TreeDepthOptions",
     "TreeDistanceOptions",
     "TreesOptions",
@@ -81,7 +93,8 @@ __all__ = [
 
 _HOMES: Final = {
     "trainer.objectives.options": (
-        *("DependencyObjectiveOptions", "TreeDepthOptions", "TreeDistanceOptions"),
+        *("DependencyObjectiveOptions", "MlmObjectiveOptions", "PhraseContrastOptions"),
+        *("TreeContrastOptions", "TreeDepthOptions", "TreeDistanceOptions"),
         *("UposTaggingOptions", "XposTaggingOptions"),
     ),
     "trainer.options.data": ("DataOptions", "SeparatorEdge"),
@@ -95,17 +108,14 @@ _HOMES: Final = {
     "trainer.options.training": ("TrainingOptions",),
     "trainer.systems.frozen.options": ("FrozenOptions",),
     "trainer.systems.gate.options": ("GateOptions",),
+    "trainer.systems.microbert.options": ("MicroBertOptions",),
     "trainer.systems.sgnet.options": ("SgNetOptions",),
     "trainer.systems.sla.options": ("SlaOptions",),
+    "trainer.systems.synclm.options": ("StockOptions",),
     "trainer.systems.syntax_mbert.options": ("SyntaxBertOptions", "SyntaxGatOptions"),
     "trainer.tasks": (
-        *(
-            "DependencyOptions",
-            "ExtractiveQaOptions",
-            "IntentSlotsOptions",
-            "MultipleChoiceOptions",
-            "RelationOptions",
-        ),
+        *("DependencyOptions", "ExtractiveQaOptions", "IntentSlotsOptions", "MlmOptions"),
+        *("MultipleChoiceOptions", "RelationOptions"),
         *("SequenceClassificationOptions", "StructuralProbeOptions", "TokenClassificationOptions"),
         "TreesOptions",
     ),

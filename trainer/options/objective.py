@@ -10,6 +10,8 @@ from trainer.options.checks import check_range
 
 if TYPE_CHECKING:
     from featurestore import FeatureDataset
+    from syntax.batches import SpecialTokens
+    from syntax.contrast import Sampler
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,15 @@ class ObjectiveOptions:
 
     def arrays(self) -> tuple[str, ...]:
         """Names of further arrays of the stream that a batch must carry, such as a sampler's."""
+        return ()
+
+    def samplers(self, special: SpecialTokens, training: bool) -> tuple[Sampler, ...]:  # noqa: ARG002
+        """What is drawn for each batch, beside ``data.samplers``.
+
+        Args:
+            special: Special tokens of the data's tokenizer.
+            training: False for batches that models are scored on.
+        """
         return ()
 
     def reads_parses(self) -> bool:

@@ -11,6 +11,8 @@ from trainer.metrics.answers import Rules
 
 if TYPE_CHECKING:
     from featurestore import FeatureDataset
+    from syntax.batches import SpecialTokens
+    from syntax.contrast import Sampler
     from trainer.options.data import DataOptions
 
 
@@ -46,6 +48,14 @@ class TaskOptions:
 
     def spans(self) -> tuple[str, ...]:
         """The columns of spans that matrices such as ``gate_distance`` are made from."""
+        return ()
+
+    def samplers(self, special: SpecialTokens) -> tuple[Sampler, ...]:  # noqa: ARG002
+        """What is drawn for each batch, in training and in evaluation.
+
+        Args:
+            special: Special tokens of the data's tokenizer.
+        """
         return ()
 
     def rules_of(self, dataset: str) -> Rules | None:  # noqa: ARG002

@@ -87,7 +87,7 @@ def read_card(folder: Path) -> ParserCard:
     """What a folder's ``parser.json`` says.
 
     Raises:
-        ModelLoadError: It is not what ``parsebank export`` and ``models add`` write.
+        ModelLoadError: It is not what ``parsebank export-parser`` and ``models add`` write.
     """
     path = folder / CARD
     content = model_card(path)

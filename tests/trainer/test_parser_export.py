@@ -18,7 +18,7 @@ from syntax.trees.conllu import parse_conllu, parse_from_sentences
 from tests.own_parser import load_added
 from tests.trainer.treebank import DOG, GO
 from trainer.data import device_batches
-from trainer.evaluation.export import _checked, _export
+from trainer.evaluation.parser_export import _checked, _export
 from trainer.evaluation.trained import ask, load_run, open_language
 from trainer.nn.parser import Words
 from trainer.nn.parser_targets import WORDS

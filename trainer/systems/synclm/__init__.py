@@ -1,0 +1,17 @@
+"""SynCLM: contrasts of phrases and of trees beside masked pieces (Zhang et al. 2022).
+
+The model is a stock encoder as it is. What it learns of trees comes from the objectives
+``phrase.v1`` and ``tree.v1``, which every other encoder of wordpieces can have too.
+"""
+
+from trainer.systems.base import SYSTEMS, System
+from trainer.systems.synclm.options import StockOptions
+
+SYSTEMS.add(
+    "stock.v1",
+    System(
+        options=StockOptions,
+        encoder="trainer.systems.synclm.encoder:StockEncoder",
+        recipes="trainer.systems.synclm.recipes",
+    ),
+)

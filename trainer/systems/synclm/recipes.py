@@ -1,0 +1,85 @@
+"""The pre-training runs of SynCLM (Zhang et al. 2022), from RoBERTa base.
+
+Both losses and their samples are ``as published`` in the words of Gessler and Schneider 2023
+(equations 10 to 12), whose sets are those of lr-sib. Learning rate, warm-up, decay, betas, epsilon
+and steps are those of the release (PaddlePaddle/Research, commits 3ae825a8 and fa380b0f). It fills
+batches up to 6,250 pieces of sequences of 512; a batch here has 12 sequences. Clipping, evaluation
+and checkpoints are our own choice.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from trainer import options
+from trainer.options import (
+    DataOptions,
+    PhraseContrastOptions,
+    Recipe,
+    StockOptions,
+    TrainingOptions,
+    TreeContrastOptions,
+)
+from trainer.recipes.base import RECIPES, variant
+
+_TRAINING: Final = TrainingOptions(
+    batch_size=12,
+    max_steps=3_000_000,
+    learning_rate=3e-5,
+    betas=(0.9, 0.98),
+    epsilon=1e-6,
+    weight_decay=0.005,
+    warmup_steps=24_000,
+    evaluate_every=10_000,
+    checkpoint_every=10_000,
+    log_every=100,
+    evaluation_batch_size=12,
+)
+
+
+def synclm() -> Recipe:
+    """Contrasts of phrases and of trees, from RoBERTa."""
+    return Recipe(
+        name="synclm",
+        data=DataOptions(
+            dataset="text",
+            policy="attach",
+            joint_root=False,
+            separator_edge="none",
+            max_length=512,
+            samplers=("phrase(way=lr_sib)", "tree(way=lr_sib)"),
+        ),
+        model=StockOptions(encoder="roberta-base"),
+        task=options.TreesOptions(),
+        objectives=(PhraseContrastOptions(), TreeContrastOptions()),
+        training=_TRAINING,
+    )
+
+
+def synclm_as_released() -> Recipe:
+    """SynCLM as its release trains it: other samples, losses with the sign turned, projections."""
+    return variant(
+        synclm(),
+        "as-released",
+        "samplers=phrase(way=synclm),tree(way=synclm)",
+        "objectives.phrase.phrase_loss=synclm",
+        "objectives.phrase.attention=after_dropout",
+        "objectives.tree.tree_root=in",
+        "objectives.tree.projection=true",
+    )
+
+
+def synclm_as_in_lr_sib() -> Recipe:
+    """SynCLM's losses as the re-implementation lr-sib computes them."""
+    return variant(
+        synclm(),
+        "lr-sib",
+        "objectives.phrase.phrase_loss=lr_sib",
+        "objectives.phrase.attention=after_dropout",
+        "objectives.tree.tree_topk=released",
+    )
+
+
+RECIPES.add("synclm", synclm)
+RECIPES.add("synclm-as-released", synclm_as_released)
+RECIPES.add("synclm-lr-sib", synclm_as_in_lr_sib)

@@ -1,7 +1,8 @@
 """``parsebank models add``.
 
-A run becomes an exported parser by ``parsebank export-parser``, a command of the trainer. It is looked up
-on the command line, as a user would call it, because the service imports nothing of the trainer.
+A run becomes an exported parser by ``parsebank export-parser``, a command of the trainer. It is
+looked up on the command line, as a user would call it, because the service imports nothing of the
+trainer.
 """
 
 from __future__ import annotations

@@ -66,6 +66,10 @@ class LoadedTokenizer:
         """Its folder as a path that means the same to another process; else its name."""
         return self.name if self.folder is None else str(self.folder.resolve())
 
+    def save(self, path: Path) -> None:
+        """Write it as a ``tokenizer.json``; special tokens are in `special_tokens`."""
+        self._backend.save(str(path))
+
     def encode(self, text: str) -> PieceArrays:
         """Pieces of one text."""
         return self.encode_batch([text])[0]

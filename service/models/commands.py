@@ -1,4 +1,4 @@
-"""``parsebank models``: list, pull, train, verify, remove."""
+"""``parsebank models``: list, pull, train, add, verify, remove."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from service.models.add_command import add_command
+from service.models.shared_commands import ModelsDir, models_folder
 from service.models.train_command import train_udpipe
 from syntax.commands.tables import AsJson, Size, print_json, print_rows
 
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
     from service.models.upkeep import Verdict
     from service.settings import Settings
 
-ModelsDir = Annotated[
-    Path | None, typer.Option(help="Folder of further models (PARSEBANK_MODELS_DIR).")
-]
 Source = Annotated[
     str | None,
     typer.Option(
@@ -45,6 +43,7 @@ def register_models(app: typer.Typer) -> None:
     )
     models.command("list")(list_command)
     models.command("pull")(pull_command)
+    models.command("add")(add_command)
     models.command("verify")(verify_command)
     models.command("remove")(remove_command)
     training = typer.Typer(help="Train a model from a treebank.", no_args_is_help=True)
@@ -100,7 +99,7 @@ def pull_command(
     from syntax.lists import listed
 
     settings = read_settings(models_dir=models_dir, models_url=source, offline=offline)
-    folder = _models_folder(settings)
+    folder = models_folder(settings)
     _refuse_offline(settings)
     with _downloader(timeout) as downloader:
         chosen = [
@@ -142,7 +141,7 @@ def remove_command(
     from service.settings import read_settings
     from syntax.lists import listed
 
-    folder = _models_folder(read_settings(models_dir=models_dir))
+    folder = models_folder(read_settings(models_dir=models_dir))
     for name in listed(names):
         for path in remove(folder, name):
             typer.echo(f"removed {path}")
@@ -208,17 +207,6 @@ def _remote_offers(settings: Settings, timeout: float) -> list[Offer]:
         except (DownloadError, MissingExtraError) as error:
             typer.echo(f"without Stanza's models: {error.message}", err=True)
             return offers
-
-
-def _models_folder(settings: Settings) -> Path:
-    from syntax.errors import SpecError
-
-    if settings.models_dir is None:
-        raise SpecError(
-            "there is no models folder; name one with --models-dir, or set PARSEBANK_MODELS_DIR "
-            "so that the service finds it too"
-        )
-    return settings.models_dir
 
 
 def _refuse_offline(settings: Settings) -> None:

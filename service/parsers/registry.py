@@ -16,6 +16,7 @@ from service.parsers.base import Backend, ModelFile, Parser, ParserIdentity
 from service.parsers.discovery import models_in
 from service.parsers.files import regular_file, unreadable
 from service.parsers.languages import language_code
+from service.parsers.own.backend import OWN
 from service.parsers.stanza.backend import STANZA
 from service.parsers.udpipe.backend import UDPIPE
 from service.settings import Settings
@@ -29,6 +30,7 @@ BACKENDS: Registry[Backend] = Registry("parser backend", UnknownParserError)
 
 BACKENDS.add("udpipe.v1", UDPIPE)
 BACKENDS.add("stanza.v1", STANZA)
+BACKENDS.add("parsebank.v1", OWN)
 
 
 _INDEXES_KEPT: Final = 16

@@ -16,6 +16,7 @@ from service import readiness
 from service.app import create_app
 from service.parsers import Parser, find_parser, load_parser
 from service.settings import Settings
+from tests.own_parser import load_added, run_command
 
 MakeSettings = Callable[..., Settings]
 
@@ -63,6 +64,27 @@ def stanza_french(data_dir: Path) -> Parser:
         pytest.skip(f"needs a Stanza package in {folder}")
     settings = Settings(store="unused", models_dir=folder)
     return load_parser(find_parser(settings, "stanza/fr"), "cpu")
+
+
+@pytest.fixture(scope="session")
+def own_english(own_models: Path) -> Parser:
+    """A tiny parser of Parsebank's own, loaded into this process."""
+    return load_added(own_models)
+
+
+@pytest.fixture(scope="session")
+def own_french(
+    exported_parser: Path, data_dir: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Parser:
+    """The same parser behind the words of UDPipe's French model."""
+    folder = tmp_path_factory.mktemp("own") / "models"
+    folder.mkdir()
+    (folder / "udpipe").symlink_to(data_dir / "models" / "udpipe")
+    run_command(
+        *("models", "add", "french", "--from", exported_parser, "--models-dir", folder),
+        *("--lang", "fr", "--words-from", "udpipe/french-partut"),
+    )
+    return load_added(folder, "parsebank/french")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -18,6 +18,7 @@ from service.app import create_app
 from service.settings import Settings
 from syntax import parse_conllu
 from syntax.trees.spacing import attribute
+from tests.own_parser import NAME as OWN
 
 from .conftest import connected, running
 from .contract import READERS, check_item, without_pieces
@@ -29,7 +30,7 @@ ENGLISH, FRENCH, STANZA = (
     "udpipe/french-partut-ud-2.5-191206",
     "stanza/fr",
 )
-PARSERS = (ENGLISH, FRENCH, STANZA)
+PARSERS = (ENGLISH, FRENCH, STANZA, OWN)
 TOKENIZER = "parsebank-wordpiece-en"
 ALL = {"tokenizer": TOKENIZER, "matrices": ["distance", "depth", "ancestor"]}
 EXTRAS: dict[str, dict[str, Any]] = {
@@ -57,10 +58,15 @@ TOKENS = [
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def client(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[httpx.AsyncClient]:
+async def client(
+    tmp_path_factory: pytest.TempPathFactory, own_models: Path
+) -> AsyncIterator[httpx.AsyncClient]:
     """A service with all models that there are, one worker each."""
     data = os.environ.get("PARSEBANK_DATA")
-    folder = Path(data) / "models" if data else None
+    folder = tmp_path_factory.mktemp("models")
+    models = [own_models / "parsebank", *(Path(data, "models").iterdir() if data else ())]
+    for place in models:
+        (folder / place.name).symlink_to(place)
     patient = {"model_load_seconds": 600, "request_deadline_seconds": 600}
     store = str(tmp_path_factory.mktemp("store"))
     chosen = Settings(store=store, models_dir=folder, workers=1, job_workers=0, **patient)
@@ -70,7 +76,7 @@ async def client(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[http
 
 @pytest.fixture(params=PARSERS)
 def parser(request: pytest.FixtureRequest) -> str:
-    if request.param != ENGLISH:
+    if request.param in (FRENCH, STANZA):
         request.getfixturevalue("data_dir")
     if request.param == STANZA:
         pytest.importorskip("stanza")

@@ -27,8 +27,12 @@ from syntax.errors import (
 )
 from syntax.examples import LongSentences, ParseMode
 
-MODELS = {"udpipe.v1": "english", "stanza.v1": "stanza_french"}
-FRENCH = {"udpipe.v1": "udpipe_french", "stanza.v1": "stanza_french"}
+MODELS = {"udpipe.v1": "english", "stanza.v1": "stanza_french", "parsebank.v1": "own_english"}
+FRENCH = {
+    "udpipe.v1": "udpipe_french",
+    "stanza.v1": "stanza_french",
+    "parsebank.v1": "own_french",
+}
 """Fixture of a real model, by backend."""
 
 TEXTS = (

@@ -7,6 +7,7 @@ import typer
 from trainer.commands.compare import compare
 from trainer.commands.evaluate import evaluate
 from trainer.commands.export import export
+from trainer.commands.export_parser import export_parser
 from trainer.commands.picture import picture
 from trainer.commands.predict import predict
 from trainer.commands.tables import tables
@@ -24,3 +25,4 @@ def register(app: typer.Typer) -> None:
     app.command()(picture)
     app.command()(verify)
     app.command()(export)
+    app.command("export-parser")(export_parser)

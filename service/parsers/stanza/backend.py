@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from service.parsers.base import Backend, Limits, ModelFile, Outcome, ParseInput, ParserIdentity
 from service.parsers.columns import Columns
+from service.parsers.devices import choose_device, out_of_memory
 from service.parsers.stanza.drafts import Draft, given_draft, read_draft, shown_text
 from service.parsers.stanza.packages import (
     PROCESSORS,
@@ -18,9 +19,7 @@ from service.parsers.stanza.packages import (
 )
 from service.parsers.stanza.processors import (
     StanzaProcessors,
-    choose_device,
     load_engine,
-    out_of_memory,
 )
 from syntax import Parse
 from syntax.errors import ParsebankError, UnparsableTextError

@@ -7,7 +7,6 @@ is quadratic, the tokenizer is not.
 from __future__ import annotations
 
 import logging
-import os
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -112,33 +111,6 @@ def load_engine(package: Package, device: str) -> StanzaProcessors:
                 f"{type(error).__name__}: {str(error)[:300]}; fetch it again",
                 path=str(package.folder),
             ) from error
-
-
-def choose_device(wanted: str) -> str:
-    """``cuda`` if requested, or for ``auto`` if available; else ``cpu``.
-
-    Raises:
-        ModelLoadError: ``cuda`` is requested but not available.
-    """
-    if wanted == "cpu":
-        return "cpu"
-    _library()
-    import torch
-
-    # Ask the driver's library: the CUDA runtime's own answer would be of no use after a fork.
-    os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")
-    if torch.cuda.is_available():
-        return "cuda"
-    if wanted == "cuda":
-        raise ModelLoadError("device is cuda, but torch finds no GPU; use auto or cpu")
-    return "cpu"
-
-
-def out_of_memory(error: Exception) -> bool:
-    """Whether memory ran out, the machine's or the GPU's: no fault of the text's."""
-    import torch
-
-    return isinstance(error, MemoryError | torch.OutOfMemoryError)
 
 
 @contextmanager

@@ -75,6 +75,10 @@ class UdpipeParser:
         for item, found in zip(items, texts, strict=True):
             yield found if isinstance(found, ParsebankError) else attempt(_copied, item, found)
 
+    def segmented(self, item: ParseInput) -> list[tuple[list[str], Surface]]:
+        """The words and tokens of each sentence of a text, without tags and trees."""
+        return [(forms_of(sentence), surface) for sentence, surface in self._found(item)]
+
     def _fitting(self, item: ParseInput, limit: int) -> list[_Found]:
         """The sentences of a text, those over the limit in pieces."""
         fitting: list[_Found] = []

@@ -1,0 +1,203 @@
+"""Put a parser that Parsebank trained into the models folder.
+
+What ``parsebank export-parser`` writes has neither a tokenizer nor a way to find words. They are
+added here, and the whole then goes the way of a pulled model: staged, tried, recorded.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+from service.models.catalogue import Offer
+from service.models.download import Downloader
+from service.models.pull import pull
+from service.parsers.base import ModelFile
+from service.parsers.cards import model_card
+from service.parsers.discovery import models_in
+from service.parsers.own.folder import (
+    BACKEND,
+    CARD,
+    FAMILY,
+    RELATIONS,
+    SEGMENTATION,
+    TOKENIZER,
+    WORDS,
+)
+from service.parsers.records import ModelRecord, RecordedFile, changed_records
+from service.parsers.registry import BACKENDS, find_parser, list_models, serves
+from service.settings import Settings
+from service.tokenizers import LoadedTokenizer, load_tokenizer
+from syntax.errors import ConflictError, ModelLoadError, SpecError
+from syntax.fingerprint import file_sha256
+
+NO_WORDS: Final = "none"
+"""In place of a UDPipe model: the parser takes only tokens."""
+
+_UDPIPE: Final = "udpipe.v1"
+_NAME: Final = re.compile(r"[\w.+-]*\w[\w.+-]*")
+
+
+def add(
+    name: str,
+    exported: Path,
+    settings: Settings,
+    models_dir: Path,
+    downloader: Downloader,
+    *,
+    lang: str | None = None,
+    words_from: str | None = None,
+    tokenizer: str | None = None,
+    licence: str | None = None,
+    source: Path | None = None,
+) -> ModelRecord:
+    """Add an exported parser under ``parsebank/<name>``; gives what is recorded about it.
+
+    Args:
+        name: What to call it (`check_name`).
+        exported: Folder that ``parsebank export-parser`` wrote.
+        settings: Say which UDPipe models there are.
+        models_dir: Folder to put it in.
+        downloader: Copies the files.
+        lang: Its language; that of its training data by default.
+        words_from: UDPipe model that finds its words, or `NO_WORDS`; by default the one that serves
+            the language.
+        tokenizer: Folder or name of its tokenizer; by default the name that training knew it by.
+        licence: Licence of the model, such as that of its treebank.
+        source: Where it came from, for the record; the exported folder by default.
+
+    Raises:
+        SpecError: The language, the UDPipe model or the tokenizer does not fit.
+    """
+    check_name(name, models_dir)
+    card = _exported_card(exported)
+    language = lang or _only_language(card, exported)
+    segmenter = _segmenter(settings, words_from, language)
+    loaded = _tokenizer(card, tokenizer)
+    content = {
+        **card,
+        "language": language,
+        "licence": licence,
+        "special_tokens": loaded.special_tokens.to_json(),
+        "words": None if segmenter is None else segmenter.name,
+    }
+    with _assembled(exported, content, loaded, segmenter) as folder:
+        pulled = pull(_offer(name, folder, content), models_dir, downloader)
+    record = replace(pulled.record, source=str(source or exported))
+    with changed_records(models_dir) as records:
+        records[record.name] = record
+    return record
+
+
+def check_name(name: str, models_dir: Path) -> None:
+    """Refuse a name that a model cannot have.
+
+    Raises:
+        SpecError: It has other characters than a model's name.
+        ConflictError: Another model has it.
+    """
+    if not _NAME.fullmatch(name) or name.startswith("."):
+        raise SpecError(f"{name!r} is no name for a model; use letters, digits, and any of . + - _")
+    full = f"{FAMILY}/{name}"
+    if any(model.name == full for model in models_in(models_dir, BACKENDS)):
+        raise ConflictError(
+            f"{full} is there already; `parsebank models remove {full}` first, or choose another "
+            "name",
+            name=full,
+        )
+
+
+def _exported_card(exported: Path) -> dict[str, Any]:
+    missing = [file for file in (CARD, WORDS, RELATIONS) if not (exported / file).is_file()]
+    if missing:
+        raise ModelLoadError(
+            f"{exported} lacks {', '.join(missing)}; give a run of the task dependency.v1, or a "
+            "folder that `parsebank export-parser` wrote",
+            path=str(exported),
+        )
+    return model_card(exported / CARD)
+
+
+def _only_language(card: dict[str, Any], exported: Path) -> str:
+    languages = card.get("languages") or []
+    if len(languages) != 1:
+        found = ", ".join(languages) or "no language"
+        raise SpecError(f"{exported} was trained on {found}; say which it is to serve: `lang=`")
+    return str(languages[0])
+
+
+def _segmenter(settings: Settings, wanted: str | None, language: str) -> ModelFile | None:
+    """The UDPipe model that finds words.
+
+    Raises:
+        SpecError: There is none, or the model that is named is not UDPipe's.
+    """
+    if wanted == NO_WORDS:
+        return None
+    if wanted is not None:
+        model = find_parser(settings, wanted)
+        if model.backend == _UDPIPE:
+            return model
+        raise SpecError(
+            f"{model.name} is not a UDPipe model, and only those find words for another parser; "
+            "name one in `words_from=`"
+        )
+    for model in list_models(settings):
+        if model.backend == _UDPIPE and serves(model, language):
+            return model
+    raise SpecError(
+        f"no UDPipe model serves the language {language!r}, and the parser needs one to find "
+        f"words. Pull one (`parsebank models list --remote --lang {language}`), name another in "
+        "`words_from=`, or say `words_from=none`: then the parser takes only tokens"
+    )
+
+
+def _tokenizer(card: dict[str, Any], wanted: str | None) -> LoadedTokenizer:
+    known = card.get("tokenizer") or {}
+    loaded = load_tokenizer(wanted or str(known.get("name")))
+    if loaded.fingerprint != known.get("fingerprint"):
+        raise SpecError(
+            f"the parser reads pieces of the tokenizer {known.get('name')} "
+            f"({str(known.get('fingerprint'))[:12]}), and {loaded.name} is another one "
+            f"({loaded.fingerprint[:12]}); give its folder: `tokenizer=`"
+        )
+    return loaded
+
+
+@contextmanager
+def _assembled(
+    exported: Path, content: dict[str, Any], tokenizer: LoadedTokenizer, words: ModelFile | None
+) -> Iterator[Path]:
+    """A folder with everything that the parser needs."""
+    with TemporaryDirectory(prefix="parsebank-") as made:
+        folder = Path(made)
+        for file in (WORDS, RELATIONS):
+            shutil.copyfile(exported / file, folder / file)
+        tokenizer.save(folder / TOKENIZER)
+        if words is not None:
+            shutil.copyfile(words.path, folder / SEGMENTATION)
+        text = json.dumps(content, indent=2, ensure_ascii=False, sort_keys=True)
+        (folder / CARD).write_text(f"{text}\n", encoding="utf-8")
+        yield folder
+
+
+def _offer(name: str, folder: Path, content: dict[str, Any]) -> Offer:
+    files = sorted(path for path in folder.iterdir())
+    record = ModelRecord(
+        name=f"{FAMILY}/{name}",
+        backend=BACKEND,
+        files=tuple(
+            RecordedFile(f"{FAMILY}/{name}/{path.name}", file_sha256(path)) for path in files
+        ),
+        language=content["language"],
+        treebank=content.get("treebank"),
+        licence=content["licence"],
+    )
+    return Offer(record, tuple((str(path),) for path in files))

@@ -1,0 +1,1 @@
+"""Parsers that Parsebank trained: exported torch programs, run without the trainer's code."""

@@ -1,0 +1,245 @@
+"""Parsebank's own parsers: words by UDPipe or as given, trees by an exported program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, Final
+
+import tokenizers
+import ufal.udpipe
+
+from service.parsers.base import (
+    Backend,
+    Limits,
+    ModelFile,
+    Outcome,
+    ParseInput,
+    ParserIdentity,
+    attempt,
+)
+from service.parsers.columns import Annotation, Columns
+from service.parsers.devices import choose_device, out_of_memory
+from service.parsers.own.encoding import Sentence, encode_sentence
+from service.parsers.own.folder import FAMILY, SEGMENTATION, TOKENIZER, find_own, read_card
+from service.parsers.own.program import Program
+from service.parsers.surface import Surface, joined_surface, within_limit
+from service.parsers.udpipe.backend import UdpipeParser, udpipe_version
+from syntax import Parse
+from syntax.errors import ModelLoadError, ParsebankError, UnparsableTextError
+from syntax.extras import missing_extra
+
+_LOT_WORDS: Final = 4_000
+_LOT_TEXTS: Final = 256
+_BATCH_PIECES: Final = 4_096
+"""Pieces of a batch, padding included."""
+
+
+class OwnParser:
+    """A parser that Parsebank trained.
+
+    Args:
+        model: Its folder.
+        identity: What the parser is.
+        device: ``cpu`` or ``cuda``.
+        program: The exported parser, loaded; without it each process loads it at its first text.
+    """
+
+    def __init__(
+        self,
+        model: ModelFile,
+        identity: ParserIdentity,
+        device: str,
+        program: Program | None = None,
+    ) -> None:
+        self._folder, self._identity, self._device = model.path, identity, device
+        self._loaded = program
+        self._card = read_card(model.path)
+        self._tokenizer = _read_tokenizer(model)
+        self._segmenter = _read_segmenter(model, identity)
+
+    @property
+    def identity(self) -> ParserIdentity:
+        """What the parser is."""
+        return self._identity
+
+    def parse(self, item: ParseInput, limits: Limits) -> Parse:
+        """Find the words, check every sentence's length, and only then parse."""
+        outcome = self._alone(item, limits)
+        if isinstance(outcome, ParsebankError):
+            raise outcome
+        return outcome
+
+    def parse_many(self, items: Sequence[ParseInput], limits: Limits) -> Iterator[Outcome]:
+        """Parse in lots, whose sentences go through the model in batches of similar length."""
+        for lot in _lots(items):
+            try:
+                outcomes = self._together(lot, limits)
+            except Exception:
+                # Whichever text it was, the others are not to blame.
+                outcomes = [self._alone(item, limits) for item in lot]
+            yield from outcomes
+
+    @cached_property
+    def _program(self) -> Program:
+        return self._loaded or Program(self._folder, self._card, self._device)
+
+    def _alone(self, item: ParseInput, limits: Limits) -> Outcome:
+        try:
+            return self._together([item], limits)[0]
+        except ParsebankError as error:
+            return error
+        except Exception as error:
+            if out_of_memory(error):
+                raise
+            return UnparsableTextError(
+                f"{self._identity.name} failed on this text: {type(error).__name__}: "
+                f"{str(error)[:200]}; leave it out, or use another parser",
+                parser=self._identity.name,
+            )
+
+    def _together(self, items: Sequence[ParseInput], limits: Limits) -> list[Outcome]:
+        texts = [attempt(self._sentences, item, limits) for item in items]
+        sound = [one for found in texts if isinstance(found, list) for one in found]
+        trees = iter(self._annotated(sound))
+        return [
+            found
+            if isinstance(found, ParsebankError)
+            else attempt(_finished, item, [(one.surface, next(trees)) for one in found])
+            for item, found in zip(items, texts, strict=True)
+        ]
+
+    def _sentences(self, item: ParseInput, limits: Limits) -> list[Sentence]:
+        """The sentences of a text with their pieces, those over the limit in parts.
+
+        Raises:
+            SentenceTooLongError: One is too long and may not be cut.
+            UnparsableTextError: The model cannot find words, and none are given.
+        """
+        limit = min(limits.max_words_per_sentence, self._card.max_words)
+        found = []
+        for form, surface in self._segmented(item):
+            first = 0
+            for part in within_limit(item.joined, surface, limit, item.long_sentences):
+                own = form[first : first + part.word_count]
+                sentence = encode_sentence(item.joined, part, own, self._tokenizer, self._card)
+                found.append(sentence)
+                first += part.word_count
+        return found
+
+    def _segmented(self, item: ParseInput) -> list[tuple[list[str], Surface]]:
+        if item.mode == "pretokenized" and item.tokens is not None:
+            return [(list(item.tokens), joined_surface(item.tokens))]
+        if self._segmenter is None:
+            raise UnparsableTextError(
+                f"{self._identity.name} has no UDPipe model to find words with; send tokens in "
+                "the mode pretokenized, or add the model again with a UDPipe model",
+                parser=self._identity.name,
+            )
+        return self._segmenter.segmented(item)
+
+    def _annotated(self, sentences: Sequence[Sentence]) -> list[Annotation]:
+        found: dict[int, Annotation] = {}
+        for batch in _batches(sentences):
+            trees = self._program.annotations([sentences[at] for at in batch])
+            found.update(zip(batch, trees, strict=True))
+        return [found[at] for at in range(len(sentences))]
+
+
+def load_own(model: ModelFile, identity: ParserIdentity, device: str) -> OwnParser:
+    """Load a parser and try it on one word.
+
+    Workers are forked from the process that loads. On the CPU they share what it has loaded; a
+    GPU's memory cannot be shared so: there the parser is only tried, on the CPU, and every worker
+    loads it once more at its first text.
+
+    Raises:
+        MissingExtraError: torch is not installed.
+        ModelLoadError: A file is missing or damaged, or there is no such device.
+    """
+    program = Program(model.path, read_card(model.path), "cpu")
+    chosen = choose_device(device)
+    parser = OwnParser(model, identity, "cpu", program)
+    parser.parse(ParseInput("pretokenized", tokens=("a",)), Limits())
+    return parser if chosen == "cpu" else OwnParser(model, identity, chosen)
+
+
+def own_version() -> str:
+    """Version of how programs are run and decoded; nothing is imported.
+
+    Raises:
+        MissingExtraError: torch is not installed.
+    """
+    try:
+        version("torch")
+    except PackageNotFoundError:
+        raise missing_extra("models of Parsebank's own need torch", "train") from None
+    return "1"
+
+
+OWN: Final = Backend(
+    FAMILY,
+    find_own,
+    own_version,
+    load_own,
+    options={"decoding": "mst", "udpipe": udpipe_version()},
+    bulk=True,
+)
+
+
+def _lots(items: Sequence[ParseInput]) -> Iterator[list[ParseInput]]:
+    lot: list[ParseInput] = []
+    words = 0
+    for item in items:
+        if lot and (len(lot) == _LOT_TEXTS or words + item.words > _LOT_WORDS):
+            yield lot
+            lot, words = [], 0
+        lot.append(item)
+        words += item.words
+    if lot:
+        yield lot
+
+
+def _batches(sentences: Sequence[Sentence]) -> Iterator[list[int]]:
+    """Positions of sentences of similar length."""
+    batch: list[int] = []
+    for at in sorted(range(len(sentences)), key=lambda at: len(sentences[at].ids)):
+        if batch and (len(batch) + 1) * len(sentences[at].ids) > _BATCH_PIECES:
+            yield batch
+            batch = []
+        batch.append(at)
+    if batch:
+        yield batch
+
+
+def _finished(item: ParseInput, sentences: Sequence[tuple[Surface, Annotation]]) -> Parse:
+    columns = Columns(item.joined)
+    for surface, words in sentences:
+        columns.add(surface, words)
+    return columns.parse()
+
+
+def _read_tokenizer(model: ModelFile) -> Any:
+    path = model.path / TOKENIZER
+    try:
+        backend = tokenizers.Tokenizer.from_file(str(path))
+    except Exception as error:  # the library raises bare Exception for an unreadable file
+        raise ModelLoadError(
+            f"{path} is no tokenizer ({error}); add the model again", path=str(path)
+        ) from None
+    backend.no_truncation()
+    backend.no_padding()
+    return backend
+
+
+def _read_segmenter(model: ModelFile, identity: ParserIdentity) -> UdpipeParser | None:
+    path = model.path / SEGMENTATION
+    if path not in model.parts:
+        return None
+    found = ufal.udpipe.Model.load(str(path))
+    if found is None or found.newTokenizer("") is None:
+        raise ModelLoadError(
+            f"{path} is no UDPipe 1 model with a tokenizer; add the model again", path=str(path)
+        )
+    return UdpipeParser(found, identity)

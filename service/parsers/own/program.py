@@ -1,0 +1,131 @@
+"""The exported programs of a parser: sentences in, scores and trees out.
+
+Letters in shapes: ``B`` sentences, ``W`` words, ``H`` heads: ROOT and the words, ``D`` width,
+``R`` relations, ``T`` tags.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from syntax.trees.mst import spanning_tree
+
+from service.parsers.columns import Annotation
+from service.parsers.own.encoding import Sentence, padded
+from service.parsers.own.folder import RELATIONS, TAGS, WORDS, ParserCard
+from syntax.errors import ModelLoadError
+from syntax.extras import missing_extra
+
+
+class Program:
+    """An exported parser, loaded onto a device.
+
+    Args:
+        folder: Of the exported parser.
+        card: What its ``parser.json`` says.
+        device: ``cpu`` or ``cuda``.
+
+    Raises:
+        MissingExtraError: torch is not installed.
+        ModelLoadError: A program cannot be loaded.
+    """
+
+    def __init__(self, folder: Path, card: ParserCard, device: str) -> None:
+        self._card, self._device = card, device
+        self._words = _loaded(folder / WORDS, device)
+        self._relations = _loaded(folder / RELATIONS, device)
+        roots = [name.partition(":")[0] == "root" for name in card.relations]
+        self._is_root_R = np.array(roots, bool)
+
+    def annotations(self, sentences: Sequence[Sentence]) -> list[Annotation]:
+        """Tree and tags of each sentence; the sentences are one batch."""
+        import torch
+
+        arrays = padded(sentences, self._card.special_tokens.pad_id)
+        with torch.inference_mode():
+            tensors = [torch.from_numpy(array).to(self._device) for array in arrays]
+            states_BWD, arcs_BWH, *tags = self._words(*tensors)
+            heads_BW = self._heads(sentences, arcs_BWH.float().cpu().numpy())
+            heads = torch.from_numpy(heads_BW).to(self._device)
+            relations_BWR = self._relations(states_BWD, heads).float().cpu().numpy()
+            tag_ids = [scores_BWT.argmax(-1).cpu().numpy() for scores_BWT in tags]
+        relations_BW = _chosen(relations_BWR, heads_BW == 0, self._is_root_R)
+        return [
+            self._annotation(one, heads_BW[row], relations_BW[row], [ids[row] for ids in tag_ids])
+            for row, one in enumerate(sentences)
+        ]
+
+    def _heads(self, sentences: Sequence[Sentence], arcs_BWH: NDArray[Any]) -> NDArray[np.int64]:
+        """The best tree of each sentence, 0 on padding. *Shape:* (B, W)."""
+        heads_BW = np.zeros(arcs_BWH.shape[:2], np.int64)
+        for row, one in enumerate(sentences):
+            size = len(one.form)
+            scores = arcs_BWH[row, :size, : size + 1].astype(np.float64)
+            # No word is its own head: its score is not read, and may be a huge negative number.
+            np.fill_diagonal(scores[:, 1:], 0)
+            heads_BW[row, :size] = spanning_tree(scores, self._card.single_root)
+        return heads_BW
+
+    def _annotation(
+        self,
+        one: Sentence,
+        heads: NDArray[np.int64],
+        relations: NDArray[np.int64],
+        tags: Sequence[NDArray[np.int64]],
+    ) -> Annotation:
+        size = len(one.form)
+        columns: dict[str, Sequence[str | None]] = {
+            column: [None] * size for column in ("lemma", *TAGS)
+        }
+        for (column, names), ids in zip(self._card.tags.items(), tags, strict=True):
+            columns[column] = [names[tag] for tag in ids[:size].tolist()]
+        return Annotation(
+            form=one.form,
+            head=heads[:size].tolist(),
+            deprel=[self._card.relations[relation] for relation in relations[:size].tolist()],
+            **columns,
+        )
+
+
+def _chosen(
+    scores_BWR: NDArray[Any], at_root_BW: NDArray[np.bool_], is_root_R: NDArray[np.bool_]
+) -> NDArray[np.int64]:
+    """The best relation of each word: a root's is ``root``, and no other word's. *Shape:* (B, W).
+
+    A model that knows no such relation, or no other, chooses among those that it knows.
+    """
+    if is_root_R.any() and not is_root_R.all():
+        fits_BWR = at_root_BW[:, :, None] == is_root_R
+        scores_BWR = np.where(fits_BWR, scores_BWR, -np.inf)
+    return np.asarray(scores_BWR.argmax(-1), np.int64)
+
+
+def _loaded(path: Path, device: str) -> Any:
+    """A program as a function."""
+    try:
+        import torch
+        from torch.export.passes import move_to_device_pass
+    except ImportError as error:
+        problem = f"models of Parsebank's own need torch, which cannot be imported ({error})"
+        raise missing_extra(problem, "train") from None
+    # One thread per process: the workers are the cores, and threads would not survive the fork.
+    torch.set_num_threads(1)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            program = torch.export.load(path)
+            if device != "cpu":
+                program = move_to_device_pass(program, device)
+            return program.module()
+    except Exception as error:
+        # Torch has no error of its own for a damaged file: zip, pickle and JSON raise anything.
+        raise ModelLoadError(
+            f"torch cannot load {path} on {device}: {type(error).__name__}: {str(error)[:300]}; "
+            "add the model again with this release",
+            path=str(path),
+        ) from error

@@ -1,0 +1,25 @@
+"""``parsebank export-parser``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from trainer.commands.shared import quiet_transformers
+from trainer.environment import require_training
+
+
+def export_parser(
+    run: Annotated[Path, typer.Argument(help="Output of a run of dependency.v1.")],
+    folder: Annotated[Path, typer.Argument(help="Folder for the parser.")],
+) -> None:
+    """Write a trained parser as files that `parsebank models add` takes, here or elsewhere."""
+    require_training()
+    from trainer.evaluation import parser_export
+
+    quiet_transformers()
+    card = parser_export.export_parser(run, folder)
+    tags = ", ".join(card["tags"]) or "no tags"
+    typer.echo(f"exported {len(card['relations'])} relations, {tags}, to {folder}")

@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from syntax.trees.mst import spanning_tree
 
 from service.parsers.columns import Annotation
 from service.parsers.own.encoding import Sentence, padded
 from service.parsers.own.folder import RELATIONS, TAGS, WORDS, ParserCard
 from syntax.errors import ModelLoadError
 from syntax.extras import missing_extra
+from syntax.trees.mst import spanning_tree
 
 
 class Program:

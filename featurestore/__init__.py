@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from featurestore.dataset.crossed import CrossedDataset
     from featurestore.dataset.dataset import FeatureDataset
     from featurestore.dataset.memory import MemoryDataset
+    from featurestore.dataset.mixed import TreebankTooLargeError, with_repeated
     from featurestore.dataset.mixture import FeatureMixture
     from featurestore.dataset.states import StatedDataset
     from featurestore.records import (
@@ -45,8 +46,10 @@ __all__ = [
     "Part",
     "StatedDataset",
     "Transaction",
+    "TreebankTooLargeError",
     "WordStates",
     "open_store",
+    "with_repeated",
 ]
 
 DEFAULT_STORE: Final = "./parsebank-data"
@@ -61,8 +64,10 @@ _HOMES = {
     "FeatureStream": "featurestore.stream.iterator",
     "OrderPolicy": "featurestore.stream.order",
     "StatedDataset": "featurestore.dataset.states",
+    "TreebankTooLargeError": "featurestore.dataset.mixed",
     "WordStates": "featurestore.tables.states",
     "open_store": "featurestore.store",
+    "with_repeated": "featurestore.dataset.mixed",
 }
 
 

@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import torch
 
+from featurestore import with_repeated
 from syntax import fingerprint
 from syntax.batches import AssemblySpec, SequenceSpec
-from syntax.contrast import read_sampler
+from syntax.contrast import Sampler, read_sampler
 from syntax.errors import SpecError, StoreError
 from syntax.examples import LabelSpec
 from syntax.options import options_of
 from syntax.registry import unknown_name
 from trainer.batch import SyntaxBatch
+from trainer.masking import with_masks
 from trainer.matrices.derive import node_arrays, with_matrices
 from trainer.models.build import DataProfile
 from trainer.options import MAIN, DataOptions, ObjectiveOptions, Recipe, SeparatorEdge, TaskOptions
@@ -54,6 +56,7 @@ class Source:
         labels: The label columns that the task reads, by name.
         lang: Languages of the examples, with commas between them.
         unlabelled: Examples that were left out because they have no label to learn from.
+        gold: The treebank that is repeated among the examples.
     """
 
     dataset: FeatureDataset
@@ -61,6 +64,7 @@ class Source:
     labels: Mapping[str, LabelSpec]
     lang: str
     unlabelled: int = 0
+    gold: FeatureDataset | None = None
 
     @property
     def classes(self) -> dict[str, tuple[str, ...]]:
@@ -81,7 +85,7 @@ class Source:
             assembly=_assembly(recipe),
             order=recipe.model.order(),
             spans=recipe.task.spans() or None,
-            samplers=[read_sampler(sampler) for sampler in recipe.data.samplers],
+            samplers=_samplers(recipe, self.dataset, training=True),
             # Pinning copies at once, so the stream may then write over its buffers.
             buffers="ring" if device.type == "cuda" else "fresh",
         )
@@ -105,7 +109,7 @@ class Source:
             assembly=_assembly(recipe, matrices),
             order=recipe.model.order(),
             spans=recipe.task.spans() or None,
-            samplers=[read_sampler(sampler) for sampler in recipe.data.samplers],
+            samplers=_samplers(recipe, chosen, training=False),
         )
 
 
@@ -119,7 +123,8 @@ def open_source(
         recipe: Names the dataset, and what is predicted of it.
         split: Which split.
         lang: Which languages, as ``data.lang`` has them.
-        labelled: Leave out, and count, examples without a label that the task is to find.
+        labelled: For training: leave out, and count, examples without a label that the task is to
+            find, and repeat the treebank among them.
 
     Raises:
         UnknownDatasetError, UnknownTokenizerError, UnknownParserError: The store has no such data.
@@ -139,8 +144,15 @@ def open_source(
     if not len(dataset):
         raise SpecError(f"{data.dataset} has no examples in {split}/{lang}; its drops say why")
     _task_labels(dataset, recipe.task)
-    known = _labelled(dataset, recipe.task) if labelled else dataset
-    return source_of(known, recipe, store, unlabelled=len(dataset) - len(known))
+    if not labelled:
+        return source_of(dataset, recipe, store)
+    known, gold = _labelled(dataset, recipe.task), None
+    left_out = len(dataset) - len(known)
+    if data.gold is not None:
+        tokenizer = dataset.card.tokenizer_fingerprint
+        gold = store.dataset(data.gold, tokenizer, split, lang, data.gold_version)
+        known = with_repeated(known, gold, data.gold_every)
+    return replace(source_of(known, recipe, store, unlabelled=left_out), gold=gold)
 
 
 def source_of(
@@ -212,18 +224,18 @@ def pin_version(source: Source, output: Path) -> None:
 
     If the store cannot be written, the run goes on, and a warning is logged.
     """
-    card = source.dataset.card
-    run = fingerprint([source.dataset.name, card.tokenizer_fingerprint, str(output.resolve())])
-    name = f"run-{run[:12]}-{source.dataset.version}"
-    try:
-        source.dataset.pin(name, by=str(output.resolve()))
-    except StoreError as error:
-        _LOG.warning(
-            "version %d of %s is not pinned and may be vacuumed: %s",
-            source.dataset.version,
-            source.dataset.name,
-            error,
-        )
+    for data in (source.dataset, *([] if source.gold is None else [source.gold])):
+        run = fingerprint([data.name, data.card.tokenizer_fingerprint, str(output.resolve())])
+        name = f"run-{run[:12]}-{data.version}"
+        try:
+            data.pin(name, by=str(output.resolve()))
+        except StoreError as error:
+            _LOG.warning(
+                "version %d of %s is not pinned and may be vacuumed: %s",
+                data.version,
+                data.name,
+                error,
+            )
 
 
 def warn_of_data(source: Source, recipe: Recipe) -> None:
@@ -241,7 +253,9 @@ def pinned_data(source: Source, recipe: Recipe) -> DataOptions:
     """
     card = source.dataset.card
     tokenizer = recipe.data.tokenizer or card.tokenizer_fingerprint
-    return replace(recipe.data, tokenizer=tokenizer, version=source.dataset.version)
+    gold = recipe.data.gold_version if source.gold is None else source.gold.version
+    version = source.dataset.version
+    return replace(recipe.data, tokenizer=tokenizer, version=version, gold_version=gold)
 
 
 def profile_data(source: Source, recipe: Recipe) -> DataProfile:
@@ -307,7 +321,7 @@ def device_batches(
         *(name for one in _objectives(recipe) for name in one.arrays()),
     ]
     for given in stream:
-        arrays = recipe.model.arrays(given)
+        arrays = with_masks(recipe.model.arrays(given))
         further = [name for name in task.extras if name in arrays]
         carried = (*further, *extras, *(node_arrays(arrays) if derive else matrices))
         batch = send(SyntaxBatch.from_numpy(arrays, task.targets(arrays), carried, name))
@@ -322,6 +336,16 @@ def matrices_of(recipe: Recipe) -> tuple[str, ...]:
 
 def _objectives(recipe: Recipe) -> list[ObjectiveOptions]:
     return [one for one in recipe.objectives if one.is_active(recipe.model.use_syntax)]
+
+
+def _samplers(recipe: Recipe, dataset: StreamedDataset, *, training: bool) -> list[Sampler]:
+    """What is drawn for each batch: what the data say, the task, and the objectives."""
+    special = dataset.special_tokens
+    return [
+        *map(read_sampler, recipe.data.samplers),
+        *recipe.task.samplers(special),
+        *(one for of in _objectives(recipe) for one in of.samplers(special, training)),
+    ]
 
 
 def _derives(recipe: Recipe) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import torch
 from accelerate.utils import set_seed
 
-from syntax.errors import SpecError, WorkError
+from syntax.errors import SpecError
 from trainer.accelerator import new_accelerator
 from trainer.batch import SyntaxBatch
 from trainer.checkpoint import (
@@ -29,11 +29,13 @@ from trainer.data import Source, device_batches, pin_version, warn_of_data
 from trainer.evaluation.evaluate import evaluate
 from trainer.models.build import build_model
 from trainer.options import MAIN, Recipe
-from trainer.progress import Evaluation, Losses, Observer, Progress, Report
+from trainer.progress import Evaluation, Losses, Observer, Progress, Report, outcomes_of
 from trainer.resume import changes, continued
+from trainer.schedule import DivergedError as DivergedError
 from trainer.schedule import (
     ModelOptimizer,
     check_trained,
+    check_weights,
     exchange_gradients,
     new_optimizers,
     separate_losses,
@@ -64,7 +66,7 @@ def train(
     resume: bool = False,
     observers: Sequence[Observer] = (),
 ) -> Run:
-    """Train a recipe's model on stored features; ``output/model`` gets the best one.
+    """Train a recipe's model on stored features; ``output/model`` gets the best one, or the last.
 
     Recipe and store determine the run: an interrupted run that resumes from its last checkpoint
     has the same losses as one that was never interrupted.
@@ -112,10 +114,6 @@ def start(
     run = Run(continued(recipe, state["recipe"]), store, output, observers)
     run.restore(state, load_random_state(checkpoint, run.accelerator.process_index))
     return run
-
-
-class DivergedError(WorkError):
-    """The weights of a model contain NaN or infinity; training cannot repair them."""
 
 
 class Run:
@@ -216,6 +214,7 @@ class Run:
             outputs: dict[str, list[Any]] = {}
             for batch in batches:
                 outputs.setdefault(batch.stream, []).append(self._backward(batch, batches))
+                self.progress.count(outcomes_of(batch.arrays))
             self._losses.add(outputs)
             for part in self.optimizers:
                 if part.due(step):
@@ -234,8 +233,8 @@ class Run:
             seen = torch.tensor(self._examples, device=self.accelerator.device)
             progress.examples += int(self.accelerator.reduce(seen, "sum"))
         if not all(map(math.isfinite, losses)):
-            self._check_weights()
-        progress.losses += losses
+            check_weights(self.model, progress.step)
+        progress.take(losses)
         self._examples = 0
         self._tell(
             Report(
@@ -257,7 +256,7 @@ class Run:
             self.report()
 
     def evaluate(self) -> None:
-        """Score the model on dev, and save it if it is the best so far.
+        """Score the model on dev, and save it if its weights are those to keep so far.
 
         Every process scores all of dev: waiting for one of them would take as long.
         """
@@ -268,7 +267,7 @@ class Run:
         headline = found[MAIN].headline
         evaluation = Evaluation(self.progress.step, self.task.metric, headline, content)
         self.progress.evaluations.append(evaluation)
-        if self.progress.best is evaluation:
+        if self.progress.kept(self.training.keep) is evaluation:
             self._save_model()
         self._tell(evaluation)
 
@@ -319,14 +318,6 @@ class Run:
             changed["processes"] = [before, processes]
         self.progress.resumed.append({"step": step, "changed": changed})
         self._resumed = {"streams": state["streams"], "random": random}
-
-    def _check_weights(self) -> None:
-        """Raise if the weights are broken; the loss of a batch without labels is NaN, too."""
-        if not all(bool(weight.isfinite().all()) for weight in self.model.parameters()):
-            raise DivergedError(
-                f"at step {self.progress.step} the weights contain NaN or infinity; train again "
-                "with a lower training.learning_rate or a longer warm-up"
-            )
 
     def _prepared(self) -> tuple[Any, list[ModelOptimizer]]:
         """Model and optimizers, with weights from the seed, on their device."""

@@ -7,11 +7,13 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from statistics import fmean
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from trainer.masking import POSITIONS
 from trainer.options import MAIN
 
 
@@ -75,6 +77,8 @@ class Progress:
         examples, seconds, waited: As in `Report`.
         losses: Training loss of every step.
         evaluations: On the dev set, in order.
+        outcomes: How often something happened that a run goes on after, by name (`outcomes_of`);
+            ``loss_not_finite`` counts steps.
         resumed: The ``step`` of each resumption, and what ``changed``: options and number of
             processes, each as what it was and what it is now.
     """
@@ -86,7 +90,19 @@ class Progress:
     waited: float = 0.0
     losses: list[float] = field(default_factory=list)
     evaluations: list[Evaluation] = field(default_factory=list)
+    outcomes: dict[str, int] = field(default_factory=dict)
     resumed: list[dict[str, Any]] = field(default_factory=list)
+
+    def take(self, losses: Sequence[float]) -> None:
+        """Add the losses of the next steps, and count those that are not finite."""
+        self.losses += losses
+        self.count({"loss_not_finite": sum(not math.isfinite(loss) for loss in losses)})
+
+    def count(self, outcomes: Mapping[str, int]) -> None:
+        """Add to ``outcomes``; the main process counts its own batches."""
+        for name, times in outcomes.items():
+            if times:
+                self.outcomes[name] = self.outcomes.get(name, 0) + times
 
     def to_state(self) -> dict[str, Any]:
         """Plain values for a checkpoint."""
@@ -107,11 +123,34 @@ class Progress:
 
         return max(self.evaluations, key=height, default=None)
 
+    def kept(self, which: Literal["best", "last"]) -> Evaluation | None:
+        """The evaluation whose weights are kept, as ``training.keep`` says."""
+        return self.best if which == "best" else next(reversed(self.evaluations), None)
+
     @property
     def evaluations_since_best(self) -> int:
         """How many evaluations in a row were no better than the best one."""
         best = self.best
         return 0 if best is None else len(self.evaluations) - 1 - self.evaluations.index(best)
+
+
+def outcomes_of(arrays: Mapping[str, Any]) -> dict[str, int]:
+    """What a batch has nothing of to learn from, counted on the host.
+
+    Args:
+        arrays: What the stream gave.
+
+    Returns:
+        ``batch_without_masked_piece``: 1 where nothing could be masked, as in a batch of empty
+        texts. ``example_without_phrase_samples``, ``example_without_tree_samples``: examples of
+        which a sampler draws none.
+    """
+    masked = arrays.get(POSITIONS)
+    found = {"batch_without_masked_piece": int(masked is not None and not len(masked))}
+    for kind in ("phrase", "tree"):
+        if (offsets := arrays.get(f"{kind}_offsets")) is not None:
+            found[f"example_without_{kind}_samples"] = int((np.diff(offsets) == 0).sum())
+    return found
 
 
 class Losses:

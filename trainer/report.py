@@ -24,7 +24,7 @@ _LIBRARIES = ("parsebank", "torch", "transformers", "accelerate", "numpy")
 
 def result_of(run: Run) -> dict[str, Any]:
     """Everything worth keeping of a finished run, as plain JSON."""
-    progress, best = run.progress, run.progress.best
+    progress, best = run.progress, run.progress.kept(run.training.keep)
     assert best is not None, "the last step is always evaluated"
     start, end = start_and_end(progress.losses)
     baselines = baseline_scores(run.task, run.data.dataset, {"dev": run.dev.dataset})
@@ -58,6 +58,7 @@ def result_of(run: Run) -> dict[str, Any]:
         "scores": best.scores,
         "evaluations": [asdict(evaluation) for evaluation in progress.evaluations],
         "curve": curve(progress, run.training.log_every),
+        **({"outcomes": progress.outcomes} if progress.outcomes else {}),
         "resumed": progress.resumed,
         "environment": _environment(run),
     }

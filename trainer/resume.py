@@ -70,6 +70,7 @@ def _settled_data(data: DataOptions, before: DataOptions) -> DataOptions:
         data,
         tokenizer=data.tokenizer or before.tokenizer,
         version=before.version if data.version is None else data.version,
+        gold_version=before.gold_version if data.gold_version is None else data.gold_version,
     )
 
 

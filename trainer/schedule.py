@@ -12,10 +12,14 @@ import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
 
-from syntax.errors import SpecError
+from syntax.errors import SpecError, WorkError
 from syntax.registry import unknown_name
 from trainer.options import ObjectiveOptions, OptimizerOptions, Recipe, TrainingOptions
 from trainer.progress import Evaluation
+
+
+class DivergedError(WorkError):
+    """The weights of a model contain NaN or infinity; training cannot repair them."""
 
 
 @dataclass(slots=True)
@@ -130,6 +134,19 @@ def check_trained(model: Any, optimizers: Sequence[ModelOptimizer]) -> None:
                     "another optimizer or none; name it among the `objectives` of this one, or let "
                     "another train its weights"
                 )
+
+
+def check_weights(model: nn.Module, step: int) -> None:
+    """Refuse broken weights; a loss may be NaN without them, where a batch has no labels.
+
+    Raises:
+        DivergedError: A weight is not finite.
+    """
+    if not all(bool(weight.isfinite().all()) for weight in model.parameters()):
+        raise DivergedError(
+            f"at step {step} the weights contain NaN or infinity; train again with a lower "
+            "training.learning_rate or a longer warm-up"
+        )
 
 
 def separate_losses(

@@ -261,7 +261,16 @@ class FeatureDataset(StreamedDataset):
 
     def _selected(self, rows: RowIndex) -> FeatureDataset:
         """The dataset of some of its rows."""
-        return FeatureDataset(self._store, self.card, self.version, rows, self.reader)
+        return self.selected(rows, self.reader)
+
+    def selected(self, rows: RowIndex, reader: FileReader) -> FeatureDataset:
+        """The dataset of other rows.
+
+        Args:
+            rows: The rows.
+            reader: Reads them.
+        """
+        return FeatureDataset(self._store, self.card, self.version, rows, reader)
 
 
 def open_dataset(

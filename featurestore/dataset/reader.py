@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -51,4 +52,13 @@ class ExampleReader:
         """The examples, in the order asked."""
         self._data.fetch(examples)
         table, position = self._data.stored(self._columns, examples)
-        return Window.of(table, position, self._data.labels)
+        window = Window.of(table, position, self._data.labels)
+        if self._data.rows.repeat is None:
+            return window
+        repeats = self._data.rows.repeat[examples].tolist()
+        # What is drawn for an example goes by its name, and is to be drawn anew.
+        names = [
+            f"{name} (repeated {times})" if times else name
+            for name, times in zip(window.example_ids, repeats, strict=True)
+        ]
+        return replace(window, example_ids=names)

@@ -31,6 +31,8 @@ class RowIndex:
         parser: Parser of each example, as position in ``parsers``. *Shape:* (N,).
         parsers: Fingerprints of the parsers.
         keys: Key of each example. *Shape:* (N, 2).
+        repeat: How many times each example stands before, where some are repeated; None where none
+            is. *Shape:* (N,).
     """
 
     paths: tuple[str, ...]
@@ -42,6 +44,7 @@ class RowIndex:
     parser: NDArray[np.int32]
     parsers: tuple[str, ...]
     keys: Keys
+    repeat: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.row)
@@ -58,6 +61,26 @@ class RowIndex:
             self.parser[which],
             self.parsers,
             self.keys[which],
+            None if self.repeat is None else self.repeat[which],
+        )
+
+    @classmethod
+    def joined(cls, first: RowIndex, second: RowIndex) -> RowIndex:
+        """The examples of one after those of the other; none of them is repeated."""
+        parts = tuple(dict.fromkeys((*first.parts, *second.parts)))
+        parsers = tuple(dict.fromkeys((*first.parsers, *second.parsers)))
+        part = np.array([parts.index(one) for one in second.parts], np.int32)
+        parser = np.array([parsers.index(one) for one in second.parsers], np.int32)
+        return cls(
+            (*first.paths, *second.paths),
+            np.concatenate([first.file, second.file + np.int32(len(first.paths))]),
+            np.concatenate([first.row, second.row]),
+            np.concatenate([first.pieces, second.pieces]),
+            np.concatenate([first.part, part[second.part]]),
+            parts,
+            np.concatenate([first.parser, parser[second.parser]]),
+            parsers,
+            np.concatenate([first.keys, second.keys]),
         )
 
 

@@ -1,14 +1,19 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pkgutil import resolve_name
 
 import pytest
 import torch
+from transformers import BertConfig
 
 from tests.trainer.contrasted import rows_of, with_samples
+from trainer.masking import MASKED_ARRAYS, PieceMasking
+from trainer.models.config import SyntaxConfig
 from trainer.models.outputs import SyntaxEncoding
 from trainer.nn.encoder import Encoder
 from trainer.nn.probes import DepthProbe, DistanceProbe
+from trainer.nn.stock import new_stock
 from trainer.objectives import OBJECTIVES
 
 WIDTH, RANK = 6, 3
@@ -41,7 +46,12 @@ def slow_depth_loss(probe: DepthProbe, states, batch) -> float:
 
 @pytest.fixture
 def forest(make_batch):
-    return with_samples(make_batch(sizes=(9, 6, 12), roots=0.3, pad=2), "phrase", "tree")
+    batch = make_batch(sizes=(9, 6, 12), roots=0.3, pad=2)
+    batch = with_samples(batch, "phrase", "tree")
+    keys = [f"example-{row}" for row in range(len(batch))]
+    drawn = PieceMasking(mask_id=4, vocab_size=60).sample(batch.arrays, keys, 0, 0)
+    masked = {name: torch.from_numpy(drawn[name]) for name in MASKED_ARRAYS}
+    return replace(batch, extras={**batch.extras, **masked})
 
 
 @pytest.fixture
@@ -78,8 +88,17 @@ OF_EXAMPLES = [name for name, entry in OBJECTIVES.items() if not entry.options()
 """The objectives that are means over examples; others are means over samples."""
 
 
+OF_EXAMPLES = [name for name, entry in OBJECTIVES.items() if not entry.options().arrays()]
+"""The objectives that are means over examples; others are means over samples."""
+
+STOCK = BertConfig(vocab_size=60, hidden_size=WIDTH, num_attention_heads=2, num_hidden_layers=1)
+CONFIG = SyntaxConfig(encoder=STOCK.to_dict())
+
+
 class WideEncoder(Encoder):
     """Gives every kind of states, all of the same width."""
+
+    stock = new_stock(STOCK)
 
     gives = frozenset({"hidden_states", "attentions"})
     width = syntax_width = WIDTH
@@ -88,7 +107,7 @@ class WideEncoder(Encoder):
 def objective_of(name):
     """A new objective over the last states: from states and a batch to a loss."""
     entry = OBJECTIVES[name]
-    built = resolve_name(entry.module)(entry.options(), None, WideEncoder(None))
+    built = resolve_name(entry.module)(entry.options(), CONFIG, WideEncoder(CONFIG))
 
     def objective(states, batch):
         return built(SyntaxEncoding(states, attention_rows=rows_of(states, batch)), batch)
@@ -134,7 +153,7 @@ def test_every_objective_reads_the_states_that_its_options_name(name, states, fo
     shape = (*forest.input_ids_BL.shape, WIDTH)
     layers = tuple(torch.randn(shape) for _ in range(3))
     entry = OBJECTIVES[name]
-    built = resolve_name(entry.module)(entry.options(states=states), None, WideEncoder(None))
+    built = resolve_name(entry.module)(entry.options(states=states), CONFIG, WideEncoder(CONFIG))
     encoding = SyntaxEncoding(layers[2], layers, syntax_states=torch.randn(shape))
     own = {"last": layers[2], "syntax": encoding.syntax_states, 1: layers[1]}
     needs = {"last": set(), "syntax": {"syntax_states"}, 1: {"hidden_states"}}

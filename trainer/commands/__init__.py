@@ -6,6 +6,7 @@ import typer
 
 from trainer.commands.compare import compare
 from trainer.commands.evaluate import evaluate
+from trainer.commands.export import export
 from trainer.commands.picture import picture
 from trainer.commands.predict import predict
 from trainer.commands.tables import tables
@@ -22,3 +23,4 @@ def register(app: typer.Typer) -> None:
     app.command()(predict)
     app.command()(picture)
     app.command()(verify)
+    app.command()(export)

@@ -23,7 +23,7 @@ from trainer.nn.rows import AttentionRows
 from trainer.objectives.base import Objective, build_objectives, weighted_sum
 from trainer.options import MAIN, ObjectiveOptions
 from trainer.systems import SYSTEMS
-from trainer.tasks import TASKS
+from trainer.tasks import TASKS, Head
 
 EARLIER_NAMES: Final = {r"^encoder\.losses\.objectives\.": "objectives."}
 """Weights under the names of earlier releases, as patterns, with what stands there now."""
@@ -61,6 +61,8 @@ class SyntaxModel(PreTrainedModel):
             if stream["task"] is not None:
                 own = config.of_stream(name)
                 self.heads[name] = TASKS[own.task["name"]].head(own, self.encoder.width)
+        for head in (self.head, *self.heads.values()):
+            cast(Head, head).connect(self.encoder)
         self.register_load_state_dict_pre_hook(_rename_earlier)  # type: ignore[no-untyped-call]
         self.post_init()  # type: ignore[no-untyped-call]
 

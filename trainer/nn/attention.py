@@ -4,6 +4,8 @@ No modelling code is forked: an encoder built with one of our two implementation
 keyword ``syntax`` down to its attention function, which adds a layer's biases before the stock
 computation. Without that keyword an encoder computes exactly what the stock one does.
 
+A layer with a table of relative positions adds them to the scores (`trainer.nn.relative`).
+
 A layer may also attend twice, to everything and to what is near in the tree, and weigh the two for
 each position (`LocalAttention`).
 
@@ -123,6 +125,10 @@ def with_syntax(attention: Attention) -> Attention:
             key = _add_to_first_heads(key, layer.key_BKLD)
             value = _add_to_first_heads(value, layer.value_BKLD)
             attention_mask = _add_to_mask(attention_mask, layer.score_BNLL, query.dtype)
+        relative_BNLL = relative_scores(module, query, key)
+        if relative_BNLL is not None:
+            scaling = options.get("scaling") or query.shape[-1] ** -0.5
+            attention_mask = _add_to_mask(attention_mask, relative_BNLL * scaling, query.dtype)
         # Here the mask is final: whatever else is to change scores has to be added above.
         if keeper is not None:
             how = {name: options[name] for name in ("scaling", "dropout") if name in options}
@@ -182,6 +188,33 @@ def attention_weights(
     near_BNRL = scores_BNRL.masked_fill(~local.mask_BLL[:, None], low).softmax(-1)
     share_BR = local.weight_BL.to(near_BNRL.dtype)
     return torch.lerp(scores_BNRL.softmax(-1), near_BNRL, share_BR[:, None, :, None])
+
+
+def relative_scores(module: nn.Module, query_BNLD: Tensor, key_BNLD: Tensor) -> Tensor | None:
+    """What relative positions add to the products of queries and keys, before they are scaled.
+
+    With the row r = E[i - j + P - 1] of the layer's table: q_i r, and k_j r where the layer's
+    configuration says ``relative_key_query`` (`trainer.nn.relative`).
+
+    Args:
+        module: The self-attention of a layer.
+        query_BNLD: Its queries.
+        key_BNLD: Its keys.
+
+    Returns:
+        *Shape:* (B, N, L, L); None for a layer without a table.
+    """
+    table: Any = getattr(module, "distance_embedding", None)
+    if table is None:
+        return None
+    place_L = torch.arange(query_BNLD.shape[2], device=query_BNLD.device)
+    first = (table.num_embeddings - 1) // 2
+    rows_LLD = table(place_L[:, None] - place_L + first).to(query_BNLD.dtype)
+    scores_BNLL = torch.einsum("bnid,ijd->bnij", query_BNLD, rows_LLD)
+    config: Any = module.config
+    if config.position_embedding_type == "relative_key_query":
+        scores_BNLL = scores_BNLL + torch.einsum("bnjd,ijd->bnij", key_BNLD, rows_LLD)
+    return scores_BNLL
 
 
 def check_reads_syntax(implementation: str | None) -> None:

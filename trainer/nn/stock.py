@@ -20,6 +20,7 @@ from transformers import (
 
 from syntax.errors import ModelLoadError, SpecError
 from trainer.batch import SyntaxBatch
+from trainer.nn import relative as relative  # registers its model type
 from trainer.nn.attention import EAGER, SDPA
 from trainer.options import DataOptions, ModelOptions
 from trainer.options.checks import check_range
@@ -121,10 +122,17 @@ def _how(config: PretrainedConfig, attention: str | None) -> dict[str, Any]:
 def load_encoder_config(options: ModelOptions, special: SpecialTokens) -> PretrainedConfig:
     """The encoder's configuration; a random encoder takes the tokenizer's vocabulary.
 
+    Args:
+        options: Name the encoder, or say how a new one is built.
+        special: Of the data's tokenizer.
+
     Raises:
         ModelLoadError: It is neither a folder with a configuration, nor on the hub, nor bundled.
         SpecError: The model is no encoder alone, or a bundled one was asked for weights.
     """
+    if (content := options.new_encoder()) is not None:
+        sizes = {"vocab_size": special.vocab_size, "pad_token_id": special.pad_id}
+        return AutoConfig.for_model(**{**content, **sizes})
     name = options.encoder
     if name in BUNDLED and options.weights == "pretrained":
         raise SpecError(f"{name} has no weights; set model.weights=random")

@@ -7,6 +7,7 @@ registry. Nothing here imports torch.
 
 from trainer.objectives.base import OBJECTIVES, Objective, ObjectiveEntry
 from trainer.objectives.options import (
+    MlmObjectiveOptions,
     PhraseContrastOptions,
     TreeContrastOptions,
     TreeDepthOptions,
@@ -62,8 +63,11 @@ OBJECTIVES.add(
     ObjectiveEntry(TreeContrastOptions, "trainer.objectives.tree:TreeContrast", _TREE_SWITCHES),
 )
 
+OBJECTIVES.add("mlm.v1", ObjectiveEntry(MlmObjectiveOptions, "trainer.objectives.mlm:MaskedPieces"))
+
 __all__ = [
     "OBJECTIVES",
+    "MlmObjectiveOptions",
     "Objective",
     "ObjectiveEntry",
     "PhraseContrastOptions",

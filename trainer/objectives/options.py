@@ -1,13 +1,17 @@
-"""Options of the objectives: structural probes and contrastive losses."""
+"""Options of the objectives."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from syntax.variant import Variant, check_variant
+from trainer.masking import MASKED_ARRAYS, PieceMasking, piece_masking
 from trainer.options.checks import check_positive, check_share
 from trainer.options.objective import ObjectiveOptions
+
+if TYPE_CHECKING:
+    from syntax.batches import SpecialTokens
 
 PHRASE_ARRAYS: Final = ("phrase_offsets", "phrase_anchor", "phrase_positive", "phrase_negatives")
 """What the loss reads of `syntax.contrast.PhraseSampler`'s samples."""
@@ -134,3 +138,31 @@ class TreeContrastOptions(ObjectiveOptions):
     def arrays(self) -> tuple[str, ...]:
         """Samples of subtrees."""
         return TREE_ARRAYS
+
+
+@dataclass(frozen=True, slots=True)
+class MlmObjectiveOptions(ObjectiveOptions):
+    """Some pieces are hidden from the encoder, and its states must tell them.
+
+    All that reads a training batch reads it masked; in evaluation nothing is.
+
+    Attributes:
+        masked, whole_words, output_bias: As in `trainer.tasks.mlm.MlmOptions`.
+    """
+
+    name: str = "mlm.v1"
+    masked: float = 0.15
+    whole_words: bool = False
+    output_bias: bool = True
+
+    def __post_init__(self) -> None:
+        ObjectiveOptions.__post_init__(self)
+        check_share(f"objectives.{self.name}.masked", self.masked)
+
+    def arrays(self) -> tuple[str, ...]:
+        """Positions and ids of the predicted pieces."""
+        return MASKED_ARRAYS
+
+    def samplers(self, special: SpecialTokens, training: bool) -> tuple[PieceMasking, ...]:
+        """The masking, of nothing in evaluation."""
+        return (piece_masking(special, self.masked if training else 0.0, self.whole_words),)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from trainer.objectives.options import (
+        MlmObjectiveOptions,
         PhraseContrastOptions,
         TreeContrastOptions,
         TreeDepthOptions,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from trainer.options.training import TrainingOptions
     from trainer.systems.frozen.options import FrozenOptions
     from trainer.systems.gate.options import GateOptions
+    from trainer.systems.microbert.options import MicroBertOptions
     from trainer.systems.sgnet.options import SgNetOptions
     from trainer.systems.sla.options import SlaOptions
     from trainer.systems.synclm.options import StockOptions
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from trainer.tasks import (
         ExtractiveQaOptions,
         IntentSlotsOptions,
+        MlmOptions,
         MultipleChoiceOptions,
         RelationOptions,
         SequenceClassificationOptions,
@@ -50,6 +53,9 @@ __all__ = [
     "GateOptions",
     "GroupOptions",
     "IntentSlotsOptions",
+    "MicroBertOptions",
+    "MlmObjectiveOptions",
+    "MlmOptions",
     "ModelOptions",
     "MultipleChoiceOptions",
     "ObjectiveOptions",
@@ -77,6 +83,7 @@ __all__ = [
 
 _HOMES: Final = {
     "trainer.objectives.options": (
+        "MlmObjectiveOptions",
         *("PhraseContrastOptions", "TreeContrastOptions"),
         *("TreeDepthOptions", "TreeDistanceOptions"),
     ),
@@ -90,12 +97,14 @@ _HOMES: Final = {
     "trainer.options.training": ("TrainingOptions",),
     "trainer.systems.frozen.options": ("FrozenOptions",),
     "trainer.systems.gate.options": ("GateOptions",),
+    "trainer.systems.microbert.options": ("MicroBertOptions",),
     "trainer.systems.sgnet.options": ("SgNetOptions",),
     "trainer.systems.sla.options": ("SlaOptions",),
     "trainer.systems.synclm.options": ("StockOptions",),
     "trainer.systems.syntax_mbert.options": ("SyntaxBertOptions", "SyntaxGatOptions"),
     "trainer.tasks": (
-        *("ExtractiveQaOptions", "IntentSlotsOptions", "MultipleChoiceOptions", "RelationOptions"),
+        *("ExtractiveQaOptions", "IntentSlotsOptions", "MlmOptions", "MultipleChoiceOptions"),
+        "RelationOptions",
         *("SequenceClassificationOptions", "StructuralProbeOptions", "TokenClassificationOptions"),
         "TreesOptions",
     ),

@@ -64,7 +64,15 @@ class DataOptions(SequenceSpec):
             "`host`: the stream derives matrices; `device`: the device derives them from the trees."
         ),
     ] = "host"
-
+    gold: Annotated[
+        str | None,
+        Option(
+            "Dataset of a treebank: in training its examples of the same split are repeated to one "
+            "for every `gold_every` of the others, and shuffled among them."
+        ),
+    ] = None
+    gold_every: Annotated[int, Option("Other examples for each of `gold`.", low=1)] = 8
+    gold_version: Annotated[int | None, Option("Of `gold`; as `version`.")] = None
     samplers: Annotated[
         tuple[str, ...],
         Option(

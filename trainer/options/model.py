@@ -75,6 +75,13 @@ class ModelOptions:
         """In which order a stream gives the examples; None for the usual order."""
         return None
 
+    def new_encoder(self) -> Mapping[str, Any] | None:
+        """Configuration of a stock encoder to build new, as its ``to_dict()`` gives it.
+
+        None where ``encoder`` names one.
+        """
+        return None
+
     def dataset(self, store: FeatureStore | None, dataset: FeatureDataset) -> FeatureDataset:  # noqa: ARG002
         """The dataset with what else the model reads of its examples.
 

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from trainer.options.checks import check_range
+
+if TYPE_CHECKING:
+    from syntax.batches import SpecialTokens
+    from syntax.contrast import Sampler
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,4 +41,13 @@ class ObjectiveOptions:
 
     def arrays(self) -> tuple[str, ...]:
         """Names of further arrays of the stream that a batch must carry, such as a sampler's."""
+        return ()
+
+    def samplers(self, special: SpecialTokens, training: bool) -> tuple[Sampler, ...]:  # noqa: ARG002
+        """What is drawn for each batch, beside ``data.samplers``.
+
+        Args:
+            special: Special tokens of the data's tokenizer.
+            training: False for batches that models are scored on.
+        """
         return ()

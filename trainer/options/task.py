@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from syntax.errors import SpecError
 from trainer.metrics.answers import Rules
+
+if TYPE_CHECKING:
+    from syntax.batches import SpecialTokens
+    from syntax.contrast import Sampler
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +46,14 @@ class TaskOptions:
 
     def spans(self) -> tuple[str, ...]:
         """The columns of spans that matrices such as ``gate_distance`` are made from."""
+        return ()
+
+    def samplers(self, special: SpecialTokens) -> tuple[Sampler, ...]:  # noqa: ARG002
+        """What is drawn for each batch, in training and in evaluation.
+
+        Args:
+            special: Special tokens of the data's tokenizer.
+        """
         return ()
 
     def rules_of(self, dataset: str) -> Rules | None:  # noqa: ARG002

@@ -45,6 +45,7 @@ class TrainingOptions:
         evaluation_batch_size: Examples per batch in evaluation.
         threads: CPU threads of torch; by default torch decides.
         betas: AdamW's decay of the running means of the gradient and of its square.
+        keep: Which weights the run keeps: those of the ``best`` evaluation, or the ``last``.
     """
 
     seed: int = 0
@@ -72,6 +73,7 @@ class TrainingOptions:
     evaluation_batch_size: int = 64
     threads: int | None = None
     betas: tuple[float, ...] = (0.9, 0.999)
+    keep: Literal["best", "last"] = "best"
 
     def __post_init__(self) -> None:
         for name in ("batch_size", "accumulation", "epochs", "log_every", "evaluation_batch_size"):

@@ -12,6 +12,7 @@ from trainer.tasks.base import (
 )
 from trainer.tasks.extractive_qa import ExtractiveQa, ExtractiveQaOptions
 from trainer.tasks.intent_slots import IntentSlots, IntentSlotsOptions
+from trainer.tasks.mlm import Mlm, MlmOptions
 from trainer.tasks.multiple_choice import MultipleChoice, MultipleChoiceOptions
 from trainer.tasks.relation import Relation, RelationOptions
 from trainer.tasks.sequence_classification import (
@@ -31,6 +32,8 @@ __all__ = [
     "Head",
     "IntentSlots",
     "IntentSlotsOptions",
+    "Mlm",
+    "MlmOptions",
     "MultipleChoice",
     "MultipleChoiceOptions",
     "Relation",

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from featurestore import FeatureDataset
     from trainer.models.build import DataProfile
     from trainer.models.config import SyntaxConfig
+    from trainer.nn.encoder import Encoder
     from trainer.options import Recipe
 
 Arrays = Mapping[str, Any]
@@ -134,6 +135,9 @@ class Head(nn.Module):
     def forward(self, encoding: SyntaxEncoding, batch: SyntaxBatch) -> HeadOutput:
         """Predictions, and the loss when the batch carries the targets of the task."""
         raise NotImplementedError
+
+    def connect(self, encoder: Encoder) -> None:
+        """Take what the head shares with the encoder, such as its word embeddings."""
 
     def prepare(self, recipe: Recipe, profile: DataProfile) -> None:
         """Finish a new model, which is not loaded from a folder: called once, before training."""

@@ -81,10 +81,10 @@ class SlaEncoder(Encoder):
         self.encoder = pretrained if pretrained is not None else new_encoder(config)
         layers = (
             chosen_layers("model.local_layers", options.local_layers, stock.num_hidden_layers)
-            if options.use_syntax
+            if options.attends_locally
             else ()
         )
-        marks = options.use_syntax and options.punctuation == "pieces"
+        marks = options.attends_locally and options.punctuation == "pieces"
         table_V = torch.zeros(stock.vocab_size, dtype=torch.bool) if marks else None
         self.register_buffer("punctuation_V", table_V)
         self.gates = nn.ModuleDict({str(n): LocalGate(self.width, options.gate) for n in layers})

@@ -47,9 +47,14 @@ class SlaOptions(ModelOptions):
             f"punctuation={str(self.punctuation is True).lower()})"
         )
 
+    @property
+    def attends_locally(self) -> bool:
+        """Whether layers do; not without trees."""
+        return self.use_syntax
+
     def matrices(self) -> tuple[str, ...]:
-        """The mask, unless the trees are left out."""
-        return (self.mask,) if self.use_syntax else ()
+        """The mask, where layers attend locally."""
+        return (self.mask,) if self.attends_locally else ()
 
     def check_data(self, data: DataOptions) -> None:
         """Refuse a root above all sentences."""

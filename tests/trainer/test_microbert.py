@@ -1,0 +1,248 @@
+"""MicroBERT: the encoder, its recipes, gold among silver, and a trained encoder exported."""
+
+from __future__ import annotations
+
+import json
+import logging
+import pickle
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import AutoConfig, AutoModel
+from typer.testing import CliRunner
+
+from clients.benchmarks import SAMPLE
+from clients.cli import build_app
+from featurestore import TreebankTooLargeError, open_store, with_repeated
+from service.tokenizers import bundled_tokenizers
+from syntax.errors import SpecError
+from trainer.api import evaluate
+from trainer.evaluation.export import export_encoder
+from trainer.loop import Run, train
+from trainer.nn.attention import EAGER, SDPA
+from trainer.nn.relative import RelativeBertModel
+from trainer.nn.stock import new_stock
+from trainer.options import MicroBertOptions, Recipe
+from trainer.options.settings import recipe_from_json, with_settings
+from trainer.recipes import RECIPES
+from trainer.report import result_of
+from trainer.results import FinishedRun, write_result
+
+SMALL = (
+    *("model.hidden_size=16", "model.heads=2", "model.layers=2", "model.feed_forward=16"),
+    *("model.max_positions=64", "max_length=64", "training.batch_size=4", "accumulation=2"),
+    *("max_steps=3", "warmup_steps=1", "log_every=1", "evaluate_every=2", "checkpoint_every=2"),
+    "data.lang=en",
+)
+
+
+@pytest.fixture(scope="module")
+def silver_uri(tmp_path_factory, sample_rows, append_rows) -> str:
+    """Twenty parsed examples, and two of a treebank."""
+    uri = str(tmp_path_factory.mktemp("silver") / "store")
+    with open_store(uri) as store:
+        append_rows(store, sample_rows["train"][:20], "train", "en", "silver")
+        append_rows(store, sample_rows["dev"][:8], "dev", "en", "silver")
+        append_rows(store, sample_rows["train"][20:22], "train", "en", "gold")
+        append_rows(store, sample_rows["train"][20:30], "train", "en", "large")
+    return uri
+
+
+@pytest.fixture
+def silver(silver_uri):
+    with open_store(silver_uri) as store:
+        yield store
+
+
+def small(*settings: str) -> Recipe:
+    return with_settings(RECIPES["microbert-mlm"](), [*SMALL, *settings])
+
+
+def test_the_encoder_has_the_published_size() -> None:
+    content = MicroBertOptions().new_encoder()
+    assert content is not None
+    config = AutoConfig.for_model(**content, vocab_size=8589, pad_token_id=0)
+    model = new_stock(config, SDPA)
+    assert isinstance(model, RelativeBertModel)
+    assert model.pooler is None
+    sizes = {name: tuple(weight.shape) for name, weight in model.named_parameters()}
+    assert sizes["embeddings.word_embeddings.weight"] == (8589, 128)
+    assert sizes["embeddings.token_type_embeddings.weight"] == (2, 128)
+    tables = [name for name in sizes if "distance_embedding" in name]
+    assert [sizes[name] for name in tables] == [(1023, 16)] * 3
+    assert sizes["encoder.layer.2.intermediate.dense.weight"] == (512, 128)
+    assert not [name for name in sizes if "position_embeddings" in name]
+    assert (config.hidden_act, config.layer_norm_eps) == ("gelu", 1e-12)
+    absolute = replace(MicroBertOptions(), positions="absolute").new_encoder()
+    assert absolute is not None
+    assert absolute["model_type"] == "bert"
+
+
+def test_heads_must_divide_the_width() -> None:
+    with pytest.raises(SpecError, match="5 heads cannot divide"):
+        MicroBertOptions(heads=5)
+
+
+def test_the_recipe_trains_as_published() -> None:
+    recipe = RECIPES["microbert-mlm"]()
+    training = recipe.training
+    assert (training.batch_size, training.accumulation, training.max_steps) == (32, 8, 62_500)
+    assert (training.betas, training.epsilon, training.clip_norm) == ((0.9, 0.98), 1e-6, 0)
+    assert (training.schedule, training.warmup_steps, training.keep) == ("cosine", 10_000, "last")
+    assert recipe.data.gold_every == 8
+    assert recipe_from_json(json.loads(json.dumps(recipe.to_json()))) == recipe
+
+
+@pytest.mark.parametrize("attention", ["sdpa", "eager"])
+def test_a_run_trains_resumes_and_keeps_the_last_weights(silver, tmp_path, attention) -> None:
+    recipe = small(f"model.attention={attention}", "model.sla=true")
+    whole = train(recipe, silver, tmp_path / "whole")
+    model = whole.accelerator.unwrap_model(whole.model)
+    stock = model.encoder.stock
+    assert isinstance(stock, RelativeBertModel)
+    assert stock.config._attn_implementation == {"sdpa": SDPA, "eager": EAGER}[attention]
+    assert len(model.encoder.gates) == 2
+    for group in whole.optimizers[0].optimizer.param_groups:
+        assert group["weight_decay"] == 0.01 or not group["params"]
+    assert whole.recipe.data.gold_version == silver.dataset("gold", split="train").version
+    kept = type(model).from_pretrained(tmp_path / "whole" / "model").state_dict()
+    assert all(torch.equal(kept[name], weight) for name, weight in model.state_dict().items())
+    half = Run(recipe, silver, tmp_path / "half", ())
+    for batches in half.epoch():
+        half.step(batches)
+        if half.due(2):
+            half.evaluate()
+            half.checkpoint()
+            break
+    resumed = train(recipe, silver, tmp_path / "half", resume=True)
+    assert resumed.progress.losses == whole.progress.losses
+
+
+def test_local_attention_can_be_left_out(silver, tmp_path) -> None:
+    run = Run(small(), silver, tmp_path, ())
+    model = run.accelerator.unwrap_model(run.model)
+    assert len(model.encoder.gates) == 0
+    assert run.recipe.model.matrices() == ()
+
+
+def test_the_treebank_is_one_in_nine_and_drawn_anew(silver, tmp_path) -> None:
+    run = Run(small("gold_every=4", "epochs=1", "max_steps=null"), silver, tmp_path, ())
+    data = run.data.dataset
+    assert len(data) == 20 + 5
+    stream = run.data.training_stream(
+        run.recipe, torch.device("cpu"), epoch=0, rank=0, world_size=1
+    )
+    names, masks = Counter(), {}
+    for batch in stream:
+        width = batch["input_ids"].shape[1]
+        for row, name in enumerate(batch["example_id"]):
+            names[name] += 1
+            at = batch["masked_positions"]
+            masks[name] = tuple(at[at // width == row] % width)
+    assert set(names.values()) == {1}
+    gold = silver.dataset("gold", split="train").columns(["example_id"])["example_id"].to_pylist()
+    first, second = gold
+    assert {f"{first}{end}" for end in ("", " (repeated 1)", " (repeated 2)")} <= set(names)
+    assert {second, f"{second} (repeated 1)"} <= set(names)
+    assert masks[first] != masks[f"{first} (repeated 1)"]
+    assert run.dev.dataset.rows.repeat is None
+
+
+def test_a_repeated_dataset_reads_as_its_parts_do(silver) -> None:
+    data, gold = (silver.dataset(name, split="train") for name in ("silver", "gold"))
+    mixed = with_repeated(data, gold, 8)
+    assert mixed.rows.repeat.tolist() == [0] * 22
+    read = pickle.loads(pickle.dumps(mixed.open_reader(False)))
+    ours = mixed.open_reader(False).read(torch.arange(22).numpy())
+    own = data.columns(["example_id"])["example_id"].to_pylist()
+    others = gold.columns(["example_id"])["example_id"].to_pylist()
+    assert ours.example_ids == [*own[:8], others[0], *own[8:16], others[1], *own[16:]]
+    assert read.read(torch.arange(22).numpy()).example_ids == ours.example_ids
+    assert mixed.langs == {"en": 22}
+    assert len(mixed.where(labels={"label": list(SAMPLE.labels[0].names)})) == 22
+    assert mixed.columns(["example_id"])["example_id"].to_pylist() == ours.example_ids
+    batches = {
+        name: batch["input_ids"][row].tolist()
+        for batch in mixed.stream(batch_size=1, matrices=())
+        for row, name in enumerate(batch["example_id"])
+    }
+    plain = {
+        name: batch["input_ids"][row].tolist()
+        for part in (data, gold)
+        for batch in part.stream(batch_size=1, matrices=())
+        for row, name in enumerate(batch["example_id"])
+    }
+    assert batches == plain
+
+
+def test_a_treebank_that_is_too_large_is_refused_by_name(silver, tmp_path) -> None:
+    with pytest.raises(TreebankTooLargeError, match="leave room for 2") as caught:
+        train(small("gold=large"), silver, tmp_path)
+    assert caught.value.error_type == "treebank_too_large"
+    assert caught.value.detail == {"examples": 10, "places": 2}
+
+
+def test_a_treebank_of_another_kind_is_refused(silver) -> None:
+    data = silver.dataset("silver", split="train")
+    other = silver.dataset("gold", split="train")
+    other.card = replace(other.card, fields=("a", "b"))
+    with pytest.raises(SpecError, match="has the fields"):
+        with_repeated(data, other, 8)
+
+
+@pytest.fixture
+def pretrained(silver, tmp_path) -> Path:
+    run = train(small(), silver, tmp_path / "run")
+    write_result(result_of(run), tmp_path / "run")
+    return tmp_path / "run"
+
+
+def test_an_exported_encoder_starts_other_recipes(
+    pretrained, silver, store, small_recipe, tmp_path
+) -> None:
+    folder = tmp_path / "encoder"
+    answer = CliRunner().invoke(build_app(), ["export", str(pretrained), str(folder)])
+    assert answer.exit_code == 0, answer.output
+    loaded = AutoModel.from_pretrained(folder)
+    assert isinstance(loaded, RelativeBertModel)
+    for name in ("sla.v1", "syntax_bert.v1"):
+        joint = [] if name == "syntax_bert.v1" else ["joint_root=false", "separator_edge=none"]
+        settings = (f"model.name={name}", f"encoder={folder}", "weights=pretrained", *joint)
+        recipe = small_recipe(*settings, "max_length=64", "max_steps=1", "learning_rate=0")
+        run = train(recipe, store, tmp_path / name)
+        stock = run.accelerator.unwrap_model(run.model).encoder.stock
+        ours = loaded.state_dict()
+        assert all(torch.equal(ours[key], one) for key, one in stock.state_dict().items())
+    again = train(
+        small("weights=pretrained", f"encoder={folder}", "max_steps=1"), silver, tmp_path / "again"
+    )
+    assert again.progress.step == 1
+    answer = CliRunner().invoke(build_app(), ["export", str(pretrained), str(folder)])
+    assert answer.exit_code
+    with pytest.raises(SpecError, match="is not empty"):
+        export_encoder(pretrained, folder)
+
+
+def test_a_run_is_scored_on_the_same_masks_again(pretrained, silver) -> None:
+    scored = evaluate(pretrained, silver, split="dev").scores["en"]
+    last = FinishedRun.read(pretrained).result["evaluations"][-1]["scores"]
+    assert scored.to_json() == pytest.approx(last)
+    assert last["pieces"] > 8
+
+
+def test_an_export_has_the_tokenizer_where_it_is_at_hand(
+    pretrained, tmp_path, caplog, monkeypatch
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        export_encoder(pretrained, tmp_path / "bare")
+    assert "are not on this machine under that name" in caplog.text
+    (bundled,) = bundled_tokenizers().values()
+    config = pretrained / "model" / "config.json"
+    content = json.loads(config.read_text("utf-8"))
+    content["requires"]["tokenizer_name"] = str(bundled)
+    config.write_text(json.dumps(content), "utf-8")
+    export_encoder(pretrained, tmp_path / "whole")
+    assert (tmp_path / "whole" / "tokenizer.json").exists()

@@ -1,0 +1,56 @@
+"""The encoder of a finished run as a folder of its own, which other runs start from."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Final
+
+from transformers import AutoTokenizer
+
+from syntax.errors import SpecError
+from trainer.evaluation.trained import load_model
+from trainer.nn.tokenizer import read_tokenizer
+from trainer.requirements import Requirements
+
+_LOG: Final = logging.getLogger(__name__)
+
+
+def export_encoder(run: Path, folder: Path) -> None:
+    """Write the stock encoder of a run, and its tokenizer where that is on this machine.
+
+    What a system adds to the stock encoder (gates, graph encoders), heads and objectives stay
+    behind.
+
+    Args:
+        run: Output of the run.
+        folder: Where to write; new or empty.
+
+    Raises:
+        SpecError: The folder has files, or the model trains no stock encoder.
+        ModelLoadError: The run has no model.
+    """
+    if folder.exists() and any(folder.iterdir()):
+        raise SpecError(f"{folder} is not empty; name a new folder")
+    model = load_model(run)
+    encoder = model.encoder.stock
+    if encoder is None:
+        raise SpecError(
+            f"{model.config.model['name']} reads stored states of words, and trains no encoder of "
+            "pieces; export a run of another model"
+        )
+    encoder.save_pretrained(folder)
+    needs = Requirements.from_json(model.config.requires)
+    found = read_tokenizer(needs.tokenizer_name)
+    if found is None or found.fingerprint != needs.tokenizer:
+        _LOG.warning(
+            "the files of the tokenizer %s (%s) are not on this machine under that name; put them "
+            "into %s, or runs that start from it do not check that data are of its tokenizer",
+            needs.tokenizer_name,
+            needs.tokenizer[:12],
+            folder,
+        )
+        return
+    AutoTokenizer.from_pretrained(needs.tokenizer_name, local_files_only=True).save_pretrained(
+        folder
+    )

@@ -1,0 +1,29 @@
+"""MicroBERT, pre-trained with syntax (Gessler and Schneider 2023)."""
+
+from trainer.switches import Switch
+from trainer.systems.base import SYSTEMS, System
+from trainer.systems.microbert.options import MicroBertOptions
+
+SWITCHES = (
+    Switch(
+        "model.window",
+        "a piece sees what is near itself or one of its two neighbours",
+        "what is near itself or its left neighbour (lr-sib); special tokens but the first attend "
+        "to everything",
+    ),
+    Switch(
+        "model.gate",
+        "the gate weighs the global attention",
+        "the gate weighs the local attention (the code of local attention that lr-sib is built on)",
+    ),
+)
+
+SYSTEMS.add(
+    "microbert.v1",
+    System(
+        options=MicroBertOptions,
+        encoder="trainer.systems.sla.encoder:SlaEncoder",
+        recipes="trainer.systems.microbert.recipes",
+        switches=SWITCHES,
+    ),
+)

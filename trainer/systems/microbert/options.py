@@ -1,0 +1,79 @@
+"""Options of MicroBERT (Gessler and Schneider 2023; Gessler and Zeldes 2022)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from syntax.errors import SpecError
+from trainer.options.checks import check_positive, check_range
+from trainer.systems.sla.options import SlaOptions
+
+
+@dataclass(frozen=True, slots=True)
+class MicroBertOptions(SlaOptions):
+    """A small BERT, built new for the tokenizer of the data.
+
+    With ``weights=pretrained`` it is the encoder in the folder ``encoder``, and the sizes and
+    positions here are not read.
+
+    Attributes:
+        layers, hidden_size, heads, feed_forward: Size of the encoder.
+        positions: ``relative_key_query``, ``relative_key``, or BERT's own, ``absolute``.
+        max_positions: Pieces that it has positions for.
+        layer_dropout: In the encoder: of states and of attention weights.
+        sla: Whether its layers attend locally too (`trainer.systems.sla`).
+        threshold: Edges within which a piece is near.
+    """
+
+    name: str = "microbert.v1"
+    encoder: str = ""
+    weights: Literal["pretrained", "random"] = "random"
+    layers: int = 3
+    hidden_size: int = 128
+    heads: int = 8
+    feed_forward: int = 512
+    positions: Literal["relative_key_query", "relative_key", "absolute"] = "relative_key_query"
+    max_positions: int = 512
+    layer_dropout: float = 0.1
+    sla: bool = False
+    threshold: int = 4
+
+    def __post_init__(self) -> None:
+        SlaOptions.__post_init__(self)
+        for count in ("layers", "hidden_size", "heads", "feed_forward", "max_positions"):
+            check_positive(f"model.{count}", getattr(self, count))
+        check_range("model.layer_dropout", self.layer_dropout, 0, 1)
+        if self.hidden_size % self.heads:
+            raise SpecError(
+                f"model.hidden_size is {self.hidden_size}, which {self.heads} heads cannot divide; "
+                "change model.hidden_size or model.heads"
+            )
+
+    @property
+    def attends_locally(self) -> bool:
+        """Only with ``sla``."""
+        return self.use_syntax and self.sla
+
+    def new_encoder(self) -> dict[str, Any] | None:
+        """A BERT of these sizes; None with ``weights=pretrained``."""
+        if self.weights == "pretrained":
+            return None
+        content = {
+            "model_type": "bert",
+            "num_hidden_layers": self.layers,
+            "hidden_size": self.hidden_size,
+            "num_attention_heads": self.heads,
+            "intermediate_size": self.feed_forward,
+            "max_position_embeddings": self.max_positions,
+            "hidden_dropout_prob": self.layer_dropout,
+            "attention_probs_dropout_prob": self.layer_dropout,
+        }
+        if self.positions == "absolute":
+            return content
+        relative = {"model_type": RELATIVE_BERT, "position_embedding_type": self.positions}
+        return {**content, **relative}
+
+
+RELATIVE_BERT = "parsebank-relative-bert"
+"""The type of `trainer.nn.relative.RelativeBertModel`, which needs torch."""

@@ -1,0 +1,173 @@
+"""``mlm.v1``: masked language modelling, over any encoder that reads wordpieces.
+
+Devlin et al. 2019, "BERT" (https://aclanthology.org/N19-1423), section 3.1. Dev is masked too, in
+the same way at every evaluation.
+
+Letters in shapes: ``B`` sequences, ``L`` positions, ``M`` predicted pieces, ``V`` ids.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from syntax.batches import SpecialTokens
+from syntax.examples import LabelSpec
+from trainer.batch import SyntaxBatch
+from trainer.evaluation.predictions import Prediction
+from trainer.masking import MASKED_ARRAYS, POSITIONS, TARGETS, PieceMasking, piece_masking
+from trainer.metrics.base import NamedScores, share
+from trainer.models.outputs import HeadOutput, SyntaxEncoding
+from trainer.nn.decoder import PieceDecoder
+from trainer.nn.encoder import Encoder
+from trainer.options.checks import check_share
+from trainer.options.task import TaskOptions
+from trainer.tasks.base import TASKS, Arrays, Head, TaskEntry
+from trainer.tasks.losses import MeanLoss
+
+if TYPE_CHECKING:
+    from featurestore import FeatureDataset
+    from trainer.models.config import SyntaxConfig
+
+PIECES = "pieces"
+"""What the logits predict."""
+
+
+@dataclass(frozen=True, slots=True)
+class MlmOptions(TaskOptions):
+    """Some pieces are hidden, and the model finds them; no label column is read.
+
+    Attributes:
+        masked: Share of the pieces that are predicted, special tokens apart.
+        whole_words: Whether the pieces of a word are predicted together.
+        output_bias: Whether each id has a bias; MicroBERT's release has none.
+    """
+
+    name: str = "mlm.v1"
+    masked: float = 0.15
+    whole_words: bool = False
+    output_bias: bool = True
+
+    def __post_init__(self) -> None:
+        check_share("task.masked", self.masked)
+
+    def samplers(self, special: SpecialTokens) -> tuple[PieceMasking, ...]:
+        """The masking."""
+        return (piece_masking(special, self.masked, self.whole_words),)
+
+
+class Mlm:
+    """Masked language modelling; the stream gives the targets.
+
+    Args:
+        options: What is masked.
+        labels: None.
+    """
+
+    metric = "accuracy"
+    stream_options: ClassVar[Mapping[str, Any]] = {}
+    extras: ClassVar[tuple[str, ...]] = MASKED_ARRAYS
+
+    def __init__(self, options: TaskOptions, labels: Mapping[str, LabelSpec]) -> None:
+        del options, labels
+
+    def targets(self, arrays: Arrays) -> dict[str, NDArray[np.generic]]:  # noqa: ARG002
+        """None: they are no rows of sequences, so they are among the extras."""
+        return {}
+
+    def scorer(self, data: FeatureDataset) -> MlmScorer:  # noqa: ARG002
+        """A new scorer."""
+        return MlmScorer()
+
+    def baseline(self, train: FeatureDataset) -> None:
+        """None."""
+
+
+class MlmHead(Head):
+    """The decoder (`trainer.nn.decoder.PieceDecoder`), at the predicted pieces alone.
+
+    Args:
+        config: Sizes of the stock encoder.
+        width: Of the encoder's states.
+    """
+
+    def __init__(self, config: SyntaxConfig, width: int) -> None:
+        super().__init__(config, width)
+        options = config.task_options()
+        assert isinstance(options, MlmOptions)
+        self.decoder = PieceDecoder(config, width, options.output_bias)
+
+    def connect(self, encoder: Encoder) -> None:
+        """Tie the decoder to the encoder's word embeddings."""
+        self.decoder.tie(encoder)
+
+    def forward(self, encoding: SyntaxEncoding, batch: SyntaxBatch) -> HeadOutput:
+        """Logits of the predicted pieces, *shape* (M, V), and the mean cross-entropy.
+
+        For a batch without masks: logits at every position, (B, L, V), and no loss.
+        """
+        states_BLD = encoding.last_hidden_state
+        assert states_BLD is not None
+        if POSITIONS not in batch.extras:
+            return HeadOutput({PIECES: self.decoder(states_BLD)}, None)
+        logits_MV, loss = self.decoder.predict(states_BLD, batch)
+        return HeadOutput({PIECES: logits_MV}, loss)
+
+
+@dataclass(frozen=True, slots=True)
+class MlmScores(NamedScores):
+    """Scores over predicted pieces.
+
+    Attributes:
+        examples: Sequences.
+        pieces: Predicted pieces.
+        accuracy: Share of them whose id has the highest logit.
+        perplexity: Exponential of the loss; 1 is the lowest.
+        loss: Mean cross-entropy, in nats.
+    """
+
+    examples: int
+    pieces: int
+    accuracy: float
+    perplexity: float
+    loss: float
+
+    metric = "accuracy"
+
+
+class MlmScorer:
+    """Counts right pieces, batch by batch; reads the device once, at the end."""
+
+    def __init__(self) -> None:
+        self._examples = self._pieces = 0
+        self._right: list[Tensor] = []
+        self._loss = MeanLoss()
+
+    def add(self, output: Any, batch: SyntaxBatch) -> None:
+        """Take a model's output on one batch."""
+        targets_M = batch.extra(TARGETS)
+        self._examples += len(batch)
+        self._pieces += len(targets_M)
+        self._right.append((output.logits[PIECES].argmax(-1) == targets_M).sum())
+        self._loss.add(output.task_loss, torch.tensor(len(targets_M)))
+
+    def scores(self) -> MlmScores:
+        """The scores of everything taken."""
+        right, loss = sum(int(count) for count in self._right), self._loss.mean()
+        # Beyond this a double has no exponential, and a model knows nothing.
+        perplexity = math.exp(min(loss, 700.0))
+        return MlmScores(self._examples, self._pieces, share(right, self._pieces), perplexity, loss)
+
+    def predictions(self) -> list[Prediction]:
+        """None: the examples have no labels of their own."""
+        return []
+
+
+TASKS.add("mlm.v1", TaskEntry(MlmOptions, Mlm, MlmHead))

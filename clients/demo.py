@@ -124,7 +124,9 @@ def play(
     tell("backfilling the sample benchmark")
     jobs, backfill_seconds = _timed(lambda: tuple(_backfill(client, split) for split in SPLITS))
     tell("training a tiny syntax-augmented encoder on it")
-    training = _train(store, output)
+    command = parsebank("train", "sample", "--store", str(store), "--output", str(output))
+    finish(command, output.with_suffix(".log"))
+    training: dict[str, Any] = parse_json((output / "result.json").read_text("utf-8"))
     speed: dict[Stage, float] = {
         "parse": len(texts) / parse_seconds,
         "backfill": sum(job.counts.examples for job in jobs) / backfill_seconds,
@@ -144,13 +146,6 @@ def _backfill(client: Client, split: str) -> Job:
     if last.state != "done":
         raise WorkError(f"the backfill of the {split} split {last.state}: {last.error}")
     return last
-
-
-def _train(store: Path, output: Path) -> dict[str, Any]:
-    command = parsebank("train", "sample", "--store", str(store), "--output", str(output))
-    finish(command, output.with_suffix(".log"))
-    result: dict[str, Any] = parse_json((output / "result.json").read_text("utf-8"))
-    return result
 
 
 def _is_ready(client: Client) -> bool:

@@ -68,14 +68,12 @@ def sentence_tree(sentence: Sentence) -> Tree:
     open_nodes = deque((top, word) for word in children.get(0, []))
     while open_nodes:
         parent, word = open_nodes.popleft()
-        node = parent.add(_label(word))
+        relation = (word.deprel or "_", "green")
+        node = parent.add(
+            Text.assemble(word.form, "  ", relation, "  ", (word.upos or "_", "cyan"))
+        )
         open_nodes += [(node, child) for child in children.get(word.id, [])]
     return top
-
-
-def _label(word: Word) -> Text:
-    relation = (word.deprel or "_", "green")
-    return Text.assemble(word.form, "  ", relation, "  ", (word.upos or "_", "cyan"))
 
 
 def show_sentence(sentence: Sentence) -> None:

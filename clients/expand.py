@@ -68,9 +68,6 @@ def expanded(
     Returns:
         Examples in mode ``pretokenized`` (``gold`` stays); an example whose text cannot be parsed
         becomes a rejection.
-
-    Raises:
-        ParsebankError: The service refuses a whole request.
     """
     expanded_spec(spec)
     file = TemporaryFile()  # noqa: SIM115 - the iterator closes it
@@ -119,12 +116,10 @@ def _expanded_sentence(sentence: Sentence) -> Sentence:
     return Sentence(
         words=tuple(replace(word, misc=with_spacing(word.misc, [])) for word in sentence.words),
         tokens=tuple(Token(word.form, (word.id,)) for word in sentence.words),
-        comments=tuple(line for line in sentence.comments if not _is_text(line)),
+        comments=tuple(
+            line for line in sentence.comments if line[1:].partition("=")[0].strip() != "text"
+        ),
     )
-
-
-def _is_text(comment: str) -> bool:
-    return comment[1:].partition("=")[0].strip() == "text"
 
 
 def _expanded_batch(

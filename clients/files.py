@@ -1,15 +1,17 @@
 """Files of the user, packed or not, as streams of their content.
 
-gzip, xz, zstd and zip are recognised by their first bytes, not by name, and unpacked while they are
-read. A file may hold several gzip, xz or zstd frames; zeros after a frame are padding. A zip file
-must hold exactly one file; folders and the additions of macOS do not count.
+gzip, bzip2, xz, zstd and zip are recognised by their first bytes, not by name, and unpacked while
+they are read. A file may hold several gzip, bzip2, xz or zstd frames; zeros after a frame are
+padding. A zip file must hold exactly one file; folders and the additions of macOS do not count.
 """
 
 from __future__ import annotations
 
+import bz2
 import codecs
 import io
 import lzma
+import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
@@ -20,7 +22,7 @@ from typing import IO, Any, Final
 
 from syntax.errors import InputError
 
-ENDINGS: Final = (".gz", ".xz", ".zip", ".zst")
+ENDINGS: Final = (".bz2", ".gz", ".xz", ".zip", ".zst")
 """Endings of packed files."""
 
 _PACKED: Final = 256
@@ -49,17 +51,58 @@ def open_file(path: Path) -> io.BufferedReader[Any]:
         InputError: The file is a tar archive, a zip archive without exactly one file, packed twice,
             or UTF-16.
     """
+    kind, content = _opened(path)
+    try:
+        _refuse_other(content.peek(_CHUNK), kind, path)
+    except BaseException:
+        content.close()
+        raise
+    return content
+
+
+def is_tar(path: Path) -> bool:
+    """Whether a file is a tar archive, packed or not.
+
+    Raises:
+        DamagedFileError: The beginning of a packed file is damaged.
+    """
+    _, content = _opened(path)
+    with content:
+        return _is_tar(content.peek(_CHUNK))
+
+
+def tar_files(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
+    """Path and content of each regular file in a tar archive, packed or not, in its order.
+
+    A content can be read until the next one is asked for; only what is read is in memory.
+
+    Raises:
+        DamagedFileError: The archive is damaged or truncated.
+    """
+    _, content = _opened(path)
+    with content:
+        try:
+            # A stream: an archive that is packed cannot go back.
+            with tarfile.open(fileobj=content, mode="r|") as archive:
+                for member in archive:
+                    file = archive.extractfile(member) if member.isreg() else None
+                    if file is not None:
+                        yield member.name, file
+        except tarfile.TarError as error:
+            raise DamagedFileError(
+                f"{path} is a damaged tar archive: {error}; fetch or pack it again", path=str(path)
+            ) from error
+
+
+def _opened(path: Path) -> tuple[str, io.BufferedReader[Any]]:
+    """Kind of packing and content of a file of any kind; an empty text if it is not packed."""
     file = path.open("rb")
     try:
         kind, chunks = _unpacked(file, path)
-        content: io.BufferedReader[Any] = file
-        if chunks is not None:
-            content = io.BufferedReader(_Chunks(file, chunks), _BUFFER)
-        _refuse_other(content.peek(_CHUNK), kind, path)
     except BaseException:
         file.close()
         raise
-    return content
+    return kind, file if chunks is None else io.BufferedReader(_Chunks(file, chunks), _BUFFER)
 
 
 def _unpacked(file: io.BufferedReader[Any], path: Path) -> tuple[str, Iterator[bytes] | None]:
@@ -84,10 +127,20 @@ def _frames(file: IO[bytes], new: Callable[[], Any]) -> Iterator[bytes]:
         rest = data
         while rest := rest if decoder else rest.lstrip(b"\0"):
             decoder = decoder or new()
-            yield decoder.decompress(rest)
+            yield from _unpacked_steps(decoder, rest)
             rest, decoder = (decoder.unused_data, None) if decoder.eof else (b"", decoder)
     if decoder is not None:
         raise EOFError("it breaks off")
+
+
+def _unpacked_steps(decoder: Any, data: bytes) -> Iterator[bytes]:
+    """What packed bytes unpack to, in steps if the decoder has them: bzip2 has large blocks."""
+    if not hasattr(decoder, "needs_input"):
+        yield decoder.decompress(data)
+        return
+    yield decoder.decompress(data, _BUFFER)
+    while not (decoder.needs_input or decoder.eof):
+        yield decoder.decompress(b"", _BUFFER)
 
 
 def _member(file: IO[bytes], path: Path) -> Iterator[bytes]:
@@ -108,17 +161,23 @@ def _member(file: IO[bytes], path: Path) -> Iterator[bytes]:
 def _named_faults(chunks: Iterator[bytes], kind: str, path: Path) -> Iterator[bytes]:
     try:
         yield from chunks
-    except (InputError, OSError):
+    except InputError:
         raise
     except Exception as error:  # the libraries raise various errors for a damaged file
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # the disk's fault; bzip2 raises an OSError without a number for damage
         raise DamagedFileError(
             f"{path} is a damaged {kind} file: {error}; fetch or pack it again", path=str(path)
         ) from error
 
 
-def _refuse_other(start: bytes, kind: str, path: Path) -> None:
+def _is_tar(start: bytes) -> bool:
     mark, at = _TAR_MARK
-    if start.startswith(mark, at):
+    return start.startswith(mark, at)
+
+
+def _refuse_other(start: bytes, kind: str, path: Path) -> None:
+    if _is_tar(start):
         raise InputError(f"{path} is a tar archive; unpack it first", path=str(path))
     if kind and start.startswith((*_FRAMES, *_ZIP_MARKS)):
         raise InputError(f"{path} is packed twice; unpack it first", path=str(path))
@@ -150,6 +209,7 @@ class _Chunks(io.RawIOBase):
         return size
 
     def close(self) -> None:
+        self._chunks = iter(())  # a decoder may hold megabytes
         with closing(self._file):
             super().close()
 
@@ -164,5 +224,11 @@ _FRAMES: Final[Mapping[bytes, tuple[str, Callable[[], Any]]]] = {
     b"\x1f\x8b": ("gzip", partial(zlib.decompressobj, wbits=31)),
     b"\xfd7zXZ\x00": ("xz", partial(lzma.LZMADecompressor, lzma.FORMAT_XZ)),
     b"\x28\xb5\x2f\xfd": ("zstd", _zstd),
+    # Three letters could begin a text, so the mark of the first block, or of the end, counts too.
+    **{
+        b"BZh%d" % size + mark: ("bzip2", bz2.BZ2Decompressor)
+        for size in range(1, 10)
+        for mark in (b"1AY&SY", b"\x17rE8P\x90")
+    },
 }
 """Of each kind of frame its first bytes, its name, and what unpacks one."""

@@ -34,7 +34,11 @@ def running(command: Sequence[str], log: Path) -> Iterator[subprocess.Popen[byte
     try:
         yield process
     finally:
-        _end(process)
+        _signal_group(process, signal.SIGTERM)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_GRACE_SECONDS)
+        _signal_group(process, signal.SIGKILL)
+        process.wait()
 
 
 def finish(command: Sequence[str], log: Path) -> None:
@@ -91,14 +95,6 @@ def termination_unwinds() -> Iterator[None]:
 
 def _exit(number: int, _: FrameType | None) -> NoReturn:
     raise SystemExit(128 + number)
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    _signal_group(process, signal.SIGTERM)
-    with suppress(subprocess.TimeoutExpired):
-        process.wait(_GRACE_SECONDS)
-    _signal_group(process, signal.SIGKILL)
-    process.wait()
 
 
 def _signal_group(process: subprocess.Popen[bytes], number: signal.Signals) -> None:

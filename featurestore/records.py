@@ -45,7 +45,6 @@ class ExampleRow:
 
     Attributes:
         seq: Position of the example in its split; it gives the order of unshuffled streams.
-        example_id: Name of the example in its benchmark.
         example_key: Fingerprint of everything the row was made from; 32 hexadecimal digits.
         parser: Fingerprint of the parser.
         texts: Text of each segment.
@@ -93,7 +92,7 @@ class Transaction:
     """Names one append, so that it lands exactly once however often it is tried.
 
     Attributes:
-        app_id: Who appends, such as a job's shard.
+        app_id: The writer, such as a job's shard.
         version: Grows with each append of the same ``app_id``; an append whose version is not
             above the last one applied is skipped.
     """
@@ -104,11 +103,10 @@ class Transaction:
 
 @dataclass(frozen=True)
 class DatasetHandle:
-    """Says into which dataset table and partition rows go; the table is created when missing.
+    """The dataset table and partition of new rows; the table is created when missing.
 
     Attributes:
         spec: Name, split, language, fields and labels.
-        tokenizer: Name of the tokenizer.
         tokenizer_fingerprint: Fingerprint of the tokenizer's content.
         special_tokens: Special tokens of the tokenizer, which streams put around the segments.
         matrices: Whether distance, depth and ancestor matrices are stored beside the vectors.

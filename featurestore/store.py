@@ -35,7 +35,7 @@ class FeatureStore:
         uri: Where the store lies.
 
     A store may be open in many threads and processes at once. Close it, or use it as a context
-    manager, to commit what is buffered. Pickled, it is a store that is opened anew.
+    manager, to commit what is buffered. A pickled store is opened again where it is loaded.
 
     Args:
         root: Its location and format.

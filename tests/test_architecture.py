@@ -26,7 +26,7 @@ MAY_IMPORT = {
 THIRD_PARTY = {
     "syntax": {"numpy", "numba"},
     "featurestore": {"numpy", "pyarrow", "deltalake", "duckdb", "scipy", "matplotlib"},
-    "clients": {"numpy", "httpx", "ijson", "datasets", "typer", "rich", "zstandard"},
+    "clients": {"numpy", "httpx", "ijson", "datasets", "typer", "rich", "tokenizers", "zstandard"},
     "service": {
         *("numpy", "pyarrow", "fastapi", "starlette", "pydantic", "pydantic_settings", "uvicorn"),
         *("tokenizers", "transformers", "ufal", "stanza", "sqlalchemy", "structlog"),
@@ -72,7 +72,7 @@ LAYERS: dict[str, tuple[set[str], ...]] = {
         {"files", "processes", "results", "retries", "spelling"},
         {"client"},
         {""},
-        {"benchmarks", "display", "expand"},
+        {"benchmarks", "cut", "display", "expand", "wordpiece"},
         {"demo"},
         {"commands"},
         {"cli"},

@@ -7,6 +7,7 @@ from clients.benchmarks.conll import CONLL
 from clients.benchmarks.fce import FCE
 from clients.benchmarks.glue import COLA, SST2
 from clients.benchmarks.matis import MATIS
+from clients.benchmarks.microbert import MICROBERT
 from clients.benchmarks.mlqa import MLQA
 from clients.benchmarks.mtop import MTOP
 from clients.benchmarks.parallel import PARALLEL
@@ -33,6 +34,7 @@ __all__ = [
     "CONLL",
     "FCE",
     "MATIS",
+    "MICROBERT",
     "MLQA",
     "MNLI",
     "MTOP",

@@ -118,7 +118,6 @@ def _segment(record: dict[str, Any], tokens: Sequence[str], where: str) -> Segme
     """The sentence with the file's tree.
 
     Raises:
-        TreeError: The heads form no tree.
         ExampleError: A column has not one value for each token, or a head is no number.
     """
     columns = [_strings(record, f"stanford_{key}", where) for key in ("pos", "head", "deprel")]
@@ -147,7 +146,9 @@ def _names_in(parts: Sequence[Part]) -> Names:
     found: dict[str, set[str]] = {name: set() for name in _KEYS}
     for record in (x for part in parts for file in part.files for x in _readable(file)):
         for name, key in _KEYS.items():
-            found[name].update(_names(record.get(key)))
+            value = record.get(key)
+            values = value if isinstance(value, list) else [value]
+            found[name].update(x for x in values if isinstance(x, str))
     return {
         name: tuple(sorted(names, key=lambda each: (each != OUTSIDE, each)))
         for name, names in found.items()
@@ -155,14 +156,9 @@ def _names_in(parts: Sequence[Part]) -> Names:
 
 
 def _readable(path: Path) -> Iterator[dict[str, Any]]:
-    """The records before a break; what is wrong with the others is said when they are read."""
+    """The records before a syntax error; reading the file reports the faults of the others."""
     with suppress(InputError):
         yield from (record for record in records_of(path, "item") if isinstance(record, dict))
-
-
-def _names(value: Any) -> Iterator[str]:
-    values = value if isinstance(value, list) else [value]
-    yield from (name for name in values if isinstance(name, str))
 
 
 ACE: Final = register(

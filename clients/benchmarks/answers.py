@@ -83,7 +83,8 @@ def _items(
 ) -> Iterator[Item]:
     blind = not _has_labels(path)
     for where, paragraph, question in _questions(path):
-        name = _id(question)
+        given = question.get("id") if isinstance(question, dict) else None
+        name = None if given is None or isinstance(given, list | dict) else str(given)
         if name is None or belongs(name):
             example_id = unique.of(name or where)
             make = partial(_example, example_id, paragraph, question, where, extra, blind)
@@ -93,7 +94,7 @@ def _items(
 def _has_labels(path: Path) -> bool:
     """Whether a question has an answer with text, or says whether it has one.
 
-    What is wrong with the file is told when its questions are read.
+    Reading the questions reports the faults of the file.
     """
     with suppress(InputError):
         return any(_is_labelled(question) for _, _, question in _questions(path))
@@ -120,11 +121,6 @@ def _questions(path: Path) -> Iterator[tuple[str, Any, Any]]:
 def _list(record: Any, key: str) -> list[Any]:
     value = record.get(key) if isinstance(record, dict) else None
     return value if isinstance(value, list) else [None]
-
-
-def _id(question: Any) -> str | None:
-    name = question.get("id") if isinstance(question, dict) else None
-    return None if name is None or isinstance(name, list | dict) else str(name)
 
 
 def _example(

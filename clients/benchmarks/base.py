@@ -46,11 +46,16 @@ def canonical_split(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One split in one language, and its files in reading order."""
+    """One split in one language, and its files in reading order.
+
+    Attributes:
+        root: Folder to which ids that name files are relative, if the reader needs one.
+    """
 
     split: str
     lang: str
     files: tuple[Path, ...]
+    root: Path | None = None
 
 
 Names = Mapping[str, tuple[str, ...]]
@@ -114,7 +119,13 @@ class Benchmark:
             SpecError: No path was given and nothing is bundled.
             UnknownNameError: The path does not exist or holds no files of this benchmark.
         """
-        folder = self._existing(path)
+        folder = path or self.bundled
+        if folder is None:
+            raise SpecError(f"{self.name} needs a path to its files: {self.layout}")
+        if not folder.exists():
+            raise UnknownNameError(
+                f"there is no file or folder {folder}; expected {self.layout}", path=str(folder)
+            )
         if folder.is_file():
             return [Part(ANY, ANY, (folder,))]
         named = [replace(part, split=canonical_split(part.split)) for part in self.find(folder)]
@@ -206,7 +217,9 @@ class Benchmark:
         if self.names_in is None:
             return self.labels
         parts = tuple(self.parts(path))
-        names = _names(self.names_in, parts, _state(parts))
+        stats = (file.stat() for part in parts for file in part.files)
+        state = tuple((stat.st_size, stat.st_mtime_ns) for stat in stats)
+        names = _names(self.names_in, parts, state)
         return tuple(replace(x, names=names.get(x.name, x.names)) for x in self.labels)
 
     def spec(
@@ -236,27 +249,13 @@ class Benchmark:
             licence=licence,
         )
 
-    def _existing(self, path: Path | None) -> Path:
-        place = path or self.bundled
-        if place is None:
-            raise SpecError(f"{self.name} needs a path to its files: {self.layout}")
-        if not place.exists():
-            raise UnknownNameError(
-                f"there is no file or folder {place}; expected {self.layout}", path=str(place)
-            )
-        return place
-
 
 BENCHMARKS: Registry[Benchmark] = Registry("benchmark")
 """Every reader, by name."""
 
 
 def register(benchmark: Benchmark) -> Benchmark:
-    """Add a reader to `BENCHMARKS` under its own name, and return it.
-
-    Raises:
-        SpecError: The name is taken.
-    """
+    """Add a reader to `BENCHMARKS` under its own name, and return it."""
     return BENCHMARKS.add(benchmark.name, benchmark)
 
 
@@ -326,11 +325,6 @@ def _names(
     state: tuple[tuple[int, int], ...],  # noqa: ARG001
 ) -> Names:
     return names_in(parts)
-
-
-def _state(parts: Sequence[Part]) -> tuple[tuple[int, int], ...]:
-    stats = (file.stat() for part in parts for file in part.files)
-    return tuple((stat.st_size, stat.st_mtime_ns) for stat in stats)
 
 
 def _escaped(text: str) -> str:

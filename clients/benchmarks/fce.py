@@ -23,7 +23,7 @@ EDITS: Final = ("O", "B-R", "I-R", "B-U", "I-U", "B-M")
 
 
 def _names_of(path: Path) -> tuple[str, ...]:
-    """The tags of a file, told by its first: in the last column, or in the one before."""
+    """The tags of a file, known by the first one: in the last column, or in the one before."""
     for raw in chain.from_iterable(lines for _, lines in blocks(path, lambda raw: not raw.strip())):
         for tag in raw.decode("utf-8", "replace").split()[:0:-1][:2]:
             for names in (LABEL.names, EDITS):

@@ -56,7 +56,8 @@ def _blind_example(example_id: str, raw: bytes, path: Path, number: int, form: _
 def _example(example_id: str, raw: bytes, path: Path, number: int, form: _Form) -> Example:
     where = f"{path.name}, line {number}"
     line = decoded(raw, path, number)
-    if _is_blind(line, form.label):
+    fields = line.split("\t")
+    if len(fields) == len(_BLIND) and fields[0].isdecimal() and fields[1] not in form.label.names:
         raise NoLabelError(f"{where} has a number and a sentence, but no label")
     record = dict(zip(form.columns, tsv_fields(line, form.columns, where), strict=True))
     label = record["label"]
@@ -64,11 +65,6 @@ def _example(example_id: str, raw: bytes, path: Path, number: int, form: _Form) 
         known = ", ".join(form.label.names)
         raise LabelError(f"{where} has the label {label!r}; expected one of {known}")
     return Example(example_id, (Segment(text=record["sentence"]),), {form.label.name: label})
-
-
-def _is_blind(line: str, label: LabelSpec) -> bool:
-    fields = line.split("\t")
-    return len(fields) == len(_BLIND) and fields[0].isdecimal() and fields[1] not in label.names
 
 
 _SPLIT: Final = "(?P<split>train|dev|test)"

@@ -11,13 +11,18 @@ import operator
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 from clients.files import open_file
-from syntax.errors import ExampleError, InputError, InvalidCharacterError
+from syntax.errors import ExampleError, InputError, InvalidCharacterError, TextTooLongError
 
 MOST_LINES: Final = 100_000
 """Most lines of a block; longer blocks are split, so that a wrong file cannot fill the memory."""
+
+MOST_BYTES: Final = 16 * 2**20
+"""Most bytes of a file that is read as a whole, as one document."""
+
+_STEP: Final = 64 * 1024
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
@@ -82,6 +87,30 @@ def decoded(raw: bytes, path: Path, number: int, encoding: str = "utf-8") -> str
             f"is not {encoding.upper()}; repair or convert the line",
             path=str(path),
             line=number,
+            position=error.start,
+        ) from None
+
+
+def whole_text(file: IO[bytes], name: str) -> str:
+    """The text of a small file as a whole, without a byte order mark.
+
+    Raises:
+        TextTooLongError: It has more than `MOST_BYTES`.
+        InvalidCharacterError: It is not UTF-8; ``detail`` has the position.
+    """
+    raw = bytearray()  # in steps: `read` would set aside all that is allowed
+    while len(raw) <= MOST_BYTES and (chunk := file.read(_STEP)):
+        raw += chunk
+    if len(raw) > MOST_BYTES:
+        raise TextTooLongError(
+            f"{name} has more than {MOST_BYTES:,} bytes; divide it into several documents"
+        )
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InvalidCharacterError(
+            f"{name}: byte {raw[error.start]:#04x} at position {error.start} is not UTF-8; repair "
+            "or convert the file",
             position=error.start,
         ) from None
 

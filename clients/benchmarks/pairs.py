@@ -36,7 +36,7 @@ def find_pairs(folder: Path) -> Sequence[Part]:
 
 
 def read_pairs(part: Part, mode: Mode, *, label: LabelSpec) -> Iterator[Item]:  # noqa: ARG001
-    """Examples with two segments and a class label, and rejections for lines that are none.
+    """Examples with two segments and a class label, and rejections for other lines.
 
     An example's id is its split and line number (``dev-17``), so that the translations of one
     item share it, however many lines of either file are rejected.
@@ -104,7 +104,7 @@ def pair(
         label: The label column.
 
     Raises:
-        LabelError: The class is none of the label's.
+        LabelError: The label has no such class.
     """
     if name is not None and name not in label.names:
         raise LabelError(

@@ -50,7 +50,7 @@ def _moses_parts(folder: Path) -> Iterator[Part]:
 
 
 def _pair_parts(folder: Path) -> Iterator[Part]:
-    """Both languages of a TSV; its file says which column is whose, so the pair is in the split."""
+    """Both languages of a TSV; the split names the pair, as the file name gives the columns."""
     for path in folder.iterdir():
         match = _PAIRS.fullmatch(plain_path(path).name)
         for lang in match.group("first", "second") if match else ():
@@ -84,21 +84,17 @@ def _of_line(
 
 def _read_pairs(part: Part) -> Iterator[Item]:
     (path,) = part.files
-    side = _side(path, part.lang)
+    match = _PAIRS.fullmatch(plain_path(path).name)
+    langs = match.group("first", "second") if match else ()
+    if part.lang not in langs:
+        raise SpecError(
+            f"{path.name} does not say which of its columns is {part.lang!r}; call it after its "
+            "languages, in the order of its columns: {split}.{lang}-{lang}.tsv"
+        )
+    side = langs.index(part.lang)
     for number, raw in numbered_lines(path):
         example_id = f"{part.split}-{number}"
         yield attempt(example_id, partial(_of_pair, example_id, raw, path, number, side))
-
-
-def _side(path: Path, lang: str) -> int:
-    match = _PAIRS.fullmatch(plain_path(path).name)
-    langs = match.group("first", "second") if match else ()
-    if lang not in langs:
-        raise SpecError(
-            f"{path.name} does not say which of its columns is {lang!r}; call it after its "
-            "languages, in the order of its columns: {split}.{lang}-{lang}.tsv"
-        )
-    return langs.index(lang)
 
 
 def _of_pair(example_id: str, raw: bytes, path: Path, number: int, side: int) -> Example:

@@ -17,7 +17,7 @@ from syntax.errors import ExampleError, LabelError
 from syntax.examples import Example, LabelSpec, LabelValue, Mode, Segment
 
 MOST_MENTIONS: Final = 3
-"""Mentions that the paper's evaluation tells apart: 3 stands for three and more."""
+"""Numbers of mentions that the paper's evaluation distinguishes: 3 means three or more."""
 
 _REFERENCES = 2
 """Columns with the verses' places that newer files have after the label."""
@@ -105,7 +105,14 @@ def _read(part: Part, mode: Mode, *, task: _Task) -> Iterator[Item]:  # noqa: AR
 
 
 def _example(example_id: str, raw: bytes, path: Path, number: int, task: _Task) -> Example:
-    record = _record(decoded(raw, path, number), f"{path.name}, line {number}", task)
+    where = f"{path.name}, line {number}"
+    values = decoded(raw, path, number).split("\t")
+    if not len(task.columns) <= len(values) <= len(task.columns) + _REFERENCES:
+        raise ExampleError(
+            f"{where} has {len(values)} fields; expected {', '.join(task.columns)}, "
+            "separated by TAB, and at most two references after them"
+        )
+    record = dict(zip(task.columns, values, strict=False))
     labels = task.labels(record)
     if labels["label"] not in task.names:
         raise LabelError(
@@ -113,16 +120,6 @@ def _example(example_id: str, raw: bytes, path: Path, number: int, task: _Task) 
             f"expected one of {', '.join(task.names)}"
         )
     return Example(example_id, tuple(Segment(text=record[name]) for name in task.fields), labels)
-
-
-def _record(line: str, where: str, task: _Task) -> Record:
-    values = line.split("\t")
-    if not len(task.columns) <= len(values) <= len(task.columns) + _REFERENCES:
-        raise ExampleError(
-            f"{where} has {len(values)} fields; expected {', '.join(task.columns)}, "
-            "separated by TAB, and at most two references after them"
-        )
-    return dict(zip(task.columns, values, strict=False))
 
 
 def _benchmark(task: _Task) -> Benchmark:

@@ -1,4 +1,4 @@
-"""RACE: four options for each question of an English examination; the passage tells which."""
+"""RACE: questions of English examinations about a passage, with four options each."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Final
 
@@ -21,7 +20,7 @@ PASSED_OVER: Final = 10_000
 def fitting(path: Path) -> list[str]:
     """Names of the readers that fit: they make examples of at least half of the first items.
 
-    Unlabelled examples of blind files do not count, because their form tells too little. General
+    Unlabelled examples of blind files do not count, because their form says too little. General
     readers (plain text, tables) are returned only if no other reader fits.
     """
     fits = {name for name, reader in BENCHMARKS.items() if _fits(reader, path)}
@@ -52,7 +51,8 @@ def _fits(reader: Benchmark, path: Path) -> bool:
     if reader.bundled is not None:
         return False
     try:
-        telling = filter(_tells, islice(_items(reader, path), PASSED_OVER))
+        parts = (reader.read_part(part, reader.modes[0]) for part in reader.parts(path))
+        telling = filter(_tells, islice(chain.from_iterable(parts), PASSED_OVER))
         items = list(islice(telling, LOOKED_AT))
     except (ParsebankError, OSError):
         return False
@@ -63,8 +63,3 @@ def _fits(reader: Benchmark, path: Path) -> bool:
 def _tells(item: Item) -> bool:
     """Whether an item counts: it is not an example of a blind file."""
     return isinstance(item, Rejection) or not item.labels or set(item.labels.values()) != {None}
-
-
-def _items(reader: Benchmark, path: Path) -> Iterator[Item]:
-    for part in reader.parts(path):
-        yield from reader.read_part(part, reader.modes[0])

@@ -23,10 +23,10 @@ from syntax.errors import LabelError, NoLabelError
 from syntax.examples import Example, Mode, Segment
 
 NO_LABEL: Final = (None, "-", "")
-"""What stands for a gold label that the annotators did not agree on."""
+"""Values in place of a gold label on which the annotators did not agree."""
 
 HIDDEN: Final = "hidden"
-"""What stands for one that is kept back."""
+"""Value in place of a gold label that is not published."""
 
 
 def _read(part: Part, mode: Mode) -> Iterator[Item]:  # noqa: ARG001

@@ -77,7 +77,7 @@ class TableColumns:
 
     @property
     def unnamed(self) -> list[LabelSpec]:
-        """The labels whose names only the data tells."""
+        """The labels whose names only the data has."""
         return [label for label in self.labels if label.kind in _NAMED and not label.names]
 
     def column(self, name: str) -> str:
@@ -289,7 +289,7 @@ def table_benchmark(
         name: Name of the dataset.
 
     Raises:
-        SpecError: A name occurs twice, or a label or column speaks of a field that is none.
+        SpecError: A name occurs twice, or a label or column is of an unknown field.
 
     >>> nli = table_benchmark(
     ...     fields=("premise", "hypothesis"),

@@ -45,7 +45,6 @@ def open_rows(path: Path) -> Rows:
 
     Raises:
         InputError: The ending is unknown.
-        MissingExtraError: The file needs the library `datasets`.
     """
     opener = _OPENERS.get(plain_path(path).suffix)
     if opener is None:
@@ -57,7 +56,7 @@ def open_rows(path: Path) -> Rows:
 
 
 def _json(path: Path) -> Rows:
-    """A list of objects, or an object on each line, as the first character tells."""
+    """A list of objects, or an object on each line: the first character decides."""
     with open_file(path) as file:
         start = file.read(64)
     is_list = start.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"[")
@@ -111,7 +110,7 @@ _Record = tuple[int, int, list[str] | csv.Error]
 
 
 def _records(path: Path) -> Iterator[_Record]:
-    """The records that are not blank; after a quoting error, reading goes on with the next line."""
+    """The records that are not blank; after a quoting error, the next line is read."""
     bad_bytes = "surrogateescape"
     with io.TextIOWrapper(open_file(path), "utf-8-sig", bad_bytes, newline="") as file:
         reader = csv.reader(file, strict=True)
@@ -131,24 +130,20 @@ def _csv_row(
     path: Path, header: list[str], first: int, last: int, values: list[str] | csv.Error
 ) -> Row:
     if isinstance(values, csv.Error):
-        raise _wrongly_quoted(path, first, last, values)
+        if first == last:
+            raise ExampleError(
+                f"{path.name}, line {last} is no CSV: {values}; repair its quotation marks"
+            )
+        raise ExampleError(
+            f"{path.name}, lines {first} to {last} are no CSV: {values}; none of them was read: "
+            "close the quotation mark"
+        )
     if len(values) != len(header):
         raise ExampleError(
             f"{path.name}, line {last} ends a record of {len(values)} fields; expected "
             f"{len(header)}: {', '.join(header)}"
         )
     return dict(zip(header, values, strict=True))
-
-
-def _wrongly_quoted(path: Path, first: int, last: int, error: csv.Error) -> ExampleError:
-    if first == last:
-        return ExampleError(
-            f"{path.name}, line {last} is no CSV: {error}; repair its quotation marks"
-        )
-    return ExampleError(
-        f"{path.name}, lines {first} to {last} are no CSV: {error}; none of them was read: close "
-        "the quotation mark"
-    )
 
 
 def _checked_header(header: list[str], path: Path) -> list[str]:

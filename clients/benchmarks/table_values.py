@@ -110,7 +110,7 @@ def _text(text: str, where: str) -> str:
 
 
 def _numbered(value: Any, names: Sequence[str], where: str) -> str:
-    """The name that a number stands for."""
+    """The name of a class number."""
     if value == UNLABELLED:
         raise NoLabelError(f"{where} is {value}, as `datasets` has it where nobody labelled")
     if type(value) is not int or not 0 <= value < len(names):
@@ -166,16 +166,12 @@ def _spans(
         ) from None
     placed = [(x, False) if isinstance(x, SpanLabel) else located(text, x, where) for x in found]
     spans = tuple(span for span, _ in placed)
-    _check_names(spans, names, where)
-    return spans, tuple(ANSWER_MOVED for _, moved in placed if moved)
-
-
-def _check_names(spans: Iterable[SpanLabel], names: Sequence[str], where: str) -> None:
     for span in spans:
         check_characters(span.label, where)
     unknown = [span.label for span in spans if names and span.label not in names]
     if unknown:
         raise LabelError(f"{where} names {unknown[0]!r}; expected one of {', '.join(names)}")
+    return spans, tuple(ANSWER_MOVED for _, moved in placed if moved)
 
 
 def _answers_in(value: dict[str, Any]) -> list[tuple[int, str]]:
@@ -239,7 +235,11 @@ class NameSearch:
             SpecError: A class or tag column has no names.
             InputError: No row could be read.
         """
-        found = {label: _merged(lists) for label, lists in self._lists.items()}
+        # One list if all tables have the same, else all names in a fixed order.
+        found = {
+            label: next(iter(lists)) if len(lists) == 1 else _sorted(set().union(*lists))
+            for label, lists in self._lists.items()
+        }
         for label, names in found.items():
             if label.kind != "spans" and not names:
                 raise self._nameless(label)
@@ -282,11 +282,6 @@ class NameSearch:
             f"no row has in the column {column!r} a label that could be read as of kind "
             f"{label.kind!r}; choose another column or kind, or state the names of {label.name!r}"
         )
-
-
-def _merged(lists: set[tuple[str, ...]]) -> tuple[str, ...]:
-    """The list, if all tables have the same, else all names in a fixed order."""
-    return next(iter(lists)) if len(lists) == 1 else _sorted(set().union(*lists))
 
 
 def _sorted(names: set[str]) -> tuple[str, ...]:

@@ -56,7 +56,7 @@ def to_bio(tags: Sequence[str]) -> tuple[str, ...]:
     need not say which scheme it follows, and one that breaks its own loses no mention.
 
     Raises:
-        LabelError: A tag is none of these.
+        LabelError: A tag belongs to none of these schemes.
 
     >>> to_bio(["I-PER", "I-PER", "B-PER", "O", "U-LOC", "I-ORG", "L-ORG"])
     ('B-PER', 'I-PER', 'B-PER', 'O', 'B-LOC', 'B-ORG', 'I-ORG')
@@ -66,13 +66,10 @@ def to_bio(tags: Sequence[str]) -> tuple[str, ...]:
     for tag in tags:
         if not is_tag(tag):
             raise LabelError(f"{tag!r} is no tag; expected {SCHEMES}")
-        bio.append(tag if tag == OUTSIDE else ("I-" if _goes_on(before, tag) else "B-") + tag[2:])
+        goes_on = tag[0] not in _FIRST and before[0] in _OPEN and before[2:] == tag[2:]
+        bio.append(tag if tag == OUTSIDE else ("I-" if goes_on else "B-") + tag[2:])
         before = tag
     return tuple(bio)
-
-
-def _goes_on(before: str, tag: str) -> bool:
-    return tag[0] not in _FIRST and before[0] in _OPEN and before[2:] == tag[2:]
 
 
 def tag_names(tags: Iterable[str]) -> tuple[str, ...]:

@@ -41,7 +41,7 @@ _ALL_LANGUAGES = re.compile(r"tydiqa-goldp-v1\.[0-9]-(?P<split>[^-]+)\.json")
 
 
 def _find(folder: Path) -> Sequence[Part]:
-    """The parts; where a language has a file of its own, the one of all languages is not asked."""
+    """The parts; a language's own file takes precedence over the file of all languages."""
     files = list(folder.iterdir())
     matches = ((_ONE_LANGUAGE.fullmatch(plain_path(path).name), path) for path in files)
     own = [_own_part(match, path) for match, path in matches if match]
@@ -62,7 +62,7 @@ def _own_part(match: re.Match[str], path: Path) -> Part:
 
 
 def _belongs(part: Part, name: str) -> bool:
-    """Whether a question is in the part's language, as far as its id tells."""
+    """Whether a question is in the part's language, by its id."""
     return LANGS.get(name.partition("-")[0], part.lang) == part.lang
 
 

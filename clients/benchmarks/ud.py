@@ -55,7 +55,11 @@ def _example(example_id: str, lines: Lines, path: Path, first: int, mode: Mode) 
     conllu = "\n".join(texts) + "\n\n"
     sentence = _only_sentence(conllu, path, first)
     if mode == "gold":
-        _check_text(sentence, path, first)
+        # Storing it would refuse a tree whose words cannot be found in its text.
+        try:
+            parse_from_sentences([sentence])
+        except ConlluError as error:
+            raise ConlluError(f"{path.name}, line {first}: {error.message}", line=first) from None
     return Example(example_id, (_SEGMENTS[mode](conllu, sentence),))
 
 
@@ -64,27 +68,15 @@ def _only_sentence(conllu: str, path: Path, first: int) -> Sentence:
     try:
         sentences = list(parse_conllu(conllu, path.name))
     except ConlluError as error:
-        raise _placed(error, path, first) from None
+        # The same error, its line counted through the whole file.
+        within = error.detail["line"]
+        line = first + within - 1
+        fault = error.message.removeprefix(f"{path.name}:{within}: ")
+        raise ConlluError(f"{path.name}:{line}: {fault}", path=str(path), line=line) from None
     if len(sentences) != 1:
         raise ConlluError(f"{path.name}, line {first}: these lines are no sentence")
     _ = sentences[0].tree
     return sentences[0]
-
-
-def _check_text(sentence: Sentence, path: Path, first: int) -> None:
-    """Refuse a tree whose words cannot be found in its text, as storing it would."""
-    try:
-        parse_from_sentences([sentence])
-    except ConlluError as error:
-        raise ConlluError(f"{path.name}, line {first}: {error.message}", line=first) from None
-
-
-def _placed(error: ConlluError, path: Path, first: int) -> ConlluError:
-    """The same fault, its line counted through the whole file."""
-    within = error.detail["line"]
-    line = first + within - 1
-    fault = error.message.removeprefix(f"{path.name}:{within}: ")
-    return ConlluError(f"{path.name}:{line}: {fault}", path=str(path), line=line)
 
 
 def _raw(_: str, sentence: Sentence) -> Segment:

@@ -40,17 +40,13 @@ def _read(part: Part, mode: Mode) -> Iterator[Item]:
     if columns != _TRANSLATED and not {"language", *_PAIR[:2]} <= set(columns):
         yield from read_pairs(part, mode, label=LABEL)
         return
-    for count, (number, raw) in enumerate(_rows(path, part.lang, columns), 1):
-        example_id = f"{part.split}-{count}"
-        yield attempt(example_id, partial(_example, example_id, raw, path, number, columns))
-
-
-def _rows(path: Path, lang: str, columns: Columns) -> Iterator[tuple[int, bytes]]:
-    """The lines of a language; all but the header, where the file is of one."""
-    own = lang.encode() + b"\t" if "language" in columns else b""
+    prefix = part.lang.encode() + b"\t" if "language" in columns else b""
     rows = numbered_lines(path)
     next(rows)
-    return ((number, raw) for number, raw in rows if raw.startswith(own))
+    rows_of_lang = ((number, raw) for number, raw in rows if raw.startswith(prefix))
+    for count, (number, raw) in enumerate(rows_of_lang, 1):
+        example_id = f"{part.split}-{count}"
+        yield attempt(example_id, partial(_example, example_id, raw, path, number, columns))
 
 
 def _example(example_id: str, raw: bytes, path: Path, number: int, columns: Columns) -> Example:

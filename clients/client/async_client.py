@@ -230,7 +230,7 @@ class AsyncClient:
 
     async def _streamed(self, job_id: str) -> AsyncIterator[Job]:
         decoder = JobEvents()
-        # If the stream breaks, `events` goes on polling.
+        # If the stream breaks, `events` continues by polling.
         with suppress(httpx.TransportError):
             async with self._http.stream("GET", calls.events_path(job_id)) as response:
                 if not is_event_stream(response):

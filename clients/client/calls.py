@@ -33,7 +33,7 @@ T = TypeVar("T")
 MatrixName = Literal["distance", "depth", "ancestor"]
 
 URL: Final = "http://127.0.0.1:8000"
-"""Where `parsebank serve` listens unless told otherwise."""
+"""Where `parsebank serve` listens by default."""
 
 API_KEY: Final = "PARSEBANK_API_KEY"
 """Environment variable with the key for the command line."""

@@ -338,7 +338,7 @@ class Client:
 
     def _streamed(self, job_id: str) -> Iterator[Job]:
         decoder = JobEvents()
-        # If the stream breaks, `events` goes on polling.
+        # If the stream breaks, `events` continues by polling.
         with (
             suppress(httpx.TransportError),
             self._http.stream("GET", calls.events_path(job_id)) as response,

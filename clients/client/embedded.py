@@ -54,7 +54,10 @@ class EmbeddedTransport(httpx.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Answer one request, once the app has started."""
-        await self._ready()
+        if self._started is None:
+            self._started = asyncio.get_running_loop().create_future()
+            self._lifespan = asyncio.create_task(self._live(self._started))
+        await asyncio.shield(self._started)
         return await self._inner.handle_async_request(request)
 
     async def aclose(self) -> None:
@@ -63,12 +66,6 @@ class EmbeddedTransport(httpx.AsyncBaseTransport):
             self._stop.set()
             await self._lifespan
             self._lifespan = None
-
-    async def _ready(self) -> None:
-        if self._started is None:
-            self._started = asyncio.get_running_loop().create_future()
-            self._lifespan = asyncio.create_task(self._live(self._started))
-        await asyncio.shield(self._started)
 
     async def _live(self, started: asyncio.Future[None]) -> None:
         # One task enters and leaves the lifespan, as its task groups demand.
@@ -123,7 +120,7 @@ class BlockingTransport(httpx.BaseTransport):
     async def _answer(self, request: httpx.Request) -> httpx.Response:
         request.stream = _AsyncStream(request.stream)
         response = await self._inner.handle_async_request(request)
-        # Not decoded here: the client that asked for an encoding decodes it.
+        # Not decoded here: the client decodes the encoding that it requested.
         content = b"".join([chunk async for chunk in response.aiter_raw()])
         return httpx.Response(response.status_code, headers=response.headers, content=content)
 

@@ -36,7 +36,16 @@ def answered_error(status: int, headers: Mapping[str, str], content: bytes) -> P
         shown = content[:200].decode("utf-8", "replace").strip()
         body = {"message": f"the server answered {status}: {shown}", "detail": {"status": status}}
     error = named_error(body)
-    return _too_much(error, headers) if status == 429 else error
+    if status != 429:
+        return error
+    # A date is legal too. The service sends a number; for a date the usual back-off applies.
+    try:
+        wait: float | None = max(0.0, float(headers.get("retry-after", "")))
+    except ValueError:
+        wait = None
+    detail = error.detail if wait is None else {**error.detail, "retry_after": wait}
+    kind = RateLimitError if isinstance(error, RateLimitError) else OverloadedError
+    return kind(error.message, **detail)
 
 
 def _family(cls: type[ParsebankError]) -> Iterator[type[ParsebankError]]:
@@ -52,19 +61,3 @@ def _error_body(content: bytes) -> Mapping[str, Any] | None:
         return None
     inner = body.get("error", body) if isinstance(body, dict) else None
     return inner if isinstance(inner, dict) and "message" in inner else None
-
-
-def _too_much(error: ParsebankError, headers: Mapping[str, str]) -> ParsebankError:
-    """A response 429 as one of two errors, with the seconds to wait."""
-    wait = _seconds(headers.get("retry-after"))
-    detail = error.detail if wait is None else {**error.detail, "retry_after": wait}
-    kind = RateLimitError if isinstance(error, RateLimitError) else OverloadedError
-    return kind(error.message, **detail)
-
-
-def _seconds(retry_after: str | None) -> float | None:
-    # A date is legal too. The service sends a number; for a date the usual back-off applies.
-    try:
-        return max(0.0, float(retry_after or ""))
-    except ValueError:
-        return None

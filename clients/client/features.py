@@ -159,7 +159,10 @@ class FeaturesResult:
             )
         names = usable[0].arrays
         batch = {name: np.stack([example[name] for example in usable]) for name in names}
-        _same_width(batch)
+        # One dtype for all matrices: one long path makes the whole batch uint16.
+        held = [name for name in _LENGTHS if name in batch]
+        dtype = np.result_type(np.uint8, *(batch[name] for name in held))
+        batch.update({name: batch[name].astype(dtype, copy=False) for name in held})
         return {**batch, "lengths": np.array([len(example) for example in usable], np.int32)}
 
 
@@ -176,7 +179,16 @@ def stored_path(key: str | Sequence[str], **options: Any) -> str:
     """Path and query of ``GET /features/{key}``."""
     check_names("stored_features", options, StoredOptions)
     keys = key if isinstance(key, str) else ",".join(key)
-    query = urlencode([*_parameters(options)])
+    parameters = []
+    for name, value in options.items():
+        if name == "matrices":
+            parameters.append((name, ",".join(value)))
+        elif name == "max_length":
+            parameters.append((name, "" if value is None else str(value)))
+        elif value is not None:
+            shown = str(value).lower() if isinstance(value, bool) else str(value)
+            parameters.append((name, shown))
+    query = urlencode(parameters)
     return f"/features/{quote(keys, safe=',')}" + (f"?{query}" if query else "")
 
 
@@ -209,16 +221,6 @@ def check_names(function: str, options: Mapping[str, Any], known: Any) -> None:
         raise TypeError(f"{function}() has no keyword {', '.join(sorted(unknown))}")
 
 
-def _parameters(options: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    for name, value in options.items():
-        if name == "matrices":
-            yield name, ",".join(value)
-        elif name == "max_length":
-            yield name, "" if value is None else str(value)
-        elif value is not None:
-            yield name, str(value).lower() if isinstance(value, bool) else str(value)
-
-
 def _example_body(example: ExampleLike) -> dict[str, Any]:
     if isinstance(example, Mapping):
         return dict(example)
@@ -246,7 +248,11 @@ def _decode_example(entry: JsonObject) -> FeatureExample | ItemError:
     names = [name for name in entry if name not in _FACTS]
     arrays = {name: np.asarray(entry[name], _DTYPES.get(name)) for name in names}
     arrays["offset_mapping"] = arrays["offset_mapping"].reshape(-1, 2)
-    _narrow(arrays)
+    # JSON lacks the kernel's dtype: uint16 if a value needs it, else uint8.
+    held = [name for name in _LENGTHS if name in arrays]
+    wide = any(arrays[name].max(initial=0) > np.iinfo(np.uint8).max for name in held)
+    for name in held:
+        arrays[name] = arrays[name].astype(np.uint16 if wide else np.uint8)
     return FeatureExample(
         key=entry["key"],
         example_id=entry["example_id"],
@@ -266,18 +272,3 @@ _DTYPES: dict[str, Any] = {
     "offset_mapping": np.int32,
 }
 _LENGTHS = ("depth", "distance")
-
-
-def _narrow(arrays: dict[str, NDArray[Any]]) -> None:
-    """Restore the kernel's dtype, which JSON lacks: uint16 if a value needs it, else uint8."""
-    held = [name for name in _LENGTHS if name in arrays]
-    wide = any(arrays[name].max(initial=0) > np.iinfo(np.uint8).max for name in held)
-    for name in held:
-        arrays[name] = arrays[name].astype(np.uint16 if wide else np.uint8)
-
-
-def _same_width(batch: dict[str, NDArray[Any]]) -> None:
-    """Give all matrices one dtype: one long path makes the whole batch uint16."""
-    held = [name for name in _LENGTHS if name in batch]
-    dtype = np.result_type(np.uint8, *(batch[name] for name in held))
-    batch.update({name: batch[name].astype(dtype, copy=False) for name in held})

@@ -210,6 +210,8 @@ def _parse(text: str, sentences: Sequence[JsonObject]) -> Parse:
     words = [word for sentence in sentences for word in sentence["words"]]
     tokens = [token for sentence in sentences for token in sentence["tokens"]]
     starts = _starts([len(sentence["words"]) for sentence in sentences])
+    # Spacing is left out: the text determines it.
+    misc = [with_spacing(word.get("misc"), []) for word in words]
     return Parse(
         text=text,
         **{name: [word.get(name) for word in words] for name in _WORD_COLUMNS},
@@ -221,17 +223,11 @@ def _parse(text: str, sentences: Sequence[JsonObject]) -> Parse:
         sentence_start=[sentence["start_char"] for sentence in sentences],
         sentence_end=[sentence["end_char"] for sentence in sentences],
         sentence_first_word=starts,
-        misc=_misc(words),
+        misc=misc if any(misc) else None,
     )
 
 
 _WORD_COLUMNS = ("form", "lemma", "upos", "xpos", "feats", "head", "deprel")
-
-
-def _misc(words: Sequence[JsonObject]) -> list[str | None] | None:
-    """MISC of each word without spacing, which the text determines; ``None`` if all are empty."""
-    misc = [with_spacing(word.get("misc"), []) for word in words]
-    return misc if any(misc) else None
 
 
 def _starts(lengths: Sequence[int]) -> list[int]:

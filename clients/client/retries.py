@@ -113,17 +113,13 @@ def as_named(failure: Exception) -> ParsebankError:
         return SpecError(f"{failure}; give the service's address as http://HOST:PORT")
     if isinstance(failure, (httpx.ReadTimeout, httpx.WriteTimeout)):
         return DeadlineError("no answer came in time; send less at once or raise the timeout")
-    address = _address(failure)
-    return ServiceUnreachableError(
-        f"no Parsebank service answers at {address} ({failure or type(failure).__name__}); "
-        "start one with `parsebank serve`, or give the address of another"
-    )
-
-
-def _address(failure: Exception) -> str:
-    # httpx attaches the request late, and its property raises while there is none.
+    # httpx attaches the request late; until then, its property raises.
     try:
         url = failure.request.url if isinstance(failure, httpx.RequestError) else None
     except RuntimeError:
         url = None
-    return f"{url.scheme}://{url.netloc.decode()}" if url else "the address given"
+    address = f"{url.scheme}://{url.netloc.decode()}" if url else "the address given"
+    return ServiceUnreachableError(
+        f"no Parsebank service answers at {address} ({failure or type(failure).__name__}); "
+        "start one with `parsebank serve`, or give the address of another"
+    )

@@ -14,7 +14,6 @@ from syntax.examples import (
     LabelValue,
     LongSentences,
     Rejection,
-    Segment,
     SpanLabel,
 )
 
@@ -90,13 +89,12 @@ def _lines(spec: dict[str, Any], examples: Iterable[Example | Rejection]) -> Ite
 def _body(item: Example | Rejection) -> dict[str, Any]:
     if isinstance(item, Rejection):
         return {"rejected": asdict(item)}
-    segments = [_segment(segment) for segment in item.segments]
+    segments = [
+        _given({"text": segment.text, "tokens": segment.tokens, "conllu": segment.conllu})
+        for segment in item.segments
+    ]
     labels = {name: _label(value) for name, value in item.labels.items()}
     return {"example": {"example_id": item.example_id, "segments": segments, "labels": labels}}
-
-
-def _segment(segment: Segment) -> dict[str, Any]:
-    return _given({"text": segment.text, "tokens": segment.tokens, "conllu": segment.conllu})
 
 
 def _label(value: LabelValue | None) -> Any:

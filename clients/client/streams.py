@@ -6,7 +6,6 @@ Nothing here touches a socket, so the synchronous and the asynchronous client sh
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import httpx
 
@@ -57,8 +56,14 @@ class AnswerReader:
         Raises:
             ParsebankError: The named error with which the request as a whole ended.
         """
-        found = (self._read(parse_json(line)) for line in self._lines.feed(chunk))
-        items = [item for item in found if item is not None]
+        items: list[NumberedItem] = []
+        for line in map(parse_json, self._lines.feed(chunk)):
+            if "index" in line:
+                items.append((line["index"], decode_item(line)))
+            elif "error" in line:
+                raise named_error(line["error"])
+            else:
+                self._ended = self._ended or "done" in line
         self.began = self.began or bool(items)
         return items
 
@@ -72,14 +77,6 @@ class AnswerReader:
             raise ServiceUnreachableError(
                 "the answer broke off before its end; ask again: what was parsed is kept"
             )
-
-    def _read(self, line: dict[str, Any]) -> NumberedItem | None:
-        if "index" in line:
-            return line["index"], decode_item(line)
-        if "error" in line:
-            raise named_error(line["error"])
-        self._ended = self._ended or "done" in line
-        return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The sub-commands of this package: ``parse backfill jobs benchmarks demo``."""
+"""The sub-commands of this package: ``parse backfill jobs benchmarks tokenizers demo``."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from clients.commands.benchmarks import benchmarks
 from clients.commands.demo import demo
 from clients.commands.jobs import jobs
 from clients.commands.parse import parse
+from clients.commands.tokenizers import tokenizers
 
 
 def register(app: typer.Typer) -> None:
@@ -18,3 +19,4 @@ def register(app: typer.Typer) -> None:
     app.command()(backfill)
     app.add_typer(jobs, name="jobs")
     app.add_typer(benchmarks, name="benchmarks")
+    app.add_typer(tokenizers, name="tokenizers")

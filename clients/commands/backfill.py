@@ -18,6 +18,17 @@ from clients.commands.connect import (
 )
 from syntax.commands.tables import AsJson
 
+WholeFiles = Annotated[
+    bool, typer.Option("--whole-files", help="Of `text`: a file is one text, not a line.")
+]
+DevShare = Annotated[
+    float | None,
+    typer.Option(
+        help="Where files name no splits: this share of the texts is `dev`, by a hash of their "
+        "ids, and the rest `train`."
+    ),
+]
+
 
 def backfill(
     benchmark: Annotated[
@@ -70,6 +81,14 @@ def backfill(
             "example.",
         ),
     ] = False,
+    max_pieces: Annotated[
+        int | None,
+        typer.Option(
+            min=3,
+            help="Cut tokens before they are parsed, so that a sequence has at most so many "
+            "pieces of the --tokenizer, special tokens included; drop gold trees that are longer.",
+        ),
+    ] = None,
     name: Annotated[
         str | None,
         typer.Option(help="Name of the dataset in the store. Default: the benchmark's name."),
@@ -88,6 +107,8 @@ def backfill(
     id_column: Annotated[
         str | None, typer.Option("--id", help="For `table`: column of the ids.")
     ] = None,
+    whole_files: WholeFiles = False,
+    dev_share: DevShare = None,
     matrices: Annotated[
         bool, typer.Option("--matrices/--no-matrices", help="Also store the matrices.")
     ] = True,
@@ -121,7 +142,14 @@ def backfill(
     from clients.commands.reports import check_report, show_outcome, write_report
     from syntax.lists import ParserChoice, listed
 
-    reader = chosen_reader(benchmark, listed(columns), listed(label), id_column)
+    reader = chosen_reader(
+        benchmark,
+        listed(columns),
+        listed(label),
+        id_column,
+        whole_files=whole_files,
+        dev_share=dev_share,
+    )
     parts = wanted_parts(reader, path, split, lang)
     parsers = ParserChoice.read(parser)
     parsers.check({part_lang for _, part_lang in parts})
@@ -134,6 +162,7 @@ def backfill(
         mode=mode,
         limit=limit,
         expand_words=expand_words,
+        max_pieces=max_pieces,
         options={
             "parser": str(parsers) or None,
             "matrices": matrices,

@@ -44,12 +44,27 @@ def describe(name: NameArgument, path: PathOption = None, as_json: AsJson = Fals
     from clients.benchmarks import BENCHMARKS
 
     reader = BENCHMARKS[name]
-    statements = _statements(reader)
+    statements = [
+        ("name", reader.name),
+        ("fields", ", ".join(reader.fields)),
+        *(("label", _described(label)) for label in reader.labels),
+        ("modes", ", ".join(reader.modes)),
+        ("langs", ", ".join(reader.langs) or "any"),
+        ("files", reader.layout),
+        ("encoding", ", else ".join(reader.encodings)),
+        ("ids", reader.ids),
+        *(("rejects", f"{reason}: {what}") for reason, what in reader.rejects.items()),
+        *(("quirk", quirk) for quirk in reader.quirks),
+        ("source", reader.source),
+        ("licence", reader.licence),
+    ]
     if path is not None or reader.bundled is not None:
-        for label in reader.labels_of(path) if reader.names_in else ():
-            statements.append(("found", _described(label)))
-        for part in reader.parts(path):
-            statements.append(("found", f"{part.split} {part.lang} ({_listed(part.files)})"))
+        labels = reader.labels_of(path) if reader.names_in else ()
+        statements += [("found", _described(label)) for label in labels]
+        statements += [
+            ("found", f"{part.split} {part.lang} ({_listed(part.files)})")
+            for part in reader.parts(path)
+        ]
     print_table(("what", "statement"), statements, as_json)
 
 
@@ -117,23 +132,6 @@ def _meant(name: str | None, path: Path | None) -> tuple[Benchmark, Path | None]
     return BENCHMARKS[recognised(place)], place
 
 
-def _statements(reader: Benchmark) -> list[tuple[str, str]]:
-    return [
-        ("name", reader.name),
-        ("fields", ", ".join(reader.fields)),
-        *(("label", _described(label)) for label in reader.labels),
-        ("modes", ", ".join(reader.modes)),
-        ("langs", ", ".join(reader.langs) or "any"),
-        ("files", reader.layout),
-        ("encoding", ", else ".join(reader.encodings)),
-        ("ids", reader.ids),
-        *(("rejects", f"{reason}: {what}") for reason, what in reader.rejects.items()),
-        *(("quirk", quirk) for quirk in reader.quirks),
-        ("source", reader.source),
-        ("licence", reader.licence),
-    ]
-
-
 def _listed(files: Sequence[Path]) -> str:
     more = f" and {len(files) - _FILES:,} more" if len(files) > _FILES else ""
     return ", ".join(file.name for file in files[:_FILES]) + more
@@ -147,7 +145,7 @@ def _described(label: LabelSpec) -> str:
 
 
 def _count(items: Iterable[Item], labels: Sequence[LabelSpec]) -> tuple[dict[str, int], int]:
-    """The account of a split, and the number of rejections, of which the first are told."""
+    """The counts of a split, and the number of rejections, of which the first are printed."""
     from collections import Counter
 
     from syntax.examples import Rejection
@@ -173,7 +171,7 @@ def _count(items: Iterable[Item], labels: Sequence[LabelSpec]) -> tuple[dict[str
 
 
 def _titles(label: LabelSpec, example: Example) -> list[str]:
-    """What a label of an example is counted as; numbers and texts are not told apart."""
+    """The titles under which a label is counted; all numbers and texts share one."""
     value = example.labels[label.name]
     if value is None:
         return [f"{label.name}: none"]

@@ -39,8 +39,10 @@ def demo(
     from rich.console import Console
 
     from clients.processes import termination_unwinds
+    from syntax.extras import missing_extra
 
-    _require_training()
+    if find_spec("torch") is None:
+        raise missing_extra("the demo trains", "train")
     console = Console(markup=False, emoji=False, highlight=False)
     folder = Path(tempfile.mkdtemp(prefix="parsebank-demo-"))
     with termination_unwinds():
@@ -50,7 +52,10 @@ def demo(
             console.print(f"The demo did not finish; its logs are in {folder}.", soft_wrap=True)
             raise
     if keep or store is not None:
-        _point_to(store or folder / "store", console)
+        place = store or folder / "store"
+        console.print(f"The store lies in {place}; look into it with", soft_wrap=True)
+        for line in queries(place):
+            console.print(f"  {line}", soft_wrap=True)
     if not keep:
         shutil.rmtree(folder)
 
@@ -103,16 +108,3 @@ def _tour(store: Path, folder: Path, console: Console) -> None:
         tell("all of it once more")
         second = play(client, store, folder / "training-2", tell, lambda _: None)
     show_rounds([first, second])
-
-
-def _point_to(store: Path, console: Console) -> None:
-    console.print(f"The store lies in {store}; look into it with", soft_wrap=True)
-    for line in queries(store):
-        console.print(f"  {line}", soft_wrap=True)
-
-
-def _require_training() -> None:
-    from syntax.extras import missing_extra
-
-    if find_spec("torch") is None:
-        raise missing_extra("the demo trains", "train")

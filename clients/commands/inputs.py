@@ -13,7 +13,9 @@ from syntax.errors import InvalidCharacterError, SpecError
 
 def read_texts(text: str, *, lines: bool) -> list[str]:
     """The text on the command line or standard input (``-``), whole or line by line."""
-    given = _standard_input() if text == "-" else text
+    given = (
+        _decoded(typer.get_binary_stream("stdin").read(), "standard input") if text == "-" else text
+    )
     whole = given.removesuffix("\n")
     return whole.split("\n") if lines else [whole]
 
@@ -29,7 +31,9 @@ def read_tokens(path: Path) -> dict[str, Any]:
     Raises:
         SpecError: The file is empty, or some tokens have a label and others none.
     """
-    blocks = _decoded(_content(path), path.name).replace("\r\n", "\n").split("\n\n")
+    with open_file(path) as file:
+        content = file.read()
+    blocks = _decoded(content, path.name).replace("\r\n", "\n").split("\n\n")
     sentences = [[*map(_token, block.strip("\n").split("\n"))] for block in blocks if block.strip()]
     if not sentences:
         raise SpecError(f"{path} holds no tokens; write one a line")
@@ -42,18 +46,9 @@ def read_tokens(path: Path) -> dict[str, Any]:
     return given
 
 
-def _content(path: Path) -> bytes:
-    with open_file(path) as file:
-        return file.read()
-
-
 def _token(line: str) -> tuple[str, str | None]:
     token, tab, label = line.partition("\t")
     return token, label if tab else None
-
-
-def _standard_input() -> str:
-    return _decoded(typer.get_binary_stream("stdin").read(), "standard input")
 
 
 def _decoded(content: bytes, name: str) -> str:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from clients.benchmarks import Benchmark
 
 ALL: Final = "all"
-"""The split, or the language, that stands for every one that is found."""
+"""Means every split, or every language, that is found."""
 
 
 def wanted_parts(
@@ -32,7 +32,6 @@ def wanted_parts(
 
     Raises:
         SpecError: The files do not tell the split or language that `ALL` stands for.
-        UnknownNameError: Nothing is found for `ALL`.
     """
     found = [
         part
@@ -67,9 +66,15 @@ def _parts(reader: Benchmark, path: Path | None, split: str, lang: str) -> list[
 
 
 def chosen_reader(
-    name: str, columns: Sequence[str], labels: Sequence[str], id_column: str | None
+    name: str,
+    columns: Sequence[str] = (),
+    labels: Sequence[str] = (),
+    id_column: str | None = None,
+    *,
+    whole_files: bool = False,
+    dev_share: float | None = None,
 ) -> Benchmark:
-    """A reader by its name; ``table`` with the columns that were named.
+    """A reader by its name, as the options of a command change it.
 
     Args:
         name: Name in the registry.
@@ -77,11 +82,31 @@ def chosen_reader(
         labels: ``LABEL[:KIND[:FIELD]][=COLUMN]``: a class, and about the first field, unless told
             otherwise.
         id_column: The column with the id.
+        whole_files: Of ``text``, whether a file is one text.
+        dev_share: Share of the texts that are ``dev``; ``None`` leaves splits to the files.
 
     Raises:
-        UnknownNameError: There is no such reader.
-        SpecError: Columns were named for another reader than ``table``, or an unknown kind.
+        SpecError: An option is for another reader, or columns have an unknown kind.
     """
+    from clients.benchmarks.held_out import with_dev_share
+
+    reader = _by_name(name, columns, labels, id_column)
+    if whole_files:
+        reader = _of_whole_files(reader)
+    return reader if dev_share is None else with_dev_share(reader, dev_share)
+
+
+def _of_whole_files(reader: Benchmark) -> Benchmark:
+    from clients.benchmarks.text import WHOLE_FILES
+
+    if reader.name != WHOLE_FILES.name:
+        raise SpecError(f"--whole-files is for the reader `text`, not for {reader.name}")
+    return WHOLE_FILES
+
+
+def _by_name(
+    name: str, columns: Sequence[str], labels: Sequence[str], id_column: str | None
+) -> Benchmark:
     from clients.benchmarks import BENCHMARKS
 
     reader = BENCHMARKS[name]
@@ -91,7 +116,8 @@ def chosen_reader(
         raise SpecError(f"--columns, --label and --id are for the reader `table`, not for {name}")
     from clients.benchmarks.table import table_benchmark
 
-    renamed = dict(_field(column) for column in columns or ("text",))
+    parted = (column.partition("=") for column in columns or ("text",))
+    renamed = {field: column or field for field, _, column in parted}
     specs = [_label(label) for label in labels]
     return table_benchmark(
         fields=tuple(renamed),
@@ -99,11 +125,6 @@ def chosen_reader(
         columns=renamed | {spec.name: column for spec, column in specs},
         id=id_column,
     )
-
-
-def _field(text: str) -> tuple[str, str]:
-    field, _, column = text.partition("=")
-    return field, column or field
 
 
 def _label(text: str) -> tuple[LabelSpec, str]:

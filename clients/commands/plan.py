@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from httpx import ConnectError
 
 from clients.client.retries import MAX_OUTAGE_SECONDS, Outage
+from clients.cut import CUT, cut_items
 from clients.expand import expanded, expanded_spec
 from syntax.errors import InputError, ParsebankError, SpecError, UnknownNameError
 from syntax.examples import Example
@@ -52,12 +53,14 @@ class Outcome:
 
     Attributes:
         unlabelled: Number of examples that lack a label, by part.
+        cut: Number of examples that were cut to `max_pieces`, by part.
     """
 
     jobs: list[Job] = field(default_factory=list)
     forecasts: list[Forecast] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
     unlabelled: dict[str, int] = field(default_factory=dict)
+    cut: dict[str, int] = field(default_factory=dict)
 
     def exit_code(self, *, strict: bool = False) -> int:
         """0 when all jobs are done, nothing failed and each part has an example that can be used.
@@ -88,6 +91,7 @@ class Outcome:
             "jobs": [asdict(job) for job in self.jobs],
             "forecasts": [asdict(each) for each in self.forecasts],
             "unlabelled": self.unlabelled,
+            "cut": self.cut,
             "failures": [
                 {**asdict(each.planned), "error_type": each.error_type, "message": each.message}
                 for each in self.failures
@@ -107,6 +111,7 @@ class BackfillPlan:
         mode: Mode of the segments; the reader's default when left out.
         limit: Largest number of items of each part.
         expand_words: Whether multiword tokens are replaced by their words.
+        max_pieces: Most pieces of a sequence, to which tokens are cut before they are parsed.
         options: Keywords of `Client.backfill`.
     """
 
@@ -118,6 +123,7 @@ class BackfillPlan:
     mode: str | None = None
     limit: int | None = None
     expand_words: bool = False
+    max_pieces: int | None = None
     options: dict[str, Any] = field(default_factory=dict)
 
     def run(self, client: Client, watcher: Watcher) -> Outcome:
@@ -159,7 +165,10 @@ class BackfillPlan:
             except (InputError, UnknownNameError, OSError) as error:
                 if len(backfills) == 1:
                     raise
-                outcome.failures.append(_failure(planned, error))
+                name = (
+                    error.error_type if isinstance(error, ParsebankError) else type(error).__name__
+                )
+                outcome.failures.append(Failure(planned, name, str(error)))
 
     def _sent(
         self,
@@ -182,12 +191,16 @@ class BackfillPlan:
         items = _noting(self.reader.items(part, self.reader.mode(self.mode)), outcome, title)
         sent = watcher.sending(items, self.limit, f"{spec.name} {planned}{place}")
         options = {"tokenizer": planned.tokenizer, **self.options}
-        if not self.expand_words:
-            return call(spec, sent, **options)
-        parser = ParserChoice.read(options.get("parser")).of(planned.lang)
-        long_sentences = options.get("long_sentences")
-        words = expanded(client, spec, sent, parser=parser, long_sentences=long_sentences)
-        return call(expanded_spec(spec), words, **options)
+        if self.expand_words:
+            parser = ParserChoice.read(options.get("parser")).of(planned.lang)
+            long_sentences = options.get("long_sentences")
+            sent = expanded(client, spec, sent, parser=parser, long_sentences=long_sentences)
+            spec = expanded_spec(spec)
+        if self.max_pieces is not None:
+            tokenizer = Path(planned.tokenizer or "")
+            short = cut_items(spec, sent, tokenizer, self.max_pieces)
+            sent = _noting_cuts(short, outcome, title)
+        return call(spec, sent, **options)
 
 
 def _insisted(send: Callable[[], Any], watcher: Watcher, *, is_first: bool) -> Any:
@@ -217,9 +230,14 @@ def _noting(items: Iterable[Item], outcome: Outcome, part: str) -> Iterator[Item
         yield item
 
 
-def _failure(planned: PlannedBackfill, error: Exception) -> Failure:
-    name = error.error_type if isinstance(error, ParsebankError) else type(error).__name__
-    return Failure(planned, name, str(error))
+def _noting_cuts(items: Iterable[Item], outcome: Outcome, part: str) -> Iterator[Item]:
+    """The items of a part; counts those that were cut."""
+    count = 0
+    for item in items:
+        if isinstance(item, Example) and CUT in item.repairs:
+            count += 1
+            outcome.cut[part] = count
+        yield item
 
 
 def _of(number: int, total: int) -> str:

@@ -32,13 +32,20 @@ def show_outcome(outcome: Outcome, seconds: float, as_json: bool = False) -> Non
                 typer.echo(f"{job.id}: {failure}", err=True)
     if outcome.forecasts:
         show_forecasts(outcome.forecasts)
-    for part, count in outcome.unlabelled.items():
-        typer.echo(f"{part}: {count:,} examples without label", err=True)
-    for part in outcome.unusable:
-        typer.echo(f"{part}: no example can be used, all are dropped", err=True)
-    for line in _unsent(outcome):
+    for line in _notes(outcome):
         typer.echo(line, err=True)
     return None
+
+
+def _notes(outcome: Outcome) -> list[str]:
+    """What the accounts do not say of their parts."""
+    unlabelled, cut = outcome.unlabelled.items(), outcome.cut.items()
+    return [
+        *(f"{part}: {count:,} examples without label" for part, count in unlabelled),
+        *(f"{part}: {count:,} examples cut to --max-pieces" for part, count in cut),
+        *(f"{part}: no example can be used, all are dropped" for part in outcome.unusable),
+        *_unsent(outcome),
+    ]
 
 
 def _unsent(outcome: Outcome) -> list[str]:

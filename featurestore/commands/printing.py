@@ -54,7 +54,7 @@ def version_of(given: str | None) -> int | str | None:
 
 @contextmanager
 def rows_bar(total: int) -> Iterator[Callable[[int], None]]:
-    """A bar on stderr that tells how many rows of so many are done; call what it gives."""
+    """A progress bar of rows on stderr; yields the function that advances it."""
     from rich.console import Console
     from rich.progress import MofNCompleteColumn, Progress
 

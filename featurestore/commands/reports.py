@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import astuple, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -12,10 +12,6 @@ from featurestore import DEFAULT_STORE
 from featurestore.commands.printing import Langs, Parsers, Version, Where, open_there, version_of
 from featurestore.reports.word_order_types import Linkage, Missing
 from syntax.commands.tables import AsForm, AsJson, print_json, print_record, print_rows, print_table
-
-if TYPE_CHECKING:
-    from featurestore.dataset.dataset import FeatureDataset
-    from featurestore.store import FeatureStore
 
 
 def stats(
@@ -161,26 +157,22 @@ def export(
 ) -> None:
     """Export a dataset: Parquet with a dataset card, or its parses as CoNLL-U."""
     from featurestore.dataset.dataset import EVERY
-    from featurestore.reports.export import export_dataset
+    from featurestore.reports.export import export_conllu, export_dataset, parse_keys
 
     with open_there(store) as opened:
         wanted = (tokenizer, split or EVERY, lang, version_of(version), parser)
         data = opened.dataset(dataset, *wanted)
         if path.suffix == ".conllu":
-            _export_conllu(opened, data, path, as_json)
+            keys = list(dict.fromkeys(parse_keys(data)))
+            with path.open("x", encoding="utf-8") as file:
+                written = export_conllu(opened, keys, file)
+            missing = len(keys) - written
+            print_record({"path": str(path), "texts": written, "missing": missing}, as_json)
+            if missing:
+                typer.echo(
+                    f"{missing} more are not there: their parses are not in the store", err=True
+                )
         else:
             exported = export_dataset(data, path)
             counts = {"examples": exported.examples, "files": len(exported.files)}
             print_record({"path": str(path), **counts}, as_json)
-
-
-def _export_conllu(store: FeatureStore, data: FeatureDataset, path: Path, as_json: bool) -> None:
-    from featurestore.reports.export import export_conllu, parse_keys
-
-    keys = list(dict.fromkeys(parse_keys(data)))
-    with path.open("x", encoding="utf-8") as file:
-        written = export_conllu(store, keys, file)
-    missing = len(keys) - written
-    print_record({"path": str(path), "texts": written, "missing": missing}, as_json)
-    if missing:
-        typer.echo(f"{missing} more are not there: their parses are not in the store", err=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, astuple, fields
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -17,9 +17,6 @@ from syntax.commands.tables import (
     print_rows,
     print_table,
 )
-
-if TYPE_CHECKING:
-    from featurestore.maintenance.validate import Validation
 
 
 def inspect(
@@ -96,29 +93,24 @@ def validate(
     if as_json:
         print_json(asdict(report))
     else:
-        _tell(report)
+        typer.echo(
+            f"{report.parses} parses, {report.examples} examples, {report.matrices} segments with "
+            f"matrices checked: {report.problem_count} problems"
+        )
+        for problem in report.problems:
+            typer.echo(f"{problem.table}  {problem.row}  {problem.message}")
+        if report.unpacked:
+            typer.echo(f"{report.unpacked} parses are of format 1: parsebank store migrate")
+        if report.changed:
+            typer.echo(
+                f"{len(report.changed)} example ids have several contents: store inspect --changed"
+            )
+        if report.repeated:
+            typer.echo(f"{report.repeated} rows are there more than once: store compact")
+        if report.same_place:
+            typer.echo(f"{report.same_place} places in the order of a split have several examples")
     if report.problem_count:
         raise typer.Exit(1)
-
-
-def _tell(report: Validation) -> None:
-    """Say what was checked and found."""
-    typer.echo(
-        f"{report.parses} parses, {report.examples} examples, {report.matrices} segments with "
-        f"matrices checked: {report.problem_count} problems"
-    )
-    for problem in report.problems:
-        typer.echo(f"{problem.table}  {problem.row}  {problem.message}")
-    if report.unpacked:
-        typer.echo(f"{report.unpacked} parses are of format 1: parsebank store migrate")
-    if report.changed:
-        typer.echo(
-            f"{len(report.changed)} example ids have several contents: store inspect --changed"
-        )
-    if report.repeated:
-        typer.echo(f"{report.repeated} rows are there more than once: store compact")
-    if report.same_place:
-        typer.echo(f"{report.same_place} places in the order of a split have several examples")
 
 
 def compact(store: Where = DEFAULT_STORE, as_json: AsJson = False) -> None:
@@ -306,6 +298,6 @@ def evict(
 
 
 def _sized(row: dict[str, Any]) -> dict[str, Any]:
-    """A row whose numbers of bytes are told from other numbers."""
+    """A row in which numbers of bytes are marked as `Size`."""
     sizes = ("size", "max_bytes", "bytes_before", "bytes_after")
     return {name: Size(value) if name in sizes else value for name, value in row.items()}

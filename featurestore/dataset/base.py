@@ -21,13 +21,11 @@ from syntax.examples import LabelSpec
 class StreamedDataset(ABC):
     """Examples that streams can be made of.
 
-    An implementer sets the attributes, and says how examples are read and what they are.
+    An implementer sets the attributes and implements reading and description of examples.
 
     Attributes:
-        name: Name of the dataset.
-        version: Version of its table.
         card: Fields, labels, tokenizer.
-        rows: Where the examples lie, and how long they are.
+        rows: Places and lengths of the examples.
     """
 
     name: str
@@ -117,7 +115,7 @@ class StreamedDataset(ABC):
             order: How the epoch is ordered and cut into batches, where the keywords do not say it.
             prefetch: Batches that a thread prepares ahead; 0 for none.
             buffers: ``"fresh"`` arrays for every batch, or a ``"ring"`` of reused ones: then a
-                batch is valid until the next one is asked for.
+                batch is valid until the next one is requested.
             spans: Spans of characters by ``example_id``, for matrices that go by marks, or the
                 names of label columns of kind ``spans``.
             samplers: Contrastive samples to draw for each example; their arrays join the batch.

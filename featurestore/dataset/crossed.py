@@ -48,7 +48,7 @@ class CrossedDataset(StreamedDataset):
         UnknownNameError: No such field.
         SpecError: The datasets differ in fields, labels or tokenizer; no example has a partner;
             one has several examples of one id; an example has another label there and is not to
-            be left out; or ``fields`` or ``differing`` is none of the above.
+            be left out; or ``fields`` or ``differing`` is invalid.
 
     Example:
         >>> english = store.dataset("xnli", split="test", lang="en")       # doctest: +SKIP
@@ -72,7 +72,10 @@ class CrossedDataset(StreamedDataset):
         self._first, self._second = first, second
         self._from_second = np.array([field in crossed for field in first.card.fields])
         ids, partners = _columns(first), _columns(second)
-        matched, partner = _joined(_places(ids, "first"), _places(partners, "second"))
+        ours = _places(ids, "first")
+        theirs = _places(partners, "second")
+        found = np.array([theirs.get(name, -1) for name in ours], np.int64)
+        matched, partner = found >= 0, found[found >= 0]
         chosen, own = np.flatnonzero(matched), np.asarray(ids["example_id"])
         if len(own) and not len(chosen):
             raise SpecError(
@@ -149,16 +152,19 @@ class CrossedReader:
         self._second.fetch(self._partner[examples], is_wanted)
 
     def read(self, examples: NDArray[np.int64]) -> Window:
-        """The examples, in the order asked."""
+        """The examples, in the requested order."""
         ours = self._first.read(self._chosen[examples])
         theirs = self._second.read(self._partner[examples])
         blobs = {
             name: [self._crossed(*pair) for pair in zip(lists, theirs.blobs[name], strict=True)]
             for name, lists in ours.blobs.items()
         }
+        both = FlatExamples.joined((ours.examples, theirs.examples))
+        fields = np.arange(len(self._from_second))
+        starts = both.example_offsets[:-1].reshape(2, -1, 1) + fields
         return replace(
             ours,
-            examples=self._segments(ours.examples, theirs.examples),
+            examples=both.with_segments(np.where(self._from_second, starts[1], starts[0])),
             labels={**ours.labels, **{name: theirs.labels[name] for name in self._labels}},
             blobs=blobs,
             token_counts=self._counts(ours, theirs),
@@ -168,12 +174,6 @@ class CrossedReader:
         if ours.token_counts is None or theirs.token_counts is None:
             return None
         return np.where(self._from_second, theirs.token_counts, ours.token_counts)
-
-    def _segments(self, ours: FlatExamples, theirs: FlatExamples) -> FlatExamples:
-        both = FlatExamples.joined((ours, theirs))
-        fields = np.arange(len(self._from_second))
-        starts = both.example_offsets[:-1].reshape(2, -1, 1) + fields
-        return both.with_segments(np.where(self._from_second, starts[1], starts[0]))
 
     def _crossed(self, ours: list[bytes] | None, theirs: list[bytes] | None) -> list[bytes] | None:
         if ours is None or theirs is None:
@@ -218,14 +218,6 @@ def _places(table: pa.Table, which: str) -> dict[str, int]:
             "and parser"
         )
     return places
-
-
-def _joined(
-    ours: dict[str, int], theirs: dict[str, int]
-) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    """Which examples have a partner, and the positions of these partners."""
-    found = np.array([theirs.get(name, -1) for name in ours], np.int64)
-    return found >= 0, found[found >= 0]
 
 
 def _equal_labels(

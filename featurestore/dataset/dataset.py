@@ -39,10 +39,9 @@ class FeatureDataset(StreamedDataset):
     """The examples of one dataset version, split and choice of languages and parser.
 
     Attributes:
-        name: Name of the dataset.
         version: Version of the table; pass it to `FeatureStore.dataset` to read the same again.
         card: Fields, labels, tokenizer.
-        rows: Where the examples lie.
+        rows: Places of the examples.
         reader: Reader of the table's files.
     """
 
@@ -117,7 +116,7 @@ class FeatureDataset(StreamedDataset):
         )
 
     def _origins(self, part: tuple[str, str]) -> list[dict[str, Any]]:
-        """What writers said about a partition."""
+        """What writers recorded about a partition."""
         wanted = {"name": self.name, "tokenizer": self.card.tokenizer_fingerprint}
         wanted.update(split=part[0], lang=part[1])
         described = self._store.fingerprints.all("split").values()
@@ -133,7 +132,7 @@ class FeatureDataset(StreamedDataset):
 
     @cached_property
     def reports(self) -> list[dict[str, Any]]:
-        """The accounts of the jobs that had ended by this version, by the version they built.
+        """The accounts of the jobs that had ended by this version, in the order of their versions.
 
         Each says what became of the job's ``examples``: ``stored``, ``already_stored``, and
         ``dropped`` by reason; the ``parsed`` and ``reused`` texts; and which job, parser, split
@@ -154,15 +153,13 @@ class FeatureDataset(StreamedDataset):
         table, tokenizer = self._store.drops, self.card.tokenizer_fingerprint
         drops = [drop for part in self.parts for drop in table.of(self.name, tokenizer, *part)]
         latest = {(drop.split, drop.lang, drop.example_id): drop for drop in drops}
-        return self._still_missing(list(latest.values()))
-
-    def _still_missing(self, drops: list[Drop]) -> list[Drop]:
+        last = list(latest.values())
         index = KeyIndex()
         index.add(self.rows.keys, 0)
-        keyed = [drop for drop in drops if drop.example_key]
+        keyed = [drop for drop in last if drop.example_key]
         found = index.find(keys_of(key_bytes([drop.example_key for drop in keyed]))).found
         stored = {drop.example_key for drop, here in zip(keyed, found, strict=True) if here}
-        return [drop for drop in drops if drop.example_key not in stored]
+        return [drop for drop in last if drop.example_key not in stored]
 
     def open_reader(
         self, stored: bool, offsets: bool = False, tokens: bool = False
@@ -177,7 +174,7 @@ class FeatureDataset(StreamedDataset):
 
         Args:
             examples: Positions in sequence order. *Shape:* (N,).
-            is_wanted: Asked again and again; once it is not, no more is copied.
+            is_wanted: Called repeatedly; copying stops once it returns ``False``.
 
         Raises:
             FileGoneError: One was vacuumed.
@@ -199,9 +196,9 @@ class FeatureDataset(StreamedDataset):
     def stored(
         self, names: Sequence[str], examples: NDArray[np.int64] | None = None
     ) -> tuple[pa.Table, NDArray[np.int64]]:
-        """Like `columns`, but as the rows lie in the files, and the row of each example.
+        """Like `columns`, but in the order of the files, with the row of each example.
 
-        Rows that were not asked for may be among them.
+        Other rows may be among them.
         """
         rows = self.rows if examples is None else self.rows.select(examples)
         order = np.lexsort((rows.row, rows.file))
@@ -219,7 +216,7 @@ class FeatureDataset(StreamedDataset):
     def _holding(
         self, path: str, rows: NDArray[np.int32], names: Sequence[str]
     ) -> tuple[pa.Table, NDArray[np.integer]]:
-        """Rows of a file, with others that came with them if these are no more."""
+        """Rows of a file, with others that were read with them if these are not more."""
         table, position = self.reader.holding(path, rows, names)
         if 2 * len(rows) >= len(table):
             return table, position
@@ -233,12 +230,12 @@ class FeatureDataset(StreamedDataset):
         labels: Wanted | None = None,
         labelled: Collection[str] = (),
     ) -> FeatureDataset:
-        """Some of the examples, as a dataset of their own.
+        """Some of the examples, as a dataset.
 
         Args:
             langs: Only these languages; each must have examples here. None of them for ``[]``.
-            shortest: Only examples of at least so many stored pieces, over all segments.
-            longest: Only examples of at most so many.
+            shortest: Smallest number of stored pieces of an example, over all segments.
+            longest: Largest number of these.
             labels: For label columns, the wanted values; ``None`` among them takes examples
                 without one: ``{"label": ["entailment", None]}``. Of tags and spans, an example
                 that has any of the names is taken, and with ``None`` one that has no tag or span.

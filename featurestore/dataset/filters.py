@@ -21,7 +21,7 @@ from syntax.options import checked
 from syntax.registry import unknown_name
 
 Wanted = Mapping[str, Collection[str | float | None]]
-"""For each label column, its wanted values; ``None`` stands for "no label".
+"""For each label column, its wanted values; ``None`` means no label.
 
 Of tags and spans, an example is wanted if it has any of these names among its own.
 """
@@ -31,7 +31,6 @@ def in_langs(rows: RowIndex, langs: Collection[str]) -> NDArray[np.bool_]:
     """Which examples are in one of the languages. *Shape:* (N,).
 
     Raises:
-        SpecError: They are no collection of texts.
         UnknownDatasetError: None of the examples is in one of the languages.
     """
     wanted = checked("langs", tuple[str, ...], langs)
@@ -44,7 +43,7 @@ def in_langs(rows: RowIndex, langs: Collection[str]) -> NDArray[np.bool_]:
 
 
 def of_length(rows: RowIndex, shortest: int, longest: int | None) -> NDArray[np.bool_]:
-    """Which examples have so many stored pieces, special tokens not counted. *Shape:* (N,).
+    """Which examples have a number of stored pieces within bounds. *Shape:* (N,).
 
     Raises:
         SpecError: A bound is no whole number, or they exclude every length.
@@ -65,7 +64,6 @@ def with_labels(
     Raises:
         UnknownNameError: No such label column, or a class has no such name.
         SpecError: The values of a column are no collection, or of another type than the column's.
-        StoreError: A file cannot be read.
     """
     if not isinstance(wanted, Mapping):
         raise SpecError(f"labels is {wanted!r}; it must be a mapping of columns to lists of values")
@@ -87,7 +85,6 @@ def with_any_label(
 
     Raises:
         UnknownNameError: No such label column.
-        StoreError: A file cannot be read.
     """
     known = [label.name for label in labels]
     if unknown := [name for name in names if name not in known]:
@@ -125,18 +122,14 @@ def _check_type(label: LabelSpec, value: Any) -> None:
 
 def _is_in(column: pa.ChunkedArray, values: Collection[Any]) -> NDArray[np.bool_]:
     if pa.types.is_list(column.type):
-        return _has_any(column, values)
+        # A row without any name has the value ``None``.
+        bounds, parts = list_parts(column)
+        labels = parts.field("label") if pa.types.is_struct(parts.type) else parts
+        wanted = pa.array([value for value in values if value is not None], pa.string())
+        found = np.flatnonzero(np.asarray(pc.is_in(labels, value_set=wanted)))
+        chosen = (sizes(bounds) == 0) & (None in values)
+        chosen[np.searchsorted(bounds, found, side="right") - 1] = True
+        return np.asarray(chosen)
     # Without skip_nulls=False a null would be in no set, not even one that holds null.
     among = pc.is_in(column, value_set=pa.array(list(values), column.type), skip_nulls=False)
     return np.asarray(among.combine_chunks()).astype(np.bool_)
-
-
-def _has_any(column: pa.ChunkedArray, values: Collection[Any]) -> NDArray[np.bool_]:
-    """Which rows have one of the names in their list; those without any have ``None``."""
-    bounds, parts = list_parts(column)
-    labels = parts.field("label") if pa.types.is_struct(parts.type) else parts
-    wanted = pa.array([value for value in values if value is not None], pa.string())
-    found = np.flatnonzero(np.asarray(pc.is_in(labels, value_set=wanted)))
-    chosen = (sizes(bounds) == 0) & (None in values)
-    chosen[np.searchsorted(bounds, found, side="right") - 1] = True
-    return np.asarray(chosen)

@@ -60,7 +60,7 @@ class MemoryDataset(FeatureDataset):
         """The dataset with further values, one per example, that streams give under these names.
 
         Args:
-            facts: What `fingerprints` says of the values.
+            facts: Content of `fingerprints` for the values.
             columns: The values of all examples.
         """
         carried = {**self._carried, **columns}
@@ -88,7 +88,7 @@ class MemoryDataset(FeatureDataset):
         return []
 
     def drops(self) -> list[Drop]:
-        """None: who makes the examples knows which ones could not be made."""
+        """Empty: the caller that made the examples knows which ones failed."""
         return []
 
     def open_reader(

@@ -23,7 +23,7 @@ _PASS: Final = 2**32
 
 @dataclass
 class _Member:
-    """One dataset of a mixture, and how far it has come.
+    """One dataset of a mixture, and its position.
 
     Attributes:
         taken: Batches given so far.
@@ -130,7 +130,7 @@ class FeatureMixture(Iterator[Batch]):
         return {"until": self._until, "sources": members}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on after the batch at which ``state`` was saved.
+        """Continue after the batch at which ``state`` was saved.
 
         Raises:
             SpecError: The state belongs to another mixture, to streams in another order, or leaves
@@ -144,7 +144,11 @@ class FeatureMixture(Iterator[Batch]):
         sources = state["sources"]
         theirs = {name: saved["weight"] for name, saved in sources.items()}
         ours = {name: member.weight for name, member in self._members.items()}
-        if state["until"] != self._until or not _are_close(theirs, ours):
+        # Shares may differ in the last bits of a sum.
+        has_same_shares = theirs.keys() == ours.keys() and all(
+            math.isclose(theirs[name], ours[name], rel_tol=1e-9) for name in ours
+        )
+        if state["until"] != self._until or not has_same_shares:
             raise SpecError(
                 f"the state was saved in another mixture: until {state['until']}, weights "
                 f"{theirs}; here it is until {self._until}, weights {ours}"
@@ -228,10 +232,3 @@ def _check_datasets(datasets: Mapping[str, StreamedDataset]) -> None:
 def _check_positive(name: str, value: Any) -> None:
     if not (isinstance(value, Real) and 0 < float(value) < math.inf):
         raise SpecError(f"{name} is {value!r}; it must be a positive, finite number")
-
-
-def _are_close(theirs: Mapping[str, float], ours: Mapping[str, float]) -> bool:
-    """Whether two mixtures have the same shares, but for the last bits of a sum."""
-    return theirs.keys() == ours.keys() and all(
-        math.isclose(theirs[name], ours[name], rel_tol=1e-9) for name in ours
-    )

@@ -24,7 +24,7 @@ def parsers_named(
     described: Mapping[str, Mapping[str, Any]],
     where: str = "the store",
 ) -> list[str]:
-    """The fingerprints that a name stands for, sorted.
+    """The fingerprints of a name, sorted.
 
     Args:
         name: Name of a parser, or the first digits of its fingerprint, six at least.
@@ -54,7 +54,7 @@ def parsers_by_language(
     where: str = "the store",
     requested: Collection[str] = (),
 ) -> dict[str, list[str]]:
-    """The parsers that are wanted of each language; a language without any of them has no entry.
+    """The wanted parsers of each language; a language without any of them has no entry.
 
     Args:
         choice: Which parsers are wanted.
@@ -94,7 +94,7 @@ def _not_of(
     described: Mapping[str, Mapping[str, Any]],
     where: str,
 ) -> UnknownParserError:
-    """The error for a language that the parser that was chosen for it has not parsed."""
+    """The error for a language that its chosen parser has not parsed."""
     each = {
         one: name if _of_language(name, of, described) else _short(min(of), of, described)
         for one, of in used.items()
@@ -116,7 +116,7 @@ def _not_in(
     described: Mapping[str, Mapping[str, Any]],
     where: str,
 ) -> UnknownParserError:
-    """The error for a split that a parser has not parsed, of a language that it has."""
+    """The error for a split that a parser has not parsed, although it has parsed the language."""
     split, lang = part
     return UnknownParserError(
         f"{split}/{lang} of {where} was parsed by {called(used, described)}, not by "
@@ -129,7 +129,7 @@ def _not_in(
 
 
 def _spelled(choice: ParserChoice, langs: Collection[str]) -> str:
-    """A choice as one writes it; of a single language, the parser alone."""
+    """A choice as users write it; for a single language, the parser alone."""
     return str(choice) if len(langs) > 1 else next(iter(choice.each.values()))
 
 
@@ -196,18 +196,14 @@ def _by_part(rows: RowIndex) -> dict[tuple[str, str], list[str]]:
 
 
 def _short(parser: str, others: Collection[str], described: Mapping[str, Mapping[str, Any]]) -> str:
-    """The name of a parser, or what tells its fingerprint from others of that name."""
+    """The name of a parser, or a prefix of its fingerprint that is unique for that name."""
     names = [described.get(one, {}).get("name") for one in others]
     name = described.get(parser, {}).get("name")
     return str(name) if name is not None and names.count(name) == 1 else parser[:12]
 
 
 def dataset_parsers(store: FeatureStore, dataset: str, lang: str) -> list[str]:
-    """Fingerprints of the parsers behind one language of a dataset, whatever its tokenizers.
-
-    Raises:
-        StoreError: The dataset cannot be read.
-    """
+    """Fingerprints of the parsers behind one language of a dataset, whatever its tokenizers."""
     found: set[str] = set()
     for _, table in store.features.tables(dataset):
         reader = FileReader(table.location, schema=table.layout.schema)
@@ -228,7 +224,6 @@ def store_parsers(
 
     Raises:
         UnknownLanguageError: The store has no parse in one of the languages.
-        StoreError: The store cannot be read.
     """
     from featurestore.sql.session import named_faults
 
@@ -245,12 +240,11 @@ def store_parsers(
 
 
 def store_parser(store: FeatureStore, name: str) -> str:
-    """Fingerprint of the one parser that a name stands for.
+    """Fingerprint of the only parser of a name.
 
     Raises:
         UnknownParserError: The store has no parse by such a parser.
         SpecError: It has those of several.
-        StoreError: The store cannot be read.
     """
     used = {one for parsers in store_parsers(store, ParserChoice()).values() for one in parsers}
     described = store.fingerprints.all("parser")

@@ -49,7 +49,7 @@ class ExampleReader:
         self._data.fetch(examples, is_wanted)
 
     def read(self, examples: NDArray[np.int64]) -> Window:
-        """The examples, in the order asked."""
+        """The examples, in the requested order."""
         self._data.fetch(examples)
         table, position = self._data.stored(self._columns, examples)
         window = Window.of(table, position, self._data.labels)

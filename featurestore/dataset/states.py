@@ -75,7 +75,6 @@ class StatedDataset(FeatureDataset):
             How many examples were written.
 
         Raises:
-            SpecError: States are of another width or dtype.
             StoreBusyError, StoreError: Those of earlier commits stay.
         """
         self._store.describe(self.states.identity, "states", self.states_content)
@@ -102,14 +101,14 @@ class StatesReader(ExampleReader):
         self._states, self._keys = data.states, data.rows.keys
 
     def read(self, examples: NDArray[np.int64]) -> Window:
-        """The examples, in the order asked."""
+        """The examples, in the requested order."""
         window = super().read(examples)
         states = self._states.read(self._keys[examples])
         return replace(window, labels={**window.labels, "word_states": states})
 
 
 def _about(size: int, examples: Iterable[WordStates]) -> Iterable[WordStates]:
-    """Examples until their states have so many bytes."""
+    """Examples, until their states reach a number of bytes."""
     for one in examples:
         yield one
         size -= one.states.nbytes

@@ -41,9 +41,5 @@ class ChangedExample:
 
 @named_faults()
 def changed_examples(store: FeatureStore) -> list[ChangedExample]:
-    """The names with several contents in the newest version of each dataset.
-
-    Raises:
-        StoreError: The store cannot be read.
-    """
+    """The names with several contents in the newest version of each dataset."""
     return [ChangedExample(*row) for row in store.sql(_QUERY).fetchall()]

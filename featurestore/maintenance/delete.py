@@ -66,9 +66,9 @@ class Deleted:
 def delete_parses(store: FeatureStore, keys: Sequence[str], dry_run: bool = False) -> Deleted:
     """Delete parses and every example that uses one: both hold the text.
 
-    Examples go first, and a parse only when no example uses it. Who is killed in between leaves a
-    store whose examples all have their parses; the same call then finishes the work. An example
-    that another writer appends meanwhile is found by a second look. Drops of these examples and
+    Examples go first, and a parse only when no example uses it. A killed process leaves a store
+    whose examples all have their parses; the same call then finishes the work. A second look finds
+    an example that another writer appends in the meantime. Drops of these examples and
     the states that encoders left for them go too. Older versions of the tables keep the texts on
     disk until `vacuum_store` deletes their files, and pinned versions for as long as the pin.
 
@@ -78,11 +78,8 @@ def delete_parses(store: FeatureStore, keys: Sequence[str], dry_run: bool = Fals
         dry_run: Delete nothing, only report.
 
     Raises:
-        SpecError: A key is not 32 hexadecimal digits.
         UnknownKeyError: The store has no parse under a key; nothing was deleted.
-        StoreFormatError: The store is of an older format.
         StoreBusyError: Writers kept winning; what was deleted so far stays deleted.
-        StoreError: A table cannot be read or written.
     """
     report = Deleted(dry_run, list(dict.fromkeys(keys)))
     store.flush()
@@ -114,7 +111,6 @@ def keys_of_text(store: FeatureStore, text: str) -> list[str]:
 
     Raises:
         UnknownKeyError: There is none.
-        StoreError: The parses cannot be read.
     """
     keys = store.parses.keys_of_texts([text])
     if not keys:
@@ -132,12 +128,11 @@ def keys_of_example(
     split: str | None = None,
     lang: str | None = None,
 ) -> list[str]:
-    """Parse keys of all texts of one example, whatever tokenizers and parsers it came with.
+    """Parse keys of all texts of one example, of any tokenizer and parser.
 
     Raises:
         UnknownKeyError: There is no such example.
         SpecError: Several splits or languages have one; ``split`` or ``lang`` must choose.
-        StoreError: The store cannot be read.
     """
     wanted = {"dataset": dataset, "example_id": example_id, "split": split, "lang": lang}
     chosen = {name: value for name, value in wanted.items() if value is not None}
@@ -157,7 +152,7 @@ def keys_of_example(
 
 
 def _delete(store: FeatureStore, examples: _Examples, report: Deleted) -> Counter[Place]:
-    """Delete in rounds until a look finds no example; the examples by place."""
+    """Delete in rounds until no example is found; the number of examples by place."""
     counts: Counter[Place] = Counter()
     is_first = True
     while (found := list(examples.new())) or is_first:
@@ -176,14 +171,10 @@ def _delete_examples(store: FeatureStore, card: DatasetCard, keys: Sequence[str]
     store.features.delete(card, keys)
     beside = [table for path, table in states_tables(store.root) if f"/{card.path}/" in path]
     for table in (*beside, store.drops.table):
-        if _has(table, keys):
+        reader, wanted = FileReader(table.location), pa.array(keys, pa.string())
+        columns = (reader.columns(x.path, ["example_key"]) for x in table.snapshot().files)
+        if any(pc.any(pc.is_in(rows["example_key"], wanted)).as_py() for rows in columns):
             table.delete("example_key", keys)
-
-
-def _has(table: Table, keys: Sequence[str]) -> bool:
-    reader, wanted = FileReader(table.location), pa.array(keys, pa.string())
-    columns = (reader.columns(x.path, ["example_key"]) for x in table.snapshot().files)
-    return any(pc.any(pc.is_in(rows["example_key"], wanted)).as_py() for rows in columns)
 
 
 class _Examples:
@@ -220,7 +211,7 @@ class _Examples:
         reader = FileReader(table.location)
         try:
             for file in table.snapshot(version).files:
-                with suppress(FileGoneError):  # what is gone holds nothing
+                with suppress(FileGoneError):  # a missing file holds nothing
                     if self._in(reader, file):
                         return True
         except (StoreError, UnknownDatasetError):  # a broken pin must not keep a text in the store

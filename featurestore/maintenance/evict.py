@@ -19,9 +19,8 @@ from featurestore.tables.encode.parses import decode_parses
 from featurestore.tables.files import FileGoneError, FileReader
 from featurestore.tables.index import KeyIndex, keys_of
 from featurestore.tables.parses import ROW_GROUP
-from featurestore.tables.pins import Pin
 from featurestore.tables.schema import PARSES
-from featurestore.tables.snapshot import DataFile, Snapshot, arrow_dataset
+from featurestore.tables.snapshot import DataFile, arrow_dataset
 from syntax.errors import SpecError
 
 _AT_ONCE: Final = 100_000
@@ -39,7 +38,6 @@ class Evicted:
         max_bytes: The bound.
         bytes_before, bytes_after: Size of the newest version's files; ``bytes_after`` is an
             estimate after a dry run.
-        rows_before: Rows that were there.
         evicted: Different parses that went.
         needed: Different parses that examples refer to; they stay.
         restored: Parses that went and came back, because somebody appended an example of theirs
@@ -77,9 +75,7 @@ def evict_parses(
     Raises:
         SpecError: A negative bound or age.
         FileGoneError: A pinned version lacks files, so the parses that it needs are unknown.
-        StoreFormatError: The store is of an older format.
         StoreBusyError: Writers kept winning; what was deleted so far stays deleted.
-        StoreError: A table cannot be read or written.
     """
     for name, value in (("max_bytes", max_bytes), ("spare_hours", spare_hours)):
         if not value >= 0:
@@ -88,28 +84,22 @@ def evict_parses(
     size = _size(snapshot.files)
     report = Evicted(max_bytes, size, size, sum(file.rows for file in snapshot.files))
     if size > max_bytes:
-        _evict(store, snapshot, report, dry_run, spare_hours)
+        examples, needed = _Examples(store), KeyIndex()
+        needed.add(examples.new_keys(), 0)
+        report.needed = len(needed)
+        before = 1000 * (time.time() - 3600 * spare_hours)
+        old = [file for file in snapshot.files if spare_hours == 0 or file.written < before]
+        gone = _evict_oldest(store, _oldest(store, old, needed), report, dry_run)
+        if not dry_run and gone:
+            report.restored = _restore(store, snapshot.version, gone, examples.new_keys())
+        report.evicted = len(gone) - report.restored
     return report
-
-
-def _evict(
-    store: FeatureStore, snapshot: Snapshot, report: Evicted, dry_run: bool, spare_hours: float
-) -> None:
-    examples, needed = _Examples(store), KeyIndex()
-    needed.add(examples.new_keys(), 0)
-    report.needed = len(needed)
-    before = 1000 * (time.time() - 3600 * spare_hours)
-    old = [file for file in snapshot.files if spare_hours == 0 or file.written < before]
-    gone = _evict_oldest(store, _oldest(store, old, needed), report, dry_run)
-    if not dry_run and gone:
-        report.restored = _restore(store, snapshot.version, gone, examples.new_keys())
-    report.evicted = len(gone) - report.restored
 
 
 def _evict_oldest(
     store: FeatureStore, candidates: Iterator[tuple[str, float]], report: Evicted, dry_run: bool
 ) -> list[str]:
-    """Delete in rounds: what a rewritten file takes is known only when it is written."""
+    """Delete in rounds, because the size of a rewritten file is known only afterwards."""
     gone: list[str] = []
     while report.bytes_after > report.max_bytes:
         excess = report.bytes_after - (1 - _SLACK) * report.max_bytes
@@ -127,7 +117,7 @@ def _evict_oldest(
 
 
 def _restore(store: FeatureStore, version: int, gone: list[str], late: NDArray[np.uint64]) -> int:
-    """Append again what examples that came meanwhile refer to, from before the eviction."""
+    """Append the evicted parses that examples appended in the meantime refer to."""
     index = KeyIndex()
     index.add(late, 0)
     missed = np.flatnonzero(index.find(keys_of(key_bytes(gone))).found)
@@ -142,7 +132,7 @@ def _restore(store: FeatureStore, version: int, gone: list[str], late: NDArray[n
 
 
 def _taken(candidates: Iterator[tuple[str, float]], excess: float) -> tuple[list[str], int]:
-    """The next keys that take so many bytes, each once, and what they take."""
+    """The next keys that free a number of bytes, each once, and the bytes that they free."""
     keys, freed = [], 0.0
     for key, size in candidates:
         keys.append(key)
@@ -155,7 +145,7 @@ def _taken(candidates: Iterator[tuple[str, float]], excess: float) -> tuple[list
 def _oldest(
     store: FeatureStore, files: Sequence[DataFile], needed: KeyIndex
 ) -> Iterator[tuple[str, float]]:
-    """The keys that may go, the oldest first, and what each takes in its file, about."""
+    """The keys that may go, the oldest first, with an estimate of their bytes in the file."""
     reader = FileReader(store.parses.table.location)
     for file in sorted(files, key=lambda file: (file.written, file.path)):
         keys = reader.columns(file.path, ["key"])["key"].to_pylist()
@@ -180,27 +170,20 @@ class _Examples:
         pins = self._store.pins.all().values()
         for card, table in self._store.features.tables():
             own = [pin for pin in pins if pin.table == card.path]
-            self._check(own)
+            for pin in own:
+                if fault := self._store.pins.fault(pin):
+                    raise FileGoneError(
+                        f"the pin {pin.name!r} cannot be kept: {fault}; forget it with "
+                        f"`parsebank store unpin {pin.name}`, and evict again"
+                    )
             versions = {None, *(pin.version for pin in own)}
             files = {file.path for version in versions for file in table.snapshot(version).files}
             reader = FileReader(table.location)
             for path in sorted(files):
                 if (card.path, path) not in self._seen:
                     self._seen.add((card.path, path))
-                    yield _parse_keys(reader, path)
-
-    def _check(self, pins: Sequence[Pin]) -> None:
-        for pin in pins:
-            if fault := self._store.pins.fault(pin):
-                raise FileGoneError(
-                    f"the pin {pin.name!r} cannot be kept: {fault}; forget it with "
-                    f"`parsebank store unpin {pin.name}`, and evict again"
-                )
-
-
-def _parse_keys(reader: FileReader, path: str) -> NDArray[np.uint64]:
-    _, values = list_parts(reader.columns(path, ["parse_keys"])["parse_keys"])
-    return keys_of(key_bytes(list(dict.fromkeys(values.to_pylist()))))
+                    _, values = list_parts(reader.columns(path, ["parse_keys"])["parse_keys"])
+                    yield keys_of(key_bytes(list(dict.fromkeys(values.to_pylist()))))
 
 
 def _size(files: Sequence[DataFile]) -> int:

@@ -69,7 +69,7 @@ def migrate_store(
 
     Raises:
         StoreFormatError: A newer release wrote a table.
-        StoreBusyError: Somebody kept rewriting a table; run it again when they have finished.
+        StoreBusyError: Another process kept rewriting a table; run it again when that has finished.
         StoreError: A table cannot be read or written; what is done stays done.
     """
     progress = watch or (lambda _: None)
@@ -87,19 +87,15 @@ def _migrate(name: str, table: Table, dry_run: bool, progress: Callable[[int], N
     handle = table.open()
     if handle is None:
         return Migrated(name, table.layout.format, 0, (), 0)
-    plan = _plan(name, table, handle)
+    snapshot = snapshot_of(handle)
+    rows = _rows(snapshot)
+    rewritten = rows if name == _PACKED and _lacks_records(table, snapshot) else 0
+    plan = Migrated(name, format_of(handle), rows, tuple(_missing(table, handle)), rewritten)
     if not dry_run:
         if plan.rewritten:
             table.change(lambda handle: _pack(table, handle, progress))
         table.change(lambda handle: _complete(table, handle))
     return plan
-
-
-def _plan(name: str, table: Table, handle: DeltaTable) -> Migrated:
-    snapshot = snapshot_of(handle)
-    rows = _rows(snapshot)
-    rewritten = rows if name == _PACKED and _lacks_records(table, snapshot) else 0
-    return Migrated(name, format_of(handle), rows, tuple(_missing(table, handle)), rewritten)
 
 
 def _missing(table: Table, handle: DeltaTable) -> list[str]:
@@ -108,7 +104,7 @@ def _missing(table: Table, handle: DeltaTable) -> list[str]:
 
 
 def _lacks_records(table: Table, snapshot: Snapshot) -> bool:
-    """Whether a row has no packed record; a file of the newest format is told by its column."""
+    """Whether a row has no packed record; a file of the newest format has a column for it."""
     reader = FileReader(table.location, schema=PARSES.schema)
     return any(
         reader.row_group(file.path, group, ["record"])["record"].null_count
@@ -154,7 +150,7 @@ def _pack(table: Table, handle: DeltaTable, progress: Callable[[int], None]) -> 
 
 
 def _elsewhere(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Batches made by a thread of their own: the writer's threads may not read from its library."""
+    """Batches made in another thread: the writer's threads may not read with its library."""
     with ThreadPoolExecutor(1) as pool:
         ahead = pool.submit(next, batches, None)
         while (batch := ahead.result()) is not None:

@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from featurestore.maintenance.inspect import all_tables
 from featurestore.store import FeatureStore
-from featurestore.tables.delta import Table
 from syntax.errors import SpecError
 
 WEEK: Final = 168.0
@@ -51,7 +50,6 @@ def vacuum_store(
 
     Raises:
         SpecError: A negative or infinite age.
-        StoreError: A table cannot be read, or a file not deleted.
     """
     if not 0 <= older_than_hours <= _CENTURY:
         raise SpecError(
@@ -60,17 +58,14 @@ def vacuum_store(
     pinned: dict[str, list[int]] = defaultdict(list)
     for pin in store.pins.all().values():
         pinned[f"datasets/{pin.table}"].append(pin.version)
-    return [
-        _vacuum(name, table, pinned[name], older_than_hours, dry_run)
-        for name, table in all_tables(store)
-    ]
-
-
-def _vacuum(name: str, table: Table, keep: list[int], hours: float, dry_run: bool) -> Vacuumed:
-    # The log tells files that went out of use for ever, whether they are still there or not.
-    paths = table.vacuum(keep, hours, dry_run=True)
-    there = [info for info in table.location.files.get_file_info(paths) if info.is_file]
-    if there and not dry_run:
-        table.vacuum(keep, hours, dry_run=False)
-    size = sum(info.size or 0 for info in there)
-    return Vacuumed(name, tuple(sorted(set(keep))), len(there), size)
+    done = []
+    for name, table in all_tables(store):
+        keep = pinned[name]
+        # The log lists replaced files for ever, even after they are deleted.
+        paths = table.vacuum(keep, older_than_hours, dry_run=True)
+        there = [info for info in table.location.files.get_file_info(paths) if info.is_file]
+        if there and not dry_run:
+            table.vacuum(keep, older_than_hours, dry_run=False)
+        size = sum(info.size or 0 for info in there)
+        done.append(Vacuumed(name, tuple(sorted(set(keep))), len(there), size))
+    return done

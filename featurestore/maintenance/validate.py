@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -136,7 +136,7 @@ def validate_store(
 
 
 def _finds_parses(store: FeatureStore, report: Validation) -> bool:
-    """Whether parses can be looked up by key; if not, that is one problem, not one an example."""
+    """Whether parses can be looked up by key; if not, that counts as one problem."""
     try:
         store.parses.contains(["0" * 32])
     except StoreError as error:
@@ -147,7 +147,7 @@ def _finds_parses(store: FeatureStore, report: Validation) -> bool:
 
 
 def _look_up(store: FeatureStore, report: Validation, deep: bool) -> None:
-    """What only questions over whole tables show; that they cannot be asked is a problem."""
+    """Checks over whole tables; a failed query is itself a problem."""
     try:
         report.changed = changed_examples(store)
         report.repeated, report.same_place = repeated_rows(store), repeated_places(store)
@@ -162,7 +162,7 @@ def _look_up(store: FeatureStore, report: Validation, deep: bool) -> None:
 def _row_groups(
     name: str, table: Table, columns: list[str], report: Validation
 ) -> Iterator[pa.Table]:
-    """The rows of a table, but for those that cannot be read, which are problems."""
+    """The readable rows of a table; the others are reported as problems."""
     reader = FileReader(table.location, schema=table.layout.schema)
     for file in table.snapshot().files:
         for group in _groups(reader, file, name, report):
@@ -194,7 +194,15 @@ def _check_parses(rows: pa.Table, report: Validation, deep: bool) -> None:
         row = rows.slice(index, 1)
         with _reported(report, "parses", row, "key"):
             (record,) = decode_parses(row)
-            _check_parse(record)
+            key_bytes([str(record.key)])
+            parse = record.parse
+            for start, end in parse.word_ranges():
+                DependencyTree(
+                    parse.head[start:end], [name or "_" for name in parse.deprel[start:end]]
+                )
+            ends = [*parse.word_end, *parse.token_end, *parse.sentence_end]
+            if max(ends, default=0) > len(parse.text):
+                raise InputError("a character offset lies outside the text")
             report.unpacked += not _is_packed(record, row)
             if deep:
                 check_key(record)
@@ -222,16 +230,6 @@ def _is_packed(record: ParseRecord, row: pa.Table) -> bool:
     return True
 
 
-def _check_parse(record: ParseRecord) -> None:
-    key_bytes([str(record.key)])
-    parse = record.parse
-    for start, end in parse.word_ranges():
-        DependencyTree(parse.head[start:end], [name or "_" for name in parse.deprel[start:end]])
-    ends = [*parse.word_end, *parse.token_end, *parse.sentence_end]
-    if max(ends, default=0) > len(parse.text):
-        raise InputError("a character offset lies outside the text")
-
-
 def _check_examples(card: DatasetCard, rows: pa.Table, report: Validation) -> None:
     report.examples += rows.num_rows
     for index in range(rows.num_rows):
@@ -252,7 +250,11 @@ def _check_example(card: DatasetCard, row: pa.Table) -> int:
     if len(lengths) != len(card.fields):
         raise StoreError(f"{len(lengths)} segments are stored for the fields {card.fields}")
     vectors = {name: binary_numbers(row[name], dtype) for name, dtype in VECTORS.items()}
-    _check_sizes(vectors, int(lengths.sum()))
+    pieces = int(lengths.sum())
+    for name, vector in vectors.items():
+        expected = 2 * pieces if name == "offsets" else pieces
+        if len(vector) != expected:
+            raise StoreError(f"{name} holds {len(vector)} numbers; {expected} were expected")
     ids, count = vectors["input_ids"], card.special_tokens.vocab_size
     if len(wrong := ids[(ids < 0) | (ids >= count)]):
         raise StoreError(f"input_ids holds {wrong[0]}; ids of the tokenizer are 0 to {count - 1}")
@@ -273,10 +275,3 @@ def _check_names(example_id: str | None, key: str | None, seq: int | None) -> No
         raise StoreError(f"example_id is {example_id!r}; an example has a name that is not empty")
     if seq is None or seq < 0:
         raise StoreError(f"seq is {seq}; places in the order of a split are 0 or more")
-
-
-def _check_sizes(vectors: dict[str, np.ndarray[Any, Any]], pieces: int) -> None:
-    for name, vector in vectors.items():
-        expected = 2 * pieces if name == "offsets" else pieces
-        if len(vector) != expected:
-            raise StoreError(f"{name} holds {len(vector)} numbers; {expected} were expected")

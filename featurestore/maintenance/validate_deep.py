@@ -70,7 +70,7 @@ def unknown_fingerprints(store: FeatureStore) -> Iterator[tuple[str, str]]:
 
 
 def repeated_rows(store: FeatureStore) -> int:
-    """Parses and examples that lie in several rows."""
+    """Parses and examples that have several rows."""
     return store.parses.repeats() + sum(
         store.features.repeats(card) for card, _ in store.features.tables()
     )
@@ -96,7 +96,11 @@ def wrong_examples(store: FeatureStore, rows: pa.Table) -> Iterator[tuple[str, s
         store: Where the parses are.
         rows: Rows of a dataset table, with ids, parsers, texts, parse keys, lengths and vectors.
     """
-    records = _records(store, rows["parse_keys"])
+    records: dict[str, ParseRecord] = {}
+    # If one parse of the row group is damaged, each is read by itself.
+    with suppress(ParsebankError, ValueError):
+        keys = rows["parse_keys"].combine_chunks().flatten().to_pylist()
+        records = store.parses.get_many(list(dict.fromkeys(keys)))
     for at in range(rows.num_rows):
         row = rows.slice(at, 1)
         try:
@@ -116,16 +120,6 @@ def message_of(error: Exception) -> str:
     return str(error) if isinstance(error, ParsebankError) else f"cannot be read: {error!r}"
 
 
-def _records(store: FeatureStore, keys: pa.ChunkedArray) -> dict[str, ParseRecord]:
-    """The parses of a row group; none if one is damaged: then each is read for itself."""
-    try:
-        return store.parses.get_many(
-            list(dict.fromkeys(keys.combine_chunks().flatten().to_pylist()))
-        )
-    except (ParsebankError, ValueError):
-        return {}
-
-
 def _check_example(store: FeatureStore, row: pa.Table, records: dict[str, ParseRecord]) -> None:
     parser, keys, texts, lengths = (
         row[name][0].as_py() for name in ("parser", "parse_keys", "texts", "segment_lengths")
@@ -140,7 +134,13 @@ def _check_example(store: FeatureStore, row: pa.Table, records: dict[str, ParseR
         if record.parse.text != text:
             raise StoreError(f"segment {number} has another text than its parse {key}")
         _check_parser(store, parser, number, record)
-        _compare(number, record, {name: _cut(vectors, name, start, end) for name in VECTORS})
+        stored = {name: _cut(vectors, name, start, end) for name in VECTORS}
+        derived = segment_features(record.parse, stored["input_ids"], stored["offsets"])
+        for column in fields(SegmentFeatures):
+            if column.name in stored and not np.array_equal(
+                getattr(derived, column.name), stored[column.name]
+            ):
+                raise StoreError(f"the stored {column.name} of segment {number} is not its parse's")
 
 
 def _check_parser(
@@ -166,15 +166,6 @@ def _cut(vectors: dict[str, NDArray[Any]], name: str, start: int, end: int) -> N
     if name == "offsets":
         return vectors[name][2 * start : 2 * end].reshape(-1, 2)
     return vectors[name][start:end]
-
-
-def _compare(number: int, record: ParseRecord, stored: dict[str, NDArray[Any]]) -> None:
-    derived = segment_features(record.parse, stored["input_ids"], stored["offsets"])
-    for column in fields(SegmentFeatures):
-        if column.name in stored and not np.array_equal(
-            getattr(derived, column.name), stored[column.name]
-        ):
-            raise StoreError(f"the stored {column.name} of segment {number} is not its parse's")
 
 
 def label_columns(card: DatasetCard) -> list[str]:

@@ -80,7 +80,6 @@ class Difference:
     """A text that the parsers analyse differently.
 
     Attributes:
-        text: The text.
         first_key, second_key: Keys of the two parses.
         las: Labelled agreement (F1, per cent).
     """
@@ -164,7 +163,12 @@ def parser_agreement(
     ours, theirs = (store_parser(store, name) for name in (first, second))
     if ours == theirs:
         raise SpecError(f"{first!r} and {second!r} are one parser, {ours}; name two")
-    _check_names(store, dataset, lang)
+    datasets = {card.name for card, _ in store.features.tables()}
+    if dataset is not None and dataset not in datasets:
+        raise unknown_name("dataset", dataset, datasets, UnknownDatasetError)
+    langs = [row[0] for row in store.sql("select distinct lang from parses").fetchall()]
+    if lang is not None and lang not in langs:
+        raise unknown_name("language of the store's parses", lang, langs, UnknownLanguageError)
     asked = {"first": ours, "second": theirs, "dataset": dataset, "lang": lang}
     pairs = _pairs(store, asked)
     if not pairs:
@@ -174,15 +178,6 @@ def parser_agreement(
             f"{_way_out(store, asked)}"
         )
     return _compare(store, (ours, theirs), pairs, shown)
-
-
-def _check_names(store: FeatureStore, dataset: str | None, lang: str | None) -> None:
-    datasets = {card.name for card, _ in store.features.tables()}
-    if dataset is not None and dataset not in datasets:
-        raise unknown_name("dataset", dataset, datasets, UnknownDatasetError)
-    langs = [row[0] for row in store.sql("select distinct lang from parses").fetchall()]
-    if lang is not None and lang not in langs:
-        raise unknown_name("language of the store's parses", lang, langs, UnknownLanguageError)
 
 
 def _pairs(store: FeatureStore, asked: Question) -> list[Pair]:
@@ -251,21 +246,17 @@ def _compare(
         if len(worst) > shown:
             heapq.heappop(worst)
     listed = [difference for _, _, difference in sorted(worst, reverse=True)]
+    named = (", ".join(dict.fromkeys(modes)) for _, _, *modes in pairs)
     return Agreement(
         first=parsers[0],
         second=parsers[1],
         texts=len(pairs),
-        modes=_modes(pairs),
+        modes=dict(Counter(named).most_common()),
         identical=identical,
         scores=totals,
         confusions={column: _commonest(confused[column], shown) for column in _TAGS},
         differences=[difference for difference in listed if difference.las < 100.0],
     )
-
-
-def _modes(pairs: Sequence[Pair]) -> dict[str, int]:
-    named = (", ".join(dict.fromkeys(modes)) for _, _, *modes in pairs)
-    return dict(Counter(named).most_common())
 
 
 def _parses(store: FeatureStore, pairs: Sequence[Pair]) -> Iterator[tuple[str, str, Parse, Parse]]:

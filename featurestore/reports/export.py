@@ -116,7 +116,7 @@ def _write_file(data: FeatureDataset, rows: NDArray[np.intp], path: Path) -> Non
 
 
 def _chunks(data: FeatureDataset, rows: NDArray[np.intp], columns: list[str]) -> Iterator[pa.Table]:
-    """Stored rows in the order asked, some at a time."""
+    """Stored rows in the requested order, some at a time."""
     for chunk in _batches(rows, _ROWS):
         files = data.rows.file[chunk]
         tables, places = [], []
@@ -137,13 +137,11 @@ def _readable(rows: pa.Table, labels: list[str]) -> pa.Table:
     for name, dtype in VECTORS.items():
         content[name] = _list(binary_numbers(rows[name], dtype), pieces, name)
     content["token_counts"] = rows["token_counts"]
-    content["token_offsets"] = _tokens(rows)
-    return pa.table(content | {name: rows[name] for name in labels})
-
-
-def _tokens(rows: pa.Table) -> pa.ListArray:
     counts = [sum(row or ()) for row in rows["token_counts"].to_pylist()]
-    return _list(binary_numbers(rows["token_offsets"], "int32"), np.array(counts), "offsets")
+    content["token_offsets"] = _list(
+        binary_numbers(rows["token_offsets"], "int32"), np.array(counts), "offsets"
+    )
+    return pa.table(content | {name: rows[name] for name in labels})
 
 
 def _list(numbers: NDArray[Any], pieces: NDArray[np.int64], name: str) -> pa.ListArray:

@@ -23,13 +23,12 @@ from featurestore.tables.encode.columns import binary_numbers
 from featurestore.tables.encode.examples import encode_examples
 from featurestore.tables.schema import MATRIX_BLOBS
 from syntax.alignment import batch_features
-from syntax.batches import SegmentFeatures
 from syntax.errors import SpecError, UnknownKeyError
 from syntax.fingerprint import Fingerprint, fingerprint
 from syntax.trees.noise import Noise, noisy_parse
 
 EXAMPLES: Final = 1_000
-"""Examples that are read and written at once."""
+"""Number of examples that are read and written together."""
 
 _ROW: Final = ("seq", "example_id", "parser", "texts", "parse_keys")
 
@@ -73,7 +72,6 @@ def add_noise(store: FeatureStore, data: FeatureDataset, noise: Noise, name: str
     Raises:
         SpecError: The name is that of the dataset itself, or of another one with other fields.
         UnknownKeyError: A parse is no longer in the store (`parsebank store evict`).
-        StoreError: Something cannot be read or written.
     """
     if name == data.name:
         raise SpecError(f"the noisy dataset needs a name of its own, not {name!r}")
@@ -113,7 +111,12 @@ class _Copy:
         """Write those examples that are new."""
         kept = [name for name in self.data.card.layout().schema.names if name not in _MADE]
         rows = self.data.columns([*kept, "example_key", "parser", "parse_keys"], examples)
-        keys = self._example_keys(rows)
+        keys = [
+            fingerprint(["noise.v1", noisy_parser(self.store, parser, self.noise), key])
+            for parser, key in zip(
+                rows["parser"].to_pylist(), rows["example_key"].to_pylist(), strict=True
+            )
+        ]
         spec = self.handle.spec
         part = (spec.name, self.handle.tokenizer_fingerprint, spec.split, spec.lang)
         held = self.store.features.existing(*part, keys)
@@ -151,18 +154,10 @@ class _Copy:
         keys = dict(zip(possible_keys(record), possible_keys(made), strict=True))
         return replace(made, key=keys.get(record.key) or fingerprint([parser, record.key]))
 
-    def _example_keys(self, rows: pa.Table) -> list[str]:
-        return [
-            fingerprint(["noise.v1", noisy_parser(self.store, parser, self.noise), key])
-            for parser, key in zip(
-                rows["parser"].to_pylist(), rows["example_key"].to_pylist(), strict=True
-            )
-        ]
-
     def _encoded(
         self, rows: pa.Table, keys: Sequence[str], parses: dict[str, ParseRecord]
     ) -> pa.Table:
-        """The rows of the noisy dataset; labels and all that is not `_MADE` anew are kept."""
+        """The rows of the noisy dataset; only the columns in `_MADE` are new."""
         spec = self.handle.spec
         card = replace(DatasetCard.of(self.handle), labels=())
         parsers = {
@@ -182,7 +177,15 @@ def _example_rows(
     parsers: dict[str, Fingerprint],
     parses: dict[str, ParseRecord],
 ) -> Iterator[ExampleRow]:
-    segments = iter(_segments(rows, parses))
+    parse_keys = rows["parse_keys"].combine_chunks().flatten().to_pylist()
+    segments = iter(
+        batch_features(
+            [parses[key].parse for key in parse_keys],
+            binary_numbers(rows["input_ids"], "int32"),
+            binary_numbers(rows["offsets"], "int32").reshape(-1, 2),
+            rows["segment_lengths"].combine_chunks().flatten().to_pylist(),
+        )
+    )
     for row, key in zip(rows.select(_ROW).to_pylist(), keys, strict=True):
         records = [parses[name] for name in row["parse_keys"]]
         yield ExampleRow(
@@ -194,17 +197,6 @@ def _example_rows(
             parse_keys=tuple(record.key for record in records),
             segments=tuple(next(segments) for _ in records),
         )
-
-
-def _segments(rows: pa.Table, parses: dict[str, ParseRecord]) -> list[SegmentFeatures]:
-    """The features of every segment, one row after the other."""
-    keys = rows["parse_keys"].combine_chunks().flatten().to_pylist()
-    return batch_features(
-        [parses[key].parse for key in keys],
-        binary_numbers(rows["input_ids"], "int32"),
-        binary_numbers(rows["offsets"], "int32").reshape(-1, 2),
-        rows["segment_lengths"].combine_chunks().flatten().to_pylist(),
-    )
 
 
 def _changes(before: Sequence[ParseRecord], after: Sequence[ParseRecord]) -> NoiseReport:
@@ -222,6 +214,7 @@ def _handle(data: FeatureDataset, part: tuple[str, str], name: str) -> DatasetHa
     """Where the noisy rows of a part go."""
     card, spec = data.card, data.spec
     split, lang = part
+    first = np.flatnonzero(data.rows.part == data.rows.parts.index(part))[:1]
     return DatasetHandle(
         spec=replace(
             spec, name=name, split=split, lang=lang, source=f"{spec.source} ({data.name}, noisy)"
@@ -229,13 +222,8 @@ def _handle(data: FeatureDataset, part: tuple[str, str], name: str) -> DatasetHa
         tokenizer=card.tokenizer,
         tokenizer_fingerprint=card.tokenizer_fingerprint,
         special_tokens=card.special_tokens,
-        matrices=_has_matrices(data, part),
+        matrices=bool(data.columns([MATRIX_BLOBS[0]], first)[MATRIX_BLOBS[0]][0].is_valid),
     )
-
-
-def _has_matrices(data: FeatureDataset, part: tuple[str, str]) -> bool:
-    first = np.flatnonzero(data.rows.part == data.rows.parts.index(part))[:1]
-    return bool(data.columns([MATRIX_BLOBS[0]], first)[MATRIX_BLOBS[0]][0].is_valid)
 
 
 _MADE: Final = frozenset(

@@ -41,9 +41,7 @@ class ParseStats:
     """The parses of one language by one parser.
 
     Attributes:
-        lang: Language.
         parser: Name of the parser, or its fingerprint if it has no description.
-        fingerprint: Fingerprint of the parser.
         sentences, words: Numbers of sentences and words.
         length: Words of a sentence.
         depth: Edges from the root to the deepest word of a sentence.
@@ -82,14 +80,6 @@ def parse_stats(
         lang: Only this language, or these: ``"en,fr"`` or ``["en", "fr"]``.
         parser: Only the parsers of this name or fingerprint; of each language its own as
             ``"en:NAME,fr:NAME"``, or a mapping.
-
-    Raises:
-        UnknownParserError: The store has no parse by such a parser, or none in a language that
-            was asked for.
-        UnknownLanguageError: It has none in a language.
-        UnknownNameError: A parser is chosen for a language that is not read.
-        InputError: A stored parse is no forest; `validate_store` says which.
-        StoreError: The store cannot be read.
     """
     described = store.fingerprints.all("parser")
     names = {key: content.get("name", key) for key, content in described.items()}

@@ -77,17 +77,13 @@ def open_session(store: FeatureStore) -> duckdb.DuckDBPyConnection:
     relations.of(store.drops.table).create_view("drops")
     relations.of(store.fingerprints.table).create_view("fingerprints")
     views.create_examples_view(connection, list(_datasets(relations, store)))
-    _lock(connection, relations.files)
+    # It reads these files and no other, for good.
+    connection.execute(f"set allowed_paths = [{', '.join(map(quoted, relations.files))}]")
+    connection.execute("set enable_external_access = false")
+    connection.execute("set lock_configuration = true")
     for view in (views.SENTENCES, views.WORDS, views.SEGMENTS):
         connection.execute(view)
     return connection
-
-
-def _lock(connection: duckdb.DuckDBPyConnection, files: Sequence[str]) -> None:
-    """Let a connection read these files and no other, for good."""
-    connection.execute(f"set allowed_paths = [{', '.join(map(quoted, files))}]")
-    connection.execute("set enable_external_access = false")
-    connection.execute("set lock_configuration = true")
 
 
 @contextmanager

@@ -29,11 +29,8 @@ class BatchSource:
     """Makes the batches of a stream; it holds no reference to it, so dropping the stream ends both.
 
     Attributes:
-        data: The dataset.
-        options: Options of the stream.
         assembly: What to make of examples.
         order: The order of the epoch.
-        rounds: Its rounds.
     """
 
     data: Streamable
@@ -49,8 +46,8 @@ class BatchSource:
 
         Args:
             consumed: The position.
-            worker: Leave out so many batches first.
-            workers: Then give the first of every so many.
+            worker: Number of batches to skip first.
+            workers: Then one batch out of this number is given.
         """
         reader = self.data.open_reader(
             self.options.stored, self.options.reads_offsets, self.assembly.token_ids
@@ -100,7 +97,7 @@ class BatchSource:
 
 
 def _repeated(named: dict[str, Any], rows: NDArray[np.int32]) -> dict[str, Any]:
-    """What is said of examples, for each of their sequences."""
+    """The values of examples, repeated for each of their sequences."""
     return {
         name: [values[row] for row in rows] if isinstance(values, list) else values[rows]
         for name, values in named.items()

@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from featurestore.stream.batches import Batch, BatchSource
 from featurestore.stream.options import StreamOptions
@@ -70,11 +69,7 @@ class FeatureStream(Iterator[Batch]):
 
     @property
     def remaining(self) -> int:
-        """Batches of this rank from the position to the end of the epoch.
-
-        Raises:
-            SpecError: There are fewer examples than ranks.
-        """
+        """Batches of this rank from the position to the end of the epoch."""
         return self._batches.rounds.left(self._consumed)
 
     def share(self, worker: int, workers: int) -> Iterator[Batch]:
@@ -101,7 +96,7 @@ class FeatureStream(Iterator[Batch]):
             after: The position after so many batches more, which others have read (`share`).
 
         Raises:
-            SpecError: So many are not left.
+            SpecError: Fewer batches are left.
         """
         consumed = self._consumed
         for _ in range(after):
@@ -112,7 +107,7 @@ class FeatureStream(Iterator[Batch]):
         return {"consumed": consumed, "version": self.data.version, **self._identity()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on after the batch at which ``state`` was saved, on any rank and world size.
+        """Continue after the batch at which ``state`` was saved, on any rank and world size.
 
         Raises:
             SpecError: The state belongs to another order (other examples, another seed, epoch,
@@ -140,7 +135,7 @@ class FeatureStream(Iterator[Batch]):
         _close(source)
 
     def __getstate__(self) -> dict[str, Any]:
-        """The stream at its position; a copy reads anew what is being read here."""
+        """The stream at its position; a copy does its own reading."""
         kept = {name: value for name, value in self.__dict__.items() if name != "_batches"}
         return {**kept, "_source": None}
 
@@ -160,7 +155,10 @@ class FeatureStream(Iterator[Batch]):
     @cached_property
     def _batches(self) -> BatchSource:
         options, pieces = self.options, self.data.rows.pieces
-        order = epoch_order(pieces, self._lengths(), options.order)
+        assembled = pieces + self.data.special_tokens.count(len(self.data.card.fields))
+        if self._assembly.max_length is not None:
+            assembled = np.minimum(assembled, self._assembly.max_length)
+        order = epoch_order(pieces, assembled, options.order)
         rounds = Rounds(
             len(self.data),
             order.batch_ends,
@@ -169,13 +167,6 @@ class FeatureStream(Iterator[Batch]):
             joins=options.order.batch_tokens is None,
         )
         return BatchSource(self.data, options, self._assembly, order, rounds)
-
-    def _lengths(self) -> NDArray[np.int64]:
-        """Assembled length of each example."""
-        special = self.data.special_tokens.count(len(self.data.card.fields))
-        lengths = self.data.rows.pieces + special
-        longest = self._assembly.max_length
-        return lengths if longest is None else np.minimum(lengths, longest)
 
 
 def _close(source: Iterator[tuple[int, Batch]] | None) -> None:

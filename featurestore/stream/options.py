@@ -1,4 +1,4 @@
-"""What a stream is asked for."""
+"""Options of a stream."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DEFAULTS: Final[Mapping[str, Any]] = {
     **{name: option.default for name, option in options_of(AssemblySpec).items()},
     "max_length": MAX_LENGTH,
 }
-"""What the options of order and assembly are when a stream is told nothing."""
+"""Defaults of the options of order and assembly."""
 
 DAILY: Final = frozenset(
     {
@@ -100,7 +100,7 @@ class StreamOptions:
         return self.assembly.offsets or self.assembly.token_ids or self.spans is not None
 
     def identity(self) -> dict[str, Any]:
-        """What must be equal for a position in one stream to mean the same in another."""
+        """The values that two streams must share for a position to mean the same in both."""
         return {**asdict(self.order), "max_length": self.assembly.max_length}
 
 
@@ -144,7 +144,7 @@ def read_options(
 
 
 def _joined(name: str, held: T, values: Mapping[str, Any]) -> T:
-    """An object with what keywords say of its options, where it is at its own default."""
+    """An object in which keywords replace the options that are at their default."""
     changes = {}
     for option, field in options_of(type(held)).items():
         if option in values:
@@ -160,7 +160,7 @@ def _joined(name: str, held: T, values: Mapping[str, Any]) -> T:
 
 
 def _warn_of_moved(names: Sequence[str], stacklevel: int) -> None:
-    """Warn of keywords that are options of `AssemblySpec` or `OrderPolicy` now."""
+    """Warn of keywords that have moved to `AssemblySpec` or `OrderPolicy`."""
     spelled = []
     for home, kind in (("assembly", AssemblySpec), ("order", OrderPolicy)):
         if found := [f"{name}=..." for name in names if name in options_of(kind)]:

@@ -39,7 +39,7 @@ class OrderPolicy:
     batch_size: Annotated[int, Option("Examples in a batch.", low=1)] = 32
     seed: Annotated[
         int,
-        Option("With `epoch`, chooses the permutation, which is the same for every world size."),
+        Option("With `epoch`, determines the permutation, which is the same for every world size."),
     ] = 0
     epoch: Annotated[int, Option("Number of the epoch.")] = 0
     shuffle: Annotated[
@@ -89,7 +89,7 @@ class EpochOrder:
     pool_ends: Positions
 
     def pool_of(self, position: int) -> int:
-        """The pool in which a position of ``examples`` lies."""
+        """The pool of a position of ``examples``."""
         return int(np.searchsorted(self.pool_ends, position, side="right"))
 
 

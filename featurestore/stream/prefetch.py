@@ -73,7 +73,7 @@ def _run(source: Iterator[T], waiting: queue.Queue[object], ended: threading.Eve
 
 
 def _end(waiting: queue.Queue[object], ended: threading.Event) -> None:
-    """Let a thread that waits for room, or comes to that, go on to its end."""
+    """Release a thread that waits for room, now or later, so that it can end."""
     ended.set()
     with suppress(queue.Empty):
         while True:

@@ -18,7 +18,6 @@ def marked_examples(window: Window, options: StreamOptions, card: DatasetCard) -
     """The examples with their spans marked, if the stream was given spans.
 
     Raises:
-        InputError: A span covers no piece of its example.
         SpecError: A label column is of another kind.
         UnknownNameError: The dataset has no such label column.
     """

@@ -22,7 +22,7 @@ from syntax.errors import SpecError
 from syntax.matrices import ISOLATED, UNREACHABLE8, UNREACHABLE16
 
 _FAR: Final = 1 << 40
-"""Stands for "no path" while lengths are added."""
+"""Means "no path" while lengths are added."""
 
 
 def check_stored(spec: AssemblySpec) -> None:

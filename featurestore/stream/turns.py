@@ -38,7 +38,7 @@ class Rounds:
     of its own as are needed. No batch is larger than planned, but where almost every batch is a
     single example: then some of the last round have two, if ``joins``.
 
-    A round depends on its start alone, so a stream may go on at the start of any.
+    A round depends on its start alone, so a stream may continue at the start of any.
 
     Attributes:
         total: Examples in the epoch.

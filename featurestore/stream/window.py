@@ -26,7 +26,7 @@ from syntax.matrices.offsets import offsets_of
 
 
 class Streamable(Protocol):
-    """What a stream needs of a dataset: its examples in sequence order, and a way to read them."""
+    """The part of a dataset that a stream needs: examples in sequence order, and their reader."""
 
     name: str
     version: int
@@ -66,7 +66,7 @@ class WindowReader(Protocol):
         ...
 
     def read(self, examples: NDArray[np.int64]) -> Window:
-        """The examples, in the order asked."""
+        """The examples, in the requested order."""
         ...
 
 
@@ -75,7 +75,6 @@ class Window:
     """Decoded examples, of which batches are consecutive slices.
 
     Attributes:
-        example_ids: Names of the examples.
         examples: Their vectors.
         labels: Their labels by column.
         blobs: Their stored matrices, by column, one list of blobs per example; empty unless read.
@@ -125,7 +124,7 @@ class Window:
 
     @property
     def named(self) -> dict[str, Any]:
-        """What batches say of examples, each by the name that it has there."""
+        """Values of examples in batches, by their names there."""
         counts = {} if self.token_counts is None else {"token_counts": self.token_counts}
         return {"example_id": self.example_ids, **counts, **self.labels}
 

@@ -1,4 +1,4 @@
-"""How often a commit is tried, and what is said when it cannot be made."""
+"""How often a commit is tried, and the reason when it fails."""
 
 from __future__ import annotations
 
@@ -21,5 +21,5 @@ def waits() -> Iterator[float]:
 
 
 def reason(error: Exception) -> str:
-    """What the table library says, on one line and without colours."""
+    """The message of the table library, on one line and without colours."""
     return " ".join(_COLOURS.sub("", str(error)).replace("↳", "").split())

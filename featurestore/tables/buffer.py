@@ -21,7 +21,7 @@ _FULL: Final = 40
 
 
 class Keyed(Protocol):
-    """A record that knows its key; of two with one key, the later is kept."""
+    """A record with a key; of two with one key, the later is kept."""
 
     @property
     def key(self) -> str:
@@ -97,7 +97,15 @@ class WriteBuffer(Generic[R]):
             StoreError: The store is closed, or the commit failed (the record stays buffered).
         """
         with self._changed:
-            self._admit()
+            # Hold the caller back while the buffer is full and commits go through.
+            self._changed.wait_for(lambda: self._closed or not self._is_full() or self._error)
+            if self._closed:
+                raise StoreError("the store is closed; open it again to write")
+            if self._is_full():
+                raise StoreError(
+                    f"{len(self._waiting)} {self._kind} wait to be written and commits fail: "
+                    f"{self._error}"
+                )
             round_ = self._add(record)
         if durable:
             round_.result()
@@ -142,17 +150,6 @@ class WriteBuffer(Generic[R]):
         if self._lost is not None:
             raise self._lost
 
-    def _admit(self) -> None:
-        """Hold the caller back while the buffer is full and commits go through."""
-        self._changed.wait_for(lambda: self._closed or not self._is_full() or self._error)
-        if self._closed:
-            raise StoreError("the store is closed; open it again to write")
-        if self._is_full():
-            raise StoreError(
-                f"{len(self._waiting)} {self._kind} wait to be written and commits fail: "
-                f"{self._error}"
-            )
-
     def _is_full(self) -> bool:
         return self._weight >= self._room
 
@@ -164,13 +161,6 @@ class WriteBuffer(Generic[R]):
         if record.key not in self._waiting:
             self._weight += self._weigh(record)
         self._waiting[record.key] = record
-        self._start()
-        if len(self._waiting) in (1, self._rows):
-            # Only these change when a commit is due; waking the thread costs more than the rest.
-            self._changed.notify_all()
-        return self._next_round
-
-    def _start(self) -> None:
         if self._thread is None:
             # Arrow imports pandas, where it is installed, at its first array; an exit is too late.
             pa.array([""])
@@ -178,6 +168,10 @@ class WriteBuffer(Generic[R]):
             self._thread.start()
             # A daemon thread dies with the interpreter, so an ordinary exit has to flush.
             atexit.register(self.close)
+        if len(self._waiting) in (1, self._rows):
+            # Only these change when a commit is due; waking the thread costs more than the rest.
+            self._changed.notify_all()
+        return self._next_round
 
     def _run(self) -> None:
         while self._take():
@@ -218,7 +212,7 @@ class WriteBuffer(Generic[R]):
         round_.set_result(None)
 
     def _fail(self, error: Exception) -> None:
-        """Take the records back, or give them up when the store is closing; tell who waits."""
+        """Take the records back, or give them up if the store closes; notify waiting callers."""
         with self._changed:
             if self._closed:
                 self._lost = error

@@ -1,4 +1,4 @@
-"""What a dataset table says about itself, in the properties of the Delta table."""
+"""The description of a dataset table, in the properties of the Delta table."""
 
 from __future__ import annotations
 
@@ -35,9 +35,6 @@ class DatasetCard:
     """The constants of a dataset table: they hold for every split, language and version.
 
     Attributes:
-        name: Name of the dataset.
-        tokenizer: Name of the tokenizer.
-        tokenizer_fingerprint: Fingerprint of the tokenizer.
         special_tokens: Special tokens of the tokenizer.
         fields: Name of each segment.
         labels: Label columns.
@@ -52,13 +49,17 @@ class DatasetCard:
 
     @classmethod
     def of(cls, handle: DatasetHandle) -> DatasetCard:
-        """The card that a handle asks for.
+        """The card of a handle.
 
         Raises:
             SpecError: A name cannot be a folder, or a label cannot be a column.
         """
         for name in (handle.spec.name, handle.spec.split, handle.spec.lang):
-            _check_name(name)
+            if not _NAME.fullmatch(name):
+                raise SpecError(
+                    f"{name!r} cannot name a dataset, split or language; "
+                    "use letters, digits, '.', '_' and '-'"
+                )
         card = cls(
             name=handle.spec.name,
             tokenizer=handle.tokenizer,
@@ -166,7 +167,8 @@ class DatasetCard:
                     f"a label cannot be called {label.name!r}, which SQL could not tell from its "
                     "own columns; choose another"
                 )
-            if _is_in_batches(label.name):
+            matrix = label.name.split("(")[0] in MATRICES
+            if matrix or label.name in _BATCH_NAMES or label.name.startswith(_BATCH_PREFIXES):
                 raise SpecError(
                     f"a label cannot be called {label.name!r}: batches have an array of this name, "
                     "or may have; choose another"
@@ -205,21 +207,8 @@ _BATCH_PREFIXES: Final = ("node_", "phrase_", "tree_")
 """How the names of nodes and samples begin."""
 
 
-def _is_in_batches(name: str) -> bool:
-    matrix = name.split("(")[0] in MATRICES
-    return matrix or name in _BATCH_NAMES or name.startswith(_BATCH_PREFIXES)
-
-
-def _check_name(name: str) -> None:
-    if not _NAME.fullmatch(name):
-        raise SpecError(
-            f"{name!r} cannot name a dataset, split or language; "
-            "use letters, digits, '.', '_' and '-'"
-        )
-
-
 def label_difference(ours: Sequence[LabelSpec], theirs: Sequence[LabelSpec]) -> str:
-    """What sets their labels apart from ours: other columns, or other names in one of them.
+    """The difference between two lists of labels: other columns, or other names in one of them.
 
     >>> ours = [LabelSpec("intent", "class", ("buy", "sell"))]
     >>> label_difference(ours, [LabelSpec("intent", "class", ("buy", "rent"))])

@@ -34,7 +34,7 @@ _PROPERTIES: Final = {
 
 
 FORMAT_PROPERTY: Final = "parsebank.format"
-"""Property of a table that says which format's columns all of its files have; 1 if missing."""
+"""Property of a table: the format whose columns all of its files have; 1 if missing."""
 
 
 @dataclass(frozen=True)
@@ -150,17 +150,17 @@ class Table:
 
         Raises:
             StoreBusyError: Other writers kept winning; nothing was written.
-            StoreFormatError: The store is of an older format.
             StoreError: The files cannot be written.
         """
         self.before_write()
         for wait in waits():
-            handle = self._open_or_create()
+            handle = self.open()
+            handle = self._create() if handle is None else handle
             if _is_applied(handle, transaction):
                 return False
             try:
-                # Through the handle that was asked: an append through a fresh one would be
-                # accepted although a racing writer committed the same transaction meanwhile.
+                # Through the handle that was checked: an append through a fresh one would be
+                # accepted although a racing writer has just committed the same transaction.
                 self._write(handle, data, transaction, row_group)
             except CommitFailedError:
                 time.sleep(wait)
@@ -284,7 +284,7 @@ class Table:
         self.change(change)
 
     def change(self, change: Callable[[DeltaTable], object]) -> None:
-        """Change the newest version, again and again while others win; no table, no change.
+        """Change the newest version; tried again when another writer wins. No table, no change.
 
         Raises:
             StoreBusyError: Others kept winning.
@@ -304,10 +304,6 @@ class Table:
                 return
         raise StoreBusyError(f"{self.location.uri} is being compacted elsewhere; try again later")
 
-    def _open_or_create(self) -> DeltaTable:
-        handle = self.open()
-        return self._create() if handle is None else handle
-
     def _create(self) -> DeltaTable:
         self._on_create()
         try:
@@ -320,17 +316,11 @@ class Table:
                 storage_options=dict(self.location.options),
                 raise_if_key_not_exists=False,
             )
-        except (
-            Exception
-        ) as error:  # of a schema that it refuses, the library raises this very class
-            return self._created_by_another(error)
-
-    def _created_by_another(self, error: Exception) -> DeltaTable:
-        """The table of the writer that won the race to create it."""
-        handle = self.open()
-        if handle is None:
-            raise StoreError(f"cannot create {self.location.uri}: {reason(error)}") from error
-        return handle
+        except Exception as error:  # the class itself is what a refused schema raises
+            handle = self.open()  # another writer may have created it
+            if handle is None:
+                raise StoreError(f"cannot create {self.location.uri}: {reason(error)}") from error
+            return handle
 
     def _write(
         self,
@@ -339,13 +329,16 @@ class Table:
         transaction: records.Transaction | None,
         row_group: int,
     ) -> None:
+        applied = None
+        if transaction is not None:
+            applied = [Transaction(transaction.app_id, transaction.version)]
         try:
             write_deltalake(
                 handle,
                 data,
                 mode="append",
                 writer_properties=self.layout.writer(row_group),
-                commit_properties=CommitProperties(app_transactions=_app(transaction)),
+                commit_properties=CommitProperties(app_transactions=applied),
             )
         except CommitFailedError:
             raise
@@ -364,21 +357,18 @@ def open_table(location: Location, version: int | None = None) -> DeltaTable | N
         newest = DeltaTable(location.uri, storage_options=dict(location.options))
         if version is None or version == newest.version():
             return newest
-        _check_version(location, version, newest.version())
+        last = newest.version()
+        if not 0 <= version <= last:
+            raise UnknownDatasetError(
+                f"{location.uri} has no version {version}; it has 0 to {last}",
+                version=version,
+                newest=last,
+            )
         return DeltaTable(location.uri, version=version, storage_options=dict(location.options))
     except TableNotFoundError:
         return None
     except (DeltaError, OSError) as error:
         raise StoreError(f"cannot read {location.uri}: {reason(error)}") from error
-
-
-def _check_version(location: Location, version: int, newest: int) -> None:
-    if not 0 <= version <= newest:
-        raise UnknownDatasetError(
-            f"{location.uri} has no version {version}; it has 0 to {newest}",
-            version=version,
-            newest=newest,
-        )
 
 
 def quoted(text: str) -> str:
@@ -392,7 +382,3 @@ def _is_applied(handle: DeltaTable, transaction: records.Transaction | None) -> 
         return False
     applied = handle.transaction_version(transaction.app_id)
     return applied is not None and applied >= transaction.version
-
-
-def _app(transaction: records.Transaction | None) -> list[Transaction] | None:
-    return None if transaction is None else [Transaction(transaction.app_id, transaction.version)]

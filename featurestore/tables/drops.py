@@ -43,11 +43,7 @@ class DropTable:
         return self.table.append(rows, transaction)
 
     def append_new(self, drops: Sequence[Drop], transaction: Transaction | None = None) -> bool:
-        """Append those drops of which none says the same yet: one example, one reason, one row.
-
-        Raises:
-            StoreBusyError, StoreError: As `append`.
-        """
+        """Append the drops that are new: each example and reason has one row."""
         distinct = {
             fingerprint([getattr(drop, name) for name in _IDENTITY]): drop for drop in drops
         }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path, PurePath
@@ -67,7 +68,10 @@ class FeatureTables:
         card = self._agreed(DatasetCard.of(dataset))
         spec = dataset.spec
         data = encode_examples(card, spec.split, spec.lang, rows, dataset.matrices)
-        return self.append_encoded(dataset, data, transaction, _row_group(rows))
+        pieces = sum(len(segment.input_ids) for row in rows for segment in row.segments)
+        return self.append_encoded(
+            dataset, data, transaction, max(1, ROW_GROUP_PIECES * len(rows) // max(1, pieces))
+        )
 
     def append_encoded(
         self,
@@ -136,7 +140,6 @@ class FeatureTables:
 
         Raises:
             StoreBusyError: Other writers kept winning; nothing was removed.
-            StoreError: The table cannot be read or written.
         """
         table = self._table(card)
         table.delete("example_key", example_keys, _packed_row_group(table.snapshot()))
@@ -170,18 +173,30 @@ class FeatureTables:
             StoreBusyError, StoreError: A table was left as it was.
         """
         for card, table, snapshot in list(self._all()):
-            self._remove_repeats(card, table, snapshot)
+            for split, lang in sorted({file.part for file in snapshot.files}):
+                lookup = self._lookup(card.name, card.folder, split, lang)
+                if repeated := lookup.repeated_keys():
+                    remove_repeats(table, {"split": split, "lang": lang}, repeated)
             table.compact(sort_by="seq", row_group=_packed_row_group(snapshot))
-
-    def _remove_repeats(self, card: DatasetCard, table: Table, snapshot: Snapshot) -> None:
-        for split, lang in sorted({file.part for file in snapshot.files}):
-            lookup = self._lookup(card.name, card.folder, split, lang)
-            if repeated := lookup.repeated_keys():
-                remove_repeats(table, {"split": split, "lang": lang}, repeated)
 
     def infos(self) -> list[DatasetInfo]:
         """Every dataset at its newest version, by name and tokenizer."""
-        return [_info(card, snapshot) for card, _, snapshot in self._all()]
+        infos = []
+        for card, _, snapshot in self._all():
+            rows: Counter[tuple[str, str]] = Counter()
+            for file in snapshot.files:
+                rows[file.part] += file.rows
+            info = DatasetInfo(
+                name=card.name,
+                tokenizer=card.tokenizer,
+                tokenizer_fingerprint=card.tokenizer_fingerprint,
+                version=snapshot.version,
+                fields=card.fields,
+                labels=tuple(label.name for label in card.labels),
+                parts=tuple(Part(*part, count) for part, count in sorted(rows.items())),
+            )
+            infos.append(info)
+        return infos
 
     def find(self, name: str, tokenizer: str | None = None) -> tuple[DatasetCard, Table]:
         """A dataset by name, and by name, folder or fingerprint prefix of its tokenizer.
@@ -201,7 +216,12 @@ class FeatureTables:
                 f"tokenizer of dataset {name!r}", str(tokenizer), known, UnknownTokenizerError
             )
         if len(chosen) > 1:
-            raise _ambiguous(name, chosen)
+            choices = [f"{card.tokenizer} ({card.tokenizer_fingerprint[:12]})" for card in chosen]
+            raise SpecError(
+                f"dataset {name!r} exists for several tokenizers; choose one of them with "
+                f"`tokenizer=`, by name or fingerprint: {', '.join(choices)}",
+                tokenizers=[card.tokenizer_fingerprint for card in chosen],
+            )
         return chosen[0], self._table(chosen[0])
 
     def tables(self, name: str | None = None) -> list[tuple[DatasetCard, Table]]:
@@ -265,13 +285,8 @@ class FeatureTables:
                     lookup.expire()
 
 
-def _row_group(rows: Sequence[ExampleRow]) -> int:
-    pieces = sum(len(segment.input_ids) for row in rows for segment in row.segments)
-    return max(1, ROW_GROUP_PIECES * len(rows) // max(1, pieces))
-
-
 def _packed_row_group(snapshot: Snapshot) -> int:
-    """Rows in a row group of a table that is written anew.
+    """Rows in a row group of a table that is rewritten.
 
     The log does not tell pieces; bytes per row do well enough for the group's size.
     """
@@ -287,29 +302,4 @@ def _is(card: DatasetCard, tokenizer: str) -> bool:
         tokenizer in names
         or str(Path(tokenizer).resolve()) == card.tokenizer
         or (len(tokenizer) >= 6 and card.tokenizer_fingerprint.startswith(tokenizer))
-    )
-
-
-def _ambiguous(name: str, cards: Sequence[DatasetCard]) -> SpecError:
-    choices = [f"{card.tokenizer} ({card.tokenizer_fingerprint[:12]})" for card in cards]
-    return SpecError(
-        f"dataset {name!r} exists for several tokenizers; choose one of them with "
-        f"`tokenizer=`, by name or fingerprint: {', '.join(choices)}",
-        tokenizers=[card.tokenizer_fingerprint for card in cards],
-    )
-
-
-def _info(card: DatasetCard, snapshot: Snapshot) -> DatasetInfo:
-    rows: dict[tuple[str, str], int] = {}
-    for file in snapshot.files:
-        part = file.part
-        rows[part] = rows.get(part, 0) + file.rows
-    return DatasetInfo(
-        name=card.name,
-        tokenizer=card.tokenizer,
-        tokenizer_fingerprint=card.tokenizer_fingerprint,
-        version=snapshot.version,
-        fields=card.fields,
-        labels=tuple(label.name for label in card.labels),
-        parts=tuple(Part(split, lang, count) for (split, lang), count in sorted(rows.items())),
     )

@@ -29,7 +29,7 @@ _CHUNK: Final = 16 << 20
 """Bytes of one request."""
 
 _LOOK_AGAIN: Final = 0.02
-"""Seconds until somebody who waits for another's fetch looks again."""
+"""Seconds between two looks of a process that waits for another's fetch."""
 
 _PART: Final = ".part"
 _LOG: Final = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ class FileCache:
 
     A file lies in ``<hash of its URL>/<its bytes>``, so that one of another size is not taken for
     whole; while it is fetched, ``.part`` follows the name. A fetch that was killed is continued by
-    the next one. A copy that somebody reads is never removed.
+    the next one. A copy in use is never removed.
 
     Args:
         folder: Where; made when the first file is fetched.
@@ -97,7 +97,7 @@ class FileCache:
         Args:
             url: What it is called.
             opened: Opens the file in the store.
-            is_wanted: Asked again and again; once it is not, the next fetch continues this one.
+            is_wanted: Called repeatedly; once it returns ``False``, the next fetch continues.
 
         Raises:
             OSError: The store cannot be read.
@@ -122,9 +122,9 @@ class FileCache:
                 return False
             with _locked(part, is_wanted) as draft:
                 if draft is not None and self._whole(url) is not None:
-                    part.unlink()  # somebody finished between the two looks
+                    part.unlink()  # another process finished between the two looks
                 elif draft is not None and self._fill(draft, source, size, is_wanted):
-                    with self._alone():  # who counts the copies would miss one that is renamed
+                    with self._alone():  # a count of the copies would miss one that is renamed
                         part.rename(part.with_suffix(""))
             if self._whole(url) is not None:
                 return True
@@ -198,7 +198,7 @@ class FileCache:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Nobody else makes room, or ends a copy, meanwhile."""
+        """Hold the lock under which room is made and copies are completed."""
         self.folder.mkdir(parents=True, exist_ok=True)
         with (self.folder / "lock").open("a") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -217,7 +217,9 @@ def file_cache(folder: str | Path | None, max_bytes: int | None) -> FileCache | 
         SpecError: The bound is negative or no number.
     """
     bound = _bound(max_bytes)
-    chosen = folder or os.environ.get(CACHE_DIR) or _default_folder()
+    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    default = Path(base) / "parsebank" / "shards"
+    chosen = folder or os.environ.get(CACHE_DIR) or default
     return FileCache(Path(chosen).expanduser().absolute(), bound) if bound else None
 
 
@@ -231,14 +233,9 @@ def _bound(max_bytes: int | None) -> int:
     return int(given)
 
 
-def _default_folder() -> Path:
-    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(base) / "parsebank" / "shards"
-
-
 @contextmanager
 def _locked(part: Path, is_wanted: Callable[[], bool]) -> Iterator[IO[bytes] | None]:
-    """A draft for this process alone, or ``None`` if it was finished or removed meanwhile."""
+    """A draft for this process alone; ``None`` if another process finished or removed it."""
     try:
         draft = part.open("r+b")
     except FileNotFoundError:
@@ -271,7 +268,7 @@ def _write(draft: IO[bytes], start: int, chunk: bytes) -> None:
 
 
 def _remove_unused(path: Path) -> bool:
-    """Remove a copy that nobody reads or writes; whether it is gone."""
+    """Remove a copy that is not in use; whether it is gone."""
     try:
         with path.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -83,8 +83,12 @@ class FileReader:
             return self._filled(_plain(table), columns)
 
     def rows(self, path: str, rows: NDArray[np.integer], columns: Sequence[str]) -> pa.Table:
-        """Chosen rows of one file, in the order asked, reading only their row groups."""
-        return _at(*self.holding(path, rows, columns))
+        """Chosen rows of one file, in the requested order; only their row groups are read."""
+        table, position = self.holding(path, rows, columns)
+        if len(position) == 1:
+            return table.slice(int(position[0]), 1)
+        whole = len(position) == table.num_rows and bool((np.diff(position) == 1).all())
+        return table if whole else table.take(pa.array(position))
 
     def holding(
         self, path: str, rows: NDArray[np.integer], columns: Sequence[str]
@@ -119,7 +123,7 @@ class FileReader:
 
         Args:
             paths: The files.
-            is_wanted: Asked again and again; once it is not, no more is copied.
+            is_wanted: Called repeatedly; copying stops once it returns ``False``.
 
         Raises:
             FileGoneError: One was vacuumed.
@@ -146,7 +150,7 @@ class FileReader:
             self._idle.clear()
 
     def _filled(self, table: pa.Table, columns: Sequence[str]) -> pa.Table:
-        """The columns in the order asked, if this reader knows what a file may lack."""
+        """The columns in the requested order, if this reader has a schema for missing ones."""
         if not self._schema.names:
             return table
         for name in columns:
@@ -175,12 +179,17 @@ class FileReader:
             footer = self._footers.get(path)
         with self._named_faults(path):
             copy = self.location.copies and self.location.copies.open(self._url(path))
-            # Many small requests at once are for object stores; a disk answers the next one.
+            # Many small requests together are for object stores; a disk answers each quickly.
             ahead = copy is None and not self.location.is_local
             source = copy or self.location.files.open_input_file(path)
             file = pq.ParquetFile(source, metadata=footer, pre_buffer=ahead)
         if footer is None:
-            self._remember(path, file.metadata)
+            with self._lock:
+                self._drop_footer(path)
+                self._footers[path] = file.metadata
+                self._footer_bytes += file.metadata.serialized_size
+                while self._footer_bytes > _FOOTER_BYTES:
+                    self._drop_footer(next(iter(self._footers)))
         return file
 
     def _url(self, path: str) -> str:
@@ -198,26 +207,10 @@ class FileReader:
         except (OSError, pa.ArrowException) as error:
             raise StoreError(f"cannot read {path} in {self.location.uri}: {error}") from error
 
-    def _remember(self, path: str, footer: pq.FileMetaData) -> None:
-        with self._lock:
-            self._drop_footer(path)
-            self._footers[path] = footer
-            self._footer_bytes += footer.serialized_size
-            while self._footer_bytes > _FOOTER_BYTES:
-                self._drop_footer(next(iter(self._footers)))
-
     def _drop_footer(self, path: str) -> None:
         footer = self._footers.pop(path, None)
         if footer is not None:
             self._footer_bytes -= footer.serialized_size
-
-
-def _at(table: pa.Table, position: NDArray[np.integer]) -> pa.Table:
-    """The rows at these positions."""
-    if len(position) == 1:
-        return table.slice(int(position[0]), 1)
-    whole = len(position) == table.num_rows and bool((np.diff(position) == 1).all())
-    return table if whole else table.take(pa.array(position))
 
 
 def _plain(table: pa.Table) -> pa.Table:

@@ -1,4 +1,4 @@
-"""What each fingerprint stands for: parsers, tokenizers, and the origin of each split."""
+"""The meaning of each fingerprint: parsers, tokenizers, and the origin of each split."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class FingerprintTable:
         self._lock = threading.Lock()
 
     def describe(self, fingerprint: str, kind: str, content: Mapping[str, Any]) -> bool:
-        """Record what a fingerprint stands for, once; whether it was new."""
+        """Record the content of a fingerprint once; whether it was new."""
         if fingerprint in self._rows:
             return False
         row = {
@@ -57,7 +57,7 @@ class FingerprintTable:
         return dict(self._rows[fingerprint][1])
 
     def all(self, kind: str) -> dict[str, dict[str, Any]]:
-        """Everything of a kind, by fingerprint, sorted by it: in whatever order it was written.
+        """Everything of a kind, by fingerprint and sorted by it.
 
         Raises:
             StoreError: A description is damaged.

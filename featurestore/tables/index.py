@@ -19,7 +19,7 @@ def keys_of(digests: bytes) -> Keys:
 
 @dataclass(frozen=True)
 class Addresses:
-    """Where keys lie.
+    """The file and row of each key.
 
     Attributes:
         file: Number of the file, -1 for an unknown key. *Shape:* (N,), int32.
@@ -83,7 +83,11 @@ class KeyIndex:
             return
         rows = np.arange(len(keys), dtype=np.int32)
         run = _sorted(keys[:, 0], keys[:, 1], np.full(len(keys), file, np.int32), rows)
-        self._runs = _settled((*self._runs, run))
+        # Merge from the end until each run is more than twice as long as the next.
+        runs = (*self._runs, run)
+        while len(runs) > 1 and len(runs[-2]) <= 2 * len(runs[-1]):
+            runs = (*runs[:-2], _merged(runs[-2], runs[-1]))
+        self._runs = runs
 
     def remove(self, files: Collection[int]) -> None:
         """Forget the keys of files that are no longer active."""
@@ -155,13 +159,6 @@ def _search(run: Run, keys: Keys) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
         if not behind.any():
             return at, same_high & (run.low[at] == keys[:, 1])
         position = position + behind
-
-
-def _settled(runs: tuple[Run, ...]) -> tuple[Run, ...]:
-    """Merge from the end until each run is more than twice as long as the next."""
-    while len(runs) > 1 and len(runs[-2]) <= 2 * len(runs[-1]):
-        runs = (*runs[:-2], _merged(runs[-2], runs[-1]))
-    return runs
 
 
 def _merged(first: Run, second: Run) -> Run:

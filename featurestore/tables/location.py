@@ -1,4 +1,4 @@
-"""Where a store lies: a local folder or a prefix of an object store."""
+"""The place of a store: a local folder or a prefix of an object store."""
 
 from __future__ import annotations
 
@@ -52,13 +52,26 @@ class Location:
         text = str(uri)
         if "://" not in text:
             text, copies = str(Path(text).expanduser().absolute()), None
-            _check_path(text)
+            bad = sorted(set(_UNUSABLE.findall(text)))
+            if bad:
+                raise StoreError(
+                    f"a store cannot lie in {text!r}: rename what has {' '.join(bad)} in it"
+                )
         else:
-            _check_endpoint(options or {})
+            # The library of the object store ends the thread at an address that is no URL.
+            given = options or {}
+            for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT"):
+                endpoint = given.get(name) or given.get(name.lower()) or os.environ.get(name, "")
+                parts = urlsplit(endpoint)
+                if endpoint and not (parts.scheme in ("http", "https") and parts.hostname):
+                    raise SpecError(
+                        f"{name} is {endpoint!r}, which is no address of an object store; "
+                        "give one such as https://s3.example.org"
+                    )
         return cls(text.rstrip("/"), dict(options or {}), copies)
 
     def __reduce__(self) -> tuple[type[Location], tuple[Any, ...]]:
-        # File systems are opened anew, by whichever process needs them.
+        # Each process opens its own file systems.
         return Location, (self.uri, self.options, self.copies)
 
     @property
@@ -127,21 +140,3 @@ class Location:
         stream = self._handler._handler.open_output_stream(name)
         stream.write(content)
         stream.close()  # type: ignore[attr-defined]  # it is there, the stub forgot it
-
-
-def _check_path(path: str) -> None:
-    bad = sorted(set(_UNUSABLE.findall(path)))
-    if bad:
-        raise StoreError(f"a store cannot lie in {path!r}: rename what has {' '.join(bad)} in it")
-
-
-def _check_endpoint(options: Mapping[str, str]) -> None:
-    """The library of the object store ends the process's thread at an address that is no URL."""
-    for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT"):
-        endpoint = options.get(name) or options.get(name.lower()) or os.environ.get(name, "")
-        parts = urlsplit(endpoint)
-        if endpoint and not (parts.scheme in ("http", "https") and parts.hostname):
-            raise SpecError(
-                f"{name} is {endpoint!r}, which is no address of an object store; give one such as "
-                "https://s3.example.org"
-            )

@@ -155,7 +155,7 @@ class KeyLookup:
 
 
 def group_by_file(addresses: Addresses) -> list[tuple[int, NDArray[np.intp]]]:
-    """For each file, the positions of the found keys that lie in it."""
+    """For each file, the positions of the keys found in it."""
     positions = np.flatnonzero(addresses.found)
     if not len(positions):
         return []

@@ -73,12 +73,7 @@ class ParseTable:
         self._buffer = WriteBuffer(self._commit, buffer_rows, buffer_seconds)
 
     def get_many(self, keys: Sequence[str]) -> dict[str, ParseRecord]:
-        """The stored records among ``keys``, in the order of ``keys``.
-
-        Raises:
-            SpecError: A key is not 32 hexadecimal digits.
-            StoreError: A file cannot be read.
-        """
+        """The stored records among ``keys``, in the order of ``keys``."""
         generation = self._cache.generation
         found = self._buffer.get_many(keys)
         found.update(self._cache.get_many([key for key in keys if key not in found]))
@@ -91,9 +86,6 @@ class ParseTable:
         """As `get_many`, from memory alone: ``None`` if the disk would have to be looked at.
 
         Never waits, so an event loop may ask.
-
-        Raises:
-            SpecError: A key is not 32 hexadecimal digits.
         """
         found = self._buffer.get_many(keys)
         found.update(self._cache.get_many([key for key in keys if key not in found]))
@@ -138,9 +130,6 @@ class ParseTable:
         For records that examples refer to, once these are committed: an eviction under way puts
         back what it finds to be needed, a deletion under way deletes the examples, and either that
         ended before did not see the examples.
-
-        Raises:
-            StoreError: They could not be looked up or written.
         """
         if not records:
             return
@@ -149,15 +138,13 @@ class ParseTable:
         self.append([x for x, is_there in zip(records, there, strict=True) if not is_there])
 
     def put(self, record: ParseRecord, durable: bool = False) -> None:
-        """Write one record with the next group commit; readers of this store see it at once.
+        """Write one record with the next group commit; readers of this store see it immediately.
 
         Args:
             record: The record.
             durable: Wait until the record is committed.
 
         Raises:
-            InputError: The record cannot be stored.
-            StoreFormatError: The store is of an older format.
             StoreError: The commit failed; the record stays buffered and is tried again.
         """
         self.table.before_write()
@@ -167,12 +154,7 @@ class ParseTable:
         self._cache.put_many([record], generation)
 
     def offer(self, record: ParseRecord) -> bool:
-        """As `put`, but never waits: whether there was room for the record.
-
-        Raises:
-            InputError: The record cannot be stored.
-            StoreFormatError: The store is of an older format.
-        """
+        """As `put`, but never waits: whether there was room for the record."""
         self.table.before_write()
         check_record(record)
         generation = self._cache.generation
@@ -189,18 +171,13 @@ class ParseTable:
 
         Raises:
             StoreBusyError: Other writers kept winning; nothing was removed.
-            StoreError: The table cannot be read or written.
         """
         self.flush()
         self.table.delete("key", keys, row_group=ROW_GROUP)
         self.refresh()
 
     def keys_of_texts(self, texts: Collection[str]) -> list[str]:
-        """Keys of all parses of these texts: of any parser, language and mode. Reads every text.
-
-        Raises:
-            StoreError: A file cannot be read.
-        """
+        """Keys of all parses of these texts: of any parser, language and mode. Reads every text."""
         self.flush()
         files = self.table.snapshot().files
         if not files:
@@ -219,11 +196,7 @@ class ParseTable:
         return self._cache.generation
 
     def refresh(self) -> None:
-        """Look at the table's newest version, and forget what other processes deleted.
-
-        Raises:
-            StoreError: The log or a new file cannot be read.
-        """
+        """Look at the table's newest version, and forget what other processes deleted."""
         self._lookup.refresh(force=True)
 
     def compact(self) -> None:
@@ -234,21 +207,19 @@ class ParseTable:
             StoreError: The table cannot be compacted now; no key was lost.
         """
         try:
-            self._remove_repeats()
+            repeated = self._lookup.repeated_keys()
+            for start in range(0, len(repeated), REPLACED):
+                records = self._read(repeated[start : start + REPLACED])
+                self.table.replace(
+                    encode_parses(list(records.values())), "key", row_group=ROW_GROUP
+                )
         finally:
             self.table.compact(row_group=ROW_GROUP)
-
-    def _remove_repeats(self) -> None:
-        repeated = self._lookup.repeated_keys()
-        for start in range(0, len(repeated), REPLACED):
-            records = self._read(repeated[start : start + REPLACED])
-            self.table.replace(encode_parses(list(records.values())), "key", row_group=ROW_GROUP)
 
     def check(self) -> None:
         """See whether the table can be read and written.
 
         Raises:
-            StoreFormatError: The store is of an older format.
             StoreError: It cannot be read, or the last group commit failed.
         """
         self.table.before_write()
@@ -282,9 +253,9 @@ class ParseTable:
         self._cache.keep_only(holds)
 
     def _commit(self, records: Sequence[ParseRecord]) -> None:
-        """Append a group, and look at the table anew here, so that no reader has to wait for it."""
+        """Append a group and refresh the index here, so that no reader has to wait for it."""
         self.append(records)
-        with suppress(StoreError):  # committed is committed; the next reader will be told
+        with suppress(StoreError):  # the commit stands; the next reader gets the error
             self._lookup.refresh()
 
     def _read(self, keys: Sequence[str]) -> dict[str, ParseRecord]:

@@ -1,4 +1,4 @@
-"""Versions of datasets that somebody still needs, by name."""
+"""Versions of datasets that must stay readable, by name."""
 
 from __future__ import annotations
 
@@ -29,8 +29,7 @@ class Pin:
     Attributes:
         name: Of the pin; one per store.
         table: Folder of the table below ``datasets``, such as ``xnli/bert-base-...-5f0c``.
-        version: Version of the table.
-        by: Who needs it: a person, a run.
+        by: The person or run that needs it.
     """
 
     name: str
@@ -63,7 +62,11 @@ class PinTable:
             version, rows = self._rows()
             there = _pins(rows).get(pin.name)
             if there is None:
-                _check_name(pin.name)
+                if not pin.name.strip() or pin.name.isdigit():
+                    raise SpecError(
+                        f"a pin cannot be called {pin.name!r}; give it a name that is no version, "
+                        "such as paper-v1"
+                    )
                 if fault := self.fault(pin):
                     raise FileGoneError(
                         f"{pin.name!r} cannot be pinned: {fault}; pin a newer version"
@@ -123,11 +126,7 @@ class PinTable:
         return self.table.append(pa.Table.from_pylist([row], schema=PINS.schema), change)
 
     def fault(self, pin: Pin) -> str | None:
-        """Why the version of a pin cannot be read; ``None`` if it can.
-
-        Raises:
-            StoreError: The log cannot be read.
-        """
+        """Why the version of a pin cannot be read; ``None`` if it can."""
         location = self._datasets.child(pin.table)
         newest = open_table(location)
         if newest is None or not 0 <= pin.version <= newest.version():
@@ -155,10 +154,3 @@ def _named(name: str, pins: dict[str, Pin]) -> Pin:
     if name not in pins:
         raise unknown_name("pin", name, list(pins), UnknownDatasetError)
     return pins[name]
-
-
-def _check_name(name: str) -> None:
-    if not name.strip() or name.isdigit():
-        raise SpecError(
-            f"a pin cannot be called {name!r}; give it a name that is no version, such as paper-v1"
-        )

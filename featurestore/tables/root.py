@@ -23,7 +23,7 @@ dataset brought.
 """
 
 MARKER: Final = "parsebank.json"
-"""File that says which format a folder has; written before its first table."""
+"""File with the format of a folder; written before its first table."""
 
 
 class StoreRoot:

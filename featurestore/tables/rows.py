@@ -1,4 +1,4 @@
-"""Where the examples of a pinned dataset lie, and how long they are."""
+"""Places and lengths of the examples of a pinned dataset."""
 
 from __future__ import annotations
 
@@ -96,11 +96,14 @@ def read_row_index(reader: FileReader, files: Sequence[DataFile]) -> RowIndex:
     numbers = [np.arange(count, dtype=np.int32) for count in counts]
     names = np.asarray(strings(rows["parser"]), dtype=object)
     parsers, parser = np.unique(names.astype(str), return_inverse=True)
+    # The pieces of a row are the sum of its segment lengths.
+    offsets, values = list_parts(rows["segment_lengths"])
+    sums = np.concatenate([[0], np.cumsum(values.to_numpy(), dtype=np.int64)])
     index = RowIndex(
         paths=tuple(file.path for file in files),
         file=np.repeat(np.arange(len(files), dtype=np.int32), counts),
         row=np.concatenate([np.empty(0, np.int32), *numbers]),
-        pieces=_pieces(rows["segment_lengths"]),
+        pieces=np.diff(sums[offsets]),
         part=np.repeat(np.asarray([parts.index(file.part) for file in files], np.int32), counts),
         parts=tuple(parts),
         parser=parser.astype(np.int32),
@@ -119,13 +122,6 @@ def _ordered(index: RowIndex, seq: NDArray[np.int64]) -> RowIndex:
     same = (index.part[by_key], high[by_key], low[by_key])
     repeated = np.logical_and.reduce([column[1:] == column[:-1] for column in same])
     return index.select(np.sort(by_key[np.insert(~repeated, 0, True)[: len(index)]]))
-
-
-def _pieces(lengths: pa.ChunkedArray) -> NDArray[np.int64]:
-    """Sum of each row's segment lengths."""
-    offsets, values = list_parts(lengths)
-    sums = np.concatenate([[0], np.cumsum(values.to_numpy(), dtype=np.int64)])
-    return np.diff(sums[offsets])
 
 
 def _nothing() -> pa.Table:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as pa_dataset
@@ -57,25 +56,22 @@ class Snapshot:
 
 def snapshot_of(handle: DeltaTable) -> Snapshot:
     """The active files behind a handle."""
-    actions = pa.table(handle.get_add_actions(flatten=True)).to_pylist()
-    files = (_data_file(action) for action in actions)
-    return Snapshot(handle.version(), tuple(sorted(files, key=lambda file: file.path)))
-
-
-def _data_file(action: Mapping[str, Any]) -> DataFile:
     prefix = "partition."
-    partition = {
-        name.removeprefix(prefix): value
-        for name, value in action.items()
-        if name.startswith(prefix)
-    }
-    return DataFile(
-        path=action["path"],
-        rows=action["num_records"],
-        size=action["size_bytes"],
-        partition=partition,
-        written=action["modification_time"],
-    )
+    files = [
+        DataFile(
+            path=action["path"],
+            rows=action["num_records"],
+            size=action["size_bytes"],
+            partition={
+                name.removeprefix(prefix): value
+                for name, value in action.items()
+                if name.startswith(prefix)
+            },
+            written=action["modification_time"],
+        )
+        for action in pa.table(handle.get_add_actions(flatten=True)).to_pylist()
+    ]
+    return Snapshot(handle.version(), tuple(sorted(files, key=lambda file: file.path)))
 
 
 def in_partition(files: Sequence[DataFile], partition: Mapping[str, str]) -> list[DataFile]:

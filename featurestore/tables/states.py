@@ -57,7 +57,7 @@ class StatesTable:
     Args:
         root: The store.
         card: The dataset.
-        identity: Fingerprint of encoder, layer and whatever else the states depend on.
+        identity: Fingerprint of encoder, layer and everything else that the states depend on.
         width: Numbers of a state.
     """
 
@@ -81,7 +81,12 @@ class StatesTable:
         if not examples:
             return
         for one in examples:
-            self._check(one)
+            expected = (int(one.words.sum()), self.width)
+            if one.states.shape != expected or one.states.dtype != np.float16:
+                raise SpecError(
+                    f"states of shape {one.states.shape} and dtype {one.states.dtype} came; "
+                    f"expected {expected} and float16"
+                )
         numbers = np.concatenate([one.states.reshape(-1) for one in examples])
         words = np.concatenate([one.words for one in examples]).astype(np.int32)
         rows = pa.table(
@@ -97,7 +102,7 @@ class StatesTable:
         self._lookup.expire()
 
     def read(self, keys: Keys) -> list[WordStates]:
-        """The states of examples, in the order asked.
+        """The states of examples, in the requested order.
 
         Raises:
             UnknownKeyError: An example has none.
@@ -124,14 +129,6 @@ class StatesTable:
         for own, blob in zip(counts, table["states"], strict=True):
             numbers = np.frombuffer(blob.as_buffer(), "<f2").astype(np.float16, copy=False)
             yield WordStates(own, numbers.reshape(-1, self.width))
-
-    def _check(self, one: WordStates) -> None:
-        expected = (int(one.words.sum()), self.width)
-        if one.states.shape != expected or one.states.dtype != np.float16:
-            raise SpecError(
-                f"states of shape {one.states.shape} and dtype {one.states.dtype} came; expected "
-                f"{expected} and float16"
-            )
 
 
 def states_tables(root: StoreRoot) -> Iterator[tuple[str, Table]]:

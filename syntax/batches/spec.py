@@ -40,9 +40,8 @@ class SequenceSpec:
     joint_root: Annotated[
         bool,
         Option(
-            "The first special token is the root of everything: sentence roots and the other "
-            "special tokens before the text hang from it. Otherwise every sentence is a tree of "
-            "its own."
+            "One tree per sequence: sentence roots and the other special tokens before the text "
+            "hang from the first special token. Otherwise every sentence is a tree."
         ),
     ] = True
     truncation: Annotated[

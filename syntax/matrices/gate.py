@@ -25,7 +25,7 @@ def pruned_distance(
     marks: ArrayLike | None = None,
     keep: int = 1,
 ) -> NDArray[Any]:
-    """Distances in the tree that pruning leaves around the marked nodes.
+    """Distances in the tree pruned around the marked nodes.
 
     Pruning keeps the paths from every marked node up to their lowest common ancestor, and nodes at
     most ``keep`` edges below those paths; it keeps nothing above that ancestor. If several trees

@@ -16,7 +16,7 @@ IntArray = NDArray[np.int32]
 def lowest_common_ancestor(
     parents: ArrayLike, *, source: ArrayLike | None = None, column: ArrayLike | None = None
 ) -> IntArray:
-    """The lowest node that each two nodes descend from (a node descends from itself).
+    """Lowest common ancestor of each two nodes (a node descends from itself).
 
     Args:
         parents: As in `syntax.matrices.tree_matrices`. *Shape:* (L,).

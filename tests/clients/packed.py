@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
 import lzma
@@ -22,6 +23,7 @@ def zipped(files: dict[str, bytes]) -> bytes:
 
 
 PACKERS: dict[str, Callable[[bytes], bytes]] = {
+    ".bz2": bz2.compress,
     ".gz": gzip.compress,
     ".xz": lzma.compress,
     ".zip": lambda content: zipped({"folder/": b"", "folder/file": content, "__MACOSX/._f": b"x"}),

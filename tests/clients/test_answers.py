@@ -217,7 +217,7 @@ def test_every_real_answer_is_at_its_offset(data_dir, name, path, split, lang, q
     assert not any(item.repairs for item in items)
 
 
-def test_real_unanswerable_questions(data_dir):
+def test_real_unanswerable_questions_have_no_span(data_dir):
     items = SQUAD.read(data_dir / "benchmarks/squad2-sample/squad_sample.json", "dev", "en")
     assert Counter(item.labels["answerable"] for item in items) == {"no": 67, "yes": 53}
 

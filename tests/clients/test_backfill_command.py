@@ -178,7 +178,7 @@ def test_an_empty_file_is_named(parsebank, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dry_run", [True, False])
-def test_a_part_of_which_nothing_can_be_used_is_named(parsebank, tmp_path, dry_run):
+def test_part_without_usable_examples_is_named(parsebank, tmp_path, dry_run):
     path = tmp_path / "dev.txt"
     path.write_text("\n \n", "utf-8")
     options = ("--split", "dev", "--lang", "en", *(["--dry-run"] if dry_run else []))
@@ -198,7 +198,7 @@ def test_examples_without_label_are_counted(parsebank, tmp_path):
     assert json.loads(report.read_text("utf-8"))["unlabelled"] == {"blind test en": 2}
 
 
-def test_all_needs_files_that_say_what_they_are(parsebank, tmp_path):
+def test_all_is_refused_if_files_do_not_tell_their_split(parsebank, tmp_path):
     path = tmp_path / "some.txt"
     path.write_text("Time flies.\n", "utf-8")
     result = parsebank("backfill", "text", "--path", path, "--split", "all", "--lang", "en")

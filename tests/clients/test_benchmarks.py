@@ -197,7 +197,7 @@ def test_only_a_bundled_benchmark_needs_no_path(name):
         assert list(reader.read(None, "dev", "en"))
 
 
-def test_paws_and_pawsx_are_one():
+def test_paws_and_pawsx_share_one_reader():
     assert BENCHMARKS["paws"] is BENCHMARKS["pawsx"]
 
 
@@ -209,7 +209,7 @@ def test_paws_and_pawsx_are_one():
         *[("test", "test"), ("odd", "odd"), ("my_testa", "my_testa"), ("extra", "extra")],
     ],
 )
-def test_a_split_has_one_name(name, canonical):
+def test_split_names_are_canonical(name, canonical):
     assert canonical_split(name) == canonical
 
 

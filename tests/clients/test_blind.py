@@ -100,7 +100,7 @@ LABELS = (
         ("test.json", '[{"text": "A.", "label": -1}, {"text": "B.", "label": ""}]'),
     ],
 )
-def test_a_table_none_of_whose_rows_has_a_label_is_blind(tmp_path, name, content):
+def test_table_without_any_label_is_blind(tmp_path, name, content):
     items = read(table_benchmark(labels=LABELS), tmp_path, name, content)
     assert len(items) == 2
     assert blind(items)
@@ -130,7 +130,7 @@ def test_the_names_of_a_blind_table_are_those_of_the_files_beside_it(tmp_path):
     assert reader.spec("test", "en", path=tmp_path).labels[0].names == ("no", "yes")
 
 
-def test_a_blind_file_fits_no_reader_by_itself(tmp_path):
+def test_recognition_ignores_blind_files(tmp_path):
     (tmp_path / "test-en.tsv").write_text(PAIRS, "utf-8")
     assert set(fitting(tmp_path)) <= {TABLE.name}
 

@@ -84,7 +84,7 @@ def test_help_lists_the_commands(invoke):
         assert name in result.output
 
 
-def test_version(invoke):
+def test_version_option_prints_the_version(invoke):
     assert invoke("--version").output == f"parsebank {version('parsebank')}\n"
 
 

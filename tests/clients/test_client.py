@@ -90,7 +90,7 @@ def test_matrices_are_over_words_without_a_tokenizer(client):
     assert item.matrices["depth"].shape == (item.parse.word_count,)
 
 
-def test_tokens_and_modes(client):
+def test_parse_accepts_tokens_and_modes(client):
     (item,) = client.parse(tokens=[["Don't", "stop", "!"]]).parsed()
     assert [word.form for word in item.sentences[0].words] == ["Don't", "stop", "!"]
     (item,) = client.parse(TEXT, mode="sentence").parsed()
@@ -175,7 +175,7 @@ def test_datasets_are_listed(client, done_job):
     assert "clients-sample" in [dataset["name"] for dataset in client.datasets()]
 
 
-def test_own_examples_gold_trees_and_rejections(client):
+def test_backfill_accepts_examples_gold_trees_and_rejections(client):
     conllu = "1\tBees\t_\tNOUN\t_\t_\t2\tnsubj\t_\t_\n2\tdance\t_\tVERB\t_\t_\t0\troot\t_\t_\n\n"
     items = [
         Example("a", (Segment(conllu=conllu),), {"score": 0.5}),

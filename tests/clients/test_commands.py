@@ -142,6 +142,8 @@ def test_backfill_without_such_a_file_sends_nothing(parsebank, tmp_path):
 
 
 def test_jobs_are_listed_shown_and_watched(parsebank):
+    sent = ("backfill", "sample", "--split", "dev", "--lang", "en", "--limit", "5")
+    assert parsebank(*sent).exit_code == 0
     listed = parsebank("jobs", "list", env={"COLUMNS": "80"})
     assert listed.exit_code == 0
     header, *rows = (line.split("\t") for line in listed.stdout.splitlines())
@@ -149,17 +151,17 @@ def test_jobs_are_listed_shown_and_watched(parsebank):
     found = json.loads(parsebank("jobs", "list", "--json").stdout)
     assert [one["id"] for one in found] == [row[0] for row in rows]
     shown = parsebank("jobs", "show", job)
-    assert account(shown.stdout)["examples"] == "60"
+    assert account(shown.stdout)["examples"] == "5"
     for command in ("show", "watch", "cancel"):
         done = parsebank("jobs", command, job, "--json")
         assert done.exit_code == 0
-        assert json.loads(done.stdout)["counts"]["examples"] == 60
+        assert json.loads(done.stdout)["counts"]["examples"] == 5
     unknown = parsebank("jobs", "show", "no-such-job")
     assert unknown.exit_code == 1
     assert unknown.stderr.startswith("Error: ")
 
 
-def test_exit_codes_of_jobs(job_json):
+def test_outcome_exit_code_follows_the_job_states(job_json):
     done, failed, cancelled = (
         Outcome(jobs=[decode_job(job_json | {"state": state})])
         for state in ("done", "failed", "cancelled")

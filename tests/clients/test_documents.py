@@ -71,7 +71,7 @@ def test_bad_byte_affects_only_its_text(document):
 
 
 @pytest.mark.parametrize("before", [0, *range(_CHUNK - 25, _CHUNK)])
-def test_a_lone_surrogate_is_found_wherever_a_chunk_ends(document, before):
+def test_lone_surrogate_is_found_across_chunks(document, before):
     filler = b" " * before
     pair, lone = b'["\\ud83c\\udfee",' + filler + b'"\\uD83C\\uDFEE"]', b"\\ud83cx"
     assert list(records_of(document(pair), "item")) == ["🏮", "🏮"]

@@ -79,7 +79,7 @@ def test_each_word_of_a_token_repeats_its_tag(client) -> None:
     assert found.labels == {"ner_tags": ("B-PER", "B-PER", "O", "O")}
 
 
-def test_tokens_without_tags_stay_without(client) -> None:
+def test_expanded_tokens_without_tags_have_no_tags(client) -> None:
     blind = Example("1", (Segment(tokens=("Peter's", "friends")),), {"ner_tags": None})
     (found,) = expanded(client, TAGGED, [blind])
     assert found.segments[0].tokens == ("Peter", "'s", "friends")
@@ -113,7 +113,7 @@ def test_labels_of_characters_are_refused(client) -> None:
 
 
 @pytest.mark.slow
-def test_a_client_can_send_what_it_expanded(client) -> None:
+def test_expanded_examples_can_be_sent_by_the_same_client(client) -> None:
     pair = Example("1", (Segment(text="I don't."), Segment(text="He cannot.")))
     job = client.backfill(expanded_spec(PAIRS), expanded(client, PAIRS, [pair]))
     assert client.wait(job.id).counts.stored == 1

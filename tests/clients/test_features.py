@@ -189,7 +189,7 @@ def test_features_accepts_texts_tuples_examples_and_json(client: Client) -> None
     assert len({example.key for example in answered}) == 1
 
 
-def test_tokens_stay_words(client: Client) -> None:
+def test_features_of_tokens_keep_them_as_words(client: Client) -> None:
     example = [Segment(tokens=("New York", "is", "big")), "Is it?"]
     (answered,) = client.features([example]).assembled()
     first = answered["word_ids"][answered["segment_ids"] == 0]
@@ -221,7 +221,7 @@ def test_features_name_examples_that_cannot_fit(client: Client) -> None:
         assert "the example has" in long.message
 
 
-def test_errors_of_a_request(client: Client) -> None:
+def test_features_refuses_invalid_requests_by_name(client: Client) -> None:
     with pytest.raises(UnknownNameError, match="policy"):
         client.features(["Go."], policy="nope")
     with pytest.raises(UnknownNameError, match="matrix"):
@@ -257,7 +257,7 @@ async def test_the_asynchronous_client_does_the_same(tmp_path: Any) -> None:
         assert stored["input_ids"].tolist() == example["input_ids"].tolist()
 
 
-def test_matrices_have_a_limit(tmp_path: Any) -> None:
+def test_features_limits_the_size_of_matrices(tmp_path: Any) -> None:
     limits: dict[str, Any] = {"max_matrix_pieces": 16, "max_matrix_cells": 1_000}
     with Client.embedded(str(tmp_path / "store"), workers=1, **limits) as client:
         short, long = client.features(["Go!", PASSAGE])

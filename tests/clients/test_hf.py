@@ -122,7 +122,7 @@ def test_several_splits_are_refused_with_their_names(data):
         dataset_items(splits, split="dev", lang="en")
 
 
-def test_the_number_of_no_class_is_a_missing_label():
+def test_class_number_minus_one_is_a_missing_label():
     listed = {"text": ["One.", "Two."], "mood": [-1, 1]}
     data = datasets.Dataset.from_dict(listed)
     data = data.cast_column("mood", datasets.ClassLabel(names=["sad", "glad"]))

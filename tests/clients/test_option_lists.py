@@ -27,12 +27,12 @@ def parsebank(store, monkeypatch):
     "matrices",
     [("--matrices", "distance,depth"), ("--matrices", "distance", "--matrices", "depth")],
 )
-def test_matrices_of_a_parse(parsebank, matrices) -> None:
+def test_parse_command_accepts_a_list_of_matrices(parsebank, matrices) -> None:
     result = parsebank("parse", "Bees dance.", *matrices, "--format", "json")
     assert list(json.loads(result.stdout)["items"][0]["matrices"]) == ["distance", "depth"]
 
 
-def test_states_of_jobs(parsebank) -> None:
+def test_jobs_command_accepts_a_list_of_states(parsebank) -> None:
     for states in (("done,failed",), ("done", "--state", "failed")):
         assert parsebank("jobs", "list", "--state", *states).exit_code == 0
     unknown = parsebank("jobs", "list", "--state", "done,lost")
@@ -40,7 +40,7 @@ def test_states_of_jobs(parsebank) -> None:
     assert "unknown state of jobs 'lost'" in unknown.stderr
 
 
-def test_parts_of_a_benchmark() -> None:
+def test_benchmarks_command_accepts_lists_of_parts() -> None:
     app = build_app()
 
     def check(*options: str):

@@ -44,12 +44,12 @@ def test_translations_share_their_ids_whatever_is_rejected(benchmark_files):
     assert fates(PARALLEL.read(folder, "dev", "de"))["dev-3"] is None
 
 
-def test_source_and_target_are_the_same_text(benchmark_files):
+def test_source_and_target_of_a_translation_share_the_text(benchmark_files):
     for item in PARALLEL.read(benchmark_files / "parallel", "dev", "fr"):
         assert item.segments[0] == item.segments[1]
 
 
-def test_both_sides_of_a_table_of_pairs(benchmark_files):
+def test_table_of_pairs_gives_a_part_per_language(benchmark_files):
     folder = benchmark_files / "parallel"
     assert texts(PARALLEL.read(folder, "talk.de-en", "de"))["talk.de-en-2"] == "Wie spät ist es?"
     assert texts(PARALLEL.read(folder, "talk.de-en", "en"))["talk.de-en-2"] == "What time is it?"

@@ -86,7 +86,7 @@ def test_a_label_says_its_field_where_it_has_one():
     assert content["labels"] == [{"name": "x", "kind": "spans", "names": (), "field": "b"}]
 
 
-def test_a_lone_surrogate_reaches_the_service_that_will_name_it():
+def test_upload_passes_a_lone_surrogate_to_the_service():
     _, line = lines(Upload({}, [Example("1", (Segment(text="\ud800"),))]))
     assert line["example"]["segments"][0]["text"] == "\ud800"
 

@@ -110,7 +110,7 @@ def test_a_table_without_any_name_leaves_the_order_of_the_others():
     assert search.names() == {"label": ("sad", "glad")}
 
 
-def test_parts_are_told_by_file_names(tmp_path):
+def test_parts_are_named_by_file_names(tmp_path):
     names = "train-00001-of-00002.parquet train-00000-of-00002.parquet fr/dev-0-of-1.parquet"
     for name in [*names.split(), "test-de.csv", "dev.jsonl", "data-0-of-1.arrow", "notes.txt"]:
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -192,7 +192,7 @@ def test_blank_lines_are_no_rows(tmp_path, name, content):
         ("dev.json", '[{"text": ', "dev.json is no whole JSON document"),
     ],
 )
-def test_a_file_of_which_no_row_can_be_read_is_refused(tmp_path, name, content, said):
+def test_file_without_readable_rows_is_refused(tmp_path, name, content, said):
     path = tmp_path / name
     path.write_bytes(content.encode("latin-1"))
     (item,) = TABLE.read(path, "dev", "en")
@@ -334,7 +334,7 @@ def test_tags_need_tokens():
         {"labels": (LabelSpec("x", "spans", field="passage"),)},
     ],
 )
-def test_columns_that_contradict_themselves_are_refused(options):
+def test_contradictory_columns_are_refused(options):
     with pytest.raises(SpecError):
         table_benchmark(**options)
 

@@ -86,7 +86,7 @@ def test_a_failed_commit_is_reported_and_tried_again(disk, records) -> None:
     buffer.close()
 
 
-def test_a_failed_commit_is_tried_again_without_being_asked(disk, records) -> None:
+def test_failed_commit_is_retried_by_itself(disk, records) -> None:
     buffer = WriteBuffer(disk.commit, rows=1, seconds=0.01)
     disk.full = True
     with pytest.raises(StoreError):
@@ -99,7 +99,7 @@ def test_a_failed_commit_is_tried_again_without_being_asked(disk, records) -> No
     buffer.close()
 
 
-def test_closing_says_when_records_are_lost(disk, records) -> None:
+def test_close_reports_lost_records(disk, records) -> None:
     buffer = WriteBuffer(disk.commit, rows=100, seconds=60)
     buffer.put(records[0])
     disk.full = True
@@ -108,7 +108,7 @@ def test_closing_says_when_records_are_lost(disk, records) -> None:
     buffer.close()
 
 
-def test_a_closed_buffer_takes_nothing(disk, records) -> None:
+def test_closed_buffer_refuses_records(disk, records) -> None:
     buffer = WriteBuffer(disk.commit, rows=1, seconds=60)
     buffer.close()
     with pytest.raises(StoreError, match="closed"):
@@ -158,7 +158,7 @@ def test_an_offer_is_refused_where_a_put_would_wait(disk, records) -> None:
     assert len(disk.keys) == 3
 
 
-def test_room_is_what_records_weigh(disk, records) -> None:
+def test_buffer_is_bounded_by_the_weight_of_records(disk, records) -> None:
     buffer = WriteBuffer(
         disk.commit, rows=100, seconds=60, weigh=lambda record: record.parse.word_count, room=60
     )

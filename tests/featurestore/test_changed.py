@@ -43,7 +43,7 @@ def test_changed_content_is_counted_and_named(filled, handle, rows) -> None:
     assert "1 example ids have several contents: store inspect --changed" in told.stdout
 
 
-def test_what_is_the_same_or_of_another_parser_or_language_has_not_changed(
+def test_equal_content_and_other_parsers_or_languages_are_not_changes(
     store, make_handle, rows, records, make_row
 ) -> None:
     english, french = make_handle(), make_handle(lang="fr")

@@ -52,7 +52,7 @@ def test_crossed_pairs_stream_as_if_they_had_been_written(sides, matrices, shuff
             np.testing.assert_array_equal(ours[name], values, err_msg=name)
 
 
-def test_the_other_field_may_be_crossed_and_both(sides) -> None:
+def test_any_fields_can_be_crossed(sides) -> None:
     first, second, written = sides
 
     def pieces(data) -> list[list[int]]:
@@ -86,7 +86,9 @@ def test_crossed_pairs_can_be_mixed(sides) -> None:
     assert {batch["dataset"] for batch in mixture} == {"en", "crossed"}
 
 
-def test_what_cannot_be_crossed_is_named(sides, store, make_handle, make_row, records) -> None:
+def test_crossing_refuses_datasets_that_do_not_match(
+    sides, store, make_handle, make_row, records
+) -> None:
     first, second, _ = sides
     with pytest.raises(UnknownNameError, match="hypothesis, premise"):
         CrossedDataset(first, second, ["premiss"])
@@ -125,7 +127,7 @@ def test_a_language_without_any_partner_is_refused(sides, store, make_handle, ro
         CrossedDataset(first, store.dataset("pairs", lang="fr"), ["hypothesis"])
 
 
-def test_nothing_chosen_is_an_empty_dataset(sides) -> None:
+def test_empty_selection_is_an_empty_dataset(sides) -> None:
     first, second, _ = sides
     none = CrossedDataset(first.where(langs=[]), second, ["hypothesis"])
     assert len(none) == 0

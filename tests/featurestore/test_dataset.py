@@ -60,7 +60,7 @@ def test_a_version_survives_compaction_with_its_order(filled) -> None:
     assert [batch["example_id"] for batch in again.stream(batch_size=7, seed=3)] == order
 
 
-def test_the_order_does_not_depend_on_who_wrote_first(store, handle, rows, tmp_path) -> None:
+def test_order_does_not_depend_on_the_order_of_writers(store, handle, rows, tmp_path) -> None:
     with open_store(tmp_path / "twin") as twin:
         for start in (75, 25, 0, 50):
             twin.features.append(handle, rows[start : start + 25])
@@ -94,7 +94,7 @@ def test_splits_must_be_chosen_and_languages_may(store, make_handle, rows) -> No
 
 
 @pytest.mark.parametrize("lang", [[], ()])
-def test_no_language_at_all_is_refused(filled, lang) -> None:
+def test_empty_choice_of_languages_is_refused(filled, lang) -> None:
     with pytest.raises(SpecError, match=r"names no language; None reads all of them"):
         filled.dataset("pairs", lang=lang)
     assert len(filled.dataset("pairs", lang=None)) == len(filled.dataset("pairs", lang="*")) == 100
@@ -133,7 +133,7 @@ def bilingual(store, make_handle, make_row, records):
 
 
 @pytest.mark.parametrize("lang", ["en,fr", ["en", "fr"], "*"])
-def test_no_language_asked_for_is_lost_to_the_choice_of_a_parser(bilingual, lang) -> None:
+def test_parser_choice_must_not_drop_a_requested_language(bilingual, lang) -> None:
     with pytest.raises(SpecError, match=r"train/en .* as `parser=en:(gold|stanza/en)`"):
         bilingual.dataset("pairs", lang=lang)
     with pytest.raises(UnknownParserError, match=r"'fr' .* stanza/fr .*, not by 'gold'") as caught:
@@ -145,7 +145,7 @@ def test_no_language_asked_for_is_lost_to_the_choice_of_a_parser(bilingual, lang
 @pytest.mark.parametrize(
     "asked", [{"lang": "fr", "parser": "stanza/fr"}, {"parser": "fr:stanza/fr"}]
 )
-def test_no_split_of_a_language_asked_for_is_lost_to_the_choice_of_a_parser(
+def test_parser_choice_must_not_drop_a_split_of_a_requested_language(
     bilingual, make_handle, make_row, records, asked
 ) -> None:
     gold = [make_row(5, records[:2])]
@@ -186,7 +186,7 @@ def test_of_two_parsers_with_one_name_a_fingerprint_is_named(
     assert data.langs["fr"] == 1
 
 
-def test_the_mode_does_not_depend_on_who_wrote_first(store, handle, rows, tmp_path) -> None:
+def test_mode_does_not_depend_on_the_order_of_writers(store, handle, rows, tmp_path) -> None:
     modes = [replace(handle, spec=replace(handle.spec, mode=mode)) for mode in ("raw", "gold")]
     with open_store(tmp_path / "twin") as twin:
         for one, order in ((store, modes), (twin, modes[::-1])):
@@ -301,12 +301,12 @@ def test_a_language_without_examples_here_is_refused(store, make_handle, rows) -
         ({"shortest": None}, "shortest is None; it must be a whole number"),
     ],
 )
-def test_what_is_wanted_must_be_of_the_right_type(filled, wanted, message) -> None:
+def test_filter_values_must_have_the_type_of_the_label(filled, wanted, message) -> None:
     with pytest.raises(SpecError, match=message):
         filled.dataset("pairs").where(**wanted)
 
 
-def test_what_no_example_can_have_is_refused(filled) -> None:
+def test_filters_that_no_example_can_match_are_refused(filled) -> None:
     data = filled.dataset("pairs")
     with pytest.raises(UnknownNameError, match="label, note, score"):
         data.where(labels={"labels": ["neutral"]})

@@ -73,7 +73,7 @@ def test_a_deleted_text_is_gone_from_parses_and_datasets(pairs, records, rows) -
     assert validate_store(pairs).problem_count == 0
 
 
-def test_a_vacuum_takes_a_deleted_text_from_the_disk(pairs, records) -> None:
+def test_vacuum_removes_a_deleted_text_from_disk(pairs, records) -> None:
     gone = records[33]  # three sentences, which no other text holds together
     assert files_with(pairs.uri, gone.parse.text)
     delete_parses(pairs, [gone.key])
@@ -99,9 +99,7 @@ def test_pins_that_hold_a_text_are_named(pairs, records, rows) -> None:
     assert not files_with(pairs.uri, gone.parse.text)
 
 
-def test_a_pin_of_a_version_that_is_gone_is_named_and_hinders_nothing(
-    pairs, handle, records, rows
-) -> None:
+def test_delete_reports_and_ignores_pins_of_missing_versions(pairs, handle, records, rows) -> None:
     pairs.dataset("pairs").pin("lost")
     shutil.rmtree(Path(pairs.uri, "datasets", pairs.dataset("pairs").card.path))
     with open_store(pairs.uri) as fresh:
@@ -112,7 +110,7 @@ def test_a_pin_of_a_version_that_is_gone_is_named_and_hinders_nothing(
         assert len(fresh.dataset("pairs")) == len(rows) - len(uses(rows, gone))
 
 
-def test_a_dry_run_deletes_nothing_and_says_the_same(pairs, records) -> None:
+def test_dry_run_of_delete_reports_the_same_and_deletes_nothing(pairs, records) -> None:
     planned = delete_parses(pairs, [records[3].key], dry_run=True)
     assert pairs.parses.contains([records[3].key]).all()
     assert len(pairs.dataset("pairs")) == 100
@@ -199,9 +197,7 @@ def test_other_processes_forget_a_deleted_text_when_they_refresh(pairs, records)
 
 
 @pytest.mark.parametrize("refresh_seconds", [0, 3600])
-def test_what_was_deleted_can_be_stored_again(
-    pairs, handle, records, rows, refresh_seconds
-) -> None:
+def test_deleted_text_can_be_stored_again(pairs, handle, records, rows, refresh_seconds) -> None:
     gone, used = records[3], uses(rows, records[3])
     with open_store(pairs.uri, refresh_seconds=refresh_seconds) as other:
         card = other.features.tables()[0][0]
@@ -217,7 +213,7 @@ def test_what_was_deleted_can_be_stored_again(
     assert validate_store(pairs).problem_count == 0
 
 
-def test_on_the_command_line(pairs, records, rows) -> None:
+def test_delete_command_reports_and_deletes(pairs, records, rows) -> None:
     app = typer.Typer()
     register(app)
 

@@ -36,20 +36,20 @@ def stored(table: Table, version: int | None = None) -> list[int]:
     return [] if handle is None else sorted(handle.to_pyarrow_table()["seq"].to_pylist())
 
 
-def test_a_table_that_is_not_there_is_empty(table) -> None:
+def test_missing_table_reads_as_empty(table) -> None:
     assert table.open() is None
     assert table.snapshot().version == -1
     assert table.snapshot().files == ()
 
 
-def test_appends_add_up(table) -> None:
+def test_appends_accumulate_rows(table) -> None:
     assert table.append(rows(1, 2))
     assert table.append(rows(3, part="b"))
     assert stored(table) == [1, 2, 3]
     assert sorted(file.partition["part"] for file in table.snapshot().files) == ["a", "b"]
 
 
-def test_a_transaction_lands_once(table) -> None:
+def test_transaction_is_applied_once(table) -> None:
     shard = Transaction("job-7/shard-1")
     assert table.append(rows(1), shard)
     assert not table.append(rows(1), shard)
@@ -57,7 +57,7 @@ def test_a_transaction_lands_once(table) -> None:
     assert stored(table) == [1, 2]
 
 
-def test_versions_of_one_transaction_land_in_turn(table) -> None:
+def test_transaction_versions_are_applied_in_order(table) -> None:
     assert table.append(rows(1), Transaction("writer", 1))
     assert table.append(rows(2), Transaction("writer", 2))
     assert not table.append(rows(1), Transaction("writer", 1))
@@ -152,7 +152,7 @@ def test_the_log_is_never_cleaned_up(table) -> None:
     assert properties["delta.enableExpiredLogCleanup"] == "false"
 
 
-def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+def test_error_names_a_location_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a folder")
     table = Table(Location.of(tmp_path / "file" / "table"), LAYOUT, on_create=lambda: None)
     with pytest.raises(StoreError, match="file/table"):

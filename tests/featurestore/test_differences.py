@@ -29,5 +29,5 @@ INTENT = LabelSpec("intent", "class", ("buy", "sell"))
         ),
     ],
 )
-def test_what_sets_labels_apart_is_said(theirs: list[LabelSpec], expected: str) -> None:
+def test_label_difference_names_the_differences(theirs: list[LabelSpec], expected: str) -> None:
     assert label_difference([INTENT], theirs) == expected

@@ -46,7 +46,7 @@ def keys_of(records) -> list[str]:
     return [record.key for record in records]
 
 
-def test_the_oldest_go_until_the_bound_holds(store) -> None:
+def test_evict_deletes_the_oldest_until_the_bound_holds(store) -> None:
     groups = fill(store)
     before = size_of(store)
     bound = int(0.6 * before)
@@ -60,7 +60,7 @@ def test_the_oldest_go_until_the_bound_holds(store) -> None:
     assert 400 < report.evicted < 700
 
 
-def test_what_examples_need_stays(store) -> None:
+def test_evict_keeps_parses_that_examples_need(store) -> None:
     groups = fill(store)
     needed, pinned = groups[0][:50], groups[1][:50]
     store.features.append(HANDLE, [example_of(record, n) for n, record in enumerate(pinned)])
@@ -91,7 +91,7 @@ def test_a_pin_whose_files_are_gone_is_named(store) -> None:
         evict_parses(store, 0, spare_hours=0)
 
 
-def test_within_the_bound_nothing_happens(store) -> None:
+def test_evict_does_nothing_within_the_bound(store) -> None:
     assert evict_parses(store, 0, spare_hours=0).evicted == 0
     fill(store, groups=2)
     version = store.parses.table.snapshot().version
@@ -99,7 +99,7 @@ def test_within_the_bound_nothing_happens(store) -> None:
     assert store.parses.table.snapshot().version == version
 
 
-def test_a_dry_run_says_what_would_go(store) -> None:
+def test_dry_run_reports_what_evict_would_delete(store) -> None:
     groups = fill(store)
     bound = size_of(store) // 2
     planned = evict_parses(store, bound, dry_run=True, spare_hours=0)
@@ -109,7 +109,7 @@ def test_a_dry_run_says_what_would_go(store) -> None:
     assert done.evicted >= planned.evicted > 0
 
 
-def test_repeated_rows_go_together(store) -> None:
+def test_evict_deletes_repeated_rows_together(store) -> None:
     (group,) = fill(store, groups=1)
     store.parses.append(group)
     report = evict_parses(store, 0, spare_hours=0)
@@ -117,7 +117,7 @@ def test_repeated_rows_go_together(store) -> None:
     assert held(store.uri, group) == []
 
 
-def test_young_parses_are_spared(store) -> None:
+def test_evict_spares_young_parses(store) -> None:
     fill(store, groups=1)
     assert evict_parses(store, 0).evicted == 0
     assert evict_parses(store, 0, dry_run=True).evicted == 0
@@ -125,7 +125,7 @@ def test_young_parses_are_spared(store) -> None:
     assert evict_parses(store, 0, spare_hours=1e-9).evicted == 200
 
 
-def test_what_an_example_takes_up_meanwhile_comes_back(store) -> None:
+def test_evict_restores_parses_that_a_concurrent_append_needs(store) -> None:
     """A job found old parses in the cache; its examples come after the eviction looked for them."""
     groups = fill(store)
     everything = [record for group in groups for record in group]
@@ -140,7 +140,7 @@ def test_what_an_example_takes_up_meanwhile_comes_back(store) -> None:
     assert evict_parses(store, 0, spare_hours=0).needed == 20
 
 
-def test_what_was_read_before_can_be_kept(store) -> None:
+def test_keep_restores_evicted_records(store) -> None:
     """A service answers from memory, and stores examples of parses that went long ago."""
     (group,) = fill(store, groups=1)
     known = [*store.parses.get_many(keys_of(group)).values()]
@@ -155,7 +155,7 @@ def test_what_was_read_before_can_be_kept(store) -> None:
 
 
 @pytest.mark.slow
-def test_readers_and_writers_are_undisturbed(store, writers) -> None:
+def test_evict_runs_beside_readers_and_writers(store, writers) -> None:
     groups = fill(store)
     everything = [record for group in groups for record in group]
     with open_store(store.uri, cache_items=0) as reader:
@@ -189,7 +189,7 @@ def test_a_bound_that_is_no_number_is_refused(store, bound) -> None:
     assert "--max-gb" in done.output
 
 
-def test_on_the_command_line(store) -> None:
+def test_evict_command_reports_and_deletes(store) -> None:
     fill(store, groups=2)
     app = typer.Typer()
     register(app)

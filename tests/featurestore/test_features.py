@@ -56,7 +56,7 @@ def test_datasets_list_splits_and_languages(store, make_handle, rows) -> None:
     assert info.to_json()["parts"][1] == {"split": "dev", "lang": "no", "rows": 1}
 
 
-def test_existing_keys_are_told_per_partition(store, make_handle, handle, rows) -> None:
+def test_existing_keys_are_found_per_partition(store, make_handle, handle, rows) -> None:
     store.features.append(handle, rows[:3])
     keys = [row.example_key for row in rows[:5]]
     where = (handle.spec.name, handle.tokenizer_fingerprint)
@@ -177,7 +177,7 @@ def test_one_field_is_enough_for_a_dataset(store, handle, rows) -> None:
         ({"texts": ("one",)}, r"has 2 segments, 1 texts"),
     ],
 )
-def test_rows_that_do_not_fit_are_refused_whole(store, handle, rows, change, message) -> None:
+def test_invalid_row_refuses_the_whole_append(store, handle, rows, change, message) -> None:
     with pytest.raises(SpecError, match=message):
         store.features.append(handle, [rows[0], replace(rows[1], **change)])
     assert store.datasets() == []

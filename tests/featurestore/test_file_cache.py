@@ -89,7 +89,7 @@ def test_files_of_any_size_arrive_whole(files, folder, size) -> None:
     assert content_of(cache, "a") == content
 
 
-def test_what_was_used_longest_ago_goes(files, folder) -> None:
+def test_least_recently_used_copy_is_removed(files, folder) -> None:
     cache = FileCache(folder, 3000, CHUNK)
     contents = {name: files.add(name, 1000 + at) for at, name in enumerate("abcd")}
     for at, name in enumerate("ab"):
@@ -170,7 +170,7 @@ def test_a_store_that_ends_too_early_leaves_no_copy(files, folder) -> None:
     assert content_of(cache, "a") is None
 
 
-def test_a_fetch_that_is_not_wanted_any_more_is_continued_by_the_next(files, folder) -> None:
+def test_stopped_fetch_is_continued_by_the_next(files, folder) -> None:
     content, cache = files.add("a", 5 * CHUNK), FileCache(folder, 10_000, CHUNK)
     answers = iter([True] * 5)
     assert not cache.fetch("a", files.open("a"), lambda: next(answers, False))
@@ -258,7 +258,7 @@ def test_a_fetch_that_was_killed_is_continued(files, folder, fetching) -> None:
     assert content_of(cache, "a") == content
 
 
-def test_what_a_killed_fetch_left_makes_room_for_others(files, folder, fetching) -> None:
+def test_draft_of_a_killed_fetch_can_be_removed(files, folder, fetching) -> None:
     files.add("a", 9 * CHUNK)
     content = files.add("b", 5 * CHUNK)
     cache = FileCache(folder, 10 * CHUNK, CHUNK)
@@ -299,7 +299,7 @@ def test_no_copy_changes_its_name_while_copies_are_counted(files, folder, fetchi
     assert copies(folder) == {"5000": 5 * CHUNK}
 
 
-def test_arguments_go_before_the_environment(monkeypatch, tmp_path) -> None:
+def test_arguments_override_the_environment(monkeypatch, tmp_path) -> None:
     for name in ("PARSEBANK_CACHE_DIR", "PARSEBANK_CACHE_BYTES"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -313,7 +313,7 @@ def test_arguments_go_before_the_environment(monkeypatch, tmp_path) -> None:
 
 
 @pytest.mark.parametrize("bound", ["-1", "10GB"])
-def test_a_bound_that_is_no_number_is_refused(monkeypatch, bound) -> None:
+def test_cache_bound_must_be_a_number(monkeypatch, bound) -> None:
     monkeypatch.setenv("PARSEBANK_CACHE_BYTES", bound)
     with pytest.raises(SpecError, match=f"PARSEBANK_CACHE_BYTES is {bound}"):
         file_cache(None, None)

@@ -63,7 +63,7 @@ def test_as_many_files_stay_open_as_asked(folder) -> None:
         reader.close()
 
 
-def test_files_that_went_out_of_use_are_closed(folder) -> None:
+def test_unused_files_are_closed(folder) -> None:
     reader = reader_of(folder, 4)
     assert [numbers(reader, path, 0) for path in sorted(ALL)] == [[0], [100], [200], [300]]
     reader.forget(["1.parquet", "9.parquet"])
@@ -82,7 +82,7 @@ def test_threads_share_open_files(folder) -> None:
     assert got == [[100 * file + row for row in rows] for file, rows in asked]
 
 
-def test_a_compaction_that_was_noticed_frees_its_files(store, records) -> None:
+def test_refresh_after_compaction_closes_old_files(store, records) -> None:
     for start in (0, 20):
         store.parses.append(records[start : start + 20])
     keys = [record.key for record in records]
@@ -96,7 +96,7 @@ def test_a_compaction_that_was_noticed_frees_its_files(store, records) -> None:
     assert len(store.parses.get_many(keys)) == 40
 
 
-def test_one_row_is_read_as_many_are(folder) -> None:
+def test_single_row_read_agrees_with_many(folder) -> None:
     reader = reader_of(folder, keep_open=1)
     for row in (0, 7, 8, 99):
         (expected,) = reader.rows("2.parquet", np.array([row]), ["number"]).to_pylist()

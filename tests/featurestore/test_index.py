@@ -33,14 +33,14 @@ def test_finds_exactly_the_keys_that_were_added(contents, wanted) -> None:
 
 
 @given(files, key)
-def test_one_key_is_found_as_many_are(contents, one) -> None:
+def test_find_one_agrees_with_find(contents, one) -> None:
     found = filled(contents).find_one(f"{one[0]:016x}{one[1]:016x}")
     places = {(f, r) for f, keys in enumerate(contents) for r, k in enumerate(keys) if k == one}
     assert found in places if places else found is None
 
 
 @given(files, key)
-def test_a_key_is_lacking_only_if_it_is_surely_not_there(contents, one) -> None:
+def test_lacks_is_true_only_for_absent_keys(contents, one) -> None:
     high, low = one
     keys = {k for keys in contents for k in keys}
     lacking = filled(contents).lacks(f"{high:016x}{low:016x}")
@@ -49,7 +49,7 @@ def test_a_key_is_lacking_only_if_it_is_surely_not_there(contents, one) -> None:
 
 
 @given(files, st.sets(st.integers(0, 7)), st.lists(key))
-def test_removed_files_are_forgotten(contents, removed, wanted) -> None:
+def test_index_forgets_removed_files(contents, removed, wanted) -> None:
     index = filled(contents)
     index.remove(removed)
     left = {k for f, keys in enumerate(contents) for k in keys if f not in removed}
@@ -58,7 +58,7 @@ def test_removed_files_are_forgotten(contents, removed, wanted) -> None:
 
 
 @given(files)
-def test_repeats_are_noticed(contents) -> None:
+def test_index_reports_repeated_keys(contents) -> None:
     keys = [k for keys in contents for k in keys]
     assert filled(contents).has_repeats() == (len(set(keys)) < len(keys))
 

@@ -52,7 +52,7 @@ def test_no_label_hides_an_array_of_a_batch(arrays, store, handle) -> None:
             store.features.check(named(replace(handle, tokenizer_fingerprint="1" * 32), name))
 
 
-def test_a_table_that_has_such_a_label_is_read_and_written_as_it_is(store, handle, rows) -> None:
+def test_existing_table_with_a_reserved_label_stays_usable(store, handle, rows) -> None:
     old = named(handle, "piece_ids", "note")
     kept = [replace(row, labels={"piece_ids": "mine", "note": "n"}) for row in rows[:4]]
     card = DatasetCard.of(old)
@@ -67,7 +67,7 @@ def test_a_table_that_has_such_a_label_is_read_and_written_as_it_is(store, handl
 @pytest.mark.parametrize(
     "names", [("Head",), ("Seq",), ("TEXTS",), ("Note", "note"), ("Dataset",), ("",)]
 )
-def test_names_that_a_table_or_sql_could_not_tell_apart_are_refused(store, handle, names) -> None:
+def test_label_names_that_sql_confuses_are_refused(store, handle, names) -> None:
     with pytest.raises(SpecError, match="a label cannot be called"):
         store.features.check(named(handle, *names))
 

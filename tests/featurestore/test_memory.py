@@ -57,7 +57,11 @@ def assert_equal(ours: Any, theirs: Any) -> None:
 
 
 @pytest.mark.parametrize("options", STREAMS.values(), ids=STREAMS)
-def test_every_array_is_that_of_the_store(marked: FeatureStore, memory, options) -> None:  # noqa: F811
+def test_memory_dataset_streams_the_arrays_of_the_store(
+    marked: FeatureStore,  # noqa: F811
+    memory,
+    options,
+) -> None:
     stored = marked.dataset("marked")
     batches = list(memory.stream(batch_size=7, seed=5, **options))
     expected = list(stored.stream(batch_size=7, seed=5, **options))
@@ -68,7 +72,7 @@ def test_every_array_is_that_of_the_store(marked: FeatureStore, memory, options)
             assert_equal(ours[name], values)
 
 
-def test_it_says_of_itself_what_the_store_says(marked: FeatureStore, memory) -> None:  # noqa: F811
+def test_memory_dataset_describes_itself_as_the_store_does(marked: FeatureStore, memory) -> None:  # noqa: F811
     marked.describe(PARSER, "parser", GOLD[PARSER])
     stored = marked.dataset("marked")
     assert memory.fingerprints == stored.fingerprints

@@ -73,7 +73,7 @@ def assert_whole(store: FeatureStore, records) -> None:
     assert set(TOKENS) <= set(store.sql("from examples").columns)
 
 
-def test_an_old_store_is_read_as_it_is(old, records) -> None:
+def test_store_of_an_older_format_is_readable(old, records) -> None:
     with open_store(old) as store:
         assert_whole(store, records)
         assert formats(store)["parses"] == formats(store)[DATASET] == 1
@@ -85,7 +85,7 @@ def test_an_old_store_is_read_as_it_is(old, records) -> None:
     assert marker(old) == 1
 
 
-def test_an_old_store_refuses_new_rows_and_says_what_to_do(old, records, rows, make_handle) -> None:
+def test_store_of_an_older_format_refuses_new_rows(old, records, rows, make_handle) -> None:
     with open_store(old) as store:
         for change in (
             lambda: store.parses.append(records[:1]),
@@ -103,7 +103,9 @@ def test_an_old_store_refuses_new_rows_and_says_what_to_do(old, records, rows, m
         assert_whole(store, records)
 
 
-def test_a_migrated_store_is_whole_and_takes_new_rows(old, records, rows, make_handle) -> None:
+def test_migrated_store_keeps_its_rows_and_accepts_new_ones(
+    old, records, rows, make_handle
+) -> None:
     with open_store(old) as store:
         before, pinned = epoch(store), epoch(store, "paper")
         seen: list[int] = []
@@ -136,7 +138,7 @@ def test_migrating_again_changes_nothing(old) -> None:
         assert [table.version for table in inspect_store(store)] == versions
 
 
-def test_a_dry_run_only_tells(old) -> None:
+def test_dry_run_of_migrate_changes_nothing(old) -> None:
     def content() -> dict[Path, bytes]:
         return {path: path.read_bytes() for path in old.rglob("*") if path.is_file()}
 
@@ -147,7 +149,7 @@ def test_a_dry_run_only_tells(old) -> None:
     assert content() == before
 
 
-def test_what_an_old_release_appends_meanwhile_is_kept(old, records) -> None:
+def test_migrate_keeps_rows_that_an_old_release_appends_meanwhile(old, records) -> None:
     """Its rows have no packed record: they are read from their columns, and migrated next time."""
     late = encode_parses([records[0]]).select(PARSE_COLUMNS)
     late = late.set_column(0, "key", pa.array(["f" * 32]))
@@ -169,7 +171,7 @@ def test_what_an_old_release_appends_meanwhile_is_kept(old, records) -> None:
         assert validate_store(store).unpacked == 0
 
 
-def test_rows_that_went_missing_stop_the_migration(old) -> None:
+def test_missing_rows_stop_the_migration(old) -> None:
     log = old / "parses" / "_delta_log" / f"{1:020}.json"
     log.write_text(log.read_text().replace('numRecords\\":25', 'numRecords\\":26'))
     with open_store(old) as store:
@@ -218,7 +220,7 @@ def test_a_killed_migration_is_finished_by_the_next(old, writers, records) -> No
 
 
 @pytest.mark.slow
-def test_killed_anywhere_a_migration_loses_nothing(tmp_path, writers, records) -> None:
+def test_killed_migration_loses_nothing(tmp_path, writers, records) -> None:
     chance = random.Random(0)
     unfinished = 0
     for trial in range(40):
@@ -235,7 +237,7 @@ def test_killed_anywhere_a_migration_loses_nothing(tmp_path, writers, records) -
     assert 0 < unfinished < 80  # some were killed before the end, and some after
 
 
-def test_on_the_command_line(old) -> None:
+def test_migrate_command_reports_and_migrates(old) -> None:
     app = typer.Typer()
     register(app)
 

@@ -24,7 +24,7 @@ def names(mixture) -> list[str]:
     return [batch["dataset"] for batch in mixture]
 
 
-def test_one_in_eight_is_every_eighth(datasets) -> None:
+def test_weight_of_one_eighth_gives_every_eighth_batch(datasets) -> None:
     chosen = {name: datasets[name] for name in ("large", "small")}
     mixture = FeatureMixture(chosen, weights={"large": 7, "small": 1}, batch_size=4)
     given = names(mixture)
@@ -34,7 +34,7 @@ def test_one_in_eight_is_every_eighth(datasets) -> None:
     assert given.count("large") == 24
 
 
-def test_by_size_each_ends_when_all_do(datasets) -> None:
+def test_weights_by_size_end_all_datasets_together(datasets) -> None:
     given = list(FeatureMixture(datasets, batch_size=4, matrices=()))
     for name, data in datasets.items():
         batches = [batch["example_id"] for batch in given if batch["dataset"] == name]
@@ -54,7 +54,7 @@ def test_temperature_flattens_the_shares(datasets) -> None:
     assert share(1e9) == pytest.approx(1 / 3, abs=0.02)
 
 
-def test_short_datasets_come_again_in_another_order(datasets) -> None:
+def test_repeated_pass_of_a_short_dataset_has_another_order(datasets) -> None:
     equal = dict.fromkeys(datasets, 1.0)
     given = list(FeatureMixture(datasets, weights=equal, batch_size=8, bucket=False))
     passes = [batch["example_id"] for batch in given if batch["dataset"] == "small"]
@@ -160,7 +160,7 @@ def test_datasets_of_different_tokenizers_are_not_mixed(datasets, store, make_ha
         FeatureMixture({**datasets, "other": store.dataset("other")})
 
 
-def test_what_cannot_be_mixed_is_named(datasets, store) -> None:
+def test_mixture_refuses_invalid_datasets_by_name(datasets, store) -> None:
     for options, message in (
         ({"weights": {"large": 1}}, "weights came for"),
         ({"weights": {**dict.fromkeys(datasets, 1), "small": 0}}, "weight of small is 0"),

@@ -47,13 +47,13 @@ def test_texts_pieces_and_labels_are_kept(noisy: FeatureStore) -> None:
     assert not all(head for *_, head in rows)
 
 
-def test_the_noisy_store_is_sound_to_the_last_vector(noisy: FeatureStore) -> None:
+def test_noisy_store_passes_deep_validation(noisy: FeatureStore) -> None:
     report = validate_store(noisy, deep=True)
     assert not report.problems
     assert report.parses > 40
 
 
-def test_the_noise_is_a_parser_of_its_own_that_the_store_describes(noisy: FeatureStore) -> None:
+def test_store_describes_the_noise_as_its_own_parser(noisy: FeatureStore) -> None:
     data = noisy.dataset("noisy")
     ((parser, content),) = data.parsers.items()
     assert parser != PARSER
@@ -70,7 +70,7 @@ def test_a_second_run_writes_nothing(noisy: FeatureStore) -> None:
     assert noisy.dataset("noisy").version == version
 
 
-def test_noisy_examples_have_their_parses_though_others_deleted_these(
+def test_noise_writes_parses_that_another_writer_deleted(
     noisy: FeatureStore,
 ) -> None:
     noise = Noise(0.3, ("heads", "labels"))
@@ -85,7 +85,7 @@ def test_noisy_examples_have_their_parses_though_others_deleted_these(
     assert not validate_store(noisy, deep=True).problems
 
 
-def test_a_dataset_cannot_be_made_noisy_in_its_own_place(parsed: FeatureStore) -> None:
+def test_noise_refuses_the_name_of_its_own_dataset(parsed: FeatureStore) -> None:
     with pytest.raises(SpecError, match="name of its own"):
         add_noise(parsed, parsed.dataset("pairs"), Noise(0.1), "pairs")
 
@@ -104,7 +104,7 @@ def test_the_command_reports_what_it_replaced(parsed: FeatureStore) -> None:
         assert len(store.dataset("half")) == report["written"]
 
 
-def test_noise_of_examples_by_several_parsers_is_by_several(
+def test_noise_keeps_several_parsers_apart(
     parsed: FeatureStore, handle, make_row, make_record, records
 ) -> None:
     second, both = "b" * 32, "f" * 32

@@ -120,7 +120,7 @@ def test_a_pool_mixes_a_bounded_number_of_chunks() -> None:
     assert all(len({example // 4 for example in pool.tolist()}) == 2 for pool in pools)
 
 
-def test_options_that_make_no_sense_are_refused() -> None:
+def test_order_policy_refuses_invalid_options() -> None:
     with pytest.raises(SpecError, match="batch_size is 0"):
         OrderPolicy(batch_size=0)
 
@@ -187,7 +187,7 @@ def test_a_round_depends_on_its_start_alone(sizes, world, data) -> None:
 
 
 @given(st.lists(st.integers(1, 5), max_size=30), worlds)
-def test_whole_rounds_are_all_that_drop_last_leaves(sizes, world) -> None:
+def test_drop_last_leaves_only_whole_rounds(sizes, world) -> None:
     ends = np.cumsum(sizes, dtype=np.int64)
     of = Rounds(int(sum(sizes)) + 3, ends, world, drop_last=True)
     kept = ([0, *ends.tolist()])[len(ends) // world * world]
@@ -195,7 +195,7 @@ def test_whole_rounds_are_all_that_drop_last_leaves(sizes, world) -> None:
     assert of.left(0) == len(ends) // world
 
 
-def test_a_round_leaves_examples_to_the_next_that_would_have_too_few() -> None:
+def test_round_leaves_one_example_per_rank_for_the_next() -> None:
     of = Rounds(33, np.array([8, 16, 24, 32, 33]), 4, drop_last=False)
     ends = [[turn.end for turn in turns(of, 0, rank)] for rank in range(4)]
     assert ends == [[8, 30], [16, 31], [24, 32], [29, 33]]

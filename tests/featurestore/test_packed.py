@@ -95,7 +95,7 @@ def test_every_parse_comes_back(parse, lang, mode) -> None:
     ],
     ids=lambda parse: parse.text[:8],
 )
-def test_what_is_unusual_comes_back(parse) -> None:
+def test_unusual_values_come_back(parse) -> None:
     assert back(recorded(parse)) == recorded(parse)
 
 
@@ -134,7 +134,7 @@ def test_a_count_that_is_too_large_is_refused(records, at) -> None:
 
 
 @given(st.floats(0, 1, exclude_max=True), st.integers(0, 255))
-def test_damage_is_told_or_leaves_a_sound_parse(records, place, value) -> None:
+def test_damaged_record_is_an_error_or_a_valid_parse(records, place, value) -> None:
     packed = bytearray(pack_record(records[0]))
     packed[int(place * len(packed))] = value
     with suppress(StoreFormatError):

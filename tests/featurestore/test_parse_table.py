@@ -35,7 +35,7 @@ def test_an_empty_store_has_nothing(store) -> None:
     assert store.parses.get_many([]) == {}
 
 
-def test_another_store_sees_what_was_appended_after_it_looked(tmp_path, records) -> None:
+def test_another_store_sees_later_appends(tmp_path, records) -> None:
     with open_store(tmp_path) as writer, open_store(tmp_path) as reader:
         for record in records[:3]:
             assert reader.parses.get_many([record.key]) == {}
@@ -43,7 +43,7 @@ def test_another_store_sees_what_was_appended_after_it_looked(tmp_path, records)
             assert reader.parses.get_many([record.key]) == {record.key: record}
 
 
-def test_looks_can_be_made_rarer(tmp_path, records) -> None:
+def test_refresh_seconds_limits_refreshes(tmp_path, records) -> None:
     with open_store(tmp_path) as writer, open_store(tmp_path, refresh_seconds=60) as reader:
         assert not reader.parses.contains([records[0].key])[0]
         writer.parses.append([records[0]])
@@ -114,7 +114,7 @@ def test_the_memory_of_decoded_records_is_bounded(tmp_path, records) -> None:
         assert store.parses.get_many(keys_of(records)) == {r.key: r for r in records}
 
 
-def test_a_bad_record_spoils_no_other(store, records) -> None:
+def test_bad_record_does_not_affect_others(store, records) -> None:
     parse = records[1].parse
     bad = replace(records[1], parse=replace(parse, text=parse.text + "\udfff"))
     store.parses.put(records[0])
@@ -169,7 +169,7 @@ def assert_all_stored(path, groups) -> None:
         assert store.parses.get_many(keys_of(everything)) == {r.key: r for r in everything}
 
 
-def test_memory_answers_only_what_it_is_sure_of(tmp_path: Path, records) -> None:
+def test_get_many_cached_answers_only_if_it_is_sure(tmp_path: Path, records) -> None:
     first, second, third = records[:3]
     with open_store(tmp_path) as store:
         store.parses.append([first])

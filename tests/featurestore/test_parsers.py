@@ -15,7 +15,7 @@ def test_a_name_stands_for_all_its_fingerprints() -> None:
     assert parsers_named("udpipe/en", [OLD], DESCRIBED) == [OLD]
 
 
-def test_the_beginning_of_a_fingerprint_will_do() -> None:
+def test_fingerprint_prefix_selects_a_parser() -> None:
     assert parsers_named("222222", [NEW, OTHER], DESCRIBED) == [OTHER]
     assert parsers_named("333333", ["3" * 32], DESCRIBED) == ["3" * 32]  # nobody described it
     with pytest.raises(UnknownParserError):
@@ -28,7 +28,7 @@ def test_an_unknown_name_lists_the_known_ones() -> None:
     assert "parser of dataset 'xnli'" in str(caught.value)
 
 
-def test_only_parsers_with_parses_count(store, records) -> None:
+def test_parsers_without_parses_are_not_listed(store, records) -> None:
     store.parses.append(records[:2])
     store.describe(records[0].parser, "parser", {"name": "gold"})
     store.describe(OTHER, "parser", {"name": "stanza/en"})

@@ -49,7 +49,7 @@ def test_a_store_is_opened_anew_with_its_options(tmp_path, records: list[ParseRe
 
 
 @pytest.mark.parametrize("prefetch", [0, 2])
-def test_datasets_and_streams_are_the_same_elsewhere(data, prefetch) -> None:
+def test_pickled_datasets_and_streams_are_equal(data, prefetch) -> None:
     options = {**OPTIONS, "prefetch": prefetch}
     for there in (data, data.where(langs=["en"]), CrossedDataset(data, data, ["hypothesis"])):
         assert_same(copied(there).stream(**options), there.stream(**options))
@@ -57,7 +57,7 @@ def test_datasets_and_streams_are_the_same_elsewhere(data, prefetch) -> None:
     assert_same(copied(mixture), mixture)
 
 
-def test_a_stream_goes_on_elsewhere_where_it_is(data) -> None:
+def test_pickled_stream_continues_at_its_position(data) -> None:
     stream = data.stream(**OPTIONS)
     for _ in range(3):
         next(stream)
@@ -66,7 +66,7 @@ def test_a_stream_goes_on_elsewhere_where_it_is(data) -> None:
     assert_same(other, stream)
 
 
-def test_a_dataset_with_states_has_them_elsewhere(filled, data) -> None:
+def test_pickled_dataset_keeps_its_states(filled, data) -> None:
     stated = StatedDataset(filled, data, {"encoder": "e"}, 2)
     words = [len(lengths) for lengths in data.columns(["segment_lengths"])[0].to_pylist()]
     made = [WordStates(np.array([1] * n, np.int32), np.ones((n, 2), np.float16)) for n in words]

@@ -52,7 +52,7 @@ def test_the_next_pool_is_fetched_after_this_one_was_read() -> None:
     wait_for(lambda: reader.asked[-1] == "end 1")
 
 
-def test_whoever_stops_reading_stops_the_fetching() -> None:
+def test_closing_a_stream_stops_prefetch() -> None:
     reader = Pools()
     windows = windows_ahead(pools(2), reader)  # type: ignore[arg-type]
     next(windows)
@@ -60,20 +60,20 @@ def test_whoever_stops_reading_stops_the_fetching() -> None:
     wait_for(lambda: reader.asked == ["read 0", "fetch 1", "end 1"])
 
 
-def test_a_fault_of_the_store_is_left_to_the_reading() -> None:
+def test_prefetch_leaves_store_errors_to_the_reader() -> None:
     reader = Pools(StoreError("gone"))
     assert len(list(windows_ahead(pools(3), reader))) == 3  # type: ignore[arg-type]
     wait_for(lambda: {"fetch 1", "fetch 2"} <= set(reader.asked))
 
 
 @pytest.mark.parametrize("count", [0, 1])
-def test_a_single_pool_has_nothing_ahead(count) -> None:
+def test_single_pool_needs_no_prefetch(count) -> None:
     reader = Pools()
     assert len(list(windows_ahead(pools(count), reader))) == count  # type: ignore[arg-type]
     assert reader.asked == ["read 0"][:count]
 
 
-def test_a_program_may_end_in_the_middle() -> None:
+def test_program_can_exit_during_prefetch() -> None:
     program = (
         "from tests.featurestore.test_prefetch import *\n"
         "reader = Pools()\n"

@@ -52,7 +52,7 @@ def test_four_processes_append_without_losing_a_row(s3, writers, remote) -> None
 
 
 @pytest.mark.slow
-def test_racing_processes_land_a_transaction_once(s3, writers, remote) -> None:
+def test_racing_processes_apply_a_transaction_once(s3, writers, remote) -> None:
     acknowledged = race(s3, writers, remote.uri, "same", 3, 5)
     assert sorted(acknowledged) == sorted(
         fingerprint(["shard", number, row]) for number in range(3) for row in range(5)
@@ -60,7 +60,7 @@ def test_racing_processes_land_a_transaction_once(s3, writers, remote) -> None:
     assert raw_parses(remote) == 15
 
 
-def test_the_environment_says_where_a_store_is(s3, monkeypatch, records) -> None:
+def test_environment_variable_names_the_store(s3, monkeypatch, records) -> None:
     for name, value in s3.options.items():
         monkeypatch.setenv(name, value)
     uri = s3.location()

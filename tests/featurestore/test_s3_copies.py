@@ -93,19 +93,19 @@ def test_the_bound_holds_and_files_come_back(s3, uri, reopen, tmp_path) -> None:
     assert all(sent[path] > 2 * largest for path in sent if "/datasets/" in path)
 
 
-def test_a_bound_below_every_file_reads_them_where_they_are(reopen, tmp_path, caplog) -> None:
+def test_files_larger_than_the_bound_are_read_remotely(reopen, tmp_path, caplog) -> None:
     store = reopen(cache_bytes=10)
     assert epoch(store.dataset("pairs"), 0) == NAMES
     assert not copies(tmp_path)
     assert "read directly" in caplog.text
 
 
-def test_no_copies_are_made_if_none_are_wanted(reopen, tmp_path) -> None:
+def test_cache_bytes_of_zero_makes_no_copies(reopen, tmp_path) -> None:
     assert epoch(reopen(cache_bytes=0).dataset("pairs"), 0) == NAMES
     assert not (tmp_path / "copies").exists()
 
 
-def test_look_ups_fetch_no_whole_files(reopen, records, tmp_path) -> None:
+def test_lookups_fetch_no_whole_files(reopen, records, tmp_path) -> None:
     store = reopen()
     store.parses.append(records)
     assert len(reopen().parses.get_many([record.key for record in records])) == len(records)
@@ -114,7 +114,7 @@ def test_look_ups_fetch_no_whole_files(reopen, records, tmp_path) -> None:
     assert not copies(tmp_path)
 
 
-def test_a_copy_that_was_cut_is_fetched_again(reopen, tmp_path) -> None:
+def test_truncated_copy_is_fetched_again(reopen, tmp_path) -> None:
     assert epoch(reopen().dataset("pairs"), 0) == NAMES
     for path in copies(tmp_path):
         path.write_bytes(path.read_bytes()[:-100])

@@ -100,7 +100,7 @@ def test_heads_that_count_from_0_are_not_taken_for_heads_of_words(store) -> None
         (r"deprel_tags('\xFF'::blob)", "a blob of 1 bytes has a 255; the bytes of deprel are 0 to"),
     ],
 )
-def test_what_a_function_cannot_read_is_named(store, call, message) -> None:
+def test_sql_functions_name_arguments_they_cannot_read(store, call, message) -> None:
     with pytest.raises(duckdb.Error, match=message):
         store.sql(f"select {call}").fetchall()
 
@@ -229,7 +229,7 @@ def test_a_query_is_one_select(parsed, tmp_path, monkeypatch, query, kinds) -> N
         "EXPLAIN\nANALYZE with few as (from words limit 3) from few",
     ],
 )
-def test_what_asks_for_rows_is_a_query(parsed, query) -> None:
+def test_statements_that_return_rows_are_queries(parsed, query) -> None:
     assert parsed.sql(query).fetchall()
 
 
@@ -243,7 +243,7 @@ def test_a_relation_is_as_locked_as_its_query(parsed, tmp_path) -> None:
     assert file.read_bytes() == before
 
 
-def test_only_what_people_may_ask_for_is_a_view(filled, records) -> None:
+def test_show_tables_lists_only_the_views(filled, records) -> None:
     filled.parses.append(records[:3])
     filled.parses.append(records[:3])
     assert sorted(name for (name,) in filled.sql("show tables").fetchall()) == sorted(VIEWS)
@@ -260,9 +260,7 @@ def test_segments_join_with_their_parses(filled, records) -> None:
     assert filled.sql(query).fetchall() == [(200, 200, True)]
 
 
-def test_segments_join_with_their_own_example_where_an_id_is_there_twice(
-    store, handle, rows
-) -> None:
+def test_segments_join_with_their_own_example_if_an_id_occurs_twice(store, handle, rows) -> None:
     other = replace(rows[1], example_id=rows[0].example_id)
     store.features.append(handle, [rows[0], other])
     query = """
@@ -308,7 +306,7 @@ NAMES_IN_VIEWS = (
 )
 
 
-def test_labels_may_be_called_as_the_views_call_theirs(store, handle, rows) -> None:
+def test_labels_may_have_the_names_of_view_columns(store, handle, rows) -> None:
     labels = tuple(LabelSpec(name, "string") for name in NAMES_IN_VIEWS)
     values = {label.name: f"value of {label.name}" for label in labels}
     named = replace(handle, spec=replace(handle.spec, labels=labels))
@@ -346,7 +344,7 @@ def test_parameters_are_bound(parsed, records) -> None:
     assert parsed.sql(named, {"key": records[0].key}).fetchall() == [(records[0].parse.text,)]
 
 
-def test_a_relation_is_a_moment_and_can_be_queried_further(parsed, make_record, parses) -> None:
+def test_relation_is_a_snapshot_and_can_be_queried_further(parsed, make_record, parses) -> None:
     relation = parsed.sql("select key, lang from parses")
     parsed.parses.append([make_record(parses[0], 999)])
     assert relation.aggregate("count(*)").fetchall() == [(40,)]
@@ -361,7 +359,7 @@ def test_folders_with_any_name_can_be_used(tmp_path, filled, records, name) -> N
         assert len(store.parses.get_many([record.key for record in records])) == 40
 
 
-def test_a_name_that_is_no_view_is_a_mistake(parsed) -> None:
+def test_unknown_view_is_an_error(parsed) -> None:
     mine = parsed.sql("from parses").arrow()
     with pytest.raises(duckdb.Error, match="mine does not exist"):
         parsed.sql("from mine")

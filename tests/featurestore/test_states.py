@@ -60,7 +60,7 @@ def test_every_stream_gives_the_states_of_its_examples(store, data) -> None:
     assert sorted(seen) == sorted(ids)
 
 
-def test_what_is_there_is_not_asked_for_again(store, data) -> None:
+def test_stored_states_are_not_requested_again(store, data) -> None:
     first = stated(store, data)
     some = data.where(longest=int(np.median(data.rows.pieces)))
     part = stated(store, some)
@@ -76,7 +76,7 @@ def test_what_is_there_is_not_asked_for_again(store, data) -> None:
     assert first.states.table.snapshot().version == version
 
 
-def test_a_changed_encoder_or_layer_has_another_table(store, data) -> None:
+def test_other_encoders_and_layers_have_their_own_table(store, data) -> None:
     one, other = stated(store, data), stated(store, data, layer=2)
     one.write(data, states_for(data))
     assert len(other.without_states()) == len(data)
@@ -89,7 +89,7 @@ def test_a_changed_encoder_or_layer_has_another_table(store, data) -> None:
 
 
 @pytest.mark.slow
-def test_writing_takes_a_commit_at_a_time(store, data, monkeypatch) -> None:
+def test_states_are_read_one_commit_at_a_time(store, data, monkeypatch) -> None:
     monkeypatch.setattr("featurestore.dataset.states.COMMIT_BYTES", 200)
     there = stated(store, data)
     taken = []
@@ -115,7 +115,7 @@ def test_an_example_without_states_is_named(store, data) -> None:
     "states",
     [np.zeros((1, WIDTH), np.float16), np.zeros((2, WIDTH + 1), np.float16), np.zeros((2, WIDTH))],
 )
-def test_states_of_another_form_are_refused(store, data, states) -> None:
+def test_states_of_another_shape_or_dtype_are_refused(store, data, states) -> None:
     one = WordStates(np.array([1, 1], np.int32), states)
     with pytest.raises(SpecError, match=r"expected \(2, 3\) and float16"):
         stated(store, data).write(data, [one])
@@ -129,13 +129,13 @@ def test_row_groups_are_small(store, data, monkeypatch) -> None:
     assert [int(one.states[0, 0]) for one in found] == list(range(len(data)))[::-1]
 
 
-def test_a_vacuum_knows_the_tables(store, data) -> None:
+def test_vacuum_includes_the_states_tables(store, data) -> None:
     stated(store, data).write(data, states_for(data))
     names = [one.table for one in vacuum_store(store, dry_run=True)]
     assert any(name.startswith("states/pairs/") for name in names)
 
 
-def test_another_handle_sees_them(store, data) -> None:
+def test_another_store_handle_sees_new_states(store, data) -> None:
     stated(store, data).write(data, states_for(data))
     with open_store(store.uri) as other:
         again = stated(other, other.dataset("pairs", split="train", lang="en"))

@@ -39,7 +39,7 @@ def test_a_newer_format_is_refused_by_name(tmp_path) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"format": "new"}', "\xff"])
-def test_a_marker_that_is_not_ours_is_refused(tmp_path, content) -> None:
+def test_foreign_format_marker_is_refused(tmp_path, content) -> None:
     (tmp_path / "parsebank.json").write_text(content, encoding="latin-1")
     with pytest.raises(StoreFormatError):
         open_store(tmp_path)
@@ -78,7 +78,7 @@ def test_fingerprints_are_described_once(store) -> None:
     assert store.sql("select count(*) from fingerprints").fetchall() == [(1,)]
 
 
-def test_another_process_may_describe_meanwhile(store) -> None:
+def test_concurrent_processes_can_describe_one_fingerprint(store) -> None:
     with open_store(store.uri) as other:
         with pytest.raises(UnknownKeyError, match="f" * 32):
             store.resolve("f" * 32)
@@ -108,7 +108,7 @@ def test_a_drop_is_written_once_for_each_example_and_reason(store) -> None:
     assert len(store.drops.of("d", "t")) == 4
 
 
-def test_the_cache_lets_go_of_what_was_used_longest_ago(records) -> None:
+def test_cache_evicts_the_least_recently_used(records) -> None:
     cache = RecordCache(2)
     cache.put_many(records[:2])
     cache.get_many([records[0].key])

@@ -200,7 +200,7 @@ def test_a_state_of_another_version_is_refused(filled, handle, make_row, records
         filled.dataset("pairs").stream().load_state_dict(state)
 
 
-def test_a_compacted_version_takes_the_state(filled) -> None:
+def test_state_loads_after_a_compaction(filled) -> None:
     stream = filled.dataset("pairs").stream(batch_size=8)
     next(stream)
     state, rest = stream.state_dict(), ids(stream)
@@ -260,7 +260,7 @@ def test_stored_matrices_of_an_empty_last_text_are_the_derived_ones(
             assert_same(one, other)
 
 
-def test_stored_matrices_that_were_left_out_are_missed_by_name(store, handle, rows) -> None:
+def test_missing_stored_matrices_are_reported_by_name(store, handle, rows) -> None:
     store.features.append(replace(handle, matrices=False), rows[:4])
     with pytest.raises(SpecError, match="'ex-0' was stored without matrices"):
         next(store.dataset("pairs").stream(matrices="stored", shuffle=False))
@@ -295,7 +295,7 @@ def test_a_prefetching_thread_ends_with_its_stream(data) -> None:
 
 
 @pytest.mark.parametrize("depth", [1, 3])
-def test_a_prefetching_thread_ends_with_a_loop_that_is_left(data, depth) -> None:
+def test_prefetch_thread_ends_if_the_loop_is_left(data, depth) -> None:
     before = set(threading.enumerate())
     for _ in range(3):
         for _batch in data.stream(batch_size=2, prefetch=depth):

@@ -36,7 +36,7 @@ def test_relations_are_asked_for_by_name(data: Any) -> None:
             assert batch["subtree_size"][row, :size].tolist() == subtrees(parents).size.tolist()
 
 
-def test_settings_that_are_none_are_refused_before_anything_is_read(data: Any) -> None:
+def test_invalid_matrix_settings_are_refused_before_reading(data: Any) -> None:
     with pytest.raises(SpecError, match="has no setting treshold=4"):
         data.stream(matrices=("sla_mask(treshold=4)",))
 
@@ -61,7 +61,7 @@ def test_spans_prune_the_tree(data: Any, rows: Any, special_tokens: Any) -> None
         assert "offset_mapping" not in batch
 
 
-def test_spans_of_nothing_are_refused_by_name(data: Any) -> None:
+def test_spans_without_pieces_are_refused_by_name(data: Any) -> None:
     with pytest.raises(InputError, match="no piece of segment 1 covers any of characters 100000"):
         list(data.stream(spans={"ex-5": [(1, 100_000, 100_001)]}))
 
@@ -104,7 +104,7 @@ def test_a_resumed_stream_draws_what_the_first_would_have_drawn(data: Any) -> No
     assert samples_of(resumed) == samples_of(first)
 
 
-def test_several_sequences_of_an_example_draw_apart(data: Any) -> None:
+def test_sequences_of_one_example_draw_different_samples(data: Any) -> None:
     options = keywords(level="sentence", truncation="only_second", matrices=())
     stream = data.stream(batch_size=8, samplers=SAMPLERS[:1], **options)
     for batch in stream:
@@ -114,12 +114,12 @@ def test_several_sequences_of_an_example_draw_apart(data: Any) -> None:
 
 
 @pytest.mark.parametrize("ways", [("synclm", "lr_sib"), ("synclm", "synclm")])
-def test_two_samplers_of_a_kind_would_write_over_each_other(data, ways) -> None:
+def test_two_samplers_of_one_kind_are_refused(data, ways) -> None:
     samplers = [TreeSampler(way=way) for way in ways]
     with pytest.raises(SpecError, match=r"gives tree_negatives, tree_offsets, .* has already"):
         next(data.stream(samplers=samplers, matrices=()))
 
 
-def test_samplers_are_values() -> None:
+def test_samplers_compare_by_value() -> None:
     assert replace(SAMPLERS[0], probability=0.15) == PhraseSampler()
     assert len({TreeSampler(), TreeSampler(), TreeSampler(way="lr_sib")}) == 2

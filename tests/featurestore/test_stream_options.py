@@ -48,7 +48,7 @@ def data(filled):
         ({"samplers": ["phrase"]}, "one of samplers is 'phrase'; it must be a Sampler"),
     ],
 )
-def test_options_that_make_no_sense_are_refused(data, options, message) -> None:
+def test_stream_refuses_invalid_options(data, options, message) -> None:
     with pytest.raises(SpecError, match=message):
         next(data.stream(**keywords(**options)))
 
@@ -67,7 +67,7 @@ def test_the_tie_says_which_of_equally_long_segments_is_cut(data) -> None:
     assert set(moved) == {((3, 4), (4, 3))}
 
 
-def test_numbers_of_numpy_are_numbers(data) -> None:
+def test_numpy_numbers_are_accepted(data) -> None:
     given = {"batch_size": np.int64(8), "seed": np.int32(3), "world_size": np.int64(1)}
     stream = data.stream(**given, shuffle=np.True_, matrices=["depth"])
     same = data.stream(batch_size=8, seed=3)

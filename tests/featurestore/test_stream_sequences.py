@@ -207,11 +207,11 @@ def test_stored_matrices_are_cut_on_the_same_side(data, side) -> None:
         ({"stride": 4, "max_length": 5, "truncation": "only_second"}, "leaves no room"),
     ],
 )
-def test_options_that_make_no_sense_are_refused(data, options, message) -> None:
+def test_stream_refuses_contradictory_sequence_options(data, options, message) -> None:
     with pytest.raises(SpecError, match=message):
         next(data.stream(**keywords(**options)))
 
 
-def test_a_field_that_is_not_there_is_refused_by_name(data) -> None:
+def test_stream_refuses_an_unknown_field_by_name(data) -> None:
     with pytest.raises(UnknownNameError, match="Did you mean 'premise'"):
         data.stream(assembly=AssemblySpec(template="premises hypothesis"))

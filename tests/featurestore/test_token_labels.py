@@ -147,7 +147,7 @@ def test_spans_lie_on_pieces(marked, rows) -> None:
         assert batch["offset_mapping"][row, start, 1] > length - 3
 
 
-def test_tables_of_before_have_no_tokens(store, handle, rows) -> None:
+def test_tables_of_earlier_releases_have_no_tokens(store, handle, rows) -> None:
     older = [replace(row, tokens=(), labels={"label": "no"}) for row in rows]
     store.features.append(handle, older)
     values = store.sql("select token_counts, tags from examples").fetchall()
@@ -181,7 +181,7 @@ def test_examples_are_chosen_by_the_names_among_their_tags_and_spans(marked, row
         chosen(mentions=["lake"])
 
 
-def test_pairs_across_languages_have_the_tags_of_the_field_they_take(
+def test_crossed_pairs_have_the_tags_of_the_field_they_take(
     store, handle, rows, records, make_row
 ) -> None:
     german = replace(handle, spec=replace(handle.spec, lang="de"))

@@ -119,19 +119,19 @@ def test_a_version_that_was_vacuumed_cannot_be_pinned(filled) -> None:
 
 
 @pytest.mark.parametrize("name", ["", " ", "3"])
-def test_a_pin_needs_a_name_that_is_no_version(filled, name) -> None:
+def test_pin_name_must_not_be_a_version(filled, name) -> None:
     with pytest.raises(SpecError, match="a pin cannot be called"):
         filled.dataset("pairs").pin(name)
 
 
-def test_what_is_gone_already_is_not_deleted_again(filled) -> None:
+def test_vacuum_skips_files_that_are_already_deleted(filled) -> None:
     filled.compact()
     assert sum(table.files for table in vacuum_store(filled, older_than_hours=0)) > 0
     assert sum(table.files for table in vacuum_store(filled, older_than_hours=0)) == 0
     assert sum(table.size for table in vacuum_store(filled, 0, dry_run=True)) == 0
 
 
-def test_what_went_out_of_use_lately_stays(filled) -> None:
+def test_vacuum_keeps_recently_replaced_files(filled) -> None:
     old = filled.dataset("pairs")
     filled.compact()
     before = parquet_files(filled)
@@ -149,7 +149,7 @@ def test_a_dry_run_deletes_nothing(filled) -> None:
     assert len(before) - len(parquet_files(filled)) == promised > 0
 
 
-def test_files_that_no_commit_refers_to_go_when_they_are_old(filled) -> None:
+def test_vacuum_deletes_old_files_that_no_commit_refers_to(filled) -> None:
     table = Path(filled.features.tables()[0][1].location.uri)
     orphans = [table / "split=train" / "lang=en" / f"part-{n}.parquet" for n in range(2)]
     for orphan in orphans:
@@ -188,7 +188,7 @@ def write_ahead(store, pin: Pin, kept: bool, hours: int = 1) -> None:
     store.pins.table.append(pa.Table.from_pylist([{**row, "at": at}], schema=PINS.schema))
 
 
-def test_the_last_change_of_a_pin_counts_whatever_the_clock_says(filled) -> None:
+def test_last_change_of_a_pin_wins_even_if_the_clock_goes_back(filled) -> None:
     pin = Pin("paper", filled.dataset("pairs").card.path, filled.dataset("pairs").version)
     write_ahead(filled, pin, kept=True)
     write_ahead(filled, pin, kept=False, hours=2)
@@ -201,7 +201,7 @@ def test_the_last_change_of_a_pin_counts_whatever_the_clock_says(filled) -> None
     assert filled.pins.all() == {}
 
 
-def test_pins_of_several_threads_at_once_are_decided_one_after_another(filled) -> None:
+def test_concurrent_pins_are_serialised(filled) -> None:
     table, version = filled.dataset("pairs").card.path, filled.dataset("pairs").version
     start = threading.Barrier(4)
 
@@ -227,12 +227,12 @@ def test_a_pin_of_another_dataset_is_refused(filled, make_handle, rows) -> None:
 
 
 @pytest.mark.parametrize("hours", [-1, float("inf"), float("nan")])
-def test_ages_that_are_none_are_refused(store, hours) -> None:
+def test_vacuum_refuses_invalid_ages(store, hours) -> None:
     with pytest.raises(SpecError, match="must not be negative"):
         vacuum_store(store, older_than_hours=hours)
 
 
-def test_on_the_command_line(filled) -> None:
+def test_vacuum_command_reports_and_deletes(filled) -> None:
     app = typer.Typer()
     register(app)
 

@@ -150,7 +150,7 @@ def test_a_pin_of_a_version_that_is_gone_is_a_problem(filled) -> None:
         ("input_ids", 5000, "input_ids holds 5000; ids of the tokenizer are 0 to 4999"),
     ],
 )
-def test_labels_and_ids_that_nothing_stands_for_are_found(
+def test_unknown_labels_and_ids_are_found(
     filled, handle, rows, records, column, value, message
 ) -> None:
     if column == "input_ids":
@@ -209,7 +209,7 @@ def test_sql_prints_rows(filled, run) -> None:
     assert "train" in run("sql", query, "--store", filled.uri).output
 
 
-def test_sql_mistakes_are_told_without_a_trace(filled, run) -> None:
+def test_sql_errors_print_no_trace(filled, run) -> None:
     done = run("sql", "select nothing from examples", "--store", filled.uri)
     assert done.exit_code == 2
     assert "nothing" in done.output
@@ -231,13 +231,13 @@ def test_sql_gives_every_column_and_no_number_that_json_lacks(filled, run) -> No
 
 
 @pytest.mark.parametrize("query", ["", " -- all of it"])
-def test_sql_that_asks_nothing_is_refused(filled, run, query) -> None:
+def test_sql_refuses_an_empty_query(filled, run, query) -> None:
     done = run("sql", query, "--store", filled.uri)
     assert done.exit_code == 2
     assert "a query is one SELECT" in done.output
 
 
-def test_sql_prints_matrices_and_bytes_as_others_read_them(filled, run) -> None:
+def test_sql_prints_matrices_as_lists_and_bytes_as_base64(filled, run) -> None:
     query = "select segments.depth, segments.ancestor, head from segments limit 1"
     query = f"select s.*, e.upos from ({query}) s, (from examples limit 1) e"
     done = run("sql", query, "--store", filled.uri, "--json")

@@ -48,7 +48,7 @@ def test_one_damaged_record_does_not_hide_the_others(keyed) -> None:
     assert all("is damaged" in problem.message for problem in report.problems)
 
 
-def test_a_sound_store_is_sound_to_the_bottom(keyed) -> None:
+def test_sound_store_passes_deep_validation(keyed) -> None:
     store, _ = keyed
     seen = []
     report = validate_store(store, deep=True, watch=seen.append)
@@ -58,7 +58,7 @@ def test_a_sound_store_is_sound_to_the_bottom(keyed) -> None:
 
 @pytest.mark.parametrize("mode", ["raw", "sentence", "pretokenized"])
 @pytest.mark.parametrize("long", ["refuse", "split"])
-def test_a_key_that_is_not_its_texts_is_found(store, parses, mode, long) -> None:
+def test_key_of_another_text_is_found(store, parses, mode, long) -> None:
     parse = parse_from_sentences(parses[0].sentences(), layout="spaces")
     spans = zip(parse.token_start, parse.token_end, strict=True)
     tokens = [parse.text[start:end] for start, end in spans]
@@ -73,7 +73,7 @@ def test_a_key_that_is_not_its_texts_is_found(store, parses, mode, long) -> None
 
 
 @pytest.mark.parametrize("column", ["head", "word_ids", "upos", "deprel", "sentence_ids"])
-def test_vectors_that_are_not_their_parses_are_found(keyed, handle, make_row, column) -> None:
+def test_vectors_of_another_parse_are_found(keyed, handle, make_row, column) -> None:
     store, records = keyed
     row = make_row(10, (records[3],) * 2, parser=PARSER)
     whole = [getattr(segment, column).copy() for segment in row.segments]
@@ -112,7 +112,7 @@ def test_a_damaged_description_is_found_and_named(keyed, content, deep) -> None:
 
 @pytest.mark.parametrize("key", ["nothex", "x" * 32, None])
 @pytest.mark.parametrize(("table", "column"), [("parses", "key"), ("datasets", "example_key")])
-def test_keys_that_are_none_are_listed_with_all_else(keyed, table, column, key) -> None:
+def test_invalid_keys_are_listed_with_other_problems(keyed, table, column, key) -> None:
     store, _ = keyed
     name = rewrite(store, table, lambda rows: with_first(rows, column, key))
     with open_store(store.uri) as again:
@@ -126,7 +126,7 @@ def test_keys_that_are_none_are_listed_with_all_else(keyed, table, column, key) 
 
 @pytest.mark.parametrize("more", [-3, 2])
 @pytest.mark.parametrize("table", ["parses", "datasets"])
-def test_rows_that_the_log_does_not_count_are_listed_with_all_else(keyed, table, more) -> None:
+def test_rows_missing_from_the_log_are_listed_with_other_problems(keyed, table, more) -> None:
     store, _ = keyed
     before = {"parses": 20, "datasets": 10}
     after = before | {table: before[table] + more}

@@ -23,7 +23,7 @@ def test_four_processes_append_without_losing_a_row(tmp_path, writers) -> None:
     assert_kept_at(tmp_path, acknowledged)
 
 
-def test_racing_processes_land_a_transaction_once(tmp_path, writers) -> None:
+def test_racing_processes_apply_a_transaction_once(tmp_path, writers) -> None:
     started = [writers.start("same", tmp_path, "shard", 6, 5) for _ in range(4)]
     acknowledged = [key for writer in started for key in writer.finish()]
     assert sorted(acknowledged) == sorted(

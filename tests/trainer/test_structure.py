@@ -46,8 +46,7 @@ def slow_depth_loss(probe: DepthProbe, states, batch) -> float:
 
 @pytest.fixture
 def forest(make_batch):
-    batch = make_batch(sizes=(9, 6, 12), roots=0.3, pad=2)
-    batch = with_samples(batch, "phrase", "tree")
+    batch = with_samples(make_batch(sizes=(9, 6, 12), roots=0.3, pad=2), "phrase", "tree")
     keys = [f"example-{row}" for row in range(len(batch))]
     drawn = PieceMasking(mask_id=4, vocab_size=60).sample(batch.arrays, keys, 0, 0)
     masked = {name: torch.from_numpy(drawn[name]) for name in MASKED_ARRAYS}
@@ -83,9 +82,6 @@ CHOOSING = [
     name for name, entry in OBJECTIVES.items() if "states" in entry.options.__dataclass_fields__
 ]
 """The objectives with an option for the states that they read."""
-
-OF_EXAMPLES = [name for name, entry in OBJECTIVES.items() if not entry.options().arrays()]
-"""The objectives that are means over examples; others are means over samples."""
 
 
 OF_EXAMPLES = [name for name, entry in OBJECTIVES.items() if not entry.options().arrays()]

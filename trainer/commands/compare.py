@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from syntax.commands.tables import AsJson, print_json, print_table
-
-if TYPE_CHECKING:
-    from trainer.evaluation.compare import Comparison
 
 
 def compare(
@@ -44,18 +41,14 @@ def compare(
         typer.echo(f"{found.dataset}, {split}: A is {first}, B is {second}", err=True)
         rows = [(line.metric, *line.cells()) for line in found.lines]
         print_table(("metric", "language", *HEADER[1:]), rows)
-        _tell_left_out(found)
+        for lang, counts in found.left_out.items():
+            for reason, count in counts.items():
+                told = f"left out, {lang}: {count} examples {reason.replace('_', ' ')}"
+                typer.echo(told, err=True)
+        if found.languages_of_one:
+            langs = ", ".join(found.languages_of_one)
+            typer.echo(f"only one of them predicted {langs}", err=True)
     if output is not None:
         output.parent.mkdir(parents=True, exist_ok=True)
         write_json(output, found.to_json())
         output.with_suffix(".md").write_text(found.markdown(), "utf-8")
-
-
-def _tell_left_out(found: Comparison) -> None:
-    for lang, counts in found.left_out.items():
-        for reason, count in counts.items():
-            told = f"left out, {lang}: {count} examples {reason.replace('_', ' ')}"
-            typer.echo(told, err=True)
-    if found.languages_of_one:
-        langs = ", ".join(found.languages_of_one)
-        typer.echo(f"only one of them predicted {langs}", err=True)

@@ -58,7 +58,8 @@ def picture(
     from trainer.evaluation.trained import load_run, open_languages
     from trainer.nn.stock import ATTENTION
 
-    path = output or run / f"picture-{split}-{_file_name(example_id)}.svg"
+    name = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in example_id)
+    path = output or run / f"picture-{split}-{name}.svg"
     check_picture(path)
     quiet_transformers()
     with open_there(store) as opened:
@@ -71,7 +72,3 @@ def picture(
     panels = [found.attention_panel(layer, head), *map(found.matrix_panel, shown)]
     draw_panels(panels, found.labels, path)
     typer.echo(f"The picture is in {path}")
-
-
-def _file_name(example_id: str) -> str:
-    return "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in example_id)

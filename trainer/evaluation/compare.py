@@ -66,7 +66,6 @@ class Line:
 
     Attributes:
         lang: The language, or `EVERY`.
-        metric: Name of the metric.
         examples: Joined; over languages, an example and its translations are one.
         difference: Scores, their difference, and tests; scores are means over seeds.
         seeds: Score of the first and of the second system, by seed.
@@ -163,7 +162,6 @@ def compare(
         SpecError: A folder has no predictions of the split, or both are not about the same data,
             labels, metric and seeds.
         UnknownNameError: No such metric.
-        MissingExtraError: scipy is not installed.
     """
     ours, theirs = (read_system(runs_of(folder), split) for folder in (one, other))
     lines = compare_systems(ours, theirs, metrics, resamples=resamples, seed=seed)

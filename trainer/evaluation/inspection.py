@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -49,7 +49,8 @@ class Inspected:
         """
         chosen = max(self.attention) if layer is None else layer
         if chosen not in self.attention:
-            raise SpecError(f"there is no layer {layer}; there are {_listed(self.attention)}")
+            known = ", ".join(map(str, self.attention))
+            raise SpecError(f"there is no layer {layer}; there are {known}")
         weights_NLL = self.attention[chosen]
         if head is None:
             return Panel(f"attention, layer {chosen}", weights_NLL.mean(0))
@@ -153,7 +154,7 @@ def _hooked(model: nn.Module, hook: Callable[[nn.Module, Any, Any], None]) -> It
 
 
 def _only(store: FeatureStore, data: FeatureDataset, example_id: str) -> FeatureDataset:
-    """One example as a dataset of its own."""
+    """One example as a dataset."""
     from featurestore import FeatureDataset
 
     names = data.columns(["example_id"])["example_id"].to_pylist()
@@ -188,7 +189,3 @@ def _shown(data: FeatureDataset) -> dict[int, str]:
 
 def _cut(matrix: NDArray[Any], length: int) -> NDArray[Any]:
     return matrix[(slice(length),) * matrix.ndim]
-
-
-def _listed(numbers: Iterable[int]) -> str:
-    return ", ".join(map(str, numbers))

@@ -112,7 +112,7 @@ def check_picture(path: Path) -> None:
 
 
 def require_matplotlib() -> None:
-    """Refuse to go on without the library that draws.
+    """Refuse to continue without matplotlib.
 
     Raises:
         MissingExtraError: With the line that installs it.

@@ -41,7 +41,6 @@ class RawExample:
     """Texts to predict for.
 
     Attributes:
-        example_id: Name of the example.
         texts: For each field a text, or the tokens of one sentence.
         labels: What the task is given beside the texts (`TaskOptions.given`), such as two mentions.
     """
@@ -56,7 +55,6 @@ class FailedExample:
     """An example that the service could not parse.
 
     Attributes:
-        example_id: Name of the example.
         error_type: The error's stable name, such as ``sentence_too_long``.
         message: What came, what was expected, what to do.
     """
@@ -133,7 +131,7 @@ def predict(
     parser: str | None = None,
     any_parser: bool = False,
 ) -> list[Prediction | FailedExample]:
-    """What a model says of texts; an example that cannot be parsed fails alone.
+    """Predictions of a model for texts; an example that cannot be parsed fails alone.
 
     The texts are parsed and aligned by the service; batches of them are then made in memory, by
     the functions that make those of stored examples. So the predictions equal those of a stored
@@ -263,17 +261,16 @@ def _answers(
     lang: str,
     parser: str | None,
 ) -> Iterable[FeaturesResult]:
-    """The service's answers, a few examples at a time.
-
-    Raises:
-        SpecError: The service has another tokenizer than the model needs.
-    """
+    """The service's answers, a few examples at a time."""
     step = max(1, _AT_ONCE // len(requirements.fields))
     for start in range(0, len(examples), step):
         part = examples[start : start + step]
         options: dict[str, Any] = {} if parser is None else {"parser": parser}
         found = client.features(
-            [_body(example, requirements.mode) for example in part],
+            [
+                {"segments": [_segment_body(text, requirements.mode) for text in example.texts]}
+                for example in part
+            ],
             tokenizer=requirements.tokenizer_name,
             lang=lang,
             max_length=None,
@@ -285,10 +282,6 @@ def _answers(
         )
         requirements.check_tokenizer(found.tokenizer.fingerprint, found.tokenizer.name)
         yield found
-
-
-def _body(example: RawExample, mode: str) -> dict[str, Any]:
-    return {"segments": [_segment_body(text, mode) for text in example.texts]}
 
 
 def _segment_body(text: Text, mode: str) -> dict[str, Any]:

@@ -24,7 +24,6 @@ class Prediction:
     entities. So a metric of any choice of examples follows from their shares.
 
     Attributes:
-        example_id: Name of the example.
         gold: The label, as plain JSON; None of an unlabelled example.
         predicted: The prediction, as plain JSON.
         right: Whether all of the prediction is right; None without gold.

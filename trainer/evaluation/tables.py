@@ -54,7 +54,6 @@ class ScoreTable:
 
     Attributes:
         dataset, split: What was scored.
-        metric: Name of the metric.
         columns: The languages, and `MEAN` where there are several.
         rows: By system, the cells that are there, by column.
         unlearned: Scores of the task's baseline, such as the majority class, by column.
@@ -104,7 +103,6 @@ def score_table(
         SpecError: A folder has no runs, two runs are of one system and seed, no run was scored on
             the split, or runs are of several datasets or headline metrics.
         UnknownNameError: No such metric or system.
-        MissingExtraError: scipy, which tests, is not installed.
     """
     systems = systems_of(folders)
     notes: list[str] = []
@@ -227,19 +225,19 @@ def _scores(
     for seed, evaluation in evaluations.items():
         for lang, content in evaluation["languages"].items():
             # A score that is not a number is null in JSON.
-            numbers = {name: one for name, one in content.items() if one is None or _is_number(one)}
+            numbers = {
+                name: one
+                for name, one in content.items()
+                if one is None or isinstance(one, int | float)
+            }
             if metric not in numbers:
                 raise unknown_name("metric of these evaluations", metric, numbers)
-            if numbers[metric] is not None:
-                scores[lang][seed] = float(numbers[metric])
+            if (score := numbers[metric]) is not None:
+                scores[lang][seed] = float(score)
     if len(langs) > 1:
         whole = [seed for seed in evaluations if all(seed in scores[lang] for lang in langs)]
         scores[MEAN] = {seed: fmean(scores[lang][seed] for lang in langs) for seed in whole}
     return scores
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float)
 
 
 def _missing(name: str, scores: ByColumn, runs: Mapping[int, Path]) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -58,7 +58,6 @@ class TrainedRun:
                 model's own where it has one, and else the only one that there is.
 
         Raises:
-            SpecError: The dataset was backfilled with other tokenizers than the model's.
             UnknownDatasetError: The store has no such dataset.
         """
         name = dataset or self.recipe.data.dataset
@@ -253,16 +252,10 @@ def _of_known_parser(store: FeatureStore, run: TrainedRun, split: str, lang: str
     while True:
         parsers = {**given, **{one: of[0] for one, of in own.items() if of}}
         try:
-            return _of_parsers(store, run, split, ",".join(langs), parsers)
+            data = replace(run.recipe.data, parser=str(ParserChoice(parsers)) or None)
+            return open_source(store, replace(run.recipe, data=data), split, ",".join(langs))
         except UnknownParserError as error:
             unparsed = error.detail.get("lang")
             if unparsed not in own:
                 raise
             own[unparsed] = own[unparsed][1:]
-
-
-def _of_parsers(
-    store: FeatureStore, run: TrainedRun, split: str, lang: str, parsers: Mapping[str, str]
-) -> Source:
-    data = replace(run.recipe.data, parser=str(ParserChoice(parsers)) or None)
-    return open_source(store, replace(run.recipe, data=data), split, lang)

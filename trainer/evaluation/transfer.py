@@ -168,7 +168,6 @@ class CrossedTable(LanguageTable):
 
     Attributes:
         fields: Names of the fields; the first is in the pair's first language.
-        langs: The languages.
         cells: By ordered pair.
     """
 
@@ -253,12 +252,6 @@ def evaluate_run(
             that was trained on ``squad``.
         rules: How answers are compared; as the run says, or the dataset's own scorer, by default.
         parser: Whose parses are read, as `TrainedRun.on` takes it.
-
-    Raises:
-        SpecError: The data are of another tokenizer, parser or label set than the model's, or
-            have no labels; or rules are given for a run that extracts no answers.
-        UnknownDatasetError: The store has no such split or language.
-        ModelLoadError: The run has no model.
     """
     run = load_run(folder).on(store, dataset, parser).scored_by(rules)
     sources = _labelled_languages(store, run, split, langs, any_parser)

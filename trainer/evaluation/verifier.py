@@ -25,7 +25,7 @@ from trainer.evaluation.trained import (
     open_language,
 )
 from trainer.options import ExtractiveQaOptions, SequenceClassificationOptions
-from trainer.tasks.extractive_qa import ExtractiveQa, QaScorer, QaScores
+from trainer.tasks.extractive_qa import ExtractiveQa, QaScores
 
 if TYPE_CHECKING:
     from featurestore import FeatureStore
@@ -69,8 +69,6 @@ def verify_run(
 
     Raises:
         SpecError: A run is of another task, or the verifier lacks a question.
-        UnknownDatasetError: The store has no such data.
-        ModelLoadError: A run has no model.
     """
     reader, judge = (load_run(run).on(store, parser=parser) for run in (folder, verifier))
     _check(reader, judge)
@@ -93,17 +91,14 @@ class Pair:
     def scores(self, split: str, lang: str, threshold: float | None) -> QaScores:
         """Scores of one part, with this threshold or with the best one."""
         source = open_language(self.store, self.reader, split, lang)
-        scorer = self._scorer(source, threshold)
+        options = self.reader.recipe.task
+        assert isinstance(options, ExtractiveQaOptions)
+        tuned = replace(options, tune_threshold=threshold is None, threshold=threshold or 0.0)
+        scorer = ExtractiveQa(tuned, source.labels).scorer(source.dataset)
         evaluate(self.reader.model, _batches(self.reader, source), scorer)
         verdicts = self._verdicts(split, lang)
         scorer.verify(verdicts, self.weights.own, self.weights.other)
         return scorer.scores()
-
-    def _scorer(self, source: Source, threshold: float | None) -> QaScorer:
-        options = self.reader.recipe.task
-        assert isinstance(options, ExtractiveQaOptions)
-        tuned = replace(options, tune_threshold=threshold is None, threshold=threshold or 0.0)
-        return ExtractiveQa(tuned, source.labels).scorer(source.dataset)
 
     @torch.no_grad()
     def _verdicts(self, split: str, lang: str) -> dict[str, float]:

@@ -54,7 +54,10 @@ def normalised(text: str, lang: str = "en", rules: Rules = "squad") -> list[str]
     articles = _ARTICLES.get(lang if rules == "mlqa" else "en")
     if articles is not None:
         kept = re.sub(articles, " ", kept)
-    return _characters(kept) if rules == "mlqa" and lang in _UNSPACED else kept.split()
+    if rules == "mlqa" and lang in _UNSPACED:
+        # Chinese characters one by one, runs of others as words.
+        return re.findall(r"[一-龥]|[^\s一-龥]+", kept)
+    return kept.split()
 
 
 def answer_f1(predicted: Sequence[str], gold: Sequence[str]) -> float:
@@ -128,8 +131,3 @@ def best_threshold(
 def _is_punctuation(char: str, rules: Rules) -> bool:
     known = char in string.punctuation
     return known or (rules == "mlqa" and unicodedata.category(char).startswith("P"))
-
-
-def _characters(text: str) -> list[str]:
-    """Chinese characters one by one, runs of others as words."""
-    return re.findall(r"[一-龥]|[^\s一-龥]+", text)

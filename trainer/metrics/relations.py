@@ -1,4 +1,4 @@
-"""Precision, recall and F1 of relations: a class that stands for none counts as no answer."""
+"""Precision, recall and F1 of relations: the class for "no relation" counts as no answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options of the objectives."""
+"""Options of the objectives: structural probes, contrastive losses, masked pieces."""
 
 from __future__ import annotations
 

@@ -83,8 +83,7 @@ __all__ = [
 
 _HOMES: Final = {
     "trainer.objectives.options": (
-        "MlmObjectiveOptions",
-        *("PhraseContrastOptions", "TreeContrastOptions"),
+        *("MlmObjectiveOptions", "PhraseContrastOptions", "TreeContrastOptions"),
         *("TreeDepthOptions", "TreeDistanceOptions"),
     ),
     "trainer.options.data": ("DataOptions", "SeparatorEdge"),

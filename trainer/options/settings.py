@@ -65,7 +65,8 @@ class Option(NamedTuple):
     @property
     def nested(self) -> bool:
         """Whether it is made of options: a section, or a list of named entries."""
-        return is_dataclass(self.value) or _entry_kind(self.kind) is not None
+        lists = (one for one in _alternatives(self.kind) if get_origin(one) is tuple)
+        return is_dataclass(self.value) or any(is_dataclass(get_args(one)[0]) for one in lists)
 
 
 def options(recipe: Recipe) -> dict[str, Any]:
@@ -153,16 +154,6 @@ def _short(name: str) -> str:
     return re.sub(r"\.v[0-9]+$", "", name)
 
 
-def _entry_kind(kind: Any) -> type[Any] | None:
-    """What a list of entries is made of; None of other options."""
-    for accepted in _alternatives(kind):
-        item = get_args(accepted)[0] if get_origin(accepted) is tuple else None
-        if is_dataclass(item):
-            assert isinstance(item, type)
-            return item
-    return None
-
-
 def _changed(holder: Any, key: str, path: str, value: Any) -> Any:
     """The holder with the option at ``path`` changed; ``key`` is its whole name."""
     name, _, rest = path.partition(".")
@@ -171,7 +162,11 @@ def _changed(holder: Any, key: str, path: str, value: Any) -> Any:
         fitting = _fit(key, get_type_hints(type(holder))[name], value)
         base = next((base for base in NAMED if isinstance(holder, base)), None)
         if name == "name" and base is not None:
-            return _renamed(base, holder, fitting)
+            # The options that all models or tasks have keep their values.
+            shared = [field.name for field in fields(base) if field.name != "name"]
+            return options_of(base, fitting)(
+                name=fitting, **{field: getattr(holder, field) for field in shared}
+            )
         return replace(holder, **{name: fitting})
     if not isinstance(before, tuple):
         return replace(holder, **{name: _changed(before, key, rest, value)})
@@ -180,12 +175,6 @@ def _changed(holder: Any, key: str, path: str, value: Any) -> Any:
         _changed(one, key, rest, value) if _short(one.name) == entry else one for one in before
     ]
     return replace(holder, **{name: tuple(entries)})
-
-
-def _renamed(base: type[Any], before: Any, name: str) -> Any:
-    """The options of another model or task; those that all of them have keep their values."""
-    shared = [field.name for field in fields(base) if field.name != "name"]
-    return options_of(base, name)(name=name, **{field: getattr(before, field) for field in shared})
 
 
 def _dotted(recipe: Recipe, key: str) -> str:

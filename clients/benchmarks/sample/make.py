@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from itertools import cycle
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Final
 
 from clients.benchmarks.sample import material
-from clients.benchmarks.sample.material import PATTERNS, Pattern
+from clients.benchmarks.sample.material import PATTERNS
 
 SEED: Final = 20
 SIZES: Final = {"train": 400, "dev": 100}
@@ -32,27 +32,21 @@ def pairs(rng: random.Random) -> Iterator[tuple[str, str, str]]:
             if premise not in seen:
                 seen.add(premise)
                 label = next(labels)
-                yield premise, _hypothesis(pattern, label, rng).format_map(words), label
+                of_label: tuple[str, ...] = getattr(pattern, label)
+                yield premise, rng.choice(of_label).format_map(words), label
 
 
 def files() -> dict[str, str]:
     """Content of each file by split, the same on every machine."""
     source = pairs(random.Random(SEED))
-    return {split: _lines(split, source) for split in SIZES}
-
-
-def _lines(split: str, source: Iterator[tuple[str, str, str]]) -> str:
-    rows = []
-    for number in range(1, SIZES[split] + 1):
-        premise, hypothesis, label = next(source)
-        shown = "" if number in EMPTY_PREMISES[split] else premise
-        rows.append(f"{shown}\t{hypothesis}\t{label}\n")
-    return "".join(rows)
-
-
-def _hypothesis(pattern: Pattern, label: str, rng: random.Random) -> str:
-    of_label: tuple[str, ...] = getattr(pattern, label)
-    return rng.choice(of_label)
+    content = {}
+    for split, size in SIZES.items():
+        rows = []
+        for number, (premise, hypothesis, label) in enumerate(islice(source, size), 1):
+            shown = "" if number in EMPTY_PREMISES[split] else premise
+            rows.append(f"{shown}\t{hypothesis}\t{label}\n")
+        content[split] = "".join(rows)
+    return content
 
 
 def _words(rng: random.Random) -> dict[str, str]:

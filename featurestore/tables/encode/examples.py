@@ -15,7 +15,7 @@ from featurestore.tables.encode.blobs import many_matrix_blobs
 from featurestore.tables.encode.columns import binary_column, list_column, offsets_of
 from featurestore.tables.schema import LABEL_TYPES, MATRIX_BLOBS, VECTORS
 from syntax.errors import InvalidCharacterError, LabelError, SpecError
-from syntax.examples import LabelSpec, LabelValue
+from syntax.examples import LabelSpec
 from syntax.labels import check_labels, is_local
 
 if TYPE_CHECKING:
@@ -148,17 +148,13 @@ def _label_column(label: LabelSpec, rows: Sequence[ExampleRow]) -> pa.Array:
     if is_local(label):
         return pa.array(values, LABEL_TYPES[label.kind])
     for row, value in zip(rows, values, strict=True):
-        _check_label(label, row, value)
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        fits = number if label.kind == "float" else isinstance(value, str)
+        known = label.kind != "class" or value in label.names
+        if value is not None and not (fits and known):
+            expected = f"one of {list(label.names)}" if label.kind == "class" else f"a {label.kind}"
+            raise SpecError(
+                f"example {row.example_id!r} has {label.name} {value!r}; expected {expected}",
+                example_id=row.example_id,
+            )
     return pa.array(values, LABEL_TYPES[label.kind])
-
-
-def _check_label(label: LabelSpec, row: ExampleRow, value: LabelValue | None) -> None:
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    fits = number if label.kind == "float" else isinstance(value, str)
-    known = label.kind != "class" or value in label.names
-    if value is not None and not (fits and known):
-        expected = f"one of {list(label.names)}" if label.kind == "class" else f"a {label.kind}"
-        raise SpecError(
-            f"example {row.example_id!r} has {label.name} {value!r}; expected {expected}",
-            example_id=row.example_id,
-        )

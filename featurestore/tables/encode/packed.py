@@ -79,7 +79,11 @@ def pack_record(record: ParseRecord) -> bytes:
     """
     parse, places = record.parse, _Places(_PLACES)
     names = [places[name] for name in (record.lang, record.parser, record.mode)]
-    tokens = [] if _tokens_are_words(parse) else _tokens(parse)
+    tokens = (
+        []
+        if _tokens_are_words(parse)
+        else [*_gaps(parse.token_start, parse.token_end), *parse.token_first_word]
+    )
     numbers = [
         *names,
         *_gaps(parse.word_start, parse.word_end),
@@ -92,10 +96,7 @@ def pack_record(record: ParseRecord) -> bytes:
     written = places.written()
     numbers.extend(map(len, (parse.text, *written)))
     flags = _HAS_MISC * (parse.misc is not None) + _TOKENS_ARE_WORDS * (not tokens)
-    return _assembled(parse, flags, numbers, "".join((parse.text, *written)).encode())
-
-
-def _assembled(parse: Parse, flags: int, numbers: list[int], body: bytes) -> bytes:
+    body = "".join((parse.text, *written)).encode()
     least, most = min(numbers), max(numbers)
     kind = next(at for at, (low, high) in enumerate(_RANGES) if low <= least and most <= high)
     counts = (len(parse.form), len(parse.token_start), len(parse.sentence_start), len(numbers))
@@ -110,10 +111,6 @@ def _tokens_are_words(parse: Parse) -> bool:
         and parse.token_end == parse.word_end
         and parse.token_first_word == list(range(len(parse.form)))
     )
-
-
-def _tokens(parse: Parse) -> list[int]:
-    return [*_gaps(parse.token_start, parse.token_end), *parse.token_first_word]
 
 
 def _gaps(starts: Sequence[int], ends: Sequence[int]) -> list[int]:

@@ -26,7 +26,6 @@ def check_record(record: ParseRecord) -> None:
     """Refuse a record that cannot be stored, before it shares a commit with others.
 
     Raises:
-        SpecError: The key is not 32 hexadecimal digits.
         InvalidCharacterError: A string holds a lone surrogate, which UTF-8 cannot carry.
         InputError: A column holds something else than it should.
     """
@@ -51,20 +50,18 @@ def encode_parses(records: Sequence[ParseRecord]) -> pa.Table:
         InputError: A record cannot be stored (`check_record`).
     """
     try:
-        return _table(records)
+        key_bytes([record.key for record in records])
+        plain = {
+            name: pa.array([getattr(r, name) for r in records], pa.string()) for name in _PLAIN
+        }
+        columns = {**plain, **parse_columns([record.parse for record in records])}
+        columns["record"] = pa.array(map(pack_record, records), pa.binary())
+        return pa.table(columns, schema=PARSES.schema)
     except (ValueError, TypeError, OverflowError):
         # Checking each one first would cost as much as encoding them all.
         for record in records:
             check_record(record)
         raise
-
-
-def _table(records: Sequence[ParseRecord]) -> pa.Table:
-    key_bytes([record.key for record in records])
-    plain = {name: pa.array([getattr(r, name) for r in records], pa.string()) for name in _PLAIN}
-    columns = {**plain, **parse_columns([record.parse for record in records])}
-    columns["record"] = pa.array(map(pack_record, records), pa.binary())
-    return pa.table(columns, schema=PARSES.schema)
 
 
 def parse_columns(parses: Sequence[Parse]) -> dict[str, pa.Array]:
@@ -88,9 +85,6 @@ def unpack_parses(keys: Sequence[str], packed: pa.ChunkedArray) -> list[ParseRec
     Args:
         keys: Key of each row.
         packed: The column; not null.
-
-    Raises:
-        StoreFormatError: A row is damaged, or of a newer encoding.
     """
     return [unpack_record(*row) for row in zip(keys, packed.to_pylist(), strict=True)]
 

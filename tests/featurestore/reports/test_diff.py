@@ -53,7 +53,9 @@ def test_parsers_are_named_by_fingerprint_too(twice) -> None:
     assert parser_agreement(twice, FIRST[:8], SECOND).texts == 10
 
 
-def test_only_texts_of_a_dataset(twice, handle, make_row, records, make_record) -> None:
+def test_agreement_can_be_limited_to_a_dataset(
+    twice, handle, make_row, records, make_record
+) -> None:
     own = [make_record(r.parse, n, FIRST) for n, r in enumerate(records[:10])]
     twice.features.append(handle, [make_row(0, (own[2], own[3]))])
     assert parser_agreement(twice, "one", "two", dataset="pairs").texts == 2
@@ -123,7 +125,7 @@ def test_segments_of_a_dataset_that_both_have_parsed_are_compared(
     assert (found.texts, found.modes) == (3, {"raw, sentence": 3})
 
 
-def test_what_cannot_be_compared_is_named(twice, handle, make_row, records) -> None:
+def test_agreement_refuses_invalid_comparisons(twice, handle, make_row, records) -> None:
     twice.parses.append(records[20:21])
     twice.features.append(handle, [make_row(0, records[:2])])
     with pytest.raises(UnknownParserError, match="one, two"):
@@ -140,7 +142,7 @@ def test_what_cannot_be_compared_is_named(twice, handle, make_row, records) -> N
         parser_agreement(twice, "one", "two", shown=-2)
 
 
-def test_filters_that_leave_no_text_are_named_with_what_there_is_without(
+def test_error_for_empty_filters_counts_texts_without_them(
     twice, handle, make_row, make_record, records
 ) -> None:
     french = [
@@ -159,7 +161,7 @@ def test_filters_that_leave_no_text_are_named_with_what_there_is_without(
         parser_agreement(twice, "one", "two", lang="fr", dataset="pairs")
 
 
-def test_modes_that_differ_are_sent_to_the_dataset_that_both_have_parsed(
+def test_error_for_different_modes_names_the_common_dataset(
     store, handle, make_row, make_record, records
 ) -> None:
     for parser, mode in ((FIRST, "raw"), (SECOND, "sentence")):

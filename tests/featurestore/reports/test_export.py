@@ -77,7 +77,7 @@ def test_the_card_tells_origin_and_what_is_missing(filled, records, tmp_path: Pa
         assert fact in card
 
 
-def test_a_folder_in_use_is_refused(filled, tmp_path: Path) -> None:
+def test_export_refuses_a_folder_that_is_not_empty(filled, tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "mine.txt").write_text("mine")
     with pytest.raises(SpecError, match="not empty"):

@@ -32,7 +32,7 @@ def run(filled, records, make_record):
     return invoke
 
 
-def test_stats(run) -> None:
+def test_stats_command_prints_a_row_per_parser(run) -> None:
     assert "two" in run("stats")
     (first, second) = json.loads(run("stats", "--json"))
     assert {first["parser"], second["parser"]} == {"two", records_parser(run)}
@@ -42,7 +42,7 @@ def records_parser(run) -> str:
     return next(g["parser"] for g in json.loads(run("stats", "--json")) if g["parser"] != "two")
 
 
-def test_diff(run) -> None:
+def test_diff_command_prints_scores_and_confusions(run) -> None:
     parser = records_parser(run)
     assert run("diff", "two", parser).startswith(
         "texts\t5\nidentical\t5\ntexts, gold\t5\n\nmetric\tF1\n"
@@ -50,7 +50,7 @@ def test_diff(run) -> None:
     assert json.loads(run("diff", "two", parser, "--json"))["scores"]["LAS"]["f1"] == 100.0
 
 
-def test_word_order(run) -> None:
+def test_word_order_command_prints_distances(run) -> None:
     assert json.loads(run("word-order", "--json", "--types", "3"))["distances"] == {"en": {"en": 0}}
 
 
@@ -85,7 +85,7 @@ def test_dependency_distances_are_a_table_in_markdown_csv_and_json(run) -> None:
     assert sum(list(row.values())[1:-1]) == pytest.approx(100, abs=0.05)
 
 
-def test_export(run, tmp_path: Path) -> None:
+def test_export_command_writes_parquet_and_conllu(run, tmp_path: Path) -> None:
     out = str(tmp_path / "out")
     exported = f"path\t{out}\nexamples\t100\nfiles\t1\n"
     assert run("export", out, "--dataset", "pairs") == exported
@@ -110,7 +110,7 @@ def test_export_takes_all_splits_and_versions_by_name(
     assert "again: version 4" in run("pin", "again", "--dataset", "pairs", "--version", "paper")
 
 
-def test_export_says_which_parses_are_not_there(run, filled, records, tmp_path: Path) -> None:
+def test_export_reports_missing_parses(run, filled, records, tmp_path: Path) -> None:
     filled.parses.table.delete("key", [record.key for record in records[:3]])
     done = run("export", str(tmp_path / "trees.conllu"), "--dataset", "pairs")
     assert "texts\t37" in done
@@ -129,7 +129,7 @@ def test_a_folder_that_is_no_store_is_named(tmp_path: Path, command) -> None:
 
 
 @pytest.mark.parametrize("command", ["stats", "pins", "datasets"])
-def test_columns_are_named_where_there_is_nothing(store, command) -> None:
+def test_empty_reports_print_their_columns(store, command) -> None:
     store.describe("b" * 32, "parser", {"name": "two"})
     app = typer.Typer()
     register(app)

@@ -132,7 +132,7 @@ def test_published_types_are_52_of_which_8_are_uncertain() -> None:
     assert PUBLISHED_TYPES[45] == ("SCONJ", "VERB", "mark")
 
 
-def test_published_types_are_the_columns_whatever_the_store_has(small) -> None:
+def test_published_types_are_the_columns_of_any_store(small) -> None:
     found = word_order(small, types="published", min_count=1)
     assert found.types == PUBLISHED_TYPES
     known = {
@@ -212,7 +212,7 @@ def test_an_empty_store_has_no_dependency_distances(store) -> None:
         dependency_distances(store)
 
 
-def test_more_dependents_than_there_are_cannot_be_asked_for(store, records) -> None:
+def test_min_count_above_all_counts_is_refused(store, records) -> None:
     store.parses.append(records)
     with pytest.raises(SpecError, match="no language has 100000 dependents of one type, the most"):
         word_order(store, min_count=100_000)

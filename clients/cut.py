@@ -1,0 +1,122 @@
+"""Cutting of tokens to the pieces that a sequence may have, before they are parsed.
+
+A stream cuts sequences after the parse, and their matrices stay those of the whole tree. MicroBERT
+(Gessler, Zeldes 2022, as released for lr-sib) cuts first: the word that would make the sequence too
+long and all words after it are removed, and what remains is parsed as a sentence of its own. A gold
+tree that would have to be cut is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from syntax.errors import SpecError, TextTooLongError
+from syntax.examples import DatasetSpec, Example, Rejection, Segment
+from syntax.trees.conllu import parse_conllu
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+CUT: Final = "cut"
+"""Name of the repair of an example that was cut."""
+
+
+def cut_items(
+    spec: DatasetSpec, items: Iterable[Example | Rejection], tokenizer: Path, max_pieces: int
+) -> Iterator[Example | Rejection]:
+    """Examples whose sequences have at most ``max_pieces`` pieces, special tokens included.
+
+    Each token is encoded alone.
+
+    Args:
+        spec: Specification of the examples: one field of tokens or gold trees.
+        items: Items of a reader.
+        tokenizer: Folder of the tokenizer that counts, by its ``tokenizer.json``.
+        max_pieces: Longest sequence.
+
+    Returns:
+        Examples; a cut one has the repair `CUT`, and its tags are cut too. A gold tree that is too
+        long, and an example of which nothing is left, become rejections.
+
+    Raises:
+        SpecError: The examples have no tokens, several fields or spans; or the folder has no
+            ``tokenizer.json``.
+    """
+    _check(spec)
+    backend = _read(tokenizer)
+    room = max_pieces - backend.num_special_tokens_to_add(False)
+
+    def sizes(tokens: Sequence[str]) -> list[int]:
+        encodings = backend.encode_batch(list(tokens), add_special_tokens=False)
+        return [len(encoding.ids) for encoding in encodings]
+
+    return (
+        item if isinstance(item, Rejection) else _cut(spec, item, sizes, room) for item in items
+    )
+
+
+def _check(spec: DatasetSpec) -> None:
+    if spec.mode not in ("pretokenized", "retokenize", "gold") or len(spec.fields) != 1:
+        raise SpecError(
+            f"`max_pieces` cuts examples of one field of tokens; {spec.name} has the mode "
+            f"{spec.mode!r} and {len(spec.fields)} fields. Choose the mode pretokenized, or let "
+            "the stream cut (truncation, stride)"
+        )
+    spans = [label.name for label in spec.labels if label.kind == "spans"]
+    if spans:
+        raise SpecError(f"`max_pieces` would cut texts that the label {spans[0]} has spans of")
+
+
+def _read(folder: Path) -> Tokenizer:
+    from tokenizers import Tokenizer
+
+    path = folder / "tokenizer.json"
+    if not path.is_file():
+        raise SpecError(
+            f"`max_pieces` counts with a tokenizer's own file, and there is no {path}; name the "
+            "folder of a tokenizer"
+        )
+    try:
+        backend = Tokenizer.from_file(str(path))
+    except Exception as error:  # the library raises bare Exception for an unreadable file
+        raise SpecError(f"{path} cannot be read ({error})") from None
+    backend.no_truncation()
+    backend.no_padding()
+    return backend
+
+
+def _cut(
+    spec: DatasetSpec, example: Example, sizes: Callable[[Sequence[str]], list[int]], room: int
+) -> Example | Rejection:
+    (segment,) = example.segments
+    tokens = _tokens(segment)
+    kept, used = 0, 0
+    for size in sizes(tokens):
+        used += size
+        if used > room:
+            break
+        kept += 1
+    if kept == len(tokens):
+        return example
+    if spec.mode == "gold" or not kept:
+        what = "its gold tree is not cut" if spec.mode == "gold" else "so has its first token"
+        message = f"the text has more than the {room} pieces that a sequence holds, and {what}"
+        return Rejection(example.example_id, TextTooLongError.error_type, message)
+    labels = {
+        label.name: value[:kept] if isinstance(value, tuple) else value
+        for label in spec.labels
+        for value in (example.labels[label.name],)
+    }
+    short = Segment(tokens=tuple(tokens[:kept]))
+    return replace(example, segments=(short,), labels=labels, repairs=(*example.repairs, CUT))
+
+
+def _tokens(segment: Segment) -> Sequence[str]:
+    """The tokens; of trees, the surface tokens of all sentences."""
+    if segment.tokens is not None:
+        return segment.tokens
+    sentences = parse_conllu(segment.conllu or "")
+    return [token.form for sentence in sentences for token in sentence.tokens]

@@ -29,7 +29,14 @@ from syntax.batches import AssemblySpec
 from syntax.matrices import COLUMNS, MATRICES
 from syntax.options import options_table
 from syntax.reasons import DROP_REASONS
-from trainer.options import DataOptions, OptimizerOptions, StreamOptions, TrainingOptions
+from trainer.options import (
+    DataOptions,
+    OptimizerOptions,
+    ParserOptions,
+    StreamOptions,
+    TrainingOptions,
+)
+from trainer.options.tagger import TaggerOptions
 from trainer.recipes import RECIPES
 
 DOCS: Final = Path(__file__).parent
@@ -187,8 +194,10 @@ TABLES: Final[dict[str, Callable[[], str]]] = {
     "options-data": lambda: options_table(DataOptions),
     "options-optimizer": options(OptimizerOptions),
     "options-order": lambda: options_table(OrderPolicy),
+    "options-parser": options(ParserOptions),
     "options-reader": lambda: options_table(ReaderOptions),
     "options-stream": options(StreamOptions),
+    "options-tagger": options(TaggerOptions),
     "options-training": options(TrainingOptions),
     "matrices": matrices,
     "readers": readers,

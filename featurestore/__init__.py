@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from featurestore.dataset.memory import MemoryDataset
     from featurestore.dataset.mixed import TreebankTooLargeError, with_repeated
     from featurestore.dataset.mixture import FeatureMixture
+    from featurestore.dataset.parsed import ParsedDataset
     from featurestore.dataset.states import StatedDataset
     from featurestore.records import (
         DatasetHandle,
@@ -43,6 +44,7 @@ __all__ = [
     "MemoryDataset",
     "OrderPolicy",
     "ParseRecord",
+    "ParsedDataset",
     "Part",
     "StatedDataset",
     "Transaction",
@@ -63,6 +65,7 @@ _HOMES = {
     "FeatureStore": "featurestore.store",
     "FeatureStream": "featurestore.stream.iterator",
     "OrderPolicy": "featurestore.stream.order",
+    "ParsedDataset": "featurestore.dataset.parsed",
     "StatedDataset": "featurestore.dataset.states",
     "TreebankTooLargeError": "featurestore.dataset.mixed",
     "WordStates": "featurestore.tables.states",

@@ -101,7 +101,7 @@ LAYERS: dict[str, tuple[set[str], ...]] = {
         {"objectives", "tasks"},
         {"systems"},
         {"options.recipe", "options.settings"},
-        {"models", "matrices", "observers", "resume", "results", "schedule", "seeds"},
+        {"models", "matrices", "observers", "parses", "resume", "results", "schedule", "seeds"},
         {"data", "recipes", "systems.*.recipes", "systems.*.graph_recipes"},
         {"evaluation", "loop", "report", "streams"},
         {"api"},

@@ -24,6 +24,7 @@ from trainer.matrices.derive import node_arrays, with_matrices
 from trainer.models.build import DataProfile
 from trainer.options import MAIN, DataOptions, ObjectiveOptions, Recipe, SeparatorEdge, TaskOptions
 from trainer.options.settings import described
+from trainer.parses import parse_options, with_parses, with_targets
 from trainer.requirements import Requirements
 from trainer.ring import sender
 from trainer.tasks import TASKS, Task
@@ -176,7 +177,9 @@ def source_of(
     """
     labels = _task_labels(dataset, recipe.task)
     dataset = recipe.model.dataset(store, dataset)
-    task = TASKS[recipe.task.name].task(recipe.task, labels)
+    if store is not None:
+        dataset = with_parses(store, dataset, recipe)
+    task = TASKS[recipe.task.name].task(recipe.task.fitted(dataset), labels)
     return Source(dataset, task, labels, ",".join(dataset.langs), unlabelled)
 
 
@@ -242,6 +245,8 @@ def warn_of_data(source: Source, recipe: Recipe) -> None:
     """Log what the model has to say about the data."""
     values = {key: value for key, _, value in described(recipe)}
     for warning in recipe.model.warnings(source.dataset, values):
+        _LOG.warning("%s", warning)
+    for warning in recipe.task.warnings(source.dataset, recipe.data):
         _LOG.warning("%s", warning)
 
 
@@ -321,7 +326,7 @@ def device_batches(
         *(name for one in _objectives(recipe) for name in one.arrays()),
     ]
     for given in stream:
-        arrays = with_masks(recipe.model.arrays(given))
+        arrays = with_masks(with_targets(recipe, recipe.model.arrays(given)))
         further = [name for name in task.extras if name in arrays]
         carried = (*further, *extras, *(node_arrays(arrays) if derive else matrices))
         batch = send(SyntaxBatch.from_numpy(arrays, task.targets(arrays), carried, name))
@@ -356,10 +361,14 @@ def _assembly(recipe: Recipe, matrices: Sequence[str] | None = None) -> Assembly
     derives = _derives(recipe)
     if matrices is None:
         matrices = () if derives else matrices_of(recipe)
-    return AssemblySpec(
-        **features_of(recipe.data),
+    asked = {
         **TASKS[recipe.task.name].task.stream_options,
         **recipe.model.stream_options(),
+        **parse_options(recipe),
+    }
+    return AssemblySpec(
+        **features_of(recipe.data),
+        **asked,
         matrices=tuple(matrices),
         nodes=derives,
     )

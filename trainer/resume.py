@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from syntax.errors import SpecError
-from trainer.options import DataOptions, Recipe
+from trainer.options import DataOptions, ObjectiveOptions, Recipe, StreamOptions
 from trainer.options.settings import described, recipe_from_json
 
 FREE: Final = frozenset(
@@ -56,13 +56,38 @@ def changes(recipe: Recipe, saved: Mapping[str, Any]) -> dict[str, list[Any]]:
 
 
 def settled(recipe: Recipe, before: Recipe) -> Recipe:
-    """The recipe with the tokenizers and versions of an earlier one, where it names none."""
-    earlier = {stream.name: stream.data for stream in before.streams}
-    streams = tuple(
-        replace(stream, data=_settled_data(stream.data, earlier.get(stream.name, stream.data)))
-        for stream in recipe.streams
+    """The recipe with what an earlier run found in the store, where it leaves that open.
+
+    These are tokenizers and versions, and names of classes.
+    """
+    earlier = {stream.name: stream for stream in before.streams}
+    streams = tuple(_settled_stream(one, earlier.get(one.name, one)) for one in recipe.streams)
+    return replace(
+        recipe,
+        data=_settled_data(recipe.data, before.data),
+        task=recipe.task.settled(before.task),
+        objectives=_settled_objectives(recipe.objectives, before.objectives),
+        streams=streams,
     )
-    return replace(recipe, data=_settled_data(recipe.data, before.data), streams=streams)
+
+
+def _settled_stream(stream: StreamOptions, before: StreamOptions) -> StreamOptions:
+    task = stream.task
+    if task is not None and before.task is not None:
+        task = task.settled(before.task)
+    return replace(
+        stream,
+        data=_settled_data(stream.data, before.data),
+        task=task,
+        objectives=_settled_objectives(stream.objectives, before.objectives),
+    )
+
+
+def _settled_objectives(
+    objectives: tuple[ObjectiveOptions, ...], before: tuple[ObjectiveOptions, ...]
+) -> tuple[ObjectiveOptions, ...]:
+    earlier = {one.name: one for one in before}
+    return tuple(one.settled(earlier.get(one.name, one)) for one in objectives)
 
 
 def _settled_data(data: DataOptions, before: DataOptions) -> DataOptions:

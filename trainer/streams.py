@@ -13,10 +13,17 @@ from accelerate import Accelerator
 from syntax.errors import SpecError
 from syntax.mixing import stream_seed
 from trainer.batch import SyntaxBatch
-from trainer.data import Source, device_batches, open_source, pinned_data, profile_data
+from trainer.data import (
+    Source,
+    device_batches,
+    open_source,
+    pinned_data,
+    profile_data,
+)
 from trainer.evaluation.evaluate import check_labelled, check_languages
 from trainer.models.build import DataProfile
 from trainer.options import MAIN, Recipe
+from trainer.parses import fitted
 
 if TYPE_CHECKING:
     from featurestore import FeatureStore, FeatureStream
@@ -46,10 +53,22 @@ def open_streams(store: FeatureStore, recipe: Recipe) -> dict[str, Source]:
 
 
 def pinned(recipe: Recipe, sources: Mapping[str, Source]) -> Recipe:
-    """The recipe with the tokenizers and versions that its streams found."""
-    data = {name: pinned_data(of, recipe.of_stream(name)) for name, of in sources.items()}
-    streams = tuple(replace(stream, data=data[stream.name]) for stream in recipe.streams)
-    return replace(recipe, data=data[MAIN], streams=streams)
+    """The recipe with the tokenizers, versions and names of classes that its streams found."""
+    own = {name: fitted(recipe.of_stream(name), of.dataset) for name, of in sources.items()}
+    data = {name: pinned_data(of, own[name]) for name, of in sources.items()}
+    streams = tuple(
+        replace(
+            stream,
+            data=data[stream.name],
+            task=None if stream.task is None else own[stream.name].task,
+            objectives=own[stream.name].objectives,
+        )
+        for stream in recipe.streams
+    )
+    main = own[MAIN]
+    return replace(
+        recipe, data=data[MAIN], task=main.task, objectives=main.objectives, streams=streams
+    )
 
 
 def open_devs(

@@ -149,9 +149,11 @@ RELEASED = {
     **dict.fromkeys(("sgnet-squad2", "sgnet-race"), OWN["sgnet.v1"]),
     **dict.fromkeys(("sla-cola", "sla-sst2", "sla-fce"), OWN["sla.v1"][1:]),
     "synclm": (),
+    "microbert-ner": (),
 }
-"""Runs with a released twin, and the switches that it turns: SLA's window is of lr-sib, and
-SynCLM's switches have values of their own (test_contrastive_runs.py)."""
+"""Runs with a released twin, and the switches that it turns: SLA's window is of lr-sib, SynCLM's
+switches have values of their own (test_contrastive_runs.py), and MicroBERT's taggers differ in the
+optimizer alone."""
 
 
 def test_every_released_run_is_looked_at() -> None:
@@ -356,3 +358,12 @@ def test_an_empty_text_is_an_empty_list() -> None:
     assert with_settings(sgnet, ["data.segment_limits="]).data.segment_limits == ()
     with pytest.raises(SpecError, match="'1,,2' has an empty item"):
         with_settings(sgnet, ["data.segment_limits=1,,2"])
+
+
+def test_the_released_tagger_of_microbert_gives_the_encoder_no_rate_of_its_own() -> None:
+    published, released = (RECIPES[f"microbert-ner{end}"]() for end in ("", "-as-released"))
+    (group,) = published.optimizers[0].groups
+    assert (group.parameters, group.learning_rate) == (("encoder",), 1e-5)
+    assert released.optimizers == ()
+    assert released.training == published.training
+    assert released.training.learning_rate == 1e-3

@@ -63,6 +63,7 @@ class SyntaxModel(PreTrainedModel):
                 self.heads[name] = TASKS[own.task["name"]].head(own, self.encoder.width)
         for head in (self.head, *self.heads.values()):
             cast(Head, head).connect(self.encoder)
+            self._check_gives(cast(Head, head))
         self.register_load_state_dict_pre_hook(_rename_earlier)  # type: ignore[no-untyped-call]
         self.post_init()  # type: ignore[no-untyped-call]
 
@@ -139,7 +140,10 @@ class SyntaxModel(PreTrainedModel):
             for one in cast(Iterable[Objective], self.objectives)
             if weights.get(one.options.name) and (names is None or one.options.name in names)
         ]
+        head = {MAIN: self.head, **dict(self.heads.items())}.get(batch.stream)
         needs: frozenset[str] = frozenset().union(*(one.needs for one in chosen))
+        if head is not None:
+            needs |= cast(Head, head).needs
         wanted: dict[str, Any] = {
             f"output_{name}": True for name in ("hidden_states", "attentions") if name in needs
         }
@@ -149,13 +153,19 @@ class SyntaxModel(PreTrainedModel):
         encoding = self.encoder(batch, **wanted)
         encoding.attention_rows = rows
         losses = {one.options.name: one(encoding, batch) for one in chosen}
-        head = {MAIN: self.head, **dict(self.heads.items())}.get(batch.stream)
         logits, task_loss = ({}, None) if head is None else head(encoding, batch)
         loss = task_loss
         if self.training and losses:
             further = weighted_sum(losses, weights)
             loss = further if loss is None else loss + further
         return SyntaxOutput(loss, task_loss, losses, logits)
+
+    def _check_gives(self, head: Head) -> None:
+        if missing := sorted(head.needs - self.encoder.gives):
+            raise SpecError(
+                f"the head of {self.config.task['name']} reads {', '.join(missing)}, which "
+                f"{self.config.model['name']} does not give; let it read the last states"
+            )
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:

@@ -7,7 +7,7 @@ width of the syntax states.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from torch import Tensor
 from transformers.utils.generic import ModelOutput
@@ -32,6 +32,15 @@ class SyntaxEncoding(ModelOutput):
     attentions: tuple[Tensor, ...] | None = None
     syntax_states: Tensor | None = None
     attention_rows: AttentionRows | None = None
+
+
+def layers_of(encoding: SyntaxEncoding, states: Literal["last", "mix"]) -> tuple[Tensor, ...]:
+    """The last states, or those of all layers to mix. *Shape:* (B, L, D) each."""
+    if states == "mix":
+        assert encoding.hidden_states is not None
+        return encoding.hidden_states
+    assert encoding.last_hidden_state is not None
+    return (encoding.last_hidden_state,)
 
 
 class HeadOutput(NamedTuple):

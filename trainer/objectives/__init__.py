@@ -7,11 +7,14 @@ registry. Nothing here imports torch.
 
 from trainer.objectives.base import OBJECTIVES, Objective, ObjectiveEntry
 from trainer.objectives.options import (
+    DependencyObjectiveOptions,
     MlmObjectiveOptions,
     PhraseContrastOptions,
     TreeContrastOptions,
     TreeDepthOptions,
     TreeDistanceOptions,
+    UposTaggingOptions,
+    XposTaggingOptions,
 )
 from trainer.switches import Switch
 
@@ -44,6 +47,24 @@ _TREE_SWITCHES = (
         "`released`: empty cells can take their places, as if of similarity 0 (lr-sib)",
     ),
 )
+_PARSER_SWITCHES = (
+    Switch(
+        "objectives.dependency.rows",
+        "the words of each sentence have a head to learn",
+        "and [SEP], in each sentence that is not the longest of its batch: the code drops the last "
+        "column of the batch",
+    ),
+    Switch(
+        "objectives.dependency.average",
+        "the loss is a mean over the words of gold trees",
+        "it is divided by the number of gold sentences times that of all words of the batch",
+    ),
+)
+_TAGGING_SWITCH = Switch(
+    "objectives.xpos_tagging.tags",
+    "the tags of gold trees are learned",
+    "and those that a parser gave",
+)
 
 OBJECTIVES.add(
     "tree_distance.v1",
@@ -64,9 +85,28 @@ OBJECTIVES.add(
 )
 
 OBJECTIVES.add("mlm.v1", ObjectiveEntry(MlmObjectiveOptions, "trainer.objectives.mlm:MaskedPieces"))
+OBJECTIVES.add(
+    "dependency.v1",
+    ObjectiveEntry(
+        DependencyObjectiveOptions,
+        "trainer.objectives.dependency:DependencyObjective",
+        _PARSER_SWITCHES,
+    ),
+)
+OBJECTIVES.add(
+    "xpos_tagging.v1",
+    ObjectiveEntry(
+        XposTaggingOptions, "trainer.objectives.tagging:WordTagging", (_TAGGING_SWITCH,)
+    ),
+)
+OBJECTIVES.add(
+    "upos_tagging.v1",
+    ObjectiveEntry(UposTaggingOptions, "trainer.objectives.tagging:WordTagging"),
+)
 
 __all__ = [
     "OBJECTIVES",
+    "DependencyObjectiveOptions",
     "MlmObjectiveOptions",
     "Objective",
     "ObjectiveEntry",
@@ -74,4 +114,6 @@ __all__ = [
     "TreeContrastOptions",
     "TreeDepthOptions",
     "TreeDistanceOptions",
+    "UposTaggingOptions",
+    "XposTaggingOptions",
 ]

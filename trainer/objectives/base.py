@@ -146,3 +146,8 @@ def chosen(encoding: SyntaxEncoding, states: States) -> Tensor:
     found = encoding.syntax_states if states == "syntax" else encoding.last_hidden_state
     assert found is not None
     return found
+
+
+def needed_for_mix(states: Literal["last", "mix"]) -> frozenset[str]:
+    """What the encoder has to give for its last states, or for a mean of all of them."""
+    return frozenset({"hidden_states"} if states == "mix" else ())

@@ -1,16 +1,23 @@
-"""Options of the objectives: structural probes, contrastive losses, masked pieces."""
+"""Options of the objectives: probes, contrastive losses, masked pieces, parser heads, taggers."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Literal
 
+import numpy as np
+
+from syntax.batches.labels import IGNORE
 from syntax.variant import Variant, check_variant
 from trainer.masking import MASKED_ARRAYS, PieceMasking, piece_masking
+from trainer.nn.parser_targets import TREES, WORDS, column_ids, learned_rows, parser_targets
 from trainer.options.checks import check_positive, check_share
 from trainer.options.objective import ObjectiveOptions
+from trainer.options.parser import MICROBERT, ParserOptions, Trees, fitted_parser, words_with
 
 if TYPE_CHECKING:
+    from featurestore import FeatureDataset
     from syntax.batches import SpecialTokens
 
 PHRASE_ARRAYS: Final = ("phrase_offsets", "phrase_anchor", "phrase_positive", "phrase_negatives")
@@ -166,3 +173,116 @@ class MlmObjectiveOptions(ObjectiveOptions):
     def samplers(self, special: SpecialTokens, training: bool) -> tuple[PieceMasking, ...]:
         """The masking, of nothing in evaluation."""
         return (piece_masking(special, self.masked if training else 0.0, self.whole_words),)
+
+
+@dataclass(frozen=True, slots=True)
+class DependencyObjectiveOptions(ObjectiveOptions):
+    """States must tell the tree of words: the parser head of MicroBERT (Gessler and Zeldes 2022).
+
+    Attributes:
+        parser: Parts and sizes of the parser.
+        detached: The encoder does not learn from it; only the parser itself does.
+        trees: Which trees are learned, ``gold`` ones or ``all``.
+        rows: A switch: which words of a batch have a head to learn.
+        average: A switch: what the sum of losses is divided by.
+    """
+
+    name: str = "dependency.v1"
+    parser: ParserOptions = MICROBERT
+    detached: bool = True
+    trees: Trees = "gold"
+    rows: Variant = "as_published"
+    average: Variant = "as_published"
+
+    def __post_init__(self) -> None:
+        ObjectiveOptions.__post_init__(self)
+        for switch in ("rows", "average"):
+            check_variant(f"objectives.{self.name}.{switch}", getattr(self, switch))
+
+    def reads_parses(self) -> bool:
+        """Whole relations and language-specific tags are in the parses alone."""
+        return True
+
+    def arrays(self) -> tuple[str, ...]:
+        """The words, and what their trees teach."""
+        return (*WORDS, *TREES)
+
+    def targets(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
+        """See `trainer.nn.parser_targets.parser_targets`."""
+        return parser_targets(self.parser, arrays, self.trees, self.rows)
+
+    def fitted(self, dataset: FeatureDataset) -> DependencyObjectiveOptions:
+        """With the relations and tags of the training trees."""
+        return replace(self, parser=fitted_parser(self.parser, dataset, self.trees))
+
+    def settled(self, before: ObjectiveOptions) -> ObjectiveOptions:
+        """With the relations and tags that an earlier run found."""
+        if not isinstance(before, DependencyObjectiveOptions):
+            return self
+        return replace(self, parser=self.parser.settled(before.parser))
+
+
+@dataclass(frozen=True, slots=True)
+class XposTaggingOptions(ObjectiveOptions):
+    """States must tell the language-specific tag of each word (Gessler and Zeldes 2022).
+
+    Attributes:
+        states: ``mix``, a learned mean of embeddings and layers, or ``last``.
+        pieces: A word's state is that of its ``first`` piece, or the ``mean`` of all its pieces.
+        tags: A switch: whose tags are learned.
+        names: The tags; those of the training examples when left out, and a result records them.
+    """
+
+    name: str = "xpos_tagging.v1"
+    states: Literal["last", "mix"] = "mix"
+    pieces: Literal["first", "mean"] = "mean"
+    tags: Variant = "as_published"
+    names: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        ObjectiveOptions.__post_init__(self)
+        check_variant(f"objectives.{self.name}.tags", self.tags)
+
+    @property
+    def column(self) -> str:
+        """Of `syntax.trees.parse.Parse`: ``xpos`` or ``upos``."""
+        return self.name.partition("_")[0]
+
+    @property
+    def trees(self) -> Trees:
+        """Whose tags count."""
+        return "gold" if self.tags == "as_published" else "all"
+
+    def reads_parses(self) -> bool:
+        """Language-specific tags, and which trees are gold, are in the parses alone."""
+        return True
+
+    def arrays(self) -> tuple[str, ...]:
+        """Which pieces are whose, and the tag of each word."""
+        return (f"{self.column}_pieces", f"{self.column}_sources", f"{self.column}_tags")
+
+    def targets(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
+        """The arrays; tags by their place among the names, -100 for none to learn."""
+        layout = arrays["word_layout"]
+        tags = np.full(layout.words.shape, IGNORE, np.int64)
+        if "parses" in arrays:
+            tags = column_ids(arrays, self.column, self.names)
+            tags[~learned_rows(arrays, self.trees)] = IGNORE
+        return dict(zip(self.arrays(), (layout.pieces, layout.sources, tags), strict=True))
+
+    def fitted(self, dataset: FeatureDataset) -> XposTaggingOptions:
+        """With the tags of the training examples."""
+        return replace(self, names=self.names or words_with(dataset, self.column, self.trees))
+
+    def settled(self, before: ObjectiveOptions) -> ObjectiveOptions:
+        """With the tags that an earlier run found."""
+        if not isinstance(before, XposTaggingOptions):
+            return self
+        return replace(self, names=self.names or before.names)
+
+
+@dataclass(frozen=True, slots=True)
+class UposTaggingOptions(XposTaggingOptions):
+    """States must tell the universal tag of each word; as `XposTaggingOptions`."""
+
+    name: str = "upos_tagging.v1"

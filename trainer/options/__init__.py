@@ -12,16 +12,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from trainer.objectives.options import (
+        DependencyObjectiveOptions,
         MlmObjectiveOptions,
         PhraseContrastOptions,
         TreeContrastOptions,
         TreeDepthOptions,
         TreeDistanceOptions,
+        UposTaggingOptions,
+        XposTaggingOptions,
     )
     from trainer.options.data import DataOptions, SeparatorEdge
     from trainer.options.model import ModelOptions
     from trainer.options.objective import ObjectiveOptions
     from trainer.options.optimizer import GroupOptions, OptimizerOptions
+    from trainer.options.parser import ParserOptions
     from trainer.options.recipe import Recipe
     from trainer.options.stream import MAIN, StreamOptions
     from trainer.options.task import TaskOptions
@@ -34,6 +38,7 @@ if TYPE_CHECKING:
     from trainer.systems.synclm.options import StockOptions
     from trainer.systems.syntax_mbert.options import SyntaxBertOptions, SyntaxGatOptions
     from trainer.tasks import (
+        DependencyOptions,
         ExtractiveQaOptions,
         IntentSlotsOptions,
         MlmOptions,
@@ -48,6 +53,8 @@ if TYPE_CHECKING:
 __all__ = [
     "MAIN",
     "DataOptions",
+    "DependencyObjectiveOptions",
+    "DependencyOptions",
     "ExtractiveQaOptions",
     "FrozenOptions",
     "GateOptions",
@@ -60,6 +67,7 @@ __all__ = [
     "MultipleChoiceOptions",
     "ObjectiveOptions",
     "OptimizerOptions",
+    "ParserOptions",
     "PhraseContrastOptions",
     "Recipe",
     "RelationOptions",
@@ -79,17 +87,21 @@ __all__ = [
     "TreeDepthOptions",
     "TreeDistanceOptions",
     "TreesOptions",
+    "UposTaggingOptions",
+    "XposTaggingOptions",
 ]
 
 _HOMES: Final = {
     "trainer.objectives.options": (
-        *("MlmObjectiveOptions", "PhraseContrastOptions", "TreeContrastOptions"),
-        *("TreeDepthOptions", "TreeDistanceOptions"),
+        *("DependencyObjectiveOptions", "MlmObjectiveOptions", "PhraseContrastOptions"),
+        *("TreeContrastOptions", "TreeDepthOptions", "TreeDistanceOptions"),
+        *("UposTaggingOptions", "XposTaggingOptions"),
     ),
     "trainer.options.data": ("DataOptions", "SeparatorEdge"),
     "trainer.options.model": ("ModelOptions",),
     "trainer.options.objective": ("ObjectiveOptions",),
     "trainer.options.optimizer": ("GroupOptions", "OptimizerOptions"),
+    "trainer.options.parser": ("ParserOptions",),
     "trainer.options.recipe": ("Recipe",),
     "trainer.options.stream": ("MAIN", "StreamOptions"),
     "trainer.options.task": ("TaskOptions",),
@@ -102,8 +114,8 @@ _HOMES: Final = {
     "trainer.systems.synclm.options": ("StockOptions",),
     "trainer.systems.syntax_mbert.options": ("SyntaxBertOptions", "SyntaxGatOptions"),
     "trainer.tasks": (
-        *("ExtractiveQaOptions", "IntentSlotsOptions", "MlmOptions", "MultipleChoiceOptions"),
-        "RelationOptions",
+        *("DependencyOptions", "ExtractiveQaOptions", "IntentSlotsOptions", "MlmOptions"),
+        *("MultipleChoiceOptions", "RelationOptions"),
         *("SequenceClassificationOptions", "StructuralProbeOptions", "TokenClassificationOptions"),
         "TreesOptions",
     ),

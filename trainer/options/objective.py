@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from trainer.options.checks import check_range
 
 if TYPE_CHECKING:
+    from featurestore import FeatureDataset
     from syntax.batches import SpecialTokens
     from syntax.contrast import Sampler
 
@@ -51,3 +53,23 @@ class ObjectiveOptions:
             training: False for batches that models are scored on.
         """
         return ()
+
+    def reads_parses(self) -> bool:
+        """Whether batches must bring the parses of their texts (`featurestore.ParsedDataset`)."""
+        return False
+
+    def targets(self, arrays: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ARG002
+        """Arrays that the objective reads beside those of the stream; `arrays` names them, too.
+
+        Args:
+            arrays: What the stream gives.
+        """
+        return {}
+
+    def fitted(self, dataset: FeatureDataset) -> ObjectiveOptions:  # noqa: ARG002
+        """The options with what they leave to the training examples, such as names of classes."""
+        return self
+
+    def settled(self, before: ObjectiveOptions) -> ObjectiveOptions:  # noqa: ARG002
+        """The options with what those of an earlier run found in the same training examples."""
+        return self

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +10,10 @@ from syntax.errors import SpecError
 from trainer.metrics.answers import Rules
 
 if TYPE_CHECKING:
+    from featurestore import FeatureDataset
     from syntax.batches import SpecialTokens
     from syntax.contrast import Sampler
+    from trainer.options.data import DataOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,26 @@ class TaskOptions:
             f"`rules={rules}` says how answers of extractive_qa.v1 are compared, and the run is of "
             f"{self.name}; leave it out"
         )
+
+    def reads_parses(self) -> bool:
+        """Whether batches must bring the parses of their texts (`featurestore.ParsedDataset`)."""
+        return False
+
+    def fitted(self, dataset: FeatureDataset) -> TaskOptions:  # noqa: ARG002
+        """The options with what they leave to the training examples, such as names of classes.
+
+        Args:
+            dataset: The training examples.
+        """
+        return self
+
+    def settled(self, before: TaskOptions) -> TaskOptions:  # noqa: ARG002
+        """The options with what those of an earlier run found in the same training examples."""
+        return self
+
+    def warnings(self, dataset: FeatureDataset, data: DataOptions) -> Iterator[str]:  # noqa: ARG002
+        """What to warn of before training on examples."""
+        return iter(())
 
     def tuned(self, scores: Mapping[str, Any]) -> TaskOptions:  # noqa: ARG002
         """The options to score other data with, after these scores on dev."""

@@ -10,6 +10,7 @@ from trainer.tasks.base import (
     Task,
     TaskEntry,
 )
+from trainer.tasks.dependency import Dependency, DependencyOptions
 from trainer.tasks.extractive_qa import ExtractiveQa, ExtractiveQaOptions
 from trainer.tasks.intent_slots import IntentSlots, IntentSlotsOptions
 from trainer.tasks.mlm import Mlm, MlmOptions
@@ -27,6 +28,8 @@ __all__ = [
     "TASKS",
     "Arrays",
     "Baseline",
+    "Dependency",
+    "DependencyOptions",
     "ExtractiveQa",
     "ExtractiveQaOptions",
     "Head",

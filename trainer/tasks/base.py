@@ -127,7 +127,12 @@ class Head(nn.Module):
         config: ``config.task_options()`` are of the task's own class; ``config.classes`` has the
             classes of each label column.
         width: Of the encoder's states.
+
+    Attributes:
+        needs: What the encoder has to give beside its last states (`Encoder.gives`).
     """
+
+    needs: frozenset[str] = frozenset()
 
     def __init__(self, config: SyntaxConfig, width: int) -> None:  # noqa: ARG002
         super().__init__()

@@ -21,7 +21,9 @@ from trainer.batch import SyntaxBatch
 from trainer.evaluation.predictions import Prediction
 from trainer.metrics.entities import Reader, entities, tokens_tagged
 from trainer.metrics.tagging import TaggingScores, tagging_scores, tagging_shares
-from trainer.models.outputs import HeadOutput, SyntaxEncoding
+from trainer.models.outputs import HeadOutput, SyntaxEncoding, layers_of
+from trainer.nn.tagger import Tokens, TokenTagger
+from trainer.options.tagger import LINEAR, TaggerOptions
 from trainer.options.task import TaskOptions
 from trainer.tasks.base import TASKS, Arrays, Baseline, Head, TaskEntry
 from trainer.tasks.losses import MeanLoss
@@ -33,6 +35,7 @@ from trainer.tasks.tokens import (
     example_ids,
     piece_loss,
     tagged_tokens,
+    token_arrays,
 )
 
 if TYPE_CHECKING:
@@ -51,6 +54,7 @@ class TokenClassificationOptions(TaskOptions):
         word_labels: A switch: what a token's label becomes on its second word.
         positive: The tag whose tokens F1 and F0.5 are of, where tags spell no entities.
         metric: What models are selected on: F1 or F0.5 of entities, or accuracy of tokens.
+        tagger: What is between the encoder and the tags; a linear map when left out.
     """
 
     name: str = "token_classification.v1"
@@ -59,6 +63,14 @@ class TokenClassificationOptions(TaskOptions):
     word_labels: Variant = "as_published"
     positive: str | None = None
     metric: Literal["f1", "f05", "accuracy"] = "f1"
+    tagger: TaggerOptions = LINEAR
+
+    def __post_init__(self) -> None:
+        if self.tagger != LINEAR and self.pieces != "first":
+            raise SpecError(
+                f"task.tagger tags tokens, and task.pieces is {self.pieces!r}; set task.pieces="
+                "first, or leave the tagger's options alone"
+            )
 
     def columns(self) -> tuple[str, ...]:
         """The one column."""
@@ -85,10 +97,21 @@ class TokenClassification:
         self.metric: str = options.metric
         self._tags = TokenTags(labels[options.label], options.pieces, options.word_labels)
         self._read = _reader(options, self._tags.label)
+        self._tagger = options.tagger
+        if self._tagger.crf != "none" and "O" not in self._tags.label.names:
+            raise SpecError(
+                f"task.tagger.crf is {self._tagger.crf!r}, and the tags of "
+                f"{self._tags.label.name!r} spell no entities: "
+                f"{', '.join(self._tags.label.names)}; set task.tagger.crf=none"
+            )
 
     def targets(self, arrays: Arrays) -> dict[str, NDArray[np.generic]]:
-        """The labels of pieces. *Shape:* (B, L), int64."""
-        return {self._tags.label.name: self._tags.targets(arrays)}
+        """The labels of pieces, (B, L), int64; for a tagger of tokens its tokens, too."""
+        label, tags = self._tags.label, self._tags.targets(arrays)
+        if self._tagger == LINEAR:
+            return {label.name: tags}
+        bioul = self._tagger.crf == "bioul"
+        return {label.name: tags, **token_arrays(arrays, tags, label.names, bioul)}
 
     def scorer(self, data: FeatureDataset) -> TaggingScorer:  # noqa: ARG002
         """A new scorer."""
@@ -129,6 +152,8 @@ def _reader(options: TokenClassificationOptions, label: LabelSpec) -> Reader:
 class TokenClassificationHead(Head):
     """Dropout and one linear map at every position; the loss is that of the labelled ones.
 
+    Or a `trainer.nn.tagger.TokenTagger`, where the options have parts of one.
+
     Args:
         config: Dropout, label column and its classes.
         width: Of the encoder's states.
@@ -138,12 +163,25 @@ class TokenClassificationHead(Head):
         super().__init__(config, width)
         options = config.task_options()
         assert isinstance(options, TokenClassificationOptions)
-        self.label = options.label
-        self.dropout = nn.Dropout(config.model_options().dropout)
-        self.output = nn.Linear(width, len(config.classes[self.label]))
+        self.label, dropout = options.label, config.model_options().dropout
+        names, stock = config.classes[self.label], config.encoder_config()
+        self.tagger, self.states = None, options.tagger.states
+        if options.tagger != LINEAR:
+            if options.tagger.states == "mix":
+                self.needs, width = frozenset({"hidden_states"}), int(stock.hidden_size)
+            count = int(stock.num_hidden_layers) + 1
+            self.tagger = TokenTagger(options.tagger, width, count, names, dropout)
+            return
+        self.dropout = nn.Dropout(dropout)
+        self.output = nn.Linear(width, len(names))
 
     def forward(self, encoding: SyntaxEncoding, batch: SyntaxBatch) -> HeadOutput:
-        """Logits by label column, *shape* (B, L, classes), and the mean cross-entropy."""
+        """Logits by label column, *shape* (B, L, classes), and the loss."""
+        if self.tagger is not None:
+            layers = layers_of(encoding, self.states)
+            tokens = Tokens(*(batch.labels[f"token_{name}"] for name in Tokens._fields))
+            logits_BLC, loss = self.tagger(layers, tokens)
+            return HeadOutput({self.label: logits_BLC}, loss)
         logits_BLC = self.output(self.dropout(encoding.last_hidden_state)).float()
         return HeadOutput({self.label: logits_BLC}, piece_loss(logits_BLC, batch, self.label))
 

@@ -17,6 +17,7 @@ from syntax.errors import SpecError
 from syntax.examples import LabelSpec
 from syntax.variant import Variant
 from trainer.batch import SyntaxBatch
+from trainer.nn.crf import bioul_names, to_bioul
 from trainer.switches import Switch
 from trainer.tasks.base import Arrays
 
@@ -89,6 +90,43 @@ class TokenTags:
             ([names[tag] for tag in ours.tolist()], [names[tag] for tag in theirs.tolist()])
             for ours, theirs in zip(gold, found, strict=True)
         ]
+
+
+def token_arrays(
+    arrays: Arrays, tags_BL: NDArray[np.int64], names: Sequence[str], bioul: bool
+) -> dict[str, NDArray[np.int64]]:
+    """The tokens that each sequence shows of the first segment, in order, with their tags.
+
+    Args:
+        arrays: What the stream gives, with ``token_ids=True``.
+        tags_BL: Tags at the first pieces of tokens, -100 elsewhere.
+        names: The tags, in id order.
+        bioul: Give tags of BIOUL (`trainer.nn.crf.bioul_names`) for those of BIO.
+
+    Returns:
+        ``token_pieces`` (B, L), ``token_places`` (B, T) and ``token_tags`` (B, T), as
+        `trainer.nn.tagger.Tokens` describes them.
+    """
+    starts_BL = arrays["token_starts"] & (arrays["segment_ids"] == 0)
+    B, T = len(starts_BL), max(1, int(starts_BL.sum(1).max(initial=0)))
+    pieces = np.full(starts_BL.shape, -1, np.int64)
+    places, tags = np.full((B, T), -1, np.int64), np.full((B, T), IGNORE, np.int64)
+    own = {name: number for number, name in enumerate(bioul_names(names))} if bioul else {}
+    for row in range(B):
+        (found,) = np.nonzero(starts_BL[row])
+        places[row, : len(found)] = found
+        tags[row, : len(found)] = tags_BL[row, found]
+        tagged = np.flatnonzero(tags[row] != IGNORE)
+        if bioul:
+            spelled = to_bioul([names[tag] for tag in tags[row, tagged].tolist()])
+            tags[row, tagged] = [own[tag] for tag in spelled]
+        ids = arrays["token_ids"][row]
+        (shown,) = np.nonzero((ids >= 0) & (arrays["segment_ids"][row] == 0))
+        at = np.searchsorted(ids[found], ids[shown])
+        # Pieces of a token that begins before the sequence are nobody's.
+        begun = (at < len(found)) & (np.append(ids[found], -1)[at] == ids[shown])
+        pieces[row, shown[begun]] = at[begun]
+    return {"token_pieces": pieces, "token_places": places, "token_tags": tags}
 
 
 def piece_loss(logits_BLC: Tensor, batch: SyntaxBatch, label: str) -> Tensor | None:

@@ -1,0 +1,133 @@
+"""A dataset together with the parses of its texts, which hold what features do not.
+
+Features have the 37 universal relations and the universal tags, as small integers. The parses that
+they were made from are in the store too, once for each text: with whole relations (``nsubj:pass``),
+language-specific tags, and the words that have no piece.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from featurestore.dataset.dataset import FeatureDataset
+from featurestore.dataset.reader import ExampleReader
+from featurestore.records import ParseRecord
+from featurestore.stream.window import Window
+from syntax.errors import StoreError
+
+if TYPE_CHECKING:
+    from featurestore.store import FeatureStore
+
+GOLD: Final = "gold"
+"""The mode of parses that no parser made (`syntax.examples.Mode`)."""
+
+_AT_ONCE: Final = 4096
+"""Examples whose parses are read together."""
+
+
+class ParsedDataset(FeatureDataset):
+    """A dataset whose streams give ``parses`` and ``is_gold``.
+
+    ``parses`` is a list: for each sequence a tuple with the `syntax.trees.parse.Parse` of each
+    segment of its example. ``is_gold``, bool (B,), says whether all of them are gold trees.
+
+    Args:
+        store: The store.
+        data: The dataset.
+    """
+
+    def __init__(self, store: FeatureStore, data: FeatureDataset) -> None:
+        super().__init__(store, data.card, data.version, data.rows, data.reader)
+        self._values: dict[tuple[str, bool], tuple[str, ...]] = {}
+
+    def __reduce__(self) -> tuple[type[ParsedDataset], tuple[Any, ...]]:
+        data = FeatureDataset(self._store, self.card, self.version, self.rows, self.reader)
+        return ParsedDataset, (self._store, data)
+
+    def records(self, examples: NDArray[np.int64]) -> list[tuple[ParseRecord, ...]]:
+        """The parses of each segment of some examples.
+
+        Args:
+            examples: Positions in sequence order. *Shape:* (N,).
+
+        Raises:
+            StoreError: A parse is not in the store any more.
+        """
+        table = self.columns(["example_id", "parse_keys"], examples)
+        keys = table["parse_keys"].to_pylist()
+        found = self._store.parses.get_many([key for own in keys for key in own])
+        for name, own in zip(table["example_id"].to_pylist(), keys, strict=True):
+            if missing := [key for key in own if key not in found]:
+                raise StoreError(
+                    f"the parse {missing[0]} of example {name!r} is not in the store; write it "
+                    "again: repeat the backfill of the dataset"
+                )
+        return [tuple(found[key] for key in own) for own in keys]
+
+    @cached_property
+    def has_gold(self) -> bool:
+        """Whether any example has gold trees alone."""
+        return any(map(_is_gold, self._every_record(gold_only=True)))
+
+    def values(self, column: str, gold_only: bool = True) -> tuple[str, ...]:
+        """The values that a column of words has in the parses, in alphabetical order.
+
+        Args:
+            column: Of `syntax.trees.parse.Parse`: ``deprel``, ``xpos``, ``upos``.
+            gold_only: Leave out the parses that parsers made.
+        """
+        asked = (column, gold_only)
+        if asked not in self._values:
+            found: set[str | None] = set()
+            for records in self._every_record(gold_only):
+                if _is_gold(records) or not gold_only:
+                    found.update(*(getattr(record.parse, column) for record in records))
+            self._values[asked] = tuple(sorted(filter(None, found)))
+        return self._values[asked]
+
+    def _every_record(self, gold_only: bool) -> Iterator[tuple[ParseRecord, ...]]:
+        """The parses of each example, once of one that is repeated.
+
+        Gold trees are looked for where the parser is `GOLD`, if that is anywhere: what parsers made
+        may be a hundred times as much.
+        """
+        _, examples = np.unique(self.rows.keys, axis=0, return_index=True)
+        named = [self.parsers.get(one, {}).get("name") == GOLD for one in self.rows.parsers]
+        if gold_only and any(named):
+            examples = examples[np.array(named)[self.rows.parser[examples]]]
+        for start in range(0, len(examples), _AT_ONCE):
+            yield from self.records(np.sort(examples)[start : start + _AT_ONCE])
+
+    def open_reader(
+        self, stored: bool, offsets: bool = False, tokens: bool = False
+    ) -> ExampleReader:
+        """See `StreamedDataset.open_reader`."""
+        return ParsesReader(self, stored, offsets, tokens)
+
+
+class ParsesReader(ExampleReader):
+    """Reads examples with their parses; arguments as of `ExampleReader`."""
+
+    def __init__(
+        self, data: ParsedDataset, stored: bool = False, offsets: bool = False, tokens: bool = False
+    ) -> None:
+        super().__init__(data, stored, offsets, tokens)
+        self._parsed = data
+
+    def read(self, examples: NDArray[np.int64]) -> Window:
+        """The examples, in the order asked."""
+        window = super().read(examples)
+        records = self._parsed.records(examples)
+        parses = [tuple(record.parse for record in own) for own in records]
+        gold = np.array([*map(_is_gold, records)], bool)
+        return replace(window, labels={**window.labels, "parses": parses, "is_gold": gold})
+
+
+def _is_gold(records: tuple[ParseRecord, ...]) -> bool:
+    return all(record.mode == GOLD for record in records)

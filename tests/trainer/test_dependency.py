@@ -1,0 +1,337 @@
+"""The parser: from the trees of a store to a trained model and its scores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from featurestore import FeatureStore, ParsedDataset, open_store
+from syntax.batches import AssemblySpec
+from syntax.batches.words import tree_heads, word_layout
+from syntax.errors import SpecError, StoreError
+from tests.trainer import treebank
+from tests.trainer.treebank import DOG, DU, EATEN, GO, append_treebank, recipe
+from trainer.batch import SyntaxBatch
+from trainer.data import device_batches, open_source
+from trainer.evaluation.trained import ask, load_run, open_language
+from trainer.loop import train
+from trainer.models.build import build_model
+from trainer.models.model import SyntaxModel
+from trainer.models.outputs import SyntaxEncoding
+from trainer.options import (
+    DependencyObjectiveOptions,
+    Recipe,
+    UposTaggingOptions,
+    XposTaggingOptions,
+)
+from trainer.options.parser import MICROBERT
+from trainer.options.settings import with_settings
+from trainer.report import result_of
+from trainer.results import is_result_of, write_result
+from trainer.streams import open_streams, pinned, profile_streams
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory, tokenizer) -> Iterator[FeatureStore]:
+    with open_store(str(tmp_path_factory.mktemp("trees") / "store")) as opened:
+        append_treebank(opened, tokenizer, "train")
+        append_treebank(opened, tokenizer, "dev")
+        append_treebank(opened, tokenizer, "pair", (DOG, GO))
+        append_treebank(opened, tokenizer, "mixed", (DOG, GO, EATEN), silver=(2,))
+        append_treebank(opened, tokenizer, "silver", (DOG, GO), silver=(0, 1), name="silver")
+        yield opened
+
+
+def batches(store: FeatureStore, made: Recipe, split: str = "train") -> list[SyntaxBatch]:
+    source = open_source(store, made, split, "en")
+    stream = source.evaluation_stream(made)
+    return list(device_batches(stream, made, source.task, CPU))
+
+
+def built(store: FeatureStore, made: Recipe) -> tuple[SyntaxModel, Recipe]:
+    """A new model for a recipe, and the recipe with what its data say."""
+    torch.manual_seed(0)
+    sources = open_streams(store, made)
+    made = pinned(made, sources)
+    return build_model(made, profile_streams(sources, made)), made
+
+
+def with_parser(**options: object) -> Recipe:
+    """A recipe that learns trees as an objective alone, all of a split in one batch."""
+    one = DependencyObjectiveOptions(parser=replace(MICROBERT, context_heads=8), **options)
+    made = recipe("task.name=trees.v1", "evaluation_batch_size=8")
+    return replace(made, objectives=(one,))
+
+
+def arrays_of(store: FeatureStore, split: str = "train", length: int = 64) -> dict[str, object]:
+    data = ParsedDataset(store, store.dataset(treebank.NAME, split=split, lang="en"))
+    assembly = AssemblySpec(matrices=(), offsets=True, max_length=length)
+    return next(data.stream(batch_size=9, shuffle=False, assembly=assembly))
+
+
+def test_a_stream_gives_the_parses_that_features_were_made_from(store) -> None:
+    arrays = arrays_of(store)
+    assert arrays["is_gold"].all()
+    relations = [parse.deprel for (parse,) in arrays["parses"]]
+    assert relations[2][0] == "nsubj:pass"
+    assert arrays_of(store, "mixed")["is_gold"].tolist() == [True, True, False]
+
+
+def test_a_parse_that_is_gone_is_named(tmp_path, tokenizer) -> None:
+    with open_store(str(tmp_path / "store")) as store:
+        append_treebank(store, tokenizer, "train", keep_parses=False)
+        with pytest.raises(StoreError, match="of example 'train-0' is not in the store"):
+            arrays_of(store)
+
+
+def test_every_word_has_a_place_and_every_piece_its_word(store) -> None:
+    arrays = arrays_of(store)
+    layout = word_layout(arrays)
+    assert layout.counts.tolist() == [3, 1, 6, 4, 4, 7]
+    for row, (parse,) in enumerate(arrays["parses"]):
+        words = layout.words[row, : layout.counts[row]].tolist()
+        assert words == list(range(parse.word_count))
+        for position, word in enumerate(layout.pieces[row].tolist()):
+            expected = int(arrays["word_ids"][row, position])
+            assert word == expected  # one segment, and nothing is cut
+    assert layout.sentences[5].tolist() == [0] * 6 + [1]
+
+
+def test_a_word_without_a_piece_has_the_state_of_the_word_before(store) -> None:
+    layout = word_layout(arrays_of(store))
+    assert layout.sources[3, :4].tolist() == [0, 1, 1, 3]
+    assert layout.pieceless.sum() == 1
+
+
+def test_heads_count_the_words_of_the_sequence(store) -> None:
+    arrays = arrays_of(store)
+    heads = tree_heads(word_layout(arrays), arrays["parses"])
+    assert heads[0].tolist() == [2, 3, 0, *[-100] * 4]
+    assert heads[4].tolist() == [0, 3, 4, 0, *[-100] * 3]
+
+
+def test_no_head_is_learned_of_a_sentence_that_was_cut(store) -> None:
+    """A sentence before the cut stays whole."""
+    arrays = arrays_of(store, length=6)
+    layout = word_layout(arrays)
+    heads = tree_heads(layout, arrays["parses"])
+    assert (heads[2] == -100).all()
+    assert 0 < layout.counts[2] < 6
+    assert not layout.whole[2].any()
+    first = layout.sentences[4] == 0
+    assert layout.whole[4, first].all()
+    assert heads[4, 0] == 0
+
+
+def test_relations_and_tags_are_those_of_the_training_trees(store) -> None:
+    made = recipe("task.parser.tag_width=8")
+    model, made = built(store, made)
+    assert "nsubj:pass" in made.task.parser.relations
+    assert list(made.task.parser.relations) == sorted(made.task.parser.relations)
+    assert "VBZ" in made.task.parser.xpos
+    assert model.config.task_options().parser == made.task.parser
+
+
+@pytest.mark.parametrize(("rows", "words"), [("as_published", 4), ("as_released", 5)])
+def test_the_loss_counts_the_words_of_each_sentence(store, rows, words) -> None:
+    """Two sentences of 3 and 1 words; released, [SEP] of the shorter one is a word, too."""
+    made = with_settings(with_parser(rows=rows), ["data.train_split=pair"])
+    _, made = built(store, made)
+    (batch,) = batches(store, made, "pair")
+    heads = batch.extra("parser_heads")
+    assert int((heads != -100).sum()) == words
+    go = batch.example_ids.index("pair-1")
+    assert heads[go].tolist() == [0, -100 if rows == "as_published" else 0, -100]
+    separator = int(batch.lengths_B[go]) - 1
+    assert (int(batch.extra("parser_pieces")[go, separator]) == 1) == (rows == "as_released")
+
+
+def objective_loss(model: SyntaxModel, batch: SyntaxBatch) -> torch.Tensor:
+    model.eval()
+    (loss,) = model(batch).objectives.values()
+    return loss
+
+
+def test_the_loss_is_a_mean_over_gold_words_whatever_silver_joins(store) -> None:
+    made = with_settings(with_parser(), ["data.train_split=mixed"])
+    model, made = built(store, made)
+    (mixed,) = batches(store, made, "mixed")
+    (pair,) = batches(store, made, "pair")
+    assert torch.allclose(objective_loss(model, mixed), objective_loss(model, pair), atol=1e-5)
+    each = [
+        batches(store, with_settings(made, ["evaluation_batch_size=1"]), "pair")[row]
+        for row in (0, 1)
+    ]
+    counts = [int((one.extra("parser_heads") != -100).sum()) for one in each]
+    losses = [float(objective_loss(model, one).detach()) for one in each]
+    mean = float(np.average(losses, weights=counts))
+    assert float(objective_loss(model, pair).detach()) == pytest.approx(mean, abs=1e-5)
+
+
+def test_the_released_loss_is_divided_by_all_words_too(store) -> None:
+    made = with_settings(with_parser(), ["data.train_split=mixed"])
+    model, made = built(store, made)
+    (batch,) = batches(store, made, "mixed")
+    right = float(objective_loss(model, batch).detach())
+    (objective,) = model.objectives
+    objective.options = replace(objective.options, average="as_released")
+    gold_words, gold_sentences, words = 4, 2, 10
+    expected = right * gold_words / (gold_sentences * words)
+    assert float(objective_loss(model, batch).detach()) == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("detached", [True, False])
+def test_a_detached_parser_teaches_the_encoder_nothing(store, detached) -> None:
+    model, made = built(store, with_parser(detached=detached))
+    (batch,) = batches(store, made)
+    objective_loss(model, batch).backward()
+    moved = [
+        weight.grad is not None and bool(weight.grad.any()) for weight in model.encoder.parameters()
+    ]
+    assert any(moved) != detached
+    assert all(w.grad is not None for w in model.objectives.parameters())
+
+
+@pytest.mark.parametrize("tags", ["as_published", "as_released"])
+def test_a_silver_sentence_teaches_no_tag(store, tags) -> None:
+    made = recipe("task.name=trees.v1", "data.dataset=silver")
+    names = ("DT", "NN", "VB", "VBZ")
+    made = replace(made, objectives=(XposTaggingOptions(tags=tags, names=names),))
+    made = with_settings(made, ["data.train_split=silver"])
+    model, made = built(store, made)
+    (batch,) = batches(store, made, "silver")
+    loss = objective_loss(model, batch)
+    loss.backward()
+    moved = any(w.grad is not None and bool(w.grad.any()) for w in model.parameters())
+    assert moved == (float(loss.detach()) != 0) == (tags == "as_released")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [DependencyObjectiveOptions(detached=False), XposTaggingOptions(), UposTaggingOptions()],
+)
+def test_objectives_over_words_are_blind_to_padding_and_teach_the_states(store, options) -> None:
+    made = replace(recipe("task.name=trees.v1"), objectives=(options,))
+    model, made = built(store, made)
+    (batch,) = batches(store, made)
+    model.eval()
+    (objective,) = model.objectives
+    encoding = model.encoder(batch, output_hidden_states=True)
+    layers = [layer.detach().requires_grad_() for layer in encoding.hidden_states]
+    loss = objective(SyntaxEncoding(layers[-1], tuple(layers)), batch)
+    loss.backward()
+    padding = ~batch.attention_mask_BL[..., None]
+    noise = tuple(layer.detach().masked_fill(padding, 1e3) for layer in layers)
+    assert torch.allclose(objective(SyntaxEncoding(noise[-1], noise), batch), loss)
+    for layer in layers:
+        assert layer.grad.isfinite().all()
+        assert layer.grad.any()
+        assert not layer.grad.masked_select(padding).any()
+
+
+def test_tagging_is_a_mean_over_sentences_of_means_over_words(store) -> None:
+    made = replace(recipe("task.name=trees.v1"), objectives=(XposTaggingOptions(),))
+    model, made = built(store, made)
+    (pair,) = batches(store, made, "pair")
+    each = batches(store, with_settings(made, ["evaluation_batch_size=1"]), "pair")
+    losses = [float(objective_loss(model, one).detach()) for one in each]
+    assert float(objective_loss(model, pair).detach()) == pytest.approx(np.mean(losses), abs=1e-5)
+
+
+def test_data_without_gold_trees_are_refused(store) -> None:
+    made = recipe("data.dataset=silver", "data.train_split=silver")
+    with pytest.raises(SpecError, match="no gold trees with deprel"):
+        open_streams(store, made)
+    open_streams(store, with_settings(made, ["task.trees=all"]))
+
+
+LONG = (
+    *("max_steps=120", "evaluate_every=120", "learning_rate=0.003", "task.upos=true"),
+    *("batch_size=6", "task.parser.states=mix", "task.parser.pieces=mean"),
+    *("task.parser.dropout=0", "model.dropout=0"),
+)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory, store) -> Path:
+    """A parser that knows its few training trees by heart."""
+    folder = tmp_path_factory.mktemp("run")
+    write_result(result_of(train(recipe(*LONG), store, folder)), folder)
+    return folder
+
+
+def test_a_parser_learns_its_training_trees(store, run) -> None:
+    trained = load_run(run).on(store)
+    source = open_language(store, trained, "train", "en")
+    answers = ask(trained, source)
+    scores = answers.scores
+    assert (scores.uas, scores.las_subtypes, scores.clas, scores.upos) == (1, 1, 1, 1)
+    assert (scores.examples, scores.words) == (6, 25)
+    assert (scores.cut_words, scores.pieceless_words) == (0, 1)
+    assert all(one.right for one in answers.predictions)
+    dog = next(one for one in answers.predictions if one.example_id == "train-0")
+    assert dog.predicted == [[2, "det"], [3, "nsubj"], [0, "root"]]
+
+
+def test_what_is_cut_counts_as_wrong(store, run) -> None:
+    trained = load_run(run).on(store)
+    short = replace(trained, recipe=with_settings(trained.recipe, ["max_length=6"]))
+    scores = ask(short, open_language(store, short, "train", "en")).scores
+    assert scores.words == 25
+    assert scores.cut_words > 0
+    assert scores.uas <= 1 - scores.cut_words / scores.words
+
+
+def test_a_finished_run_is_found_again_by_its_recipe(run) -> None:
+    """The recipe names no relations; the result does."""
+    assert load_run(run).recipe.task.parser.relations
+    assert is_result_of(run, recipe(*LONG))
+    assert not is_result_of(run, recipe(*LONG, "task.parser.arc=31"))
+
+
+def test_a_run_resumes_to_the_same_losses(store, tmp_path, crash) -> None:
+    made = recipe("checkpoint_every=2")
+    whole = train(made, store, tmp_path / "whole").progress.losses
+
+    def stop(event: object) -> None:
+        if getattr(event, "step", 0) == 3:
+            raise crash
+
+    with pytest.raises(crash):
+        train(made, store, tmp_path / "part", observers=[stop])
+    resumed = train(made, store, tmp_path / "part", resume=True)
+    assert resumed.progress.losses == whole
+
+
+def test_several_sentences_are_parsed_as_each_alone(store, run) -> None:
+    """No head is in another sentence, and each sentence has its root."""
+    trained = load_run(run).on(store)
+    answers = ask(trained, open_language(store, trained, "dev", "en"))
+    two = next(one for one in answers.predictions if one.example_id == "dev-4")
+    assert [head for head, _ in two.predicted] == [0, 2, 3, 0]
+
+
+def test_texts_without_trees_are_parsed_too(store, run, client) -> None:
+    from trainer.evaluation.predict import RawExample, predict
+
+    trained = load_run(run)
+    (found,) = predict(
+        trained, client, [RawExample("x", ("The dog barks",))], "en", any_parser=True
+    )
+    assert found.gold is None
+    assert len(found.predicted) == 3
+    assert sorted(head for head, _ in found.predicted).count(0) == 1
+
+
+def test_a_batch_without_any_gold_tree_is_parsed_and_not_scored(store, run) -> None:
+    made = load_run(run).recipe
+    (batch,) = batches(store, with_settings(made, ["evaluation_batch_size=8"]), "mixed")
+    assert DU not in treebank.DOG
+    assert int((batch.labels["parser_heads"] != -100).sum()) == 4

@@ -1,0 +1,309 @@
+"""The parts of parsers and taggers, each against a slow twin."""
+
+from __future__ import annotations
+
+from itertools import pairwise, product
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from syntax.errors import SpecError
+from trainer.metrics.entities import entities
+from trainer.nn.biaffine import Biaffine
+from trainer.nn.context import BiLstm, WordTransformer
+from trainer.nn.crf import (
+    ConditionalRandomField,
+    allowed_transitions,
+    bioul_names,
+    to_bioul,
+)
+from trainer.nn.parser import IMPOSSIBLE, BiaffineParser, Words, parser_loss
+from trainer.nn.scalar_mix import ScalarMix
+from trainer.nn.tagger import Tokens, TokenTagger
+from trainer.nn.words import WordStates
+from trainer.options.parser import MICROBERT, ParserOptions
+from trainer.options.tagger import TaggerOptions
+
+BIO = ("O", "B-X", "I-X", "B-Y", "I-Y")
+SMALL = {"arc": 6, "relation": 4, "relations": ("a", "b", "c:d"), "dropout": 0.0}
+
+
+@pytest.mark.parametrize("linear", [True, False])
+def test_biaffine_scores_are_sums_over_pairs_of_features(linear) -> None:
+    torch.manual_seed(1)
+    part = Biaffine(3, 4, 2, linear=linear).double()
+    if part.bias_R is not None:
+        nn.init.normal_(part.bias_R)
+    left, right = torch.randn(1, 2, 3).double(), torch.randn(1, 5, 4).double()
+    scores = part(left, right)
+    for r, w, h in product(range(2), range(2), range(5)):
+        x = [*left[0, w].tolist(), *([1.0] if linear else [])]
+        y = [*right[0, h].tolist(), *([1.0] if linear else [])]
+        weight = part.weight_RIJ[r].tolist()
+        expected = sum(x[i] * weight[i][j] * y[j] for i, j in product(range(len(x)), range(len(y))))
+        expected += 0.0 if part.bias_R is None else float(part.bias_R[r].detach())
+        assert float(scores[0, r, w, h].detach()) == pytest.approx(expected)
+    pairs = part.of_pairs(left, right[:, :2])
+    assert torch.allclose(pairs[0, 1], scores[0, :, 1, 1])
+
+
+def test_a_new_mix_is_the_mean_of_the_layers_and_learns_their_weights() -> None:
+    mix, layers = ScalarMix(3), [torch.full((1, 2, 2), float(k)) for k in (1, 2, 6)]
+    assert torch.allclose(mix(layers), torch.full((1, 2, 2), 3.0))
+    with torch.no_grad():
+        mix.weights_K.copy_(torch.tensor([0.0, 50.0, 0.0]))
+        mix.gamma.fill_(2.0)
+    assert torch.allclose(mix(layers), torch.full((1, 2, 2), 4.0))
+
+
+@pytest.mark.parametrize("pieces", ["first", "mean"])
+def test_words_have_the_states_of_their_pieces(pieces) -> None:
+    """[CLS] a a b [SEP], and a third word without a piece, which has b's state."""
+    states = torch.arange(10.0).reshape(1, 5, 2)
+    part = WordStates(2, pieces)
+    found = part(states, torch.tensor([[-1, 0, 0, 1, -1]]), torch.tensor([[0, 1, 1]]))
+    a = states[0, 1] if pieces == "first" else states[0, 1:3].mean(0)
+    assert torch.allclose(found[0, 0], a)
+    assert torch.allclose(found[0, 1], states[0, 3])
+    assert torch.allclose(found[0, 2], states[0, 3] + part.pieceless_D)
+    assert (found[0, 1] != found[0, 2]).all()
+
+
+def test_the_lstm_is_that_of_torch_and_padding_changes_nothing() -> None:
+    torch.manual_seed(2)
+    own = BiLstm(5, 4, 2, 0.0).eval()
+    whole = nn.LSTM(5, 4, num_layers=2, bidirectional=True, batch_first=True)
+    for layer, (ahead, back) in enumerate(zip(own.forwards, own.backwards, strict=True)):
+        for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"):
+            getattr(whole, f"{name}_l{layer}").data = getattr(ahead, f"{name}_l0").data
+            getattr(whole, f"{name}_l{layer}_reverse").data = getattr(back, f"{name}_l0").data
+    states, real = torch.randn(2, 6, 5), torch.ones(2, 6, dtype=torch.bool)
+    assert torch.allclose(own(states, real), whole(states)[0], atol=1e-6)
+    real[1, 3:] = False
+    states[1, 3:] = 100.0
+    alone = own(states[1:, :3], real[1:, :3])
+    assert torch.allclose(own(states, real)[1, :3], alone[0], atol=1e-6)
+
+
+def test_padding_changes_nothing_in_the_transformer() -> None:
+    torch.manual_seed(3)
+    part = WordTransformer(16, 32, 2, 4, 0.0).eval()
+    states, real = torch.randn(2, 5, 16), torch.ones(2, 5, dtype=torch.bool)
+    real[1, 2:] = False
+    assert torch.allclose(
+        part(states, real)[1, :2], part(states[1:, :2], real[1:, :2])[0], atol=1e-5
+    )
+    real[1] = False
+    assert part(states, real).isfinite().all()
+
+
+def words(sentences: list[list[int]], positions: int) -> Words:
+    """One piece a word, from position 0 on."""
+    W = max(map(len, sentences))
+    pieces = torch.full((len(sentences), positions), -1)
+    numbers = torch.full((len(sentences), W), -1)
+    for row, own in enumerate(sentences):
+        pieces[row, : len(own)] = torch.arange(len(own))
+        numbers[row, : len(own)] = torch.tensor(own)
+    sources = torch.arange(W).expand(len(sentences), W)
+    return Words(pieces, sources, numbers, torch.zeros(len(sentences), W, dtype=torch.long))
+
+
+@pytest.mark.parametrize("context", ["none", "lstm", "transformer"])
+def test_only_words_of_the_sentence_and_root_are_heads(context) -> None:
+    options = ParserOptions(**SMALL, context=context, context_width=8, context_heads=2)
+    parser = BiaffineParser(options, 4, 1).eval()
+    given = words([[0, 0, 1], [0]], 3)
+    arcs = parser(parser.states([torch.randn(2, 3, 4)], given), given.sentences)
+    possible = arcs[0] > IMPOSSIBLE / 2
+    assert possible.tolist() == [
+        [True, False, True, False],
+        [True, True, False, False],
+        [True, False, False, False],
+    ]
+    assert (arcs[1, 0] > IMPOSSIBLE / 2).tolist() == [True, False, False, False]
+
+
+@pytest.mark.parametrize("context", ["none", "lstm", "transformer"])
+def test_scores_do_not_depend_on_what_else_is_in_the_batch(context) -> None:
+    torch.manual_seed(4)
+    options = ParserOptions(**SMALL, context=context, context_width=8, context_heads=2)
+    parser = BiaffineParser(options, 4, 1).eval()
+    states, both, alone = torch.randn(2, 4, 4), words([[0] * 4, [0] * 2], 4), words([[0] * 2], 2)
+    arcs = parser(parser.states([states], both), both.sentences)
+    single = parser(parser.states([states[1:, :2]], alone), alone.sentences)
+    assert torch.allclose(arcs[1, :2, :3], single[0], atol=1e-5)
+
+
+def test_the_loss_is_the_likelihood_of_heads_and_relations() -> None:
+    torch.manual_seed(5)
+    parser = BiaffineParser(ParserOptions(**SMALL), 4, 1).eval()
+    given = words([[0, 0, 0], [0]], 3)
+    states = parser.states([torch.randn(2, 3, 4)], given).detach()
+    arcs = parser(states, given.sentences)
+    heads = torch.tensor([[2, 0, 2], [0, -100, -100]])
+    relations = torch.tensor([[0, 1, -100], [2, -100, -100]])
+    total = 0.0
+    for row, word in ((0, 0), (0, 1), (0, 2), (1, 0)):
+        head = int(heads[row, word])
+        total -= float(arcs[row, word].detach().log_softmax(0)[head])
+        scores = parser.relate(states, heads.clamp(min=0)).detach()[row, word].log_softmax(0)
+        if relations[row, word] >= 0:
+            total -= float(scores[relations[row, word]])
+    real = given.sentences >= 0
+    loss = parser_loss(parser, states, arcs, heads, relations, real)
+    assert float(loss.detach()) == pytest.approx(total / 4, rel=1e-5)
+    nothing = torch.full_like(heads, -100)
+    empty = parser_loss(parser, states, arcs, nothing, nothing, real)
+    assert float(empty.detach()) == 0.0
+
+
+def test_a_parser_without_relations_is_refused() -> None:
+    with pytest.raises(SpecError, match=r"parser\.relations is empty"):
+        BiaffineParser(ParserOptions(), 4, 1)
+
+
+@pytest.mark.slow
+def test_a_parser_can_be_exported() -> None:
+    """States, arcs and relations in one graph, for batches of any size."""
+    from dataclasses import replace
+
+    class Whole(nn.Module):
+        def __init__(self, parser: BiaffineParser) -> None:
+            super().__init__()
+            self.parser = parser
+
+        def forward(self, first, second, pieces, sources, sentences, tags):
+            states = self.parser.states((first, second), Words(pieces, sources, sentences, tags))
+            arcs = self.parser(states, sentences)
+            return arcs, self.parser.relate(states, arcs.argmax(-1))
+
+    options = replace(MICROBERT, relations=("a", "b"), xpos=("X",), tag_width=4)
+    whole = Whole(BiaffineParser(options, 12, 2).eval())
+    given = words([[0] * 4, [0] * 3], 6)
+    layers = (torch.randn(2, 6, 12), torch.randn(2, 6, 12))
+    B, L, W = (torch.export.Dim(name, min=2, max=64) for name in ("B", "L", "W"))
+    shapes = ({0: B, 1: L}, {0: B, 1: L}, {0: B, 1: L}, *[{0: B, 1: W}] * 3)
+    exported = torch.export.export(whole, (*layers, *given), dynamic_shapes=shapes)
+    other = words([[0] * 5, [0] * 2, [0, 0, 1]], 7)
+    layers = (torch.randn(3, 7, 12), torch.randn(3, 7, 12))
+    for found, expected in zip(
+        exported.module()(*layers, *other), whole(*layers, *other), strict=True
+    ):
+        assert torch.allclose(found, expected, atol=1e-5)
+
+
+def slow_crf(crf: ConditionalRandomField, emissions: np.ndarray) -> dict[tuple[int, ...], float]:
+    """The score of every sequence of tags."""
+    start, steps, end = (
+        weight.detach().double().numpy() for weight in (crf.start_C, crf.transitions_CC, crf.end_C)
+    )
+    T, C = emissions.shape
+    return {
+        tags: start[tags[0]]
+        + sum(emissions[t, tag] for t, tag in enumerate(tags))
+        + sum(steps[before, behind] for before, behind in pairwise(tags))
+        + end[tags[-1]]
+        for tags in product(range(C), repeat=T)
+    }
+
+
+def is_allowed(names: tuple[str, ...], tags: tuple[int, ...]) -> bool:
+    allowed, end = allowed_transitions(names), len(names)
+    path = [end, *tags, end]
+    return all(allowed[before][behind] for before, behind in pairwise(path))
+
+
+@pytest.mark.parametrize("names", [BIO[:3], bioul_names(BIO[:3])])
+def test_a_crf_equals_the_sum_over_all_sequences(names) -> None:
+    torch.manual_seed(6)
+    crf = ConditionalRandomField(names)
+    for weight in crf.parameters():
+        nn.init.normal_(weight)
+    lengths, T, C = [4, 2, 1], 4, len(names)
+    emissions = torch.randn(3, T, C)
+    real = torch.arange(T) < torch.tensor(lengths)[:, None]
+    tags = torch.randint(0, C, (3, T))
+    tags[~real] = -100
+    losses, best = crf(emissions, tags, real), crf.best(emissions, real)
+    for row, length in enumerate(lengths):
+        every = slow_crf(crf, emissions[row, :length].double().numpy())
+        gold = every[tuple(tags[row, :length].tolist())]
+        total = float(np.logaddexp.reduce(list(every.values())))
+        assert float(losses[row].detach()) == pytest.approx(total - gold, abs=1e-4)
+        legal = {own: score for own, score in every.items() if is_allowed(names, own)}
+        assert tuple(best[row, :length].tolist()) == max(legal, key=legal.get)
+        assert best[row, length:].tolist() == [0] * (T - length)
+
+
+tag_lists = st.lists(st.sampled_from(["O", "X", "Y", "-"]), max_size=8)
+
+
+@given(tag_lists)
+@settings(max_examples=100, deadline=None)
+def test_bioul_spells_the_same_entities_and_is_allowed(kinds) -> None:
+    bio = []
+    for kind in kinds:  # "-" goes on with the mention before
+        before = bio[-1] if bio else "O"
+        bio.append(
+            kind
+            if kind == "O"
+            else f"B-{kind}"
+            if kind != "-"
+            else before
+            if before == "O"
+            else f"I-{before[2:]}"
+        )
+    bioul, names = to_bioul(bio), bioul_names(BIO)
+    back = [
+        {"L": "I", "U": "B"}.get(tag[0], tag[0]) + tag[1:] if tag != "O" else tag for tag in bioul
+    ]
+    assert back == bio
+    assert entities(back) == entities(bio)
+    assert is_allowed(names, tuple(map(names.index, bioul)))
+    assert is_allowed(BIO, tuple(map(BIO.index, bio)))
+
+
+@pytest.mark.parametrize("tags", [("O", "I-X"), ("B-X", "I-Y"), ("I-X",), ("B-Y", "I-Y", "I-X")])
+def test_bio_forbids_what_goes_on_with_nothing(tags) -> None:
+    assert not is_allowed(BIO, tuple(map(BIO.index, tags)))
+
+
+@pytest.mark.parametrize("tags", [("B-X",), ("B-X", "O"), ("L-X",), ("U-X", "L-X"), ("B-X", "L-Y")])
+def test_bioul_forbids_mentions_without_an_end_or_a_beginning(tags) -> None:
+    names = bioul_names(BIO)
+    assert not is_allowed(names, tuple(map(names.index, tags)))
+
+
+@pytest.mark.parametrize("crf", ["none", "bio", "bioul"])
+def test_a_tagger_learns_mentions_by_heart(crf) -> None:
+    torch.manual_seed(7)
+    options = TaggerOptions(states="mix", lstm_layers=1, lstm_width=8, lstm_dropout=0.0, crf=crf)
+    tagger = TokenTagger(options, 6, 2, BIO, 0.0)
+    layers = (torch.randn(2, 6, 6), torch.randn(2, 6, 6))
+    pieces = torch.tensor([[-1, 0, 0, 1, 2, -1], [-1, 0, 1, -1, -1, -1]])
+    places = torch.tensor([[1, 3, 4], [1, 2, -1]])
+    bio = [["B-X", "I-X", "O"], ["B-Y", "B-Y"]]
+    names = bioul_names(BIO) if crf == "bioul" else BIO
+    spelled = [to_bioul(own) if crf == "bioul" else own for own in bio]
+    tags = torch.full((2, 3), -100)
+    for row, own in enumerate(spelled):
+        tags[row, : len(own)] = torch.tensor([names.index(tag) for tag in own])
+    tokens = Tokens(pieces, places, tags)
+    optimizer = torch.optim.Adam(tagger.parameters(), lr=0.05)
+    for _ in range(40):
+        optimizer.zero_grad()
+        _, loss = tagger(layers, tokens)
+        loss.backward()
+        optimizer.step()
+    logits, last = tagger(layers, tokens)
+    found = logits.argmax(-1)
+    assert [BIO[tag] for tag in found[0, [1, 3, 4]].tolist()] == bio[0]
+    assert [BIO[tag] for tag in found[1, [1, 2]].tolist()] == bio[1]
+    assert float(last.detach()) < 0.1
+    untagged = tagger(layers, tokens._replace(tags=torch.full_like(tags, -100)))
+    assert float(untagged[1].detach()) == 0.0

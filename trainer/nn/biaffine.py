@@ -1,0 +1,67 @@
+"""Scores of pairs of words.
+
+Letters in shapes: ``B`` sequences, ``W`` dependents, ``H`` heads, ``I`` and ``J`` width of their
+states, ``R`` relations.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+
+class Biaffine(nn.Module):
+    """``x U y``, where asked with linear terms of both: then a 1 is behind every state.
+
+    Dozat and Manning (2017), equations 2 and 3.
+
+    Args:
+        dependent: Width of the dependents' states.
+        head: Width of the heads' states.
+        outputs: Scores of a pair.
+        linear: Whether there are linear terms; otherwise each output has a constant alone.
+    """
+
+    own_initial_weights = True
+
+    def __init__(self, dependent: int, head: int, outputs: int, linear: bool = True) -> None:
+        super().__init__()
+        self.linear = linear
+        self.weight_RIJ = nn.Parameter(torch.empty(outputs, dependent + linear, head + linear))
+        self.bias_R = None if linear else nn.Parameter(torch.empty(outputs))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the weights as Glorot and Bengio (2010) do, each output for itself."""
+        for weight_IJ in self.weight_RIJ.unbind():
+            nn.init.xavier_uniform_(weight_IJ)
+        if self.bias_R is not None:
+            nn.init.zeros_(self.bias_R)
+
+    def forward(self, dependents_BWI: Tensor, heads_BHJ: Tensor) -> Tensor:
+        """Scores of all pairs. *Shape:* (B, R, W, H)."""
+        left, right = self._extended(dependents_BWI), self._extended(heads_BHJ)
+        scores = left[:, None] @ self.weight_RIJ @ right[:, None].transpose(2, 3)
+        return scores if self.bias_R is None else scores + self.bias_R[:, None, None]
+
+    def of_pairs(self, dependents_BWI: Tensor, heads_BWJ: Tensor) -> Tensor:
+        """Scores of each dependent with one head. *Shape:* (B, W, R)."""
+        left, right = self._extended(dependents_BWI), self._extended(heads_BWJ)
+        scores = torch.einsum("bwi,rij,bwj->bwr", left, self.weight_RIJ, right)
+        return scores if self.bias_R is None else scores + self.bias_R
+
+    def _extended(self, states: Tensor) -> Tensor:
+        return F.pad(states, (0, 1), value=1.0) if self.linear else states
+
+
+def keep_torch_weights(module: nn.Module) -> nn.Module:
+    """Let the parts of a module have the initial weights that torch draws.
+
+    A `transformers` model would draw those of BERT, which are so small that a parser of several
+    layers hardly begins to learn.
+    """
+    for part in module.modules():
+        if isinstance(part, nn.Linear | nn.LSTM | nn.Embedding):
+            setattr(part, "own_initial_weights", True)  # noqa: B010 - no attribute of the class
+    return module

@@ -1,0 +1,193 @@
+"""A biaffine parser over the words of an encoder (Dozat and Manning 2017).
+
+Its parts take and give tensors alone, so that it can be exported.
+
+Letters in shapes: ``B`` sequences, ``L`` positions, ``W`` words, ``H`` heads: ROOT and the words,
+``D`` width, ``R`` relations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from syntax.batches import IGNORE
+from syntax.variant import Variant, is_released
+from trainer.nn.biaffine import Biaffine, keep_torch_weights
+from trainer.nn.context import BiLstm, WordTransformer
+from trainer.nn.scalar_mix import ScalarMix
+from trainer.nn.words import WordStates
+from trainer.options.parser import ParserOptions
+
+IMPOSSIBLE = -1e9
+"""The score of a head in another sentence, of padding, and of a word as its own head."""
+
+
+class Words(NamedTuple):
+    """The words of a batch, as `syntax.batches.words.WordLayout` describes them.
+
+    Attributes:
+        pieces: Word of each position. *Shape:* (B, L).
+        sources: The word that tells the state of each word. *Shape:* (B, W).
+        sentences: Sentence of each word, -1 on padding. *Shape:* (B, W).
+        tags: Id of each word's tag, 0 for none or an unknown one. *Shape:* (B, W).
+    """
+
+    pieces: Tensor
+    sources: Tensor
+    sentences: Tensor
+    tags: Tensor
+
+
+class BiaffineParser(nn.Module):
+    """Scores of heads and relations.
+
+    Args:
+        options: Sizes and parts.
+        width: Of the encoder's states.
+        layers: States of each position that the encoder gives: the embeddings and its layers.
+
+    Attributes:
+        width: Of the words' states.
+    """
+
+    own_initial_weights = True
+
+    def __init__(self, options: ParserOptions, width: int, layers: int) -> None:
+        super().__init__()
+        options.check_fitted()
+        self.mix = ScalarMix(layers) if options.states == "mix" else None
+        self.pool = WordStates(width, options.pieces)
+        self.tags = None
+        if options.tag_width:
+            self.tags = nn.Embedding(len(options.xpos) + 1, options.tag_width)
+        self.context = _context(options, width + options.tag_width)
+        self.width = width + options.tag_width if self.context is None else self.context.width
+        self.root_D = nn.Parameter(torch.empty(self.width))
+        self.as_arc = nn.ModuleList(_projection(options, self.width, options.arc) for _ in "dh")
+        self.as_relation = nn.ModuleList(
+            _projection(options, self.width, options.relation) for _ in "dh"
+        )
+        self.arcs = Biaffine(options.arc, options.arc, 1)
+        self.relations = Biaffine(
+            options.relation,
+            options.relation,
+            len(options.relations),
+            linear=options.labels == "biaffine",
+        )
+        keep_torch_weights(self)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the state of ROOT."""
+        nn.init.normal_(self.root_D, std=0.02)
+
+    def states(self, layers: Sequence[Tensor], words: Words) -> Tensor:
+        """The states of words.
+
+        Args:
+            layers: States of the positions, of each layer for a mix, else the last, (B, L, D) each.
+            words: Which pieces are whose.
+
+        Returns:
+            *Shape:* (B, W, width).
+        """
+        states_BLD = layers[-1] if self.mix is None else self.mix(layers)
+        states_BWD: Tensor = self.pool(states_BLD, words.pieces, words.sources)
+        if self.tags is not None:
+            states_BWD = torch.cat([states_BWD, self.tags(words.tags)], dim=2)
+        if self.context is not None:
+            states_BWD = self.context(states_BWD, words.sentences >= 0)
+        return states_BWD
+
+    def forward(self, states_BWD: Tensor, sentences_BW: Tensor) -> Tensor:
+        """Scores of the heads of each word: ROOT, then the words. *Shape:* (B, W, H), float32."""
+        dependents, heads = self.as_arc[0](states_BWD), self.as_arc[1](self._with_root(states_BWD))
+        with torch.autocast(states_BWD.device.type, enabled=False):
+            scores_BWH: Tensor = self.arcs(dependents.float(), heads.float())[:, 0]
+        same_BWW = sentences_BW[:, :, None] == sentences_BW[:, None, :]
+        same_BWW = same_BWW & (sentences_BW >= 0)[:, None, :]
+        same_BWW = same_BWW & ~torch.eye(
+            same_BWW.shape[1], dtype=torch.bool, device=same_BWW.device
+        )
+        possible_BWH = F.pad(same_BWW, (1, 0), value=True)
+        return scores_BWH.masked_fill(~possible_BWH, IMPOSSIBLE)
+
+    def relate(self, states_BWD: Tensor, heads_BW: Tensor) -> Tensor:
+        """Scores of the relations of each word to its head. *Shape:* (B, W, R), float32.
+
+        Args:
+            states_BWD: Of the words.
+            heads_BW: 0 for ROOT, i for the i-th word.
+        """
+        dependents, heads = (
+            self.as_relation[0](states_BWD),
+            self.as_relation[1](self._with_root(states_BWD)),
+        )
+        chosen = heads.gather(1, heads_BW[:, :, None].expand(-1, -1, heads.shape[2]))
+        with torch.autocast(states_BWD.device.type, enabled=False):
+            return self.relations.of_pairs(dependents.float(), chosen.float())
+
+    def _with_root(self, states_BWD: Tensor) -> Tensor:
+        root_B1D = self.root_D.to(states_BWD.dtype).expand(states_BWD.shape[0], 1, -1)
+        return torch.cat([root_B1D, states_BWD], dim=1)
+
+
+def parser_loss(
+    parser: BiaffineParser,
+    states_BWD: Tensor,
+    arcs_BWH: Tensor,
+    heads_BW: Tensor,
+    relations_BW: Tensor,
+    real_BW: Tensor,
+    variant: Variant = "as_published",
+) -> Tensor:
+    """Negative log-likelihood of heads, and of relations given the right heads; a scalar.
+
+    Published: a mean over the words that have a head to learn; 0 without any. Released (MicroBERT,
+    commit d9c1e9f): the denominator is broadcast to a matrix, and the sum is divided by the number
+    of sequences with such words times the number of all words of the batch.
+
+    Args:
+        parser: Scores the relations.
+        states_BWD: What it gave as the words' states.
+        arcs_BWH: What it gave as scores of their heads.
+        heads_BW: Right heads, -100 for none to learn.
+        relations_BW: Right relations, likewise.
+        real_BW: Where a word is.
+        variant: Which denominator.
+    """
+    learned_BW = heads_BW != IGNORE
+    scores_BWR = parser.relate(states_BWD, heads_BW.clamp(min=0))
+    relations_BW = torch.where(learned_BW, relations_BW, IGNORE)
+    total = F.cross_entropy(
+        arcs_BWH.flatten(0, 1), heads_BW.flatten(), ignore_index=IGNORE, reduction="sum"
+    ) + F.cross_entropy(
+        scores_BWR.flatten(0, 1), relations_BW.flatten(), ignore_index=IGNORE, reduction="sum"
+    )
+    count = learned_BW.sum()
+    if is_released(variant):
+        count = learned_BW.any(1).sum() * real_BW.sum()
+    return total / count.clamp(min=1)
+
+
+def _projection(options: ParserOptions, width: int, size: int) -> nn.Sequential:
+    activation = nn.ELU() if options.activation == "elu" else nn.LeakyReLU(0.1)
+    return nn.Sequential(nn.Linear(width, size), activation, nn.Dropout(options.dropout))
+
+
+def _context(options: ParserOptions, width: int) -> BiLstm | WordTransformer | None:
+    size, layers, dropout = (
+        options.context_width,
+        options.context_layers,
+        options.context_dropout,
+    )
+    if options.context == "lstm":
+        return BiLstm(width, size, layers, dropout)
+    if options.context == "transformer":
+        return WordTransformer(width, size, layers, options.context_heads, dropout)
+    return None

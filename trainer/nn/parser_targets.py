@@ -1,0 +1,109 @@
+"""What a parser reads and learns of the words of a batch, as NumPy arrays.
+
+Nothing here imports torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syntax.batches.labels import IGNORE
+from syntax.batches.words import WordLayout, tree_heads, word_values
+from syntax.trees.ud import UPOS
+from syntax.variant import Variant, is_released
+from trainer.options.parser import ParserOptions, Trees
+
+WORDS: Final = ("parser_pieces", "parser_sources", "parser_sentences", "parser_tags")
+TREES: Final = ("parser_heads", "parser_relations", "parser_upos")
+
+
+def parser_targets(
+    options: ParserOptions,
+    arrays: Mapping[str, Any],
+    trees: Trees = "gold",
+    rows: Variant = "as_published",
+) -> dict[str, NDArray[Any]]:
+    """The words of a batch, and what their trees teach.
+
+    Args:
+        options: Names of relations and tags.
+        arrays: What the stream gives, and ``word_layout``.
+        trees: Which trees are learned.
+        rows: ``as_released``: as MicroBERT's code drops the last column of a batch in place of
+            each sentence's [SEP], in all but the longest sentences [SEP] is one word more, with
+            ROOT as head, and the first relation and tag. Its state is its own, or zeros where the
+            sequence is the longest of the batch.
+
+    Returns:
+        `WORDS` and `TREES`: heads as `syntax.batches.words.tree_heads` gives them,
+        relations by their place in ``options.relations``, universal tags by their id in
+        `syntax.trees.ud`; -100 for what is not learned, which is all of a batch without parses.
+    """
+    layout: WordLayout = arrays["word_layout"]
+    nothing = np.full(layout.words.shape, IGNORE, np.int64)
+    found = {
+        "parser_pieces": layout.pieces,
+        "parser_sources": layout.sources,
+        "parser_sentences": layout.sentences,
+        "parser_tags": np.zeros_like(nothing),
+        **dict.fromkeys(TREES, nothing),
+    }
+    if "parses" in arrays:
+        found["parser_tags"] = np.maximum(column_ids(arrays, "xpos", options.xpos) + 1, 0)
+        heads = tree_heads(layout, arrays["parses"])
+        heads[~learned_rows(arrays, trees)] = IGNORE
+        relations = column_ids(arrays, "deprel", options.relations)
+        upos = column_ids(arrays, "upos", UPOS[1:]) + 1
+        found["parser_heads"] = heads
+        found["parser_relations"] = np.where(heads == IGNORE, IGNORE, relations)
+        found["parser_upos"] = np.where((heads == IGNORE) | (upos < 0), IGNORE, upos)
+    return _with_separators(found, arrays, layout) if is_released(rows) else found
+
+
+def learned_rows(arrays: Mapping[str, Any], trees: Trees) -> NDArray[np.bool_]:
+    """Which sequences have trees that count. *Shape:* (B,)."""
+    gold: NDArray[np.bool_] = np.asarray(arrays["is_gold"], bool)
+    return gold if trees == "gold" else np.ones(len(gold), bool)
+
+
+def column_ids(arrays: Mapping[str, Any], column: str, names: Sequence[str]) -> NDArray[np.int64]:
+    """The place of each word's value among some names; -100 for another value, or no word.
+
+    Args:
+        arrays: What the stream gives, with ``parses`` and ``word_layout``.
+        column: Of `syntax.trees.parse.Parse`.
+        names: The names.
+
+    Returns:
+        *Shape:* (B, W), int64.
+    """
+    places = {name: place for place, name in enumerate(names)}
+    values = [
+        [[places.get(value, IGNORE) for value in getattr(one, column)] for one in own]
+        for own in arrays["parses"]
+    ]
+    return word_values(arrays["word_layout"], values)
+
+
+def _with_separators(
+    found: dict[str, NDArray[Any]], arrays: Mapping[str, Any], layout: WordLayout
+) -> dict[str, NDArray[Any]]:
+    """The words with the last special token of each sequence that has fewer than the most."""
+    found = {name: array.copy() for name, array in found.items()}
+    longest, positions = layout.words.shape[1], arrays["word_ids"].shape[1]
+    for row, count in enumerate(layout.counts.tolist()):
+        if not 0 < count < longest:
+            continue
+        end = int(arrays["lengths"][row])
+        if end < positions:
+            found["parser_pieces"][row, end - 1] = count
+        found["parser_sources"][row, count] = count
+        found["parser_sentences"][row, count] = layout.sentences[row, count - 1]
+        found["parser_tags"][row, count] = min(1, int(found["parser_tags"].max(initial=0)))
+        if found["parser_heads"][row, count - 1] != IGNORE:
+            found["parser_heads"][row, count] = found["parser_relations"][row, count] = 0
+    return found

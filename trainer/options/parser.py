@@ -1,0 +1,138 @@
+"""Options of a biaffine parser, which a task and an objective share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from syntax.errors import SpecError
+from trainer.options.checks import check_positive, check_range
+
+if TYPE_CHECKING:
+    from featurestore import FeatureDataset
+
+Trees: TypeAlias = Literal["gold", "all"]
+"""Which trees count: ``gold`` ones alone, or those that parsers made, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParserOptions:
+    """A biaffine parser over the words of any encoder (Dozat and Manning 2017, section 2).
+
+    Attributes:
+        states: ``last``, or ``mix``: a learned mean of the embeddings and all layers (Peters et al.
+            2018, equation 1).
+        pieces: A word's state is that of its ``first`` piece, or the ``mean`` of all its pieces.
+        tag_width: Of the embedding of a word's language-specific tag (XPOS), which joins its state;
+            0 for none. The tags come with the trees.
+        context: What is between encoder and parser: ``none``, a bidirectional ``lstm``, or layers
+            of a ``transformer``.
+        context_layers: Its layers.
+        context_width: Of an LSTM, in each direction; of the feed-forward part of a transformer.
+        context_heads: Heads of a transformer; they divide the width of the words' states.
+        context_dropout: Of its input and between its layers.
+        arc, relation: Width of the two projections of each word, as a dependent and as a head, that
+            score heads and relations.
+        activation: Of the projections.
+        dropout: Of the projections.
+        labels: ``biaffine``: scores of relations have linear terms, too; ``bilinear``: they have
+            none.
+        relations: What the parser calls relations, subtypes among them; those of the training trees
+            when left out, and a result records them.
+        xpos: The tags that are embedded, likewise.
+    """
+
+    states: Literal["last", "mix"] = "last"
+    pieces: Literal["first", "mean"] = "first"
+    tag_width: int = 0
+    context: Literal["none", "lstm", "transformer"] = "none"
+    context_layers: int = 1
+    context_width: int = 400
+    context_heads: int = 8
+    context_dropout: float = 0.0
+    arc: int = 500
+    relation: int = 100
+    activation: Literal["leaky_relu", "elu"] = "leaky_relu"
+    dropout: float = 0.33
+    labels: Literal["biaffine", "bilinear"] = "biaffine"
+    relations: tuple[str, ...] = ()
+    xpos: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("context_layers", "context_width", "context_heads", "arc", "relation"):
+            check_positive(f"parser.{name}", getattr(self, name))
+        check_range("parser.tag_width", self.tag_width, 0)
+        check_range("parser.context_dropout", self.context_dropout, 0, 1)
+        check_range("parser.dropout", self.dropout, 0, 1)
+
+    def check_fitted(self) -> None:
+        """Refuse to build a parser whose relations are not known.
+
+        Raises:
+            SpecError: There are none.
+        """
+        if not self.relations:
+            raise SpecError(
+                "parser.relations is empty, and no training trees have filled it; name the "
+                "relations that the parser may give"
+            )
+
+    def settled(self, before: ParserOptions) -> ParserOptions:
+        """With the relations and tags that an earlier run found."""
+        return replace(
+            self,
+            relations=self.relations or before.relations,
+            xpos=self.xpos or before.xpos,
+        )
+
+
+BIAFFINE: Final = ParserOptions()
+"""The sizes of Dozat and Manning (2017), on the last states."""
+
+MICROBERT: Final = ParserOptions(
+    states="mix",
+    pieces="mean",
+    tag_width=64,
+    context="transformer",
+    context_width=512,
+    arc=50,
+    relation=50,
+    activation="elu",
+    dropout=0.0,
+    labels="bilinear",
+)
+"""The parser head of MicroBERT (Gessler and Zeldes 2022)."""
+
+
+def fitted_parser(options: ParserOptions, dataset: FeatureDataset, trees: Trees) -> ParserOptions:
+    """A parser's options with the relations and tags of training examples, where they name none."""
+    if options.relations:
+        return options
+    relations = words_with(dataset, "deprel", trees)
+    xpos = words_with(dataset, "xpos", trees) if options.tag_width and not options.xpos else ()
+    return replace(options, relations=relations, xpos=options.xpos or xpos)
+
+
+def words_with(dataset: FeatureDataset, column: str, trees: Trees) -> tuple[str, ...]:
+    """The values that a column of words has in training examples.
+
+    Args:
+        dataset: The examples; of those in memory nothing is known.
+        column: Of `syntax.trees.parse.Parse`.
+        trees: Which trees count.
+
+    Raises:
+        SpecError: The examples have no such values.
+    """
+    from featurestore import ParsedDataset
+
+    if not isinstance(dataset, ParsedDataset):
+        return ()
+    values = dataset.values(column, trees == "gold")
+    if not values:
+        kind = "gold trees" if trees == "gold" else "trees"
+        raise SpecError(
+            f"{dataset.name} has no {kind} with {column}; backfill a treebank with `--mode gold`, "
+            "or learn what parsers gave (the option `trees=all`)"
+        )
+    return values

@@ -1,0 +1,40 @@
+"""Options of a tagger of tokens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from trainer.options.checks import check_positive, check_range
+
+
+@dataclass(frozen=True, slots=True)
+class TaggerOptions:
+    """What is between an encoder and the tags of tokens.
+
+    Attributes:
+        states: ``last``, or ``mix``: a learned mean of the embeddings and all layers.
+        pieces: A token's state is that of its ``first`` piece, or the ``mean`` of all its pieces.
+        lstm_layers: Layers of a bidirectional LSTM over tokens; 0 for none.
+        lstm_width: Of each direction.
+        lstm_dropout: Of its input, between its layers, and behind it.
+        crf: ``bio`` or ``bioul``: a conditional random field finds the tags of a whole sequence,
+            and only such as the scheme allows. With ``bioul`` it knows where mentions end; scores
+            are of the dataset's own tags. ``none``: each token has its best tag.
+    """
+
+    states: Literal["last", "mix"] = "last"
+    pieces: Literal["first", "mean"] = "first"
+    lstm_layers: int = 0
+    lstm_width: int = 200
+    lstm_dropout: float = 0.5
+    crf: Literal["none", "bio", "bioul"] = "none"
+
+    def __post_init__(self) -> None:
+        check_range("task.tagger.lstm_layers", self.lstm_layers, 0)
+        check_positive("task.tagger.lstm_width", self.lstm_width)
+        check_range("task.tagger.lstm_dropout", self.lstm_dropout, 0, 1)
+
+
+LINEAR: Final = TaggerOptions()
+"""One linear map from the last states."""

@@ -1,0 +1,117 @@
+"""A parser from any encoder, and how MicroBERT's encoders are evaluated.
+
+The evaluation recipes follow the configurations of MicroBERT (commit d9c1e9f; Gessler and Zeldes
+2022), which Gessler and Schneider (2023) use again: batches of 16, an evaluation every 200 steps of
+parsing, an end after 50 without a better one. They clip gradients by value, and their LSTM for
+parsing has highway connections and drops recurrent states; ours clips by norm and is a plain LSTM.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from trainer import options
+from trainer.options import (
+    DataOptions,
+    GroupOptions,
+    OptimizerOptions,
+    ParserOptions,
+    Recipe,
+    SyntaxBertOptions,
+    TrainingOptions,
+)
+from trainer.options.tagger import TaggerOptions
+from trainer.recipes.base import RECIPES
+
+_ENCODER = SyntaxBertOptions(use_syntax=False)
+
+
+def parser() -> Recipe:
+    """A biaffine parser with universal tags, from the gold trees of the dataset `ud`."""
+    return Recipe(
+        name="parser",
+        data=_treebank(),
+        model=_ENCODER,
+        task=options.DependencyOptions(
+            parser=ParserOptions(states="mix", pieces="mean"), upos=True
+        ),
+        training=TrainingOptions(
+            batch_size=32,
+            epochs=10,
+            learning_rate=1e-3,
+            warmup_share=0.1,
+            evaluate_every="epoch",
+        ),
+        optimizers=_encoder_at(5e-5),
+    )
+
+
+def microbert_ud() -> Recipe:
+    """MicroBERT's LAS on a treebank; the encoder learns, too."""
+    lstm = ParserOptions(
+        states="mix",
+        pieces="mean",
+        context="lstm",
+        context_layers=3,
+        context_width=400,
+        context_dropout=0.3,
+        arc=100,
+        relation=100,
+        activation="elu",
+        dropout=0.3,
+        labels="bilinear",
+    )
+    return Recipe(
+        name="microbert-ud",
+        data=_treebank(),
+        model=_ENCODER,
+        task=options.DependencyOptions(parser=lstm, metric="las_no_punct_subtypes"),
+        training=_training(max_steps=60_000, evaluate_every=200),
+        optimizers=_encoder_at(5e-5),
+    )
+
+
+def microbert_ud_frozen() -> Recipe:
+    """MicroBERT's LAS on a treebank; the encoder stays as it is."""
+    return replace(microbert_ud(), name="microbert-ud-frozen", optimizers=_encoder_at(0.0))
+
+
+def microbert_ner() -> Recipe:
+    """MicroBERT's F1 of entities: a CRF over BIOUL, and the encoder at 1e-5."""
+    tagger = TaggerOptions(states="mix", pieces="mean", lstm_layers=2, crf="bioul")
+    return Recipe(
+        name="microbert-ner",
+        data=DataOptions(dataset="wikiann"),
+        model=_ENCODER,
+        task=options.TokenClassificationOptions(label="ner_tags", tagger=tagger),
+        training=_training(epochs=300, evaluate_every="epoch"),
+        optimizers=_encoder_at(1e-5),
+    )
+
+
+def microbert_ner_as_released() -> Recipe:
+    """The same as released: the encoder's own rate has no effect, so all learns at 1e-3."""
+    return replace(microbert_ner(), name="microbert-ner-as-released", optimizers=())
+
+
+def _treebank() -> DataOptions:
+    return DataOptions(dataset="ud", max_length=256, joint_root=False, separator_edge="none")
+
+
+def _encoder_at(rate: float) -> tuple[OptimizerOptions, ...]:
+    group = GroupOptions("encoder", ("encoder",), learning_rate=rate)
+    return (OptimizerOptions("main", groups=(group,)),)
+
+
+def _training(**further: object) -> TrainingOptions:
+    common = TrainingOptions(
+        batch_size=16, learning_rate=1e-3, schedule="constant", clip_norm=5.0, patience=50
+    )
+    return replace(common, **further)  # type: ignore[arg-type]
+
+
+RECIPES.add("parser", parser)
+RECIPES.add("microbert-ud", microbert_ud)
+RECIPES.add("microbert-ud-frozen", microbert_ud_frozen)
+RECIPES.add("microbert-ner", microbert_ner)
+RECIPES.add("microbert-ner-as-released", microbert_ner_as_released)

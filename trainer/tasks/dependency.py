@@ -1,0 +1,332 @@
+"""``dependency.v1``: a biaffine parser, learned from the trees of the dataset.
+
+Letters in shapes: ``B`` sequences, ``W`` words, ``H`` heads: ROOT and the words, ``R`` relations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from syntax.batches import IGNORE
+from syntax.batches.words import WordLayout
+from syntax.errors import SpecError
+from syntax.examples import LabelSpec
+from syntax.trees.mst import sentence_heads
+from syntax.trees.parse import Parse
+from syntax.trees.ud import UPOS
+from trainer.batch import SyntaxBatch
+from trainer.evaluation.predictions import Prediction
+from trainer.metrics.dependency import (
+    NOT_ATTACHED,
+    AttachmentScores,
+    ParsedWord,
+    attachment_scores,
+    attachment_shares,
+)
+from trainer.models.outputs import HeadOutput, SyntaxEncoding, layers_of
+from trainer.nn.parser import BiaffineParser, Words, parser_loss
+from trainer.nn.parser_targets import TREES, WORDS, parser_targets
+from trainer.options.parser import BIAFFINE, ParserOptions, Trees, fitted_parser
+from trainer.options.task import TaskOptions
+from trainer.tasks.base import TASKS, Arrays, Head, TaskEntry
+from trainer.tasks.losses import MeanLoss
+
+if TYPE_CHECKING:
+    from featurestore import FeatureDataset
+    from trainer.models.config import SyntaxConfig
+    from trainer.options.data import DataOptions
+
+
+@dataclass(frozen=True, slots=True)
+class DependencyOptions(TaskOptions):
+    """A biaffine parser over any encoder.
+
+    Attributes:
+        parser: Its parts and sizes; settings such as ``task.parser.arc=100``.
+        trees: Which trees it learns, and is scored by: ``gold`` ones, or ``all``, those of parsers
+            among them.
+        upos: Whether it also gives universal tags, from the same states of words.
+        decoding: ``mst``: the best tree of each sentence; ``greedy``: the best head of each word,
+            which may make cycles and several roots.
+        single_root: Whether exactly one word of a sentence hangs from ROOT, where trees are made.
+        metric: What models are selected on.
+    """
+
+    name: str = "dependency.v1"
+    parser: ParserOptions = BIAFFINE
+    trees: Trees = "gold"
+    upos: bool = False
+    decoding: Literal["mst", "greedy"] = "mst"
+    single_root: bool = True
+    metric: Literal["las", "uas", "clas", "las_subtypes", "las_no_punct_subtypes"] = "las"
+
+    def reads_parses(self) -> bool:
+        """Whole relations and language-specific tags are in the parses alone."""
+        return True
+
+    def fitted(self, dataset: FeatureDataset) -> DependencyOptions:
+        """With the relations and tags of the training trees."""
+        return replace(self, parser=fitted_parser(self.parser, dataset, self.trees))
+
+    def settled(self, before: TaskOptions) -> TaskOptions:
+        """With the relations and tags that an earlier run found."""
+        if not isinstance(before, DependencyOptions):
+            return self
+        return replace(self, parser=self.parser.settled(before.parser))
+
+    def warnings(self, dataset: FeatureDataset, data: DataOptions) -> Iterator[str]:
+        """Warn of texts from which no tree is learned, as something of them is cut."""
+        special = dataset.special_tokens.count(len(dataset.card.fields))
+        longer = int((dataset.rows.pieces + special > data.max_length).sum())
+        if longer and not data.splits:
+            yield (
+                f"{longer} of {len(dataset)} examples are longer than data.max_length="
+                f"{data.max_length}; no tree is learned of a sentence of which something is cut"
+            )
+
+
+class Dependency:
+    """Heads and relations of words.
+
+    Args:
+        options: Which trees, how they are found.
+        labels: None.
+    """
+
+    stream_options: ClassVar[Mapping[str, Any]] = {}
+    extras: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, options: TaskOptions, labels: Mapping[str, LabelSpec]) -> None:  # noqa: ARG002
+        assert isinstance(options, DependencyOptions)
+        self.metric: str = options.metric
+        self._options = options
+
+    def targets(self, arrays: Arrays) -> dict[str, NDArray[np.generic]]:
+        """The words, and what their trees teach (`trainer.nn.parser_targets`)."""
+        return parser_targets(self._options.parser, arrays, self._options.trees)
+
+    def scorer(self, data: FeatureDataset | None) -> DependencyScorer:
+        """A new scorer.
+
+        Raises:
+            SpecError: There is no gold tree to score by.
+        """
+        from featurestore import ParsedDataset
+
+        gold_only = self._options.trees == "gold"
+        if gold_only and isinstance(data, ParsedDataset) and not data.has_gold:
+            raise SpecError(
+                f"{data.name} {data.spec.split} has no gold trees to score by; backfill it with "
+                "`--mode gold`, or compare with those of a parser, with task.trees=all"
+            )
+        return DependencyScorer(self._options)
+
+    def baseline(self, train: FeatureDataset) -> None:  # noqa: ARG002
+        """None."""
+        return
+
+
+class DependencyHead(Head):
+    """The parser, and a linear map to universal tags where they are asked for.
+
+    Args:
+        config: Options of the task, with the relations.
+        width: Of the encoder's last states.
+    """
+
+    def __init__(self, config: SyntaxConfig, width: int) -> None:
+        super().__init__(config, width)
+        options, stock = config.task_options(), config.encoder_config()
+        assert isinstance(options, DependencyOptions)
+        self.options = options
+        if options.parser.states == "mix":
+            self.needs, width = frozenset({"hidden_states"}), int(stock.hidden_size)
+        self.parser = BiaffineParser(options.parser, width, stock.num_hidden_layers + 1)
+        self.dropout = nn.Dropout(config.model_options().dropout)
+        self.tagger = nn.Linear(self.parser.width, len(UPOS)) if options.upos else None
+
+    def forward(self, encoding: SyntaxEncoding, batch: SyntaxBatch) -> HeadOutput:
+        """The loss, and in evaluation ``heads``, ``relations`` and ``upos``, int64 (B, W).
+
+        Heads are 0 for ROOT and i for the i-th word of the sequence.
+        """
+        words = Words(*(batch.labels[name] for name in WORDS))
+        heads_BW, relations_BW, upos_BW = (batch.labels[name] for name in TREES)
+        layers = layers_of(encoding, self.options.parser.states)
+        states_BWD = self.parser.states(layers, words)
+        arcs_BWH = self.parser(states_BWD, words.sentences)
+        real_BW = words.sentences >= 0
+        loss = parser_loss(self.parser, states_BWD, arcs_BWH, heads_BW, relations_BW, real_BW)
+        tags_BWT = None if self.tagger is None else self.tagger(self.dropout(states_BWD)).float()
+        if tags_BWT is not None:
+            loss = loss + _mean_loss(tags_BWT, upos_BW)
+        found = {} if self.training else self._decoded(states_BWD, arcs_BWH, words.sentences)
+        if tags_BWT is not None and not self.training:
+            found["upos"] = 1 + tags_BWT[..., 1:].argmax(-1)
+        return HeadOutput(found, loss)
+
+    def _decoded(
+        self, states_BWD: Tensor, arcs_BWH: Tensor, sentences_BW: Tensor
+    ) -> dict[str, Tensor]:
+        heads_BW = arcs_BWH.argmax(-1)
+        if self.options.decoding == "mst":
+            rows = zip(arcs_BWH.cpu().numpy(), sentences_BW.cpu().numpy(), strict=True)
+            found = [sentence_heads(*row, self.options.single_root) for row in rows]
+            heads_BW = torch.from_numpy(np.stack(found)).long().to(arcs_BWH.device)
+        return {"heads": heads_BW, "relations": self.parser.relate(states_BWD, heads_BW).argmax(-1)}
+
+
+def _mean_loss(scores_BWC: Tensor, gold_BW: Tensor) -> Tensor:
+    """Mean cross-entropy of the words that have a class; 0 without any."""
+    total = F.cross_entropy(
+        scores_BWC.flatten(0, 1), gold_BW.flatten(), ignore_index=IGNORE, reduction="sum"
+    )
+    return total / (gold_BW != IGNORE).sum().clamp(min=1)
+
+
+class _Text(NamedTuple):
+    """What a model says of the words of one text.
+
+    Attributes:
+        heads: Position of each word's head, -1 for a root, -2 for none. *Shape:* (W,).
+        relations, upos: Of each word; None for none.
+    """
+
+    heads: NDArray[np.int64]
+    relations: list[str | None]
+    upos: list[str | None]
+
+    @classmethod
+    def of(cls, words: int) -> _Text:
+        return cls(np.full(words, NOT_ATTACHED), [None] * words, [None] * words)
+
+
+class DependencyScorer:
+    """Collects trees, example by example.
+
+    Args:
+        options: Names of relations, which trees count, the headline.
+    """
+
+    def __init__(self, options: DependencyOptions) -> None:
+        self._options = options
+        self._predictions: list[Prediction] = []
+        self._cut = self._pieceless = 0
+        self._loss = MeanLoss()
+
+    def add(self, output: Any, batch: SyntaxBatch) -> None:
+        """Take a model's output on one batch."""
+        found = {name: of.cpu().numpy() for name, of in output.logits.items()}
+        layout: WordLayout = batch.arrays["word_layout"]
+        rows = batch.arrays.get("example_index", np.arange(len(batch)))
+        for example in np.unique(rows).tolist():
+            mine = np.flatnonzero(rows == example).tolist()
+            self._predictions.append(self._of_example(batch, layout, found, mine))
+        self._loss.add(output.task_loss, (batch.labels["parser_heads"] != IGNORE).sum())
+
+    def scores(self) -> AttachmentScores:
+        """The scores of everything taken."""
+        return attachment_scores(
+            [one.shares for one in self._predictions if one.shares],
+            self._loss.mean(),
+            self._options.metric,
+            self._cut,
+            self._pieceless,
+        )
+
+    def predictions(self) -> list[Prediction]:
+        """The tree of each example: head and relation of each word; see `Scorer`.
+
+        Heads are those of CoNLL-U where the dataset has parses; otherwise they count the words of
+        the text, from 1.
+        """
+        return self._predictions
+
+    def _of_example(
+        self,
+        batch: SyntaxBatch,
+        layout: WordLayout,
+        found: Mapping[str, NDArray[Any]],
+        rows: list[int],
+    ) -> Prediction:
+        """The prediction for one example, from its sequences."""
+        arrays, name = batch.arrays, batch.example_ids[rows[0]]
+        parses = arrays["parses"][rows[0]] if "parses" in arrays else None
+        texts = _empty_texts(layout, rows, parses)
+        for row in rows:
+            self._take(texts, layout, found, row)
+        if parses is None:
+            return Prediction(name, None, _shown(texts, [None] * len(texts)))
+        predicted = _shown(texts, parses)
+        if self._options.trees == "gold" and not arrays["is_gold"][rows[0]]:
+            return Prediction(name, None, predicted)
+        words = [word for pair in zip(texts, parses, strict=True) for word in _compared(*pair)]
+        self._cut += sum(word.head == NOT_ATTACHED for word in words)
+        self._pieceless += int(
+            (layout.sources[rows] != np.arange(layout.sources.shape[1]))[
+                layout.words[rows] >= 0
+            ].sum()
+        )
+        gold = _shown([*map(_gold_text, parses)], parses)
+        return Prediction(name, gold, predicted, gold == predicted, attachment_shares(words))
+
+    def _take(
+        self, texts: list[_Text], layout: WordLayout, found: Mapping[str, NDArray[Any]], row: int
+    ) -> None:
+        """Write what a model says of the words of a sequence to the texts that they are of."""
+        relations = self._options.parser.relations
+        for place in range(int(layout.counts[row])):
+            text, word = texts[layout.segments[row, place]], int(layout.words[row, place])
+            head = int(found["heads"][row, place])
+            text.heads[word] = layout.words[row, head - 1] if head else -1
+            text.relations[word] = relations[found["relations"][row, place]]
+            if "upos" in found:
+                text.upos[word] = UPOS[found["upos"][row, place]]
+
+
+def _empty_texts(
+    layout: WordLayout, rows: list[int], parses: tuple[Parse, ...] | None
+) -> list[_Text]:
+    """A text for each segment of an example, of which nothing is said yet."""
+    if parses is not None:
+        return [_Text.of(parse.word_count) for parse in parses]
+    segments, words = layout.segments[rows], layout.words[rows]
+    return [
+        _Text.of(int(words[segments == segment].max(initial=-1)) + 1)
+        for segment in range(int(segments.max(initial=0)) + 1)
+    ]
+
+
+def _gold_text(parse: Parse) -> _Text:
+    return _Text(parse.parents().astype(np.int64), parse.deprel, parse.upos)
+
+
+def _compared(text: _Text, parse: Parse) -> Iterator[ParsedWord]:
+    """The words of a text, with the tree of its parse as the gold standard."""
+    columns = (parse.parents().tolist(), text.heads.tolist(), parse.deprel, text.relations)
+    for values in zip(*columns, parse.upos, text.upos, strict=True):
+        yield ParsedWord(*values)
+
+
+def _shown(texts: Sequence[_Text], parses: Sequence[Parse | None]) -> list[list[Any]]:
+    """Head and relation of each word, as plain JSON; a head of None where there is none."""
+    found: list[list[Any]] = []
+    for text, parse in zip(texts, parses, strict=True):
+        starts = np.zeros(len(text.heads), np.int64)
+        if parse is not None and parse.word_count:
+            starts = np.asarray(parse.sentence_first_word)[parse.sentence_ids()]
+        heads = np.where(text.heads >= 0, text.heads - starts, text.heads) + 1
+        shown = [None if head < 0 else head for head in heads.tolist()]
+        found += [list(pair) for pair in zip(shown, text.relations, strict=True)]
+    return found
+
+
+TASKS.add("dependency.v1", TaskEntry(DependencyOptions, Dependency, DependencyHead))

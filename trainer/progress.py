@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from statistics import fmean
 from typing import Any, Literal, TypeAlias
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -141,10 +142,15 @@ def outcomes_of(arrays: Mapping[str, Any]) -> dict[str, int]:
 
     Returns:
         ``batch_without_masked_piece``: 1 where nothing could be masked, as in a batch of empty
-        texts.
+        texts. ``example_without_phrase_samples``, ``example_without_tree_samples``: examples of
+        which a sampler draws none.
     """
     masked = arrays.get(POSITIONS)
-    return {"batch_without_masked_piece": int(masked is not None and not len(masked))}
+    found = {"batch_without_masked_piece": int(masked is not None and not len(masked))}
+    for kind in ("phrase", "tree"):
+        if (offsets := arrays.get(f"{kind}_offsets")) is not None:
+            found[f"example_without_{kind}_samples"] = int((np.diff(offsets) == 0).sum())
+    return found
 
 
 class Losses:

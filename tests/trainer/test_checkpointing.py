@@ -57,7 +57,7 @@ def test_gradients_are_equal_with_and_without(name, bert_config, make_batch, wit
 
 
 def test_every_system_supports_it_or_says_that_it_does_not(bert_config) -> None:
-    supported = {"sgnet.v1", "sla.v1", "stock.v1", "syntax_bert.v1"}
+    supported = {"microbert.v1", "sgnet.v1", "sla.v1", "stock.v1", "syntax_bert.v1"}
     for name in SYSTEMS.keys() - supported:
         with pytest.raises(SpecError, match=rf"{name} trains no layers .*gradient_checkpointing"):
             recompute_activations(model_of(name, bert_config))

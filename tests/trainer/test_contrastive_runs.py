@@ -15,7 +15,7 @@ from trainer.models.model import SyntaxModel
 from trainer.nn.attention import EAGER, SDPA
 from trainer.options import Recipe
 from trainer.options.settings import described, with_settings
-from trainer.progress import Evaluation, Report
+from trainer.progress import Evaluation, Report, outcomes_of
 from trainer.recipes import RECIPES
 
 OBJECTIVES = 'objectives=[{"name": "phrase.v1"}, {"name": "tree.v1", "projection": true}]'
@@ -103,6 +103,16 @@ def test_losses_are_of_the_same_pass_in_eager_and_fused_attention(make_batch, be
         model = model_of(bert_config, attention=attention)
         losses.append({name: one.item() for name, one in model.eval()(batch).objectives.items()})
     assert losses[0] == pytest.approx(losses[1], abs=1e-6)
+
+
+def test_examples_without_samples_are_counted(make_batch) -> None:
+    batch = with_samples(make_batch((12, 3, 9)), "phrase(probability=1)", "tree")
+    arrays = {name: array.numpy() for name, array in batch.extras.items()}
+    assert outcomes_of(arrays) == {
+        "batch_without_masked_piece": 0,
+        "example_without_phrase_samples": 1,
+        "example_without_tree_samples": 1,
+    }
 
 
 def test_an_encoder_that_attends_to_nothing_is_refused(bert_config) -> None:

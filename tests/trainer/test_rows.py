@@ -8,6 +8,7 @@ from transformers import AutoModel, ElectraConfig, ModernBertConfig, PreTrainedM
 
 from syntax.errors import SpecError
 from trainer.nn.attention import EAGER, SDPA, LayerSyntax, LocalAttention
+from trainer.nn.relative import RelativeBertConfig
 from trainer.nn.rows import AttentionRows
 from trainer.nn.stock import layers_of
 
@@ -58,6 +59,17 @@ def test_rows_are_had_of_other_families(family, inputs) -> None:
     rows, expected = AttentionRows(), taken(last_weights(config, inputs))
     build(config, SDPA)(**inputs, keeper=rows)
     assert torch.allclose(rows.weights(POSITIONS), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("implementation", [SDPA, EAGER])
+@pytest.mark.parametrize("positions", ["relative_key", "relative_key_query"])
+def test_rows_have_relative_positions(inputs, implementation, positions) -> None:
+    size = {"vocab_size": 60, "hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 4}
+    config = RelativeBertConfig(position_embedding_type=positions, intermediate_size=32, **size)
+    config.initializer_range = 0.5
+    rows, expected = AttentionRows(), taken(last_weights(config, inputs))
+    build(config, implementation)(**inputs, keeper=rows)
+    assert torch.allclose(rows.weights(POSITIONS), expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("implementation", [SDPA, EAGER])

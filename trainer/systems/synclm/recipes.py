@@ -38,7 +38,7 @@ _TRAINING: Final = TrainingOptions(
 
 
 def synclm() -> Recipe:
-    """Contrasts of phrases and of trees, from RoBERTa."""
+    """Masked whole words, and contrasts of phrases and of trees, from RoBERTa."""
     return Recipe(
         name="synclm",
         data=DataOptions(
@@ -50,7 +50,7 @@ def synclm() -> Recipe:
             samplers=("phrase(way=lr_sib)", "tree(way=lr_sib)"),
         ),
         model=StockOptions(encoder="roberta-base"),
-        task=options.TreesOptions(),
+        task=options.MlmOptions(whole_words=True),
         objectives=(PhraseContrastOptions(), TreeContrastOptions()),
         training=_TRAINING,
     )

@@ -14,7 +14,6 @@ from collections.abc import Callable
 from typing import Final
 
 from trainer import options
-from trainer.objectives import OBJECTIVES
 from trainer.options import (
     DataOptions,
     GroupOptions,
@@ -158,14 +157,5 @@ _CONDITIONS: Final[dict[str, Callable[[], Recipe]]] = {
     "mlm-xpos-parser": mlm_xpos_parser,
 }
 
-_READ: Final = {
-    "phrase": "phrase.v1",
-    "tree": "tree.v1",
-    "xpos": "xpos_tagging.v1",
-    "parser": "dependency.v1",
-}
-"""The objective that a part of a condition's name stands for."""
-
 for _name, _make in _CONDITIONS.items():
-    if all(_READ.get(_part, "mlm.v1") in OBJECTIVES for _part in _name.split("-")):
-        RECIPES.add(f"microbert-{_name}", _make)
+    RECIPES.add(f"microbert-{_name}", _make)

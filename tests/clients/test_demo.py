@@ -84,7 +84,7 @@ def test_interrupting_the_demo_stops_its_processes(tmp_path):
     while "backfilling" not in process.stdout.readline():
         assert process.poll() is None
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=60)
+    process.communicate(timeout=240)
     assert process.returncode == 130
     assert not left_behind(tmp_path)
 

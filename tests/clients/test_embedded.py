@@ -189,5 +189,5 @@ except ParsebankError:
 
 def test_unclosed_embedded_client_shuts_down_at_exit():
     command = [sys.executable, "-c", FORGOTTEN]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
     assert (done.stdout, done.stderr, done.returncode) == ("answered\nstopped\n", "", 0)

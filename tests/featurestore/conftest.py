@@ -185,4 +185,4 @@ def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3]:
         patch.setenv("PARSEBANK_CACHE_DIR", str(copies))
         yield S3(int(process.stdout.readline()))
     process.terminate()
-    process.communicate(timeout=30)
+    process.communicate(timeout=120)

@@ -302,7 +302,7 @@ def test_prefetch_thread_ends_if_the_loop_is_left(data, depth) -> None:
             break
     started = [one for one in threading.enumerate() if one not in before]
     for thread in started:
-        thread.join(timeout=60)
+        thread.join(timeout=240)
     assert [thread for thread in started if thread.is_alive()] == []
 
 

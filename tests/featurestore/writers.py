@@ -108,7 +108,7 @@ class Writers:
 
     def close(self) -> None:
         """End the process."""
-        self._process.communicate(timeout=60)
+        self._process.communicate(timeout=240)
 
 
 def assert_kept(store: FeatureStore, acknowledged: list[str]) -> None:

@@ -115,7 +115,7 @@ async def connected(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
     """A client of an app in this process."""
     transport = httpx.ASGITransport(app)
     async with httpx.AsyncClient(
-        transport=transport, base_url="http://parsebank", timeout=60
+        transport=transport, base_url="http://parsebank", timeout=240
     ) as connection:
         yield connection
 

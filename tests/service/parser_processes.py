@@ -42,7 +42,7 @@ def is_alive(pid: int) -> bool:
         return False
 
 
-async def until(condition: Callable[[], bool], seconds: float = 30.0) -> None:
+async def until(condition: Callable[[], bool], seconds: float = 120.0) -> None:
     """Wait for something that must happen."""
     deadline = time.monotonic() + seconds
     while not condition():

@@ -32,7 +32,7 @@ class Served:
     log: Path
 
     def client(self) -> httpx.Client:
-        return httpx.Client(base_url=self.url, timeout=60)
+        return httpx.Client(base_url=self.url, timeout=240)
 
 
 def command(store: Path, *options: str) -> list[str]:

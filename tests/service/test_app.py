@@ -174,13 +174,13 @@ def _wait_for(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
 def _parse(url: str, text: str) -> dict[str, Any]:
     body = json.dumps({"text": text}).encode()
     request = urllib.request.Request(f"{url}/parse", body, {"content-type": "application/json"})
-    with urllib.request.urlopen(request, timeout=60) as response:
+    with urllib.request.urlopen(request, timeout=240) as response:
         (item,) = json.load(response)["items"]
     return dict(item)
 
 
 def _all_gone(processes: list[psutil.Process]) -> bool:
-    _, alive = psutil.wait_procs(processes, timeout=10)
+    _, alive = psutil.wait_procs(processes, timeout=60)
     return not alive
 
 

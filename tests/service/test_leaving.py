@@ -123,7 +123,7 @@ def test_a_closed_connection_is_noticed(tmp_path: Path) -> None:
     ).encode()
     with served(tmp_path, request_deadline_seconds="300") as service, service.client() as client:
         assert client.post("/models/en/load").status_code == 200
-        with socket.create_connection(("127.0.0.1", client.base_url.port), timeout=60) as wire:
+        with socket.create_connection(("127.0.0.1", client.base_url.port), timeout=240) as wire:
             wire.sendall(head + body)
             while 'parsebank_queued_texts{parser="udpipe/english-ewt"} 0' in metrics(client):
                 time.sleep(0.005)

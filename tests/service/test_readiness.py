@@ -157,7 +157,7 @@ async def check_caller(
 
 def asked_from(app: FastAPI, address: str) -> httpx.AsyncClient:
     transport = httpx.ASGITransport(app, client=(address, 1))
-    return httpx.AsyncClient(transport=transport, base_url="http://localhost", timeout=60)
+    return httpx.AsyncClient(transport=transport, base_url="http://localhost", timeout=240)
 
 
 async def test_a_folder_that_cannot_be_written_to_is_named(serve: Serve, tmp_path: Path) -> None:

@@ -119,7 +119,7 @@ def test_an_operation_answers_as_it_is_described(
         suppress_health_check=list(HealthCheck),
     )
     def send(case: Any) -> None:
-        response = case.call(base_url=url, timeout=60)
+        response = case.call(base_url=url, timeout=240)
         case.validate_response(response, checks=checks)
 
     send()
@@ -149,7 +149,7 @@ def test_what_exists_answers_as_it_is_described(schema: Any, url: str) -> None:
     for method, path in EXISTING:
         operation = schema[path][method]
         parameters = {name: value for name, value in names.items() if f"{{{name}}}" in path}
-        response = operation.Case(path_parameters=parameters).call(base_url=url, timeout=60)
+        response = operation.Case(path_parameters=parameters).call(base_url=url, timeout=240)
         operation.validate_response(response)
         assert response.status_code == (409 if path.endswith("/retry") else 200), response.text
 
@@ -158,13 +158,13 @@ def new_job(url: str) -> str:
     spec = {"split": "dev", "lang": "en", "fields": ["text"]}
     example = {"example_id": "1", "segments": [{"text": "It works."}]}
     upload = as_lines(({"spec": spec}, [{"example": example}]))
-    response = httpx.post(f"{url}/datasets/sample/backfill", content=upload, timeout=60)
+    response = httpx.post(f"{url}/datasets/sample/backfill", content=upload, timeout=240)
     assert response.status_code == 202, response.text
     return str(response.json()["id"])
 
 
 def new_parse(url: str) -> str:
-    response = httpx.post(f"{url}/parse", json={"text": "It works."}, timeout=60)
+    response = httpx.post(f"{url}/parse", json={"text": "It works."}, timeout=240)
     (item,) = response.json()["items"]
     return str(item["key"])
 

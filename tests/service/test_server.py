@@ -109,7 +109,7 @@ def environment(**settings: str) -> Iterator[None]:
 
 
 def all_gone(processes: Sequence[psutil.Process]) -> bool:
-    _, alive = psutil.wait_procs(processes, timeout=10)
+    _, alive = psutil.wait_procs(processes, timeout=60)
     return not alive
 
 
@@ -159,7 +159,7 @@ def test_a_taken_port_is_named_before_anything_is_opened(tmp_path: Path) -> None
 
 def exchange(service: Service, *parts: bytes) -> bytes:
     """Send raw bytes, and read until the service closes the connection."""
-    with socket.create_connection(("127.0.0.1", service.port), timeout=20) as wire:
+    with socket.create_connection(("127.0.0.1", service.port), timeout=120) as wire:
         for part in parts:
             wire.sendall(part)
         return b"".join(iter(lambda: wire.recv(65536), b""))
@@ -205,7 +205,7 @@ def test_a_long_body_is_refused_before_it_is_sent(service: Service) -> None:
 
 def test_expect_continue_is_answered_within_the_limit(service: Service) -> None:
     body = b'{"text": "With leave."}'
-    with socket.create_connection(("127.0.0.1", service.port), timeout=20) as wire:
+    with socket.create_connection(("127.0.0.1", service.port), timeout=120) as wire:
         wire.sendall(head(service, f"Content-Length: {len(body)}", "Expect: 100-continue"))
         assert wire.recv(65536).startswith(b"HTTP/1.1 100")
         wire.sendall(body)
@@ -239,7 +239,7 @@ class InFlight:
         self._thread.start()
 
     def _send(self) -> None:
-        self.answer = httpx.post(self._url, timeout=60, **self._request)
+        self.answer = httpx.post(self._url, timeout=240, **self._request)
 
     def result(self) -> httpx.Response:
         self._thread.join(60)
@@ -266,10 +266,10 @@ def in_progress(service: Service) -> int:
 def test_accepted_requests_are_answered_before_shutdown(tmp_path: Path) -> None:
     texts = [sentence(300 + n)["text"] for n in range(4)]
     with environment(PARSEBANK_JOB_WORKERS="0"), served(tmp_path) as service:
-        httpx.post(f"{service.url}/parse", json={"text": "Warm."}, timeout=60)
+        httpx.post(f"{service.url}/parse", json={"text": "Warm."}, timeout=240)
         family = [psutil.Process(service.process.pid), *service.family()]
         job = _queued_job(service)
-        with httpx.stream("GET", f"{service.url}/jobs/{job}/events", timeout=60) as events:
+        with httpx.stream("GET", f"{service.url}/jobs/{job}/events", timeout=240) as events:
             told = events.iter_lines()
             assert any(line.startswith("event: progress") for line in told)
             whole = InFlight(service, json=sentence(900))
@@ -303,7 +303,7 @@ def _queued_job(service: Service) -> str:
     spec = {"split": "dev", "lang": "en", "fields": ["text"], "labels": []}
     example = {"example_id": "1", "segments": [{"text": "Wait."}], "labels": {}}
     body = "\n".join(json.dumps(line) for line in ({"spec": spec}, {"example": example}))
-    answer = httpx.post(f"{service.url}/datasets/d/backfill", content=body, timeout=60)
+    answer = httpx.post(f"{service.url}/datasets/d/backfill", content=body, timeout=240)
     assert answer.status_code == 202, answer.text
     return str(answer.json()["id"])
 
@@ -311,7 +311,7 @@ def _queued_job(service: Service) -> str:
 @pytest.mark.slow
 def test_second_signal_stops_the_service_at_once(tmp_path: Path) -> None:
     with served(tmp_path) as service:
-        httpx.post(f"{service.url}/parse", json={"text": "Warm."}, timeout=60)
+        httpx.post(f"{service.url}/parse", json={"text": "Warm."}, timeout=240)
         family = service.family()
         # A request whose body never comes keeps it from stopping by itself.
         with socket.create_connection(("127.0.0.1", service.port)) as wire:

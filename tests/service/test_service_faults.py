@@ -184,7 +184,7 @@ def test_a_store_that_cannot_be_written_is_named_at_the_start(mounts: None, tmp_
     folder = tmp_path / "store"
     folder.mkdir()
     start = [*with_disk(folder, "ro"), *command(folder)]
-    finished = subprocess.run(start, capture_output=True, text=True, timeout=60, check=False)
+    finished = subprocess.run(start, capture_output=True, text=True, timeout=240, check=False)
     assert finished.returncode == 1
     assert "Traceback" not in finished.stderr
     assert "ead-only file system" in finished.stderr

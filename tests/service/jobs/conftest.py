@@ -125,7 +125,7 @@ async def run_service(settings: Settings) -> AsyncIterator[Service]:
     transport = httpx.ASGITransport(app=app)
     async with (
         app.router.lifespan_context(app),
-        httpx.AsyncClient(transport=transport, base_url="http://test", timeout=60) as client,
+        httpx.AsyncClient(transport=transport, base_url="http://test", timeout=240) as client,
     ):
         with open_store(settings.store) as store:
             services = app.state.services

@@ -30,7 +30,7 @@ def serving(settings: Settings) -> Iterator[tuple[subprocess.Popen[bytes], httpx
     command = [sys.executable, "-c", SERVE, settings.model_dump_json(), str(port)]
     server = subprocess.Popen(command)
     try:
-        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=240) as client:
             wait_for(lambda: answers(client))
             yield server, client
     finally:

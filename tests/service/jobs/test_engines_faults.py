@@ -133,7 +133,7 @@ def test_a_killed_service_goes_on_when_it_is_started_again(
         family = psutil.Process(server.pid).children(recursive=True)
         server.kill()
         server.wait()
-        psutil.wait_procs(family, timeout=30)
+        psutil.wait_procs(family, timeout=120)
     with serving(settings) as (_, client):
         wait_for(lambda: client.get(address).json()["state"] == "done", 180)
         check_counts(client.get(address).json())

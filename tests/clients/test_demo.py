@@ -96,7 +96,7 @@ def marked(folder: Path) -> dict[str, str]:
 
 def left_behind(folder: Path) -> list[psutil.Process]:
     """Living processes with that mark, once they have had time to end."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while (found := list(_marked_processes(folder))) and time.monotonic() < deadline:
         time.sleep(0.2)
     return found

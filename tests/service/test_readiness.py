@@ -34,7 +34,7 @@ async def ready(client: httpx.AsyncClient) -> dict[str, Any]:
 
 async def until(condition: Callable[[], bool]) -> None:
     """Wait until something has happened."""
-    for _ in range(2_000):
+    for _ in range(12_000):
         if condition():
             return
         await asyncio.sleep(0.005)

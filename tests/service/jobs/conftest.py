@@ -99,7 +99,7 @@ class Service:
         """Ids of the jobs that a list has."""
         return [job["id"] for job in (await self.client.get("/jobs", params=wanted)).json()]
 
-    async def ended(self, job: dict[str, Any], seconds: float = 90) -> dict[str, Any]:
+    async def ended(self, job: dict[str, Any], seconds: float = 300) -> dict[str, Any]:
         deadline = time.monotonic() + seconds
         while job["state"] in ("queued", "running"):
             assert time.monotonic() < deadline, job

@@ -28,7 +28,7 @@ from .servers import is_running, serving, wait_for
 async def until_owned(service: Service) -> None:
     """Wait until a living worker has a shard in hand, or all are done."""
     queue = job_queue(open_database(database_url(service.settings)), service.settings)
-    deadline = time.monotonic() + 90
+    deadline = time.monotonic() + 300
     while time.monotonic() < deadline:
         living = {owner_name(pid) for pid in service.jobs.worker_pids}
         if queue.owners() & living:

@@ -50,6 +50,7 @@ def test_weights_and_biases_get_the_same_numbers(tmp_path, monkeypatch, small_re
     pytest.importorskip("wandb")
     monkeypatch.setenv("WANDB_MODE", "offline")
     monkeypatch.setenv("WANDB_SILENT", "true")
+    monkeypatch.setenv("WANDB__SERVICE_WAIT", "300")
     with WeightsAndBiases(tmp_path, small_recipe()) as observer:
         assert list(tmp_path.iterdir()) == []
         for step in (1, 2, 3):

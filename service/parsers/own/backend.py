@@ -19,8 +19,9 @@ from service.parsers.base import (
     ParserIdentity,
     attempt,
 )
+from service.parsers.bulk import BulkParser
 from service.parsers.columns import Annotation, Columns
-from service.parsers.devices import choose_device, out_of_memory
+from service.parsers.devices import choose_device
 from service.parsers.own.encoding import Sentence, encode_sentence
 from service.parsers.own.folder import FAMILY, SEGMENTATION, TOKENIZER, find_own, read_card
 from service.parsers.own.program import Program
@@ -30,13 +31,11 @@ from syntax import Parse
 from syntax.errors import ModelLoadError, ParsebankError, UnparsableTextError
 from syntax.extras import missing_extra
 
-_LOT_WORDS: Final = 4_000
-_LOT_TEXTS: Final = 256
 _BATCH_PIECES: Final = 4_096
 """Pieces of a batch, padding included."""
 
 
-class OwnParser:
+class OwnParser(BulkParser):
     """A parser that Parsebank trained.
 
     Args:
@@ -46,6 +45,9 @@ class OwnParser:
         program: The exported parser, loaded; without it each process loads it at its first text.
     """
 
+    lot_words = 4_000
+    lot_texts = 256
+
     def __init__(
         self,
         model: ModelFile,
@@ -53,51 +55,16 @@ class OwnParser:
         device: str,
         program: Program | None = None,
     ) -> None:
-        self._folder, self._identity, self._device = model.path, identity, device
+        super().__init__(identity)
+        self._folder, self._device = model.path, device
         self._loaded = program
         self._card = read_card(model.path)
         self._tokenizer = _read_tokenizer(model)
         self._segmenter = _read_segmenter(model, identity)
 
-    @property
-    def identity(self) -> ParserIdentity:
-        """What the parser is."""
-        return self._identity
-
-    def parse(self, item: ParseInput, limits: Limits) -> Parse:
-        """Find the words, check every sentence's length, and only then parse."""
-        outcome = self._alone(item, limits)
-        if isinstance(outcome, ParsebankError):
-            raise outcome
-        return outcome
-
-    def parse_many(self, items: Sequence[ParseInput], limits: Limits) -> Iterator[Outcome]:
-        """Parse in lots, whose sentences go through the model in batches of similar length."""
-        for lot in _lots(items):
-            try:
-                outcomes = self._together(lot, limits)
-            except Exception:
-                # Whichever text it was, the others are not to blame.
-                outcomes = [self._alone(item, limits) for item in lot]
-            yield from outcomes
-
     @cached_property
     def _program(self) -> Program:
         return self._loaded or Program(self._folder, self._card, self._device)
-
-    def _alone(self, item: ParseInput, limits: Limits) -> Outcome:
-        try:
-            return self._together([item], limits)[0]
-        except ParsebankError as error:
-            return error
-        except Exception as error:
-            if out_of_memory(error):
-                raise
-            return UnparsableTextError(
-                f"{self._identity.name} failed on this text: {type(error).__name__}: "
-                f"{str(error)[:200]}; leave it out, or use another parser",
-                parser=self._identity.name,
-            )
 
     def _together(self, items: Sequence[ParseInput], limits: Limits) -> list[Outcome]:
         texts = [attempt(self._sentences, item, limits) for item in items]
@@ -186,19 +153,6 @@ OWN: Final = Backend(
     options={"decoding": "mst", "udpipe": udpipe_version()},
     bulk=True,
 )
-
-
-def _lots(items: Sequence[ParseInput]) -> Iterator[list[ParseInput]]:
-    lot: list[ParseInput] = []
-    words = 0
-    for item in items:
-        if lot and (len(lot) == _LOT_TEXTS or words + item.words > _LOT_WORDS):
-            yield lot
-            lot, words = [], 0
-        lot.append(item)
-        words += item.words
-    if lot:
-        yield lot
 
 
 def _batches(sentences: Sequence[Sentence]) -> Iterator[list[int]]:

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, Final
 
-from service.parsers.base import Backend, Limits, ModelFile, Outcome, ParseInput, ParserIdentity
+from service.parsers.base import (
+    Backend,
+    Limits,
+    ModelFile,
+    Outcome,
+    ParseInput,
+    ParserIdentity,
+    attempt,
+)
+from service.parsers.bulk import BulkParser
 from service.parsers.columns import Columns
-from service.parsers.devices import choose_device, out_of_memory
+from service.parsers.devices import choose_device
 from service.parsers.stanza.drafts import Draft, given_draft, read_draft, shown_text
 from service.parsers.stanza.packages import (
     PROCESSORS,
@@ -22,14 +31,10 @@ from service.parsers.stanza.processors import (
     load_engine,
 )
 from syntax import Parse
-from syntax.errors import ParsebankError, UnparsableTextError
-
-_LOT_WORDS: Final = 1_000
-_LOT_TEXTS: Final = 32
-"""Texts that are parsed together; twice as many gain nothing more."""
+from syntax.errors import ParsebankError
 
 
-class StanzaParser:
+class StanzaParser(BulkParser):
     """A Stanza package.
 
     Args:
@@ -39,6 +44,10 @@ class StanzaParser:
         processors: The package, loaded; without it each process loads it at its first text.
     """
 
+    # Twice as many gain nothing more.
+    lot_words = 1_000
+    lot_texts = 32
+
     def __init__(
         self,
         package: Package,
@@ -46,64 +55,28 @@ class StanzaParser:
         device: str,
         processors: StanzaProcessors | None = None,
     ) -> None:
+        super().__init__(identity)
         self._package = package
-        self._identity = identity
         self._device = device
         self._loaded = processors
-
-    @property
-    def identity(self) -> ParserIdentity:
-        """What the parser is."""
-        return self._identity
-
-    def parse(self, item: ParseInput, limits: Limits) -> Parse:
-        """Tokenise, check every sentence's length, and only then tag and parse."""
-        outcome = self._alone(item, limits)
-        if isinstance(outcome, ParsebankError):
-            raise outcome
-        return outcome
-
-    def parse_many(self, items: Sequence[ParseInput], limits: Limits) -> Iterator[Outcome]:
-        """Parse in lots, whose texts go through each model together."""
-        for lot in _lots(items):
-            yield from self._lot(lot, limits)
 
     @cached_property
     def _processors(self) -> StanzaProcessors:
         return self._loaded or load_engine(self._package, self._device)
 
-    def _lot(self, items: Sequence[ParseInput], limits: Limits) -> list[Outcome]:
-        try:
-            return self._together(items, limits)
-        except Exception:
-            # Whichever text it was, the others are not to blame.
-            return [self._alone(item, limits) for item in items]
-
-    def _alone(self, item: ParseInput, limits: Limits) -> Outcome:
-        try:
-            return self._together([item], limits)[0]
-        except ParsebankError as error:
-            return error
-        except Exception as error:
-            if out_of_memory(error):
-                raise
-            return UnparsableTextError(
-                f"{self._identity.name} failed on this text: {type(error).__name__}: "
-                f"{str(error)[:200]}; leave it out, or use another parser",
-                parser=self._identity.name,
-            )
-
     def _together(self, items: Sequence[ParseInput], limits: Limits) -> list[Outcome]:
         """Tokenise all texts, check their lengths, and then tag and parse what is left."""
         limit = limits.max_words_per_sentence
         found = [
-            _within(item, drafts, limit)
+            attempt(_within, item, drafts, limit)
             for item, drafts in zip(items, self._tokenized(items), strict=True)
         ]
         sound = [drafts for drafts in found if isinstance(drafts, list)]
         words = iter(self._annotated(sound))
         return [
-            drafts if isinstance(drafts, ParsebankError) else _finish(item, drafts, next(words))
+            drafts
+            if isinstance(drafts, ParsebankError)
+            else attempt(_finish, item, drafts, next(words))
             for item, drafts in zip(items, found, strict=True)
         ]
 
@@ -165,31 +138,12 @@ STANZA: Final = Backend(
 )
 
 
-def _lots(items: Sequence[ParseInput]) -> Iterator[list[ParseInput]]:
-    lot: list[ParseInput] = []
-    words = 0
-    for item in items:
-        if lot and (len(lot) == _LOT_TEXTS or words + item.words > _LOT_WORDS):
-            yield lot
-            lot, words = [], 0
-        lot.append(item)
-        words += item.words
-    if lot:
-        yield lot
+def _within(item: ParseInput, drafts: Sequence[Draft], limit: int) -> list[Draft]:
+    return [piece for draft in drafts for piece in draft.within(item, limit)]
 
 
-def _within(item: ParseInput, drafts: Sequence[Draft], limit: int) -> list[Draft] | ParsebankError:
-    try:
-        return [piece for draft in drafts for piece in draft.within(item, limit)]
-    except ParsebankError as error:
-        return error
-
-
-def _finish(item: ParseInput, drafts: Sequence[Draft], sentences: Sequence[Any]) -> Outcome:
+def _finish(item: ParseInput, drafts: Sequence[Draft], sentences: Sequence[Any]) -> Parse:
     columns = Columns(item.joined)
-    try:
-        for draft, words in zip(drafts, sentences, strict=True):
-            columns.add(draft.surface, draft.annotation(words))
-        return columns.parse()
-    except ParsebankError as error:
-        return error
+    for draft, words in zip(drafts, sentences, strict=True):
+        columns.add(draft.surface, draft.annotation(words))
+    return columns.parse()

@@ -3,14 +3,10 @@
 from trainer.switches import Switch
 from trainer.systems.base import SYSTEMS, System
 from trainer.systems.microbert.options import MicroBertOptions
+from trainer.systems.sla import WINDOW
 
 SWITCHES = (
-    Switch(
-        "model.window",
-        "a piece sees what is near itself or one of its two neighbours",
-        "what is near itself or its left neighbour (lr-sib); special tokens but the first attend "
-        "to everything",
-    ),
+    WINDOW,
     Switch(
         "model.gate",
         "the gate weighs the global attention",

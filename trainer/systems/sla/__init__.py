@@ -4,13 +4,14 @@ from trainer.switches import Switch
 from trainer.systems.base import SYSTEMS, System
 from trainer.systems.sla.options import SlaOptions
 
+WINDOW = Switch(
+    "model.window",
+    "a piece sees what is near itself or one of its two neighbours",
+    "what is near itself or its left neighbour (lr-sib); special tokens but the first attend to "
+    "everything",
+)
 SWITCHES = (
-    Switch(
-        "model.window",
-        "a piece sees what is near itself or one of its two neighbours",
-        "what is near itself or its left neighbour (lr-sib); special tokens but the first attend "
-        "to everything",
-    ),
+    WINDOW,
     Switch(
         "model.gate",
         "the gate weighs the global attention",

@@ -13,6 +13,7 @@ import pytest
 
 from service.parsers import ModelFile, ParseInput, find_parser, identify
 from service.settings import Settings
+from service.workers.memory import shared_bytes
 from service.workers.pools import WorkerPools
 from syntax import Parse
 from syntax.errors import (
@@ -75,8 +76,12 @@ async def test_models_are_loaded_once_and_the_longest_unused_makes_room(
     three: list[tuple[ModelFile, str]],
 ) -> None:
     en, de, fr = three
-    # A loaded model takes 60 to 90 MB, and is taken for 121 MB before.
-    async with starting(model_memory_mb=220) as pools:
+    async with starting() as pools:
+        await pools.load(*en)
+        size = shared_bytes(pools.running()[0].pids)
+    # Room for one and a half loaded models, and one that is not measured yet.
+    room = 1.5 * size + (100 << 20) + 4 * en[0].size
+    async with starting(model_memory_mb=round(room / 2**20)) as pools:
         asking = [pools.parse(*en, [SHORT], later(30)) for _ in range(2)]
         await asyncio.gather(*asking)
         await pools.parse(*de, [SHORT], later(30))

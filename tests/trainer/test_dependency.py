@@ -84,6 +84,18 @@ def test_a_stream_gives_the_parses_that_features_were_made_from(store) -> None:
     assert arrays_of(store, "mixed")["is_gold"].tolist() == [True, True, False]
 
 
+def test_parses_are_unpacked_batch_by_batch(store) -> None:
+    data = ParsedDataset(store, store.dataset(treebank.NAME, split="mixed", lang="en"))
+    window = data.open_reader(stored=False).read(np.arange(3))
+    assert "parses" not in window.labels
+    assert [len(own) for own in window.packed] == [1, 1, 1]
+    batch = window.batch(1, 3)
+    assert batch.labels["is_gold"].tolist() == [True, False]
+    assert batch.labels["parses"] == [
+        tuple(record.parse for record in own) for own in data.records(np.array([1, 2]))
+    ]
+
+
 def test_a_parse_that_is_gone_is_named(tmp_path, tokenizer) -> None:
     with open_store(str(tmp_path / "store")) as store:
         append_treebank(store, tokenizer, "train", keep_parses=False)

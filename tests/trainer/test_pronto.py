@@ -183,3 +183,14 @@ def test_the_weights_with_the_lowest_loss_are_kept(verses, tmp_path) -> None:
     scores = [one.scores["loss"] for one in run.progress.evaluations]
     best = run.progress.evaluations[int(np.argmin(scores))]
     assert result_of(run)["best_step"] == best.step
+
+
+def test_local_attention_lets_every_piece_see_the_sense(verses) -> None:
+    """As [CLS] and [SEP], which are in no tree either."""
+    made = fitted(verses, "model.name=sla.v1", "encoder=parsebank-tiny", "weights=random")
+    (batch,) = batches(verses, made, "test")
+    (name,) = [name for name in batch.extras if name.startswith("sla_mask")]
+    mask_BLL = batch.extra(name)
+    for row, length in enumerate(batch.lengths_B.tolist()):
+        assert mask_BLL[row, :length, length - 1].all()
+        assert not mask_BLL[row, :length, :length].all()

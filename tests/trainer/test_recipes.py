@@ -150,6 +150,7 @@ RELEASED = {
     **dict.fromkeys(("sla-cola", "sla-sst2", "sla-fce"), OWN["sla.v1"][1:]),
     "synclm": (),
     "microbert-ner": (),
+    "adversarial": OWN["adversary.v1"],
 }
 """Runs with a released twin, and the switches that it turns: SLA's window is of lr-sib, SynCLM's
 switches have values of their own (test_contrastive_runs.py), and MicroBERT's taggers differ in the

@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from trainer.objectives.adversary_options import AdversaryOptions
     from trainer.objectives.options import (
         DependencyObjectiveOptions,
         MlmObjectiveOptions,
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MAIN",
+    "AdversaryOptions",
     "DataOptions",
     "DependencyObjectiveOptions",
     "DependencyOptions",
@@ -92,6 +94,7 @@ __all__ = [
 ]
 
 _HOMES: Final = {
+    "trainer.objectives.adversary_options": ("AdversaryOptions",),
     "trainer.objectives.options": (
         *("DependencyObjectiveOptions", "MlmObjectiveOptions", "PhraseContrastOptions"),
         *("TreeContrastOptions", "TreeDepthOptions", "TreeDistanceOptions"),

@@ -216,6 +216,7 @@ class Run:
                 outputs.setdefault(batch.stream, []).append(self._backward(batch, batches))
                 self.progress.count(outcomes_of(batch.arrays))
             self._losses.add(outputs)
+            self.progress.count_fed(outputs)
             for part in self.optimizers:
                 if part.due(step):
                     if part.training.clip_norm > 0:

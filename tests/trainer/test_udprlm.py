@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -285,12 +286,15 @@ def test_both_phases_run_by_the_command_line(tmp_path) -> None:
         (tmp_path / "corpus" / split).mkdir(parents=True)
         text = "\n".join(lines) + "\n"
         (tmp_path / "corpus" / split / "a.txt").write_text(text, "utf-8")
+    (tmp_path / "treebank").mkdir()
+    for file in TINY_TREEBANK.glob("*.conllu"):
+        shutil.copy(file, tmp_path / "treebank" / file.name.replace("tiny", "en_tiny"))
     here = f"--store {tmp_path}/store"
     flags = [f"--set {one}" for one in (*SIZES, *SHORT, "streams.ud.data.max_length=64")]
     small = " ".join(flags)
     commands = [
         f"backfill text --path {tmp_path}/corpus --split train,dev --lang en --name text {here}",
-        f"backfill ud --path {TINY_TREEBANK} --split train,dev --lang en --mode gold --name ud "
+        f"backfill ud --path {tmp_path}/treebank --split train,dev --lang en --mode gold --name ud "
         f"--max-pieces 256 {here}",
         f"train udprlm-phase-1 {small} {here} --output {tmp_path}/one",
         f"train udprlm-phase-2 {small} --set start_from={tmp_path}/one {here} "

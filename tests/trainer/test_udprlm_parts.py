@@ -14,7 +14,7 @@ from syntax.batches import IGNORE
 from syntax.errors import SpecError
 from trainer.models.config import SyntaxConfig
 from trainer.models.model import SyntaxModel
-from trainer.nn.piece_parser import PieceParser, PieceScores, SharedDropout, piece_loss
+from trainer.nn.piece_parser import PieceParser, PieceScores, piece_loss
 from trainer.options import UdPrlmOptions
 from trainer.systems.udprlm import usi as usi_module
 from trainer.systems.udprlm.usi import SyntaxIntegration, expected
@@ -91,10 +91,10 @@ def test_padding_is_never_a_head() -> None:
 
 
 def test_dropout_is_one_mask_for_all_positions() -> None:
-    dropped = SharedDropout(0.5)(torch.ones(3, 9, 40))
-    assert {0.0, 2.0} == set(dropped.unique().tolist())
-    assert (dropped == dropped[:, :1]).all()
-    assert not (dropped[0] == dropped[1]).all()
+    parser = PieceParser(D, C, **SIZES, dropout=0.5).train()
+    found = parser(torch.ones(B, L, D), mask()).dependents_BLI
+    assert (found == found[:, :1]).all()
+    assert not (found[0] == found[1]).all()
 
 
 def test_switches_of_the_projections() -> None:

@@ -17,6 +17,7 @@ from torch.nn import functional as F
 
 from syntax.batches import IGNORE
 from syntax.variant import Variant, is_released
+from trainer.nn.context import SharedDropout
 
 RESERVED: Final = ("_", "APP")
 """Labels that no relation of a treebank has: of special tokens, and of later pieces of a word."""
@@ -151,25 +152,6 @@ class OrthogonalLinear(nn.Linear):
         """Draw the weights."""
         nn.init.orthogonal_(self.weight)
         nn.init.zeros_(self.bias)
-
-
-class SharedDropout(nn.Module):
-    """Dropout of whole features of a sequence (Dozat and Manning 2017, section 3).
-
-    Args:
-        share: Of the features that are dropped.
-    """
-
-    def __init__(self, share: float) -> None:
-        super().__init__()
-        self.share = share
-
-    def forward(self, states_BLD: Tensor) -> Tensor:
-        """The states with some features 0, in training; the others are scaled up."""
-        if not self.training or not self.share:
-            return states_BLD
-        ones_B1D = states_BLD.new_ones(states_BLD.shape[0], 1, states_BLD.shape[2])
-        return states_BLD * F.dropout(ones_B1D, self.share)
 
 
 def _with_one(states: Tensor) -> Tensor:

@@ -157,6 +157,7 @@ def parser() -> Recipe:
         context_layers=3,
         context_width=400,
         context_dropout=0.33,
+        shared_dropout=True,
     )
     frozen = GroupOptions("encoder", ("encoder",), learning_rate=0.0)
     return Recipe(

@@ -24,6 +24,7 @@ from syntax.errors import StoreError
 
 if TYPE_CHECKING:
     from featurestore.store import FeatureStore
+    from syntax.trees.parse import Parse
 
 GOLD: Final = "gold"
 """The mode of parses that no parser made (`syntax.examples.Mode`)."""
@@ -88,7 +89,7 @@ class ParsedDataset(FeatureDataset):
     @cached_property
     def has_gold(self) -> bool:
         """Whether any example has gold trees alone."""
-        return any(map(_is_gold, self._every_record(gold_only=True)))
+        return any(True for _ in self.parses(gold_only=True))
 
     def values(self, column: str, gold_only: bool = True) -> tuple[str, ...]:
         """The values that a column of words has in the parses, in alphabetical order.
@@ -100,11 +101,20 @@ class ParsedDataset(FeatureDataset):
         asked = (column, gold_only)
         if asked not in self._values:
             found: set[str | None] = set()
-            for records in self._every_record(gold_only):
-                if _is_gold(records) or not gold_only:
-                    found.update(*(getattr(record.parse, column) for record in records))
+            for parses in self.parses(gold_only):
+                found.update(*(getattr(parse, column) for parse in parses))
             self._values[asked] = tuple(sorted(filter(None, found)))
         return self._values[asked]
+
+    def parses(self, gold_only: bool = True) -> Iterator[tuple[Parse, ...]]:
+        """The parses of each example, once of one that is repeated.
+
+        Args:
+            gold_only: Leave out examples that have parses of parsers.
+        """
+        for records in self._every_record(gold_only):
+            if _is_gold(records) or not gold_only:
+                yield tuple(record.parse for record in records)
 
     def _every_record(self, gold_only: bool) -> Iterator[tuple[ParseRecord, ...]]:
         """The parses of each example, once of one that is repeated.

@@ -26,6 +26,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
@@ -48,6 +49,7 @@ from trainer.systems.microbert.recipes import condition
 
 RESULTS: Final = Path(__file__).parent / "results"
 SILVER, GOLD, GOLD_EVERY = "silver", "gold", 8
+SENTENCES, DEV = 4500, 32
 
 
 @dataclass(frozen=True)
@@ -80,9 +82,11 @@ def sentences() -> tuple[str, list[Sentence]]:
     """Trees of sentences, and their source."""
     if folder := os.environ.get("PARSEBANK_DATA"):
         path = Path(folder) / "treebanks" / "UD_English-EWT" / "en_ewt-ud-train.conllu"
-        return path.stem, list(read_conllu(path))
+        return path.stem, list(islice(read_conllu(path), SENTENCES))
     rng = np.random.default_rng(0)
-    return "random trees", [random_sentence(rng, int(rng.integers(4, 40))) for _ in range(2000)]
+    return "random trees", [
+        random_sentence(rng, int(rng.integers(4, 40))) for _ in range(SENTENCES)
+    ]
 
 
 def random_sentence(rng: np.random.Generator, size: int) -> Sentence:
@@ -99,12 +103,11 @@ def random_sentence(rng: np.random.Generator, size: int) -> Sentence:
 def fill(store: FeatureStore, trees: Sequence[Sentence]) -> None:
     """One gold sentence for every eight that pass for parsed ones."""
     parses = [parse_from_sentences([tree]) for tree in trees]
-    for mode, split, chosen in (
-        ("raw", "train", [x for at, x in enumerate(parses[32:]) if at % (GOLD_EVERY + 1)]),
-        ("gold", "train", parses[32 :: GOLD_EVERY + 1]),
-        ("raw", "dev", parses[:32]),
-    ):
-        append(store, mode, split, chosen)
+    dev, train = parses[:DEV], parses[DEV:]
+    is_gold = [at % (GOLD_EVERY + 1) == GOLD_EVERY for at in range(len(train))]
+    append(store, "raw", "train", [x for x, gold in zip(train, is_gold, strict=True) if not gold])
+    append(store, "gold", "train", [x for x, gold in zip(train, is_gold, strict=True) if gold])
+    append(store, "raw", "dev", dev)
 
 
 def append(store: FeatureStore, mode: str, split: str, parses: Sequence[Parse]) -> None:

@@ -27,7 +27,7 @@ class ParserOptions:
         tag_width: Of the embedding of a word's language-specific tag (XPOS), which joins its state;
             0 for none. The tags come with the trees.
         context: What is between encoder and parser: ``none``, a bidirectional ``lstm``, one with
-            highway connections (``highway_lstm``, several times as slow), or layers of a
+            highway connections (``highway_lstm``, a slower loop over words), or layers of a
             ``transformer``.
         context_layers: Its layers.
         context_width: Of an LSTM, in each direction; of the feed-forward part of a transformer.
@@ -75,11 +75,6 @@ class ParserOptions:
         check_range("parser.tag_width", self.tag_width, 0)
         check_range("parser.context_dropout", self.context_dropout, 0, 1)
         check_range("parser.recurrent_dropout", self.recurrent_dropout, 0, 1)
-        if self.recurrent_dropout and self.context != "highway_lstm":
-            raise SpecError(
-                f"parser.recurrent_dropout is {self.recurrent_dropout}, and only a highway_lstm "
-                "has it; set parser.context=highway_lstm, or leave it out"
-            )
         check_range("parser.dropout", self.dropout, 0, 1)
 
     def check_fitted(self) -> None:

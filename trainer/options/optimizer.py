@@ -53,7 +53,7 @@ class OptimizerOptions:
             critic's in WGAN; left out, they are not cut.
         clamp_every: They are cut in the first of each so many steps.
         optimizer, learning_rate, epsilon, betas, weight_decay: As in `TrainingOptions`.
-        schedule, decay, decay_after, warmup_steps, warmup_share, clip_norm: As in
+        schedule, decay, decay_after, warmup_steps, warmup_share, clip_norm, clip_value: As in
             `TrainingOptions`.
     """
 
@@ -75,6 +75,7 @@ class OptimizerOptions:
     warmup_steps: int | None = None
     warmup_share: float | None = None
     clip_norm: float | None = None
+    clip_value: float | None = None
 
     def __post_init__(self) -> None:
         check_entry_name("optimizers", self.name)

@@ -30,6 +30,7 @@ from trainer.evaluation.evaluate import evaluate
 from trainer.models.build import build_model
 from trainer.options import MAIN, Recipe
 from trainer.progress import Evaluation, Losses, Observer, Progress, Report, outcomes_of
+from trainer.restarts import Restarts
 from trainer.resume import changes, continued
 from trainer.schedule import DivergedError as DivergedError
 from trainer.schedule import (
@@ -145,6 +146,7 @@ class Run:
         self.devs = open_devs(store, self.recipe, self.sources)
         self.model, self.optimizers = self._prepared()
         self.progress, self._losses, self._examples = Progress(), Losses(), 0
+        self._restarts = Restarts(self.training)
         self.streams = {
             name: TrainingStream(name, source, self.recipe.of_stream(name), self.accelerator)
             for name, source in self.sources.items()
@@ -175,6 +177,7 @@ class Run:
         """Whether every planned step is done, or the scores have not risen for long enough."""
         patience = self.training.patience
         stalled = patience is not None and self.progress.evaluations_since_best >= patience
+        stalled = stalled or self._restarts.ended(self.progress.evaluations)
         return stalled or self.progress.step >= self.total_steps
 
     def due(self, every: int | Literal["epoch"] | None) -> bool:
@@ -185,7 +188,8 @@ class Run:
         """
         if every == "epoch":
             fed = MAIN in feeding(self.recipe, self.progress.step - 1)
-            return self.finished or (fed and not self.streams[MAIN].stream.remaining)
+            counts = (self.progress.epoch + 1) % self.training.evaluate_epochs == 0
+            return self.finished or (fed and counts and not self.streams[MAIN].stream.remaining)
         return self.finished or (every is not None and self.progress.step % every == 0)
 
     def epoch(self) -> Iterator[list[SyntaxBatch]]:
@@ -210,7 +214,7 @@ class Run:
         with self._timed():
             self.model.train()
             for part in self.optimizers:
-                part.set_rates(step, self.total_steps, self.progress.evaluations)
+                part.set_rates(step, self.total_steps, self.progress.evaluations, self.epoch_steps)
             outputs: dict[str, list[Any]] = {}
             for batch in batches:
                 outputs.setdefault(batch.stream, []).append(self._backward(batch, batches))
@@ -242,7 +246,7 @@ class Run:
                 total_steps=self.total_steps,
                 losses=means,
                 learning_rate=self.optimizers[0].rate(
-                    progress.step - 1, self.total_steps, progress.evaluations
+                    progress.step - 1, self.total_steps, progress.evaluations, self.epoch_steps
                 ),
                 examples=progress.examples,
                 seconds=progress.seconds,
@@ -270,6 +274,8 @@ class Run:
         if self.progress.kept(self.training.keep) is evaluation:
             self._save_model()
         self._tell(evaluation)
+        model = self.accelerator.unwrap_model(self.model)
+        self._restarts.evaluated(self.progress.evaluations, model, self.optimizers)
 
     def checkpoint(self) -> None:
         """Write everything that `restore` needs."""
@@ -283,6 +289,7 @@ class Run:
             "progress": self.progress.to_state(),
             "recipe": self.recipe.to_json(),
             "processes": self.accelerator.num_processes,
+            "best": self._restarts.best,
         }
         rank, folder = self.accelerator.process_index, self.output / CHECKPOINT
         wait = self.accelerator.wait_for_everyone
@@ -306,6 +313,7 @@ class Run:
             part.optimizer.load_state_dict(saved)
         if self.accelerator.scaler is not None:
             self.accelerator.scaler.load_state_dict(state["scaler"])
+        self._restarts.best = state.get("best")
         self.progress = Progress.from_state(state["progress"])
         step, processes = self.progress.step, self.accelerator.num_processes
         if step > self.total_steps:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from trainer.systems.frozen.options import FrozenOptions
     from trainer.systems.gate.options import GateOptions
     from trainer.systems.microbert.options import MicroBertOptions
+    from trainer.systems.orderfree.options import OrderFreeOptions
     from trainer.systems.sgnet.options import SgNetOptions
     from trainer.systems.sla.options import SlaOptions
     from trainer.systems.synclm.options import StockOptions
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from trainer.tasks import (
         DependencyOptions,
         ExtractiveQaOptions,
+        GraphParserOptions,
         IntentSlotsOptions,
         MlmOptions,
         MultipleChoiceOptions,
@@ -58,6 +60,7 @@ __all__ = [
     "ExtractiveQaOptions",
     "FrozenOptions",
     "GateOptions",
+    "GraphParserOptions",
     "GroupOptions",
     "IntentSlotsOptions",
     "MicroBertOptions",
@@ -67,6 +70,7 @@ __all__ = [
     "MultipleChoiceOptions",
     "ObjectiveOptions",
     "OptimizerOptions",
+    "OrderFreeOptions",
     "ParserOptions",
     "PhraseContrastOptions",
     "Recipe",
@@ -109,13 +113,14 @@ _HOMES: Final = {
     "trainer.systems.frozen.options": ("FrozenOptions",),
     "trainer.systems.gate.options": ("GateOptions",),
     "trainer.systems.microbert.options": ("MicroBertOptions",),
+    "trainer.systems.orderfree.options": ("OrderFreeOptions",),
     "trainer.systems.sgnet.options": ("SgNetOptions",),
     "trainer.systems.sla.options": ("SlaOptions",),
     "trainer.systems.synclm.options": ("StockOptions",),
     "trainer.systems.syntax_mbert.options": ("SyntaxBertOptions", "SyntaxGatOptions"),
     "trainer.tasks": (
         *("DependencyOptions", "ExtractiveQaOptions", "IntentSlotsOptions", "MlmOptions"),
-        *("MultipleChoiceOptions", "RelationOptions"),
+        *("GraphParserOptions", "MultipleChoiceOptions", "RelationOptions"),
         *("SequenceClassificationOptions", "StructuralProbeOptions", "TokenClassificationOptions"),
         "TreesOptions",
     ),

@@ -12,6 +12,7 @@ from trainer.tasks.base import (
 )
 from trainer.tasks.dependency import Dependency, DependencyOptions
 from trainer.tasks.extractive_qa import ExtractiveQa, ExtractiveQaOptions
+from trainer.tasks.graph_parser import GraphParserOptions, GraphParsing
 from trainer.tasks.intent_slots import IntentSlots, IntentSlotsOptions
 from trainer.tasks.mlm import Mlm, MlmOptions
 from trainer.tasks.multiple_choice import MultipleChoice, MultipleChoiceOptions
@@ -32,6 +33,8 @@ __all__ = [
     "DependencyOptions",
     "ExtractiveQa",
     "ExtractiveQaOptions",
+    "GraphParserOptions",
+    "GraphParsing",
     "Head",
     "IntentSlots",
     "IntentSlotsOptions",

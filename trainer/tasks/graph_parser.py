@@ -270,8 +270,9 @@ class GraphScorer(DependencyScorer):
         rows: list[int],
     ) -> Prediction:
         prediction = super()._of_example(batch, layout, found, rows)
-        parses = batch.arrays.get("parses")
-        if prediction.shares and _longest(parses[rows[0]]) + 1 >= self._graph.longest:
+        if not prediction.shares:
+            return prediction
+        if _longest(batch.arrays["parses"][rows[0]]) + 1 >= self._graph.longest:
             self._long += 1
             return replace(prediction, shares={})
         return prediction

@@ -60,7 +60,8 @@ class DistanceAttention(nn.Module):
             states_BWD: States of ROOT, words and padding.
             seen_BW: Positions that are attended to, one at least in each row. bool.
         """
-        query, key, value = (self._split(part(states_BWD)) for part in self._inputs())
+        query = self._split(self.query(states_BWD))
+        key, value = self._split(self.key(states_BWD)), self._split(self.value(states_BWD))
         query = query * query.shape[-1] ** -0.5
         scores_BNWW = query @ key.transpose(2, 3)
         if self.largest:
@@ -78,11 +79,9 @@ class DistanceAttention(nn.Module):
         joined: Tensor = self.output(context_BNWS.transpose(1, 2).flatten(2))
         return joined
 
-    def _inputs(self) -> tuple[nn.Linear, nn.Linear, nn.Linear]:
-        return self.query, self.key, self.value
-
     def _split(self, states: Tensor) -> Tensor:
-        return states.unflatten(2, (self.heads, -1)).transpose(1, 2)
+        B, W, _ = states.shape
+        return states.view(B, W, self.heads, -1).transpose(1, 2)
 
     def _rows(self, states_BWD: Tensor) -> Tensor:
         """Which row each pair reads, as 0 and 1. *Shape:* (W, W, R)."""
@@ -119,8 +118,8 @@ class PreNormLayer(nn.Module):
         """New states; arguments as of `DistanceAttention`. *Shape:* (B, W, D)."""
         attended_BWD = self.attention(self.before_attention(states_BWD), seen_BW)
         states_BWD = states_BWD + self.dropout(attended_BWD)
-        fed_BWD: Tensor = self.network(self.before_network(states_BWD))
-        return states_BWD + self.dropout(fed_BWD)
+        fed_BWD: Tensor = self.dropout(self.network(self.before_network(states_BWD)))
+        return states_BWD + fed_BWD
 
 
 class SelfAttention(nn.Module):

@@ -14,7 +14,7 @@ from trainer.systems.frozen.options import FrozenOptions
 from trainer.systems.orderfree.words import sentence_arrays
 
 if TYPE_CHECKING:
-    from featurestore import FeatureDataset, FeatureStore, OrderPolicy
+    from featurestore import FeatureDataset, FeatureStore
     from trainer.options.data import DataOptions
 
 
@@ -100,10 +100,6 @@ class OrderFreeOptions(FrozenOptions):
     def stream_options(self) -> Mapping[str, Any]:
         """Nothing: words are those of parses."""
         return {}
-
-    def order(self) -> OrderPolicy | None:
-        """Small pools where vectors or states are read."""
-        return FrozenOptions.order(self) if self.words != "none" else None
 
     def new_encoder(self) -> Mapping[str, Any] | None:
         """The smallest configuration, of which nothing is built; None where states are read."""

@@ -59,10 +59,10 @@ class VariationalBiLstm(nn.Module):
             states_BWD = torch.cat([ahead_BWH, _taken(back_BWH, turned_BW)], dim=2)
         return states_BWD
 
-    def _stepwise(self, both_TBWD: Tensor, cells: list[nn.LSTM]) -> Tensor:
+    def _stepwise(self, both_TBWD: Tensor, cells: list[nn.Module]) -> Tensor:
         """The states of both directions, with masks. *Shape:* (T, B, W, H)."""
         T, B, W, D = both_TBWD.shape
-        hidden = cells[0].hidden_size
+        hidden = self.width // 2
         inputs_TBD = F.dropout(both_TBWD.new_ones(T, B, D), self.dropout)
         recurrent_TBH = F.dropout(both_TBWD.new_ones(T, B, hidden), self.dropout)
         weights = [

@@ -89,7 +89,8 @@ class VectoredDataset(ParsedDataset):
 
     def lang_of(self, example: int) -> str:
         """The language of an example, by its position."""
-        return self.rows.parts[self.rows.part[example]][1]
+        _, lang = self.rows.parts[int(self.rows.part[example])]
+        return lang
 
 
 _AT_ONCE: Final = 4096

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         MultipleChoiceOptions,
         RelationOptions,
         SequenceClassificationOptions,
+        StackParserOptions,
         StructuralProbeOptions,
         TokenClassificationOptions,
         TreesOptions,
@@ -79,6 +80,7 @@ __all__ = [
     "SequenceClassificationOptions",
     "SgNetOptions",
     "SlaOptions",
+    "StackParserOptions",
     "StockOptions",
     "StreamOptions",
     "StructuralProbeOptions",
@@ -122,7 +124,7 @@ _HOMES: Final = {
         *("DependencyOptions", "ExtractiveQaOptions", "IntentSlotsOptions", "MlmOptions"),
         *("GraphParserOptions", "MultipleChoiceOptions", "RelationOptions"),
         *("SequenceClassificationOptions", "StructuralProbeOptions", "TokenClassificationOptions"),
-        "TreesOptions",
+        *("StackParserOptions", "TreesOptions"),
     ),
 }
 """The names above by the module that defines them."""

@@ -50,15 +50,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class GraphParserOptions(TaskOptions):
-    """A biaffine parser that chooses the best tree of arcs and relations together.
+class UniversalParserOptions(TaskOptions):
+    """A parser of heads and of relations without subtypes, over words and ROOT.
 
     Attributes:
         arc, relation: Width of the projections that score heads and relations.
         parser_dropout: Of whole features: of the words' states, and of the projections.
         root: The state of ROOT: that of the ``first`` position, or a ``learned`` vector.
-        single_root: Whether exactly one word of a sentence hangs from ROOT.
-        mst_space: Switch (`SWITCHES`).
         longest: Sentences of so many words, ROOT included, and longer ones are counted and not
             scored.
         trees: Which trees it learns, and is scored by: ``gold`` ones, or ``all``.
@@ -67,13 +65,10 @@ class GraphParserOptions(TaskOptions):
         metric: What models are selected on.
     """
 
-    name: str = "graph_parser.v1"
     arc: int = 512
     relation: int = 128
     parser_dropout: float = 0.2
     root: Literal["first", "learned"] = "first"
-    single_root: bool = False
-    mst_space: Variant = "as_published"
     longest: int = 140
     trees: Trees = "gold"
     relations: tuple[str, ...] = ()
@@ -83,22 +78,21 @@ class GraphParserOptions(TaskOptions):
         for name in ("arc", "relation", "longest"):
             check_positive(f"task.{name}", getattr(self, name))
         check_range("task.parser_dropout", self.parser_dropout, 0, 1)
-        check_variant("task.mst_space", self.mst_space)
 
     def reads_parses(self) -> bool:
         """The trees."""
         return True
 
-    def fitted(self, dataset: FeatureDataset) -> GraphParserOptions:
+    def fitted(self, dataset: FeatureDataset) -> UniversalParserOptions:
         """With the relations of the training trees."""
         if self.relations:
             return self
         found = words_with(dataset, "deprel", self.trees)
         return replace(self, relations=tuple(sorted({universal(name) for name in found})))
 
-    def settled(self, before: TaskOptions) -> GraphParserOptions:
+    def settled(self, before: TaskOptions) -> UniversalParserOptions:
         """With the relations that an earlier run found."""
-        if not isinstance(before, GraphParserOptions):
+        if not isinstance(before, UniversalParserOptions):
             return self
         return replace(self, relations=self.relations or before.relations)
 
@@ -110,6 +104,24 @@ class GraphParserOptions(TaskOptions):
         """The options by which trees are learned and scored as those of ``dependency.v1``."""
         parser = ParserOptions(relations=self.relations)
         return DependencyOptions(parser=parser, trees=self.trees, metric="las")
+
+
+@dataclass(frozen=True, slots=True)
+class GraphParserOptions(UniversalParserOptions):
+    """A biaffine parser that chooses the best tree of arcs and relations together.
+
+    Attributes:
+        single_root: Whether exactly one word of a sentence hangs from ROOT.
+        mst_space: Switch (`SWITCHES`).
+    """
+
+    name: str = "graph_parser.v1"
+    single_root: bool = False
+    mst_space: Variant = "as_published"
+
+    def __post_init__(self) -> None:
+        UniversalParserOptions.__post_init__(self)
+        check_variant("task.mst_space", self.mst_space)
 
 
 SWITCHES = (
@@ -130,7 +142,7 @@ def universal(relation: str | None) -> str:
     return (relation or "_").partition(":")[0]
 
 
-class GraphParsing:
+class UniversalParsing:
     """Heads and relations of words.
 
     Args:
@@ -142,7 +154,7 @@ class GraphParsing:
     extras: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, options: TaskOptions, labels: Mapping[str, LabelSpec]) -> None:
-        assert isinstance(options, GraphParserOptions)
+        assert isinstance(options, UniversalParserOptions)
         self.metric: str = options.metric
         self._options, self._dependency = options, Dependency(options.as_dependency(), labels)
 
@@ -160,18 +172,18 @@ class GraphParsing:
             found["parser_relations"] = np.where(learned, relations, IGNORE)
         return found
 
-    def scorer(self, data: FeatureDataset | None) -> GraphScorer:
+    def scorer(self, data: FeatureDataset | None) -> UniversalScorer:
         """A new scorer; it refuses what ``dependency.v1`` refuses."""
         self._dependency.scorer(data)
-        return GraphScorer(self._options)
+        return UniversalScorer(self._options)
 
     def baseline(self, train: FeatureDataset) -> None:  # noqa: ARG002
         """None."""
         return
 
 
-class GraphParserHead(Head):
-    """The decoder over the states of words, and of ROOT.
+class UniversalParserHead(Head):
+    """The base of decoders over the states of words, and of ROOT.
 
     Args:
         config: Options of the task, with the relations.
@@ -186,15 +198,12 @@ class GraphParserHead(Head):
     def __init__(self, config: SyntaxConfig, width: int) -> None:
         super().__init__(config, width)
         options = config.task_options()
-        assert isinstance(options, GraphParserOptions)
+        assert isinstance(options, UniversalParserOptions)
         if not options.relations:
             raise SpecError(
                 "task.relations is empty, and no training trees have filled it; name the relations "
                 "that the parser may give"
             )
-        self.options = options
-        sizes = (options.arc, options.relation, len(options.relations), options.parser_dropout)
-        self.parser = GraphParser(width, *sizes)
         self.pool = WordStates(width, "mean")
         self.root_D = nn.Parameter(torch.empty(width)) if options.root == "learned" else None
         self.reset_parameters()
@@ -204,14 +213,37 @@ class GraphParserHead(Head):
         if self.root_D is not None:
             nn.init.normal_(self.root_D, std=0.02)
 
+    def states(self, encoding: SyntaxEncoding, batch: SyntaxBatch) -> Tensor:
+        """States of ROOT and of the words. *Shape:* (B, H, D)."""
+        states_BLD = encoding.last_hidden_state
+        assert states_BLD is not None
+        pieces_BL, sources_BW, _, _ = (batch.labels[name] for name in WORDS)
+        words_BWD = self.pool(states_BLD, pieces_BL, sources_BW)
+        root_B1D = states_BLD[:, :1]
+        if self.root_D is not None:
+            root_B1D = self.root_D.to(states_BLD.dtype).expand(len(states_BLD), 1, -1)
+        return torch.cat([root_B1D, words_BWD], dim=1)
+
+
+class GraphParserHead(UniversalParserHead):
+    """The graph decoder; arguments as of `UniversalParserHead`."""
+
+    def __init__(self, config: SyntaxConfig, width: int) -> None:
+        super().__init__(config, width)
+        options = config.task_options()
+        assert isinstance(options, GraphParserOptions)
+        self.options = options
+        sizes = (options.arc, options.relation, len(options.relations), options.parser_dropout)
+        self.parser = GraphParser(width, *sizes)
+
     def forward(self, encoding: SyntaxEncoding, batch: SyntaxBatch) -> HeadOutput:
         """The loss, and in evaluation ``heads`` and ``relations``, int64 (B, W).
 
         Heads are 0 for ROOT and i for the i-th word of the sequence.
         """
-        pieces, sources, sentences, _ = (batch.labels[name] for name in WORDS)
+        sentences = batch.labels["parser_sentences"]
         heads_BW, relations_BW, _ = (batch.labels[name] for name in TREES)
-        projected = self.parser.project(self._states(encoding, pieces, sources))
+        projected = self.parser.project(self.states(encoding, batch))
         arcs_BWH = self.parser(projected, sentences)
         loss = graph_loss(self.parser, projected, arcs_BWH, heads_BW, relations_BW)
         if self.training:
@@ -224,19 +256,9 @@ class GraphParserHead(Head):
         types_BWR = self.parser.relate(projected, chosen_BW)[..., SYMBOLS:]
         return HeadOutput({"heads": chosen_BW, "relations": types_BWR.argmax(-1)}, loss)
 
-    def _states(self, encoding: SyntaxEncoding, pieces_BL: Tensor, sources_BW: Tensor) -> Tensor:
-        """States of ROOT and of the words. *Shape:* (B, H, D)."""
-        states_BLD = encoding.last_hidden_state
-        assert states_BLD is not None
-        words_BWD = self.pool(states_BLD, pieces_BL, sources_BW)
-        root_B1D = states_BLD[:, :1]
-        if self.root_D is not None:
-            root_B1D = self.root_D.to(states_BLD.dtype).expand(len(states_BLD), 1, -1)
-        return torch.cat([root_B1D, words_BWD], dim=1)
-
 
 @dataclass(frozen=True, slots=True)
-class GraphScores(AttachmentScores):
+class UniversalScores(AttachmentScores):
     """Scores of dependency trees (`AttachmentScores`).
 
     Attributes:
@@ -246,21 +268,21 @@ class GraphScores(AttachmentScores):
     long_sentences: int = 0
 
 
-class GraphScorer(DependencyScorer):
+class UniversalScorer(DependencyScorer):
     """Collects trees, example by example.
 
     Args:
         options: Names of relations, which trees count, the headline, the longest sentence.
     """
 
-    def __init__(self, options: GraphParserOptions) -> None:
+    def __init__(self, options: UniversalParserOptions) -> None:
         super().__init__(options.as_dependency())
-        self._graph, self._long = options, 0
+        self._universal, self._long = options, 0
 
-    def scores(self) -> GraphScores:
+    def scores(self) -> UniversalScores:
         """The scores of everything taken, without the sentences that are too long."""
-        found = {**asdict(super().scores()), "metric": self._graph.metric}
-        return GraphScores(**found, long_sentences=self._long)
+        found = {**asdict(super().scores()), "metric": self._universal.metric}
+        return UniversalScores(**found, long_sentences=self._long)
 
     def _of_example(
         self,
@@ -272,7 +294,7 @@ class GraphScorer(DependencyScorer):
         prediction = super()._of_example(batch, layout, found, rows)
         if not prediction.shares:
             return prediction
-        if _longest(batch.arrays["parses"][rows[0]]) + 1 >= self._graph.longest:
+        if _longest(batch.arrays["parses"][rows[0]]) + 1 >= self._universal.longest:
             self._long += 1
             return replace(prediction, shares={})
         return prediction
@@ -284,5 +306,6 @@ def _longest(parses: Sequence[Parse]) -> int:
 
 
 TASKS.add(
-    "graph_parser.v1", TaskEntry(GraphParserOptions, GraphParsing, GraphParserHead, None, SWITCHES)
+    "graph_parser.v1",
+    TaskEntry(GraphParserOptions, UniversalParsing, GraphParserHead, switches=SWITCHES),
 )

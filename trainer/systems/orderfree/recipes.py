@@ -64,6 +64,17 @@ def rnn_graph_delex() -> Recipe:
     return variant(rnn_graph(), "delex", "words=none", "vectors=")
 
 
+def selfatt_stack() -> Recipe:
+    """Self-attention without order, and the stack-pointer decoder, over word vectors and tags."""
+    changed = replace(selfatt_graph(), task=options.StackParserOptions())
+    return replace(changed, name="orderfree-selfatt-stack")
+
+
+def selfatt_stack_delex() -> Recipe:
+    """Self-attention without order, and the stack-pointer decoder, over tags alone."""
+    return variant(selfatt_stack(), "delex", "words=none", "vectors=")
+
+
 def selfatt_graph_directed() -> Recipe:
     """Self-attention that knows on which side a word is."""
     return variant(selfatt_graph(), "directed", "position=directed")
@@ -100,6 +111,8 @@ RECIPES.add("orderfree-selfatt-graph", selfatt_graph)
 RECIPES.add("orderfree-rnn-graph", rnn_graph)
 RECIPES.add("orderfree-selfatt-graph-delex", selfatt_graph_delex)
 RECIPES.add("orderfree-rnn-graph-delex", rnn_graph_delex)
+RECIPES.add("orderfree-selfatt-stack", selfatt_stack)
+RECIPES.add("orderfree-selfatt-stack-delex", selfatt_stack_delex)
 RECIPES.add("orderfree-selfatt-graph-directed", selfatt_graph_directed)
 RECIPES.add("orderfree-selfatt-graph-absolute", selfatt_graph_absolute)
 RECIPES.add("orderfree-selfatt-graph-none", selfatt_graph_none)

@@ -145,8 +145,8 @@ class Run:
         self.recipe = pinned(recipe, self.sources)
         self.devs = open_devs(store, self.recipe, self.sources)
         self.model, self.optimizers = self._prepared()
-        self.progress, self._losses, self._examples = Progress(), Losses(), 0
-        self._restarts = Restarts(self.training)
+        self.progress, self._restarts = Progress(), Restarts(self.training)
+        self._losses, self._examples = Losses(), 0
         self.streams = {
             name: TrainingStream(name, source, self.recipe.of_stream(name), self.accelerator)
             for name, source in self.sources.items()
@@ -177,8 +177,8 @@ class Run:
         """Whether every planned step is done, or the scores have not risen for long enough."""
         patience = self.training.patience
         stalled = patience is not None and self.progress.evaluations_since_best >= patience
-        stalled = stalled or self._restarts.ended(self.progress.evaluations)
-        return stalled or self.progress.step >= self.total_steps
+        done = self.progress.step >= self.total_steps
+        return stalled or done or self._restarts.ended(self.progress)
 
     def due(self, every: int | Literal["epoch"] | None) -> bool:
         """Whether something that happens every so many steps, or epochs, happens now.
@@ -188,8 +188,8 @@ class Run:
         """
         if every == "epoch":
             fed = MAIN in feeding(self.recipe, self.progress.step - 1)
-            counts = (self.progress.epoch + 1) % self.training.evaluate_epochs == 0
-            return self.finished or (fed and counts and not self.streams[MAIN].stream.remaining)
+            fed = fed and (self.progress.epoch + 1) % self.training.evaluate_epochs == 0
+            return self.finished or (fed and not self.streams[MAIN].stream.remaining)
         return self.finished or (every is not None and self.progress.step % every == 0)
 
     def epoch(self) -> Iterator[list[SyntaxBatch]]:
@@ -222,6 +222,8 @@ class Run:
             self._losses.add(outputs)
             for part in self.optimizers:
                 if part.due(step):
+                    if part.training.clip_value > 0:
+                        self.accelerator.clip_grad_value_(part.parameters, part.training.clip_value)
                     if part.training.clip_norm > 0:
                         self.accelerator.clip_grad_norm_(part.parameters, part.training.clip_norm)
                     part.optimizer.step()
@@ -274,8 +276,7 @@ class Run:
         if self.progress.kept(self.training.keep) is evaluation:
             self._save_model()
         self._tell(evaluation)
-        model = self.accelerator.unwrap_model(self.model)
-        self._restarts.evaluated(self.progress.evaluations, model, self.optimizers)
+        self._restarts.evaluated(self.progress, self.model, self.optimizers)
 
     def checkpoint(self) -> None:
         """Write everything that `restore` needs."""

@@ -6,9 +6,11 @@ restarts follows from its evaluations alone, so that a resumed run restarts at t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, cast
 
+from accelerate.utils import extract_model_from_parallel
 from torch import nn
 
 from trainer.options import TrainingOptions
@@ -32,7 +34,7 @@ def restarts(evaluations: Sequence[Evaluation], training: TrainingOptions) -> li
     best: Evaluation | None = None
     waited, after = 0, training.restart_after
     for number, evaluation in enumerate(evaluations):
-        if best is None or not evaluation.headline <= best.headline:
+        if best is None or _height(evaluation) > _height(best):
             best, waited = evaluation, 0
         elif waited >= after or _drop(best, evaluation, training) > training.restart_drop:
             found.append(number)
@@ -41,6 +43,11 @@ def restarts(evaluations: Sequence[Evaluation], training: TrainingOptions) -> li
         else:
             waited += 1
     return found
+
+
+def _height(evaluation: Evaluation) -> float:
+    """The headline; NaN is the lowest, as in `Progress.best`."""
+    return -math.inf if math.isnan(evaluation.headline) else evaluation.headline
 
 
 def _drop(best: Evaluation, now: Evaluation, training: TrainingOptions) -> float:
@@ -65,34 +72,32 @@ class Restarts:
         self._training = training
         self.best: dict[str, Any] | None = None
 
-    def ended(self, evaluations: Sequence[Evaluation]) -> bool:
+    def ended(self, progress: Progress) -> bool:
         """Whether the last restart has been made."""
         most = self._training.max_restarts
-        return most is not None and len(self._made(evaluations)) >= most
+        return most is not None and len(self._made(progress)) >= most
 
-    def evaluated(
-        self, evaluations: Sequence[Evaluation], model: nn.Module, optimizers: Sequence[Any]
-    ) -> None:
+    def evaluated(self, progress: Progress, model: nn.Module, optimizers: Sequence[Any]) -> None:
         """Keep the weights of an evaluation that is the best, or go back to those.
 
         Args:
-            evaluations: Of the run, the last one of these weights.
-            model: Has the weights.
+            progress: Of the run, the last evaluation of these weights.
+            model: Has the weights; on several processes, as accelerate wraps it.
             optimizers: Forget the past when the run goes back (`trainer.schedule.ModelOptimizer`).
         """
         if self._training.schedule != "restarts":
             return
-        last = len(evaluations) - 1
-        if Progress(evaluations=list(evaluations)).best is evaluations[last]:
+        model, last = extract_model_from_parallel(model), len(progress.evaluations) - 1
+        if progress.best is progress.evaluations[last]:
             weights = model.state_dict()
             self.best = {name: value.detach().cpu().clone() for name, value in weights.items()}
-        elif self._made(evaluations)[-1:] == [last]:
+        elif self._made(progress)[-1:] == [last]:
             assert self.best is not None
             model.load_state_dict(self.best)
             for part in optimizers:
                 part.optimizer.state.clear()
 
-    def _made(self, evaluations: Sequence[Evaluation]) -> list[int]:
+    def _made(self, progress: Progress) -> list[int]:
         if self._training.schedule != "restarts":
             return []
-        return restarts(evaluations, self._training)
+        return restarts(progress.evaluations, self._training)

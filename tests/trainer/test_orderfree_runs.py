@@ -19,6 +19,7 @@ from trainer.options.settings import with_settings
 from trainer.progress import Evaluation
 from trainer.recipes import RECIPES
 from trainer.report import result_of
+from trainer.restarts import restarts
 from trainer.results import write_result
 from trainer.systems.orderfree.options import OrderFreeOptions
 from trainer.systems.orderfree.vectors import VectoredDataset, read_vectors
@@ -135,7 +136,7 @@ def test_a_run_that_restarted_resumes_to_the_same_losses(store, tmp_path) -> Non
     settings = ("max_steps=16", "evaluate_every=1", "restart_after=1", "checkpoint_every=1")
     made = recipe("orderfree-selfatt-graph-delex", *settings, "learning_rate=0.05")
     whole = train(made, store, tmp_path / "whole")
-    restarted = whole._restarts._made(whole.progress.evaluations)
+    restarted = restarts(whole.progress.evaluations, made.training)
     assert restarted
 
     def stop(event) -> None:

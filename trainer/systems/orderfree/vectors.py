@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from featurestore import ParsedDataset, WordStates
+from featurestore.dataset.parsed import ParsedWindow
 from featurestore.stream.window import Window, WindowReader
 from syntax.errors import SpecError
 from syntax.fingerprint import fingerprint
@@ -115,17 +116,37 @@ class VectorsReader:
     def read(self, examples: NDArray[np.int64]) -> Window:
         """The examples, in the order asked."""
         window = self._reader.read(examples)
+        own = {field.name: getattr(window, field.name) for field in fields(window)}
+        langs = [self._data.lang_of(example) for example in examples.tolist()]
+        return VectoredWindow(**own, langs=langs, data=self._data)
+
+
+@dataclass(frozen=True)
+class VectoredWindow(ParsedWindow):
+    """Examples with their parses, of whose words the vectors are found batch by batch.
+
+    Attributes:
+        langs: Language of each example.
+        data: Has the vectors.
+    """
+
+    langs: list[str] = field(default_factory=list)
+    data: VectoredDataset | None = None
+
+    def batch(self, start: int, end: int) -> Window:
+        """Examples ``start`` to ``end``, with ``word_states`` and ``rare_words``, too."""
+        window = super().batch(start, end)
+        assert self.data is not None
         states, rare = [], []
-        for example, parses in zip(examples.tolist(), window.labels["parses"], strict=True):
-            lang = self._data.lang_of(example)
+        for lang, parses in zip(self.langs[start:end], window.labels["parses"], strict=True):
             words = [as_looked_up(form) for form in parses[0].form]
-            known = self._data.vectors[lang]
-            found = np.zeros((len(words), self._data.width), np.float16)
+            known = self.data.vectors[lang]
+            found = np.zeros((len(words), self.data.width), np.float16)
             for at, word in enumerate(words):
                 if word in known:
                     found[at] = known[word]
             states.append(WordStates(np.array([len(words)], np.int32), found))
-            rare.append(np.array([word in self._data.rare[lang] for word in words], bool))
+            rare.append(np.array([word in self.data.rare[lang] for word in words], bool))
         return replace(window, labels={**window.labels, "word_states": states, "rare_words": rare})
 
 

@@ -18,6 +18,7 @@ from syntax.trees.ud import UPOS
 from tests.trainer.treebank import DOG, DU, EATEN, GO
 from trainer.batch import SyntaxBatch
 from trainer.models.config import SyntaxConfig
+from trainer.nn.graph_parser import GraphParser
 from trainer.nn.tags import EXTRA_TAGS
 from trainer.options import DataOptions, OrderFreeOptions
 from trainer.systems.gate.attention import ReleasedLayerNorm
@@ -132,6 +133,19 @@ def test_the_width_is_that_of_the_input(words) -> None:
     assert encoder.upos.weight.shape == (len(UPOS) + EXTRA_TAGS, 50)
     assert encoder_of(words=words, position="absolute").width == encoder.width + 50
     assert encoder_of(words=words, context="rnn").width == 600
+
+
+def test_initial_weights_are_as_small_as_the_release_draws_them() -> None:
+    """Fails with torch's embeddings, and where each output of a biaffine form is drawn alone."""
+    assert encoder_of().upos.weight.abs().max() <= (3 / 50) ** 0.5
+    torch.manual_seed(0)
+    parser = GraphParser(50, 512, 128, 37, 0.2)
+    arcs, relations = parser.arcs.weight_RIJ, parser.relations.weight_RIJ
+    bounds = (6 / (512 * 512 + 512), 6 / (128 * 128 + 40 * 128), 6 / (512 + 1), 6 / (128 + 40))
+    parts = (arcs[:, :-1, :-1], relations[:, :-1, :-1], arcs[:, :-1, -1], relations[:, -1, :-1])
+    for part, bound in zip(parts, bounds, strict=True):
+        assert 0.9 * bound**0.5 < part.abs().max() <= bound**0.5
+    assert arcs[0, -1, -1] == 0
 
 
 @pytest.mark.parametrize("settings", [{}, {"position": "absolute"}, {"context": "rnn"}])

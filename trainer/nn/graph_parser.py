@@ -58,8 +58,8 @@ class GraphParser(nn.Module):
         super().__init__()
         self.as_arc = nn.ModuleList(nn.Linear(width, arc) for _ in "hd")
         self.as_relation = nn.ModuleList(nn.Linear(width, relation) for _ in "hd")
-        self.arcs = Biaffine(arc, arc, 1)
-        self.relations = Biaffine(relation, relation, SYMBOLS + relations)
+        self.arcs = Biaffine(arc, arc, 1, as_one=True)
+        self.relations = Biaffine(relation, relation, SYMBOLS + relations, as_one=True)
         self.dropout = nn.Dropout1d(dropout)
         keep_torch_weights(self)
 

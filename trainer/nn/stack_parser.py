@@ -68,8 +68,8 @@ class StackParser(nn.Module):
         self.arc_top, self.arc_target = nn.Linear(hidden, arc), nn.Linear(width, arc)
         self.relation_top = nn.Linear(hidden, relation)
         self.relation_target = nn.Linear(width, relation)
-        self.arcs = Biaffine(arc, arc, 1)
-        self.relations = Biaffine(relation, relation, SYMBOLS + relations)
+        self.arcs = Biaffine(arc, arc, 1, as_one=True)
+        self.relations = Biaffine(relation, relation, SYMBOLS + relations, as_one=True)
         self.dropout = nn.Dropout1d(dropout)
         self.input_dropout, self.state_dropout = input_dropout, state_dropout
         keep_torch_weights(self)

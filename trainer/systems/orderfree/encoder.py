@@ -38,6 +38,18 @@ BUCKETS: Final = (10, 15, 20, 25, 30, 35, 40, 50, 60, 70, 80, 90, 100, 140)
 """Widths to which the released code pads sentences, each wider than its sentences with ROOT."""
 
 
+class TagEmbedding(nn.Embedding):
+    """Embeddings whose numbers have variance 1 / width at first, as the release draws them.
+
+    Those of torch are so large that layers, which add to them, would change little.
+    """
+
+    def reset_parameters(self) -> None:
+        """Draw them."""
+        bound = (3 / self.embedding_dim) ** 0.5
+        nn.init.uniform_(self.weight, -bound, bound)
+
+
 class OrderFreeEncoder(Encoder):
     """States of ROOT and of the words.
 
@@ -51,7 +63,7 @@ class OrderFreeEncoder(Encoder):
         options = config.model_options()
         assert isinstance(options, OrderFreeOptions)
         self.options = options
-        self.upos = nn.Embedding(len(UPOS) + EXTRA_TAGS, options.upos_width)
+        self.upos = TagEmbedding(len(UPOS) + EXTRA_TAGS, options.upos_width)
         width = options.upos_width
         if options.words == "vectors":
             width += options.vector_width

@@ -22,8 +22,8 @@ from trainer.checkpoint import (
     load_random_state,
     new_folder,
     publish_new,
-    save_checkpoint,
     set_random_state,
+    write_checkpoint,
 )
 from trainer.data import Source, device_batches, pin_version, warn_of_data
 from trainer.evaluation.evaluate import evaluate
@@ -38,6 +38,7 @@ from trainer.schedule import (
     check_trained,
     check_weights,
     exchange_gradients,
+    learned_by,
     new_optimizers,
     separate_losses,
 )
@@ -47,8 +48,8 @@ from trainer.streams import (
     open_devs,
     open_streams,
     pinned,
+    planned_steps,
     profile_streams,
-    steps_with,
 )
 from trainer.tasks import Scores, Task
 
@@ -127,7 +128,7 @@ class Run:
         optimizers: One or several; each parameter of the model belongs to one.
         progress: Position and history.
         epoch_steps, total_steps: Optimizer steps that the main stream feeds in one pass over its
-            data, and all planned.
+            data, after the delay, and all planned.
     """
 
     def __init__(
@@ -152,10 +153,7 @@ class Run:
             for name, source in self.sources.items()
         }
         self._resumed: dict[str, Any] = {}
-        self.epoch_steps = -(-len(self.streams[MAIN].stream) // self.training.accumulation)
-        self.total_steps = self.training.max_steps or steps_with(
-            self.recipe, self.epoch_steps * self.training.epochs
-        )
+        self.epoch_steps, self.total_steps = planned_steps(self.streams[MAIN], self.recipe)
 
     @property
     def data(self) -> Source:
@@ -173,6 +171,11 @@ class Run:
         return self.data.task
 
     @property
+    def _delayed(self) -> bool:
+        """Whether the task of the main stream is learned alone for now."""
+        return self.progress.epoch < self.training.delay
+
+    @property
     def finished(self) -> bool:
         """Whether every planned step is done, or the scores have not risen for long enough."""
         patience = self.training.patience
@@ -187,7 +190,7 @@ class Run:
         multiples alone, and a short run ends there without any.)
         """
         if every == "epoch":
-            fed = MAIN in feeding(self.recipe, self.progress.step - 1)
+            fed = MAIN in feeding(self.recipe, self.progress.step - 1, self._delayed)
             fed = fed and (self.progress.epoch + 1) % self.training.evaluate_epochs == 0
             return self.finished or (fed and not self.streams[MAIN].stream.remaining)
         return self.finished or (every is not None and self.progress.step % every == 0)
@@ -220,14 +223,14 @@ class Run:
                 outputs.setdefault(batch.stream, []).append(self._backward(batch, batches))
                 self.progress.count(outcomes_of(batch.arrays))
             self._losses.add(outputs)
+            self.progress.count_fed(outputs)
             for part in self.optimizers:
-                if part.due(step):
-                    if part.training.clip_value > 0:
-                        self.accelerator.clip_grad_value_(part.parameters, part.training.clip_value)
-                    if part.training.clip_norm > 0:
-                        self.accelerator.clip_grad_norm_(part.parameters, part.training.clip_norm)
+                if part.due(step, self._delayed):
+                    part.clip(self.accelerator)
                     part.optimizer.step()
                 part.optimizer.zero_grad()
+                if not self._delayed:
+                    part.clamp(step)
         self._examples += sum(map(len, batches))
         self.progress.step += 1
 
@@ -292,16 +295,8 @@ class Run:
             "processes": self.accelerator.num_processes,
             "best": self._restarts.best,
         }
-        rank, folder = self.accelerator.process_index, self.output / CHECKPOINT
-        wait = self.accelerator.wait_for_everyone
-        if rank == 0:
-            clear_new(folder)
-        wait()
-        save_checkpoint(folder, state if rank == 0 else None, rank)
-        wait()
-        if rank == 0:
-            publish_new(folder)
-        wait()
+        rank, wait = self.accelerator.process_index, self.accelerator.wait_for_everyone
+        write_checkpoint(self.output / CHECKPOINT, state, rank, wait)
 
     def restore(self, state: Mapping[str, Any], random: Mapping[str, Any] | None) -> None:
         """Go to where `checkpoint` was called; the next epoch restores data and generators.
@@ -348,7 +343,7 @@ class Run:
         before, count = self.progress.seconds, self.training.accumulation
         batches: list[SyntaxBatch] = []
         with self._timed():
-            for name in feeding(self.recipe, self.progress.step):
+            for name in feeding(self.recipe, self.progress.step, self._delayed):
                 if name != MAIN:
                     batches += self.streams[name].cycle(count)
                 elif not (batches := self.streams[MAIN].take(count)):
@@ -360,15 +355,19 @@ class Run:
         """Gradients of one batch; processes exchange them at the last of the step."""
         last, count = batch is batches[-1], sum(one.stream == batch.stream for one in batches)
         separate = any(part.options.objectives for part in self.optimizers)
+        taking = [x for x in self.optimizers if x.due(self.progress.step, self._delayed)]
         with nullcontext() if last and not separate else self.accelerator.no_sync(self.model):
-            output = self.model(batch)
+            output = self.model(batch, objectives=() if self._delayed else None)
             if not separate:
-                self.accelerator.backward(output.loss / count)
+                # What does not change in this step costs no backward pass.
+                skips = len(taking) < len(self.optimizers) and self.accelerator.num_processes == 1
+                own = learned_by(taking) if skips else None
+                self.accelerator.backward(output.loss / count, inputs=own)
         if separate:
             objectives = self.recipe.of_stream(batch.stream).objectives
             for part, loss in separate_losses(self.optimizers, output, objectives):
-                if part.due(self.progress.step) and loss.requires_grad:
-                    own = [x for x in part.parameters if x.requires_grad]
+                if any(part is x for x in taking) and loss.requires_grad:
+                    own = learned_by([part])
                     self.accelerator.backward(loss / count, inputs=own, retain_graph=True)
             if last:
                 exchange_gradients(self.optimizers, self.accelerator)

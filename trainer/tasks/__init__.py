@@ -25,6 +25,7 @@ from trainer.tasks.stack_parser import StackParserOptions
 from trainer.tasks.structural_probe import StructuralProbe, StructuralProbeOptions
 from trainer.tasks.token_classification import TokenClassification, TokenClassificationOptions
 from trainer.tasks.trees import Trees, TreesOptions
+from trainer.tasks.usl import Usl, UslOptions
 
 __all__ = [
     "TASKS",
@@ -57,4 +58,6 @@ __all__ = [
     "TokenClassificationOptions",
     "Trees",
     "TreesOptions",
+    "Usl",
+    "UslOptions",
 ]

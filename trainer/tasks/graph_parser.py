@@ -276,13 +276,12 @@ class UniversalScorer(DependencyScorer):
     """
 
     def __init__(self, options: UniversalParserOptions) -> None:
-        super().__init__(options.as_dependency())
+        super().__init__(options.relations, options.trees, options.metric)
         self._universal, self._long = options, 0
 
     def scores(self) -> UniversalScores:
         """The scores of everything taken, without the sentences that are too long."""
-        found = {**asdict(super().scores()), "metric": self._universal.metric}
-        return UniversalScores(**found, long_sentences=self._long)
+        return UniversalScores(**asdict(super().scores()), long_sentences=self._long)
 
     def _of_example(
         self,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -54,6 +54,27 @@ def save_checkpoint(folder: Path, state: Mapping[str, Any] | None, rank: int) ->
     torch.save(random_state(), part / f"random-{rank}.pt")
     if state is not None:
         torch.save({"format": FORMAT, **state}, part / "state.pt")
+
+
+def write_checkpoint(
+    folder: Path, state: Mapping[str, Any], rank: int, wait: Callable[[], object]
+) -> None:
+    """Replace the checkpoint, together with the other processes.
+
+    Args:
+        folder: Of the checkpoint.
+        state: State dicts and plain values; those of the main process are written.
+        rank: Of this process.
+        wait: Returns once every process has called it.
+    """
+    if rank == 0:
+        clear_new(folder)
+    wait()
+    save_checkpoint(folder, state if rank == 0 else None, rank)
+    wait()
+    if rank == 0:
+        publish_new(folder)
+    wait()
 
 
 def find_checkpoint(folder: Path) -> Path:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import torch
 
-from featurestore import with_repeated
+from featurestore import OrderPolicy, with_repeated
 from syntax import fingerprint
 from syntax.batches import AssemblySpec, SequenceSpec
 from syntax.contrast import Sampler, read_sampler
@@ -76,7 +76,13 @@ class Source:
     def training_stream(
         self, recipe: Recipe, device: torch.device, *, epoch: int, rank: int, world_size: int
     ) -> FeatureStream:
-        """One training epoch: shuffled, in an order that is the same for every world size."""
+        """One training epoch: shuffled, in an order that is the same for every world size.
+
+        With ``training.buckets`` its batches are drawn.
+        """
+        order = recipe.model.order()
+        if recipe.training.buckets:
+            order = replace(order or OrderPolicy(), buckets=recipe.training.buckets)
         return self.dataset.stream(
             batch_size=recipe.training.batch_size,
             seed=recipe.training.seed,
@@ -85,7 +91,7 @@ class Source:
             world_size=world_size,
             bucket=recipe.data.bucket,
             assembly=_assembly(recipe),
-            order=recipe.model.order(),
+            order=order,
             spans=recipe.task.spans() or None,
             samplers=_samplers(recipe, self.dataset, training=True),
             # Pinning copies at once, so the stream may then write over its buffers.

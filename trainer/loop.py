@@ -22,14 +22,15 @@ from trainer.checkpoint import (
     load_random_state,
     new_folder,
     publish_new,
-    save_checkpoint,
     set_random_state,
+    write_checkpoint,
 )
 from trainer.data import Source, device_batches, pin_version, warn_of_data
 from trainer.evaluation.evaluate import evaluate
 from trainer.models.build import build_model
 from trainer.options import MAIN, Recipe
 from trainer.progress import Evaluation, Losses, Observer, Progress, Report, outcomes_of
+from trainer.restarts import Restarts
 from trainer.resume import changes, continued
 from trainer.schedule import DivergedError as DivergedError
 from trainer.schedule import (
@@ -145,7 +146,8 @@ class Run:
         self.recipe = pinned(recipe, self.sources)
         self.devs = open_devs(store, self.recipe, self.sources)
         self.model, self.optimizers = self._prepared()
-        self.progress, self._losses, self._examples = Progress(), Losses(), 0
+        self.progress, self._restarts = Progress(), Restarts(self.training)
+        self._losses, self._examples = Losses(), 0
         self.streams = {
             name: TrainingStream(name, source, self.recipe.of_stream(name), self.accelerator)
             for name, source in self.sources.items()
@@ -178,7 +180,8 @@ class Run:
         """Whether every planned step is done, or the scores have not risen for long enough."""
         patience = self.training.patience
         stalled = patience is not None and self.progress.evaluations_since_best >= patience
-        return stalled or self.progress.step >= self.total_steps
+        done = self.progress.step >= self.total_steps
+        return stalled or done or self._restarts.ended(self.progress)
 
     def due(self, every: int | Literal["epoch"] | None) -> bool:
         """Whether something that happens every so many steps, or epochs, happens now.
@@ -188,6 +191,7 @@ class Run:
         """
         if every == "epoch":
             fed = MAIN in feeding(self.recipe, self.progress.step - 1, self._delayed)
+            fed = fed and (self.progress.epoch + 1) % self.training.evaluate_epochs == 0
             return self.finished or (fed and not self.streams[MAIN].stream.remaining)
         return self.finished or (every is not None and self.progress.step % every == 0)
 
@@ -213,7 +217,7 @@ class Run:
         with self._timed():
             self.model.train()
             for part in self.optimizers:
-                part.set_rates(step, self.total_steps, self.progress.evaluations)
+                part.set_rates(step, self.total_steps, self.progress.evaluations, self.epoch_steps)
             outputs: dict[str, list[Any]] = {}
             for batch in batches:
                 outputs.setdefault(batch.stream, []).append(self._backward(batch, batches))
@@ -247,7 +251,7 @@ class Run:
                 total_steps=self.total_steps,
                 losses=means,
                 learning_rate=self.optimizers[0].rate(
-                    progress.step - 1, self.total_steps, progress.evaluations
+                    progress.step - 1, self.total_steps, progress.evaluations, self.epoch_steps
                 ),
                 examples=progress.examples,
                 seconds=progress.seconds,
@@ -275,6 +279,7 @@ class Run:
         if self.progress.kept(self.training.keep) is evaluation:
             self._save_model()
         self._tell(evaluation)
+        self._restarts.evaluated(self.progress, self.model, self.optimizers)
 
     def checkpoint(self) -> None:
         """Write everything that `restore` needs."""
@@ -288,17 +293,10 @@ class Run:
             "progress": self.progress.to_state(),
             "recipe": self.recipe.to_json(),
             "processes": self.accelerator.num_processes,
+            "best": self._restarts.best,
         }
-        rank, folder = self.accelerator.process_index, self.output / CHECKPOINT
-        wait = self.accelerator.wait_for_everyone
-        if rank == 0:
-            clear_new(folder)
-        wait()
-        save_checkpoint(folder, state if rank == 0 else None, rank)
-        wait()
-        if rank == 0:
-            publish_new(folder)
-        wait()
+        rank, wait = self.accelerator.process_index, self.accelerator.wait_for_everyone
+        write_checkpoint(self.output / CHECKPOINT, state, rank, wait)
 
     def restore(self, state: Mapping[str, Any], random: Mapping[str, Any] | None) -> None:
         """Go to where `checkpoint` was called; the next epoch restores data and generators.
@@ -311,6 +309,7 @@ class Run:
             part.optimizer.load_state_dict(saved)
         if self.accelerator.scaler is not None:
             self.accelerator.scaler.load_state_dict(state["scaler"])
+        self._restarts.best = state.get("best")
         self.progress = Progress.from_state(state["progress"])
         step, processes = self.progress.step, self.accelerator.num_processes
         if step > self.total_steps:

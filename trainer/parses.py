@@ -29,7 +29,7 @@ def with_parses(store: FeatureStore, dataset: FeatureDataset, recipe: Recipe) ->
     """
     from featurestore import ParsedDataset
 
-    if not reads_parses(recipe):
+    if not reads_parses(recipe) or isinstance(dataset, ParsedDataset):
         return dataset
     if recipe.model.reads_words:
         raise SpecError(
@@ -47,7 +47,7 @@ def parse_options(recipe: Recipe) -> dict[str, Any]:
 def with_targets(recipe: Recipe, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
     """The arrays of a batch with the layout of words, and what task and objectives add."""
     found = dict(recipe.task.arrays(arrays))
-    if reads_parses(recipe):
+    if reads_parses(recipe) and "word_layout" not in found:
         found["word_layout"] = word_layout(arrays)
     for one in recipe.objectives:
         if one.is_active(recipe.model.use_syntax):

@@ -16,6 +16,7 @@ from syntax.errors import SpecError, WorkError
 from syntax.registry import unknown_name
 from trainer.options import ObjectiveOptions, OptimizerOptions, Recipe, TrainingOptions
 from trainer.progress import Evaluation
+from trainer.restarts import restarts
 
 
 class DivergedError(WorkError):
@@ -63,14 +64,26 @@ class ModelOptimizer:
         """Whether it names this objective, with or without its version."""
         return bool({objective, objective.rpartition(".")[0]} & set(self.options.objectives))
 
-    def set_rates(self, step: int, total_steps: int, evaluations: Sequence[Evaluation]) -> None:
-        """Give each group its learning rate of a step (0-based)."""
+    def set_rates(
+        self,
+        step: int,
+        total_steps: int,
+        evaluations: Sequence[Evaluation],
+        epoch_steps: int = 0,
+    ) -> None:
+        """Give each group its learning rate of a step; arguments as of `learning_rate`."""
         for group, options in zip(self.optimizer.param_groups, self.rates, strict=True):
-            group["lr"] = learning_rate(step, total_steps, options, evaluations)
+            group["lr"] = learning_rate(step, total_steps, options, evaluations, epoch_steps)
 
-    def rate(self, step: int, total_steps: int, evaluations: Sequence[Evaluation]) -> float:
-        """The learning rate of a step (0-based), of the parameters that no group has."""
-        return learning_rate(step, total_steps, self.training, evaluations)
+    def rate(
+        self,
+        step: int,
+        total_steps: int,
+        evaluations: Sequence[Evaluation],
+        epoch_steps: int = 0,
+    ) -> float:
+        """The learning rate of a step, of the parameters that no group has."""
+        return learning_rate(step, total_steps, self.training, evaluations, epoch_steps)
 
 
 def new_optimizers(model: nn.Module, recipe: Recipe) -> list[ModelOptimizer]:
@@ -303,7 +316,11 @@ def _matches(pattern: str, name: str) -> bool:
 
 
 def learning_rate(
-    step: int, total_steps: int, training: TrainingOptions, evaluations: Sequence[Evaluation] = ()
+    step: int,
+    total_steps: int,
+    training: TrainingOptions,
+    evaluations: Sequence[Evaluation] = (),
+    epoch_steps: int = 0,
 ) -> float:
     """Of one step (0-based): a linear rise over the warm-up, then what the schedule says.
 
@@ -311,7 +328,8 @@ def learning_rate(
         step: Number of the step.
         total_steps: Steps planned.
         training: Rate, warm-up and schedule.
-        evaluations: Those before the step; ``plateau`` goes by them.
+        evaluations: Those before the step; ``plateau`` and ``restarts`` go by them.
+        epoch_steps: Steps of a pass over the data, for a warm-up in passes.
 
     >>> options = TrainingOptions(learning_rate=1.0, warmup_steps=2)
     >>> [learning_rate(step, 6, options) for step in range(6)]
@@ -320,12 +338,20 @@ def learning_rate(
     >>> [round(learning_rate(step, 6, cosine), 2) for step in range(6)]
     [0.0, 0.5, 1.0, 0.85, 0.5, 0.15]
     """
-    warmup = max(training.warmup_steps, int(training.warmup_share * total_steps))
+    warmup = max(
+        training.warmup_steps,
+        int(training.warmup_share * total_steps),
+        training.warmup_epochs * epoch_steps,
+    )
     if step < warmup:
         return training.learning_rate * step / warmup
     if training.schedule == "plateau":
         decays = plateaus([one.headline for one in evaluations], training.decay_after)
         return float(training.learning_rate * training.decay**decays)
+    if training.schedule == "restarts":
+        return float(
+            training.learning_rate * training.decay ** len(restarts(evaluations, training))
+        )
     if training.schedule == "constant":
         return training.learning_rate
     left = max(0.0, (total_steps - step) / max(1, total_steps - warmup))

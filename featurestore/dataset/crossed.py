@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from featurestore.dataset.base import StreamedDataset
 from featurestore.dataset.dataset import FeatureDataset
-from featurestore.dataset.reader import ExampleReader
-from featurestore.stream.window import Window
+from featurestore.stream.window import Window, WindowReader
 from syntax.batches import FlatExamples
 from syntax.errors import SpecError
 from syntax.examples import LabelSpec
@@ -135,8 +134,8 @@ class CrossedReader:
 
     def __init__(
         self,
-        first: ExampleReader,
-        second: ExampleReader,
+        first: WindowReader,
+        second: WindowReader,
         chosen: NDArray[np.int64],
         partner: NDArray[np.int64],
         from_second: NDArray[np.bool_],

@@ -17,6 +17,7 @@ from featurestore.dataset.filters import Wanted, in_langs, of_length, with_any_l
 from featurestore.dataset.parsers import of_parsers
 from featurestore.dataset.reader import ExampleReader
 from featurestore.records import Drop, key_bytes
+from featurestore.stream.window import WindowReader
 from featurestore.tables.card import DatasetCard
 from featurestore.tables.files import FileReader
 from featurestore.tables.index import KeyIndex, keys_of
@@ -163,7 +164,7 @@ class FeatureDataset(StreamedDataset):
 
     def open_reader(
         self, stored: bool, offsets: bool = False, tokens: bool = False
-    ) -> ExampleReader:
+    ) -> WindowReader:
         """See `StreamedDataset.open_reader`."""
         return ExampleReader(self, stored, offsets, tokens)
 

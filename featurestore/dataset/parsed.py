@@ -7,7 +7,7 @@ language-specific tags, and the words that have no piece.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from featurestore.dataset.dataset import FeatureDataset
-from featurestore.dataset.reader import ExampleReader
 from featurestore.records import ParseRecord
-from featurestore.stream.window import Window
+from featurestore.stream.window import Window, WindowReader
 from featurestore.tables.encode.packed import unpack_record
 from syntax.errors import StoreError
 
@@ -44,16 +43,35 @@ class ParsedDataset(FeatureDataset):
 
     Args:
         store: The store.
-        data: The dataset.
+        data: The dataset; what its streams give beside the features, such as states of words, the
+            streams of this one give too.
     """
 
     def __init__(self, store: FeatureStore, data: FeatureDataset) -> None:
         super().__init__(store, data.card, data.version, data.rows, data.reader)
+        self._data = data
         self._values: dict[tuple[str, bool], tuple[str, ...]] = {}
 
     def __reduce__(self) -> tuple[type[ParsedDataset], tuple[Any, ...]]:
-        data = FeatureDataset(self._store, self.card, self.version, self.rows, self.reader)
-        return ParsedDataset, (self._store, data)
+        return ParsedDataset, (self._store, self._data)
+
+    @cached_property
+    def fingerprints(self) -> dict[str, Any]:
+        """What a run should record, as the dataset below says."""
+        return self._data.fingerprints
+
+    def word_counts(self) -> NDArray[np.int64]:
+        """Words of each example, of all its segments. *Shape:* (N,)."""
+        return self._word_counts
+
+    @cached_property
+    def _word_counts(self) -> NDArray[np.int64]:
+        found = np.zeros(len(self), np.int64)
+        for start in range(0, len(self), _AT_ONCE):
+            records = self.records(np.arange(start, min(start + _AT_ONCE, len(self))))
+            for at, own in enumerate(records, start):
+                found[at] = sum(record.parse.word_count for record in own)
+        return found
 
     def records(self, examples: NDArray[np.int64]) -> list[tuple[ParseRecord, ...]]:
         """The parses of each segment of some examples.
@@ -131,23 +149,29 @@ class ParsedDataset(FeatureDataset):
 
     def open_reader(
         self, stored: bool, offsets: bool = False, tokens: bool = False
-    ) -> ExampleReader:
+    ) -> WindowReader:
         """See `StreamedDataset.open_reader`."""
-        return ParsesReader(self, stored, offsets, tokens)
+        return ParsesReader(self, self._data.open_reader(stored, offsets, tokens))
 
 
-class ParsesReader(ExampleReader):
-    """Reads examples with their parses; arguments as of `ExampleReader`."""
+class ParsesReader:
+    """Reads examples with their parses.
 
-    def __init__(
-        self, data: ParsedDataset, stored: bool = False, offsets: bool = False, tokens: bool = False
-    ) -> None:
-        super().__init__(data, stored, offsets, tokens)
-        self._parsed = data
+    Args:
+        data: Says which parses.
+        reader: Reads everything else.
+    """
+
+    def __init__(self, data: ParsedDataset, reader: WindowReader) -> None:
+        self._parsed, self._reader = data, reader
+
+    def fetch(self, examples: NDArray[np.int64], is_wanted: Callable[[], bool]) -> None:
+        """Bring the files of examples to this machine, where copies are kept, while wanted."""
+        self._reader.fetch(examples, is_wanted)
 
     def read(self, examples: NDArray[np.int64]) -> Window:
         """The examples, in the order asked."""
-        window = super().read(examples)
+        window = self._reader.read(examples)
         own = {field.name: getattr(window, field.name) for field in fields(window)}
         return ParsedWindow(**own, packed=self._parsed.packed(examples))
 

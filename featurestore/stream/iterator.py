@@ -7,10 +7,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from featurestore.stream.batches import Batch, BatchSource
 from featurestore.stream.options import StreamOptions
-from featurestore.stream.order import epoch_order
+from featurestore.stream.order import drawn_order, epoch_order
 from featurestore.stream.prefetch import Prefetched
 from featurestore.stream.stored import check_stored
 from featurestore.stream.turns import Rounds
@@ -158,15 +159,33 @@ class FeatureStream(Iterator[Batch]):
         assembled = pieces + self.data.special_tokens.count(len(self.data.card.fields))
         if self._assembly.max_length is not None:
             assembled = np.minimum(assembled, self._assembly.max_length)
-        order = epoch_order(pieces, assembled, options.order)
+        if options.order.buckets:
+            order = drawn_order(self._words() + 1, options.order)
+        else:
+            order = epoch_order(pieces, assembled, options.order)
         rounds = Rounds(
-            len(self.data),
+            len(order.examples),
             order.batch_ends,
             options.world_size,
             options.order.drop_last,
             joins=options.order.batch_tokens is None,
         )
         return BatchSource(self.data, options, self._assembly, order, rounds)
+
+    def _words(self) -> NDArray[np.int64]:
+        """Words of each example. *Shape:* (N,).
+
+        Raises:
+            SpecError: The dataset does not know them.
+        """
+        counts = getattr(self.data, "word_counts", None)
+        if counts is None:
+            raise SpecError(
+                "buckets are of words, and these examples come without parses; stream a "
+                "ParsedDataset, or leave buckets empty"
+            )
+        found: NDArray[np.int64] = counts()
+        return found
 
 
 def _close(source: Iterator[tuple[int, Batch]] | None) -> None:

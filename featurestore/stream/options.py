@@ -101,7 +101,10 @@ class StreamOptions:
 
     def identity(self) -> dict[str, Any]:
         """The values that two streams must share for a position to mean the same in both."""
-        return {**asdict(self.order), "max_length": self.assembly.max_length}
+        found = {**asdict(self.order), "max_length": self.assembly.max_length}
+        if not self.order.buckets:
+            del found["buckets"]  # positions of earlier releases say nothing of it
+        return found
 
 
 def read_options(

@@ -18,6 +18,7 @@ from typing import Annotated, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from syntax.errors import SpecError
 from syntax.mixing import splitmix, stream_seed
 from syntax.options import Option, check_options
 
@@ -67,9 +68,19 @@ class OrderPolicy:
     drop_last: Annotated[
         bool, Option("Leave out the examples that do not fill a batch on every rank.")
     ] = False
+    buckets: Annotated[
+        tuple[int, ...],
+        Option(
+            "Instead of a pass over the examples: the most words, ROOT included, of the sentences "
+            "of each bucket. An epoch is one batch more than fit into the data; each is drawn from "
+            "a bucket that is chosen by its size. Longer sentences are in none."
+        ),
+    ] = ()
 
     def __post_init__(self) -> None:
         check_options(self)
+        if list(self.buckets) != sorted(set(self.buckets)):
+            raise SpecError(f"buckets is {self.buckets}; give rising numbers of words")
 
 
 @dataclass(frozen=True)
@@ -118,6 +129,44 @@ def epoch_order(
         starts = np.append(0, ends)
         batch_ends = np.concatenate([start + cuts for start, (_, cuts) in zip(starts, mixed)])  # noqa: B905 - no pool begins at the last end
     return EpochOrder(examples, batch_ends.astype(np.int64), ends)
+
+
+def drawn_order(lengths: NDArray[np.integer], policy: OrderPolicy) -> EpochOrder:
+    """An epoch of batches that are drawn with replacement (Ahmad et al. 2019, released code).
+
+    A batch is a random part of one bucket, all of it where it is smaller than a batch. Examples may
+    be in several batches or in none.
+
+    Args:
+        lengths: Words of each example, ROOT included. *Shape:* (N,).
+        policy: With ``buckets``.
+
+    Raises:
+        SpecError: No example is short enough for a bucket.
+    """
+    owner = np.searchsorted(policy.buckets, lengths)
+    members = [np.flatnonzero(owner == bucket) for bucket in range(len(policy.buckets))]
+    ends = np.cumsum([len(own) for own in members])
+    if not ends[-1]:
+        raise SpecError(
+            f"no sentence has at most {policy.buckets[-1]} words, ROOT included; give longer "
+            "buckets"
+        )
+    count = int(ends[-1]) // policy.batch_size + 1
+    seed = stream_seed(policy.seed, policy.epoch, "buckets")
+    points = splitmix(count, seed) % np.uint64(ends[-1])
+    drawn = [
+        members[bucket][_permutation(len(members[bucket]), policy, f"drawn {number}")]
+        for number, bucket in enumerate(np.searchsorted(ends, points, side="right").tolist())
+    ]
+    batches = [one[: policy.batch_size] for one in drawn]
+    batch_ends = np.cumsum([len(batch) for batch in batches], dtype=np.int64)
+    pools = np.append(batch_ends[_DRAWN_TOGETHER - 1 : -1 : _DRAWN_TOGETHER], batch_ends[-1])
+    return EpochOrder(np.concatenate(batches).astype(np.int64), batch_ends, pools)
+
+
+_DRAWN_TOGETHER: Final = 64
+"""Drawn batches that are read together."""
 
 
 def _chunks(pieces: NDArray[np.integer]) -> list[Positions]:

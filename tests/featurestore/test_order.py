@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from featurestore.stream.order import CHUNK_PIECES, OrderPolicy, epoch_order
+from featurestore.stream.order import CHUNK_PIECES, OrderPolicy, drawn_order, epoch_order
 from featurestore.stream.turns import Rounds
 from syntax.errors import SpecError
 
@@ -255,3 +255,43 @@ def test_without_pools_everything_is_mixed() -> None:
     assert order.pool_ends.tolist() == [64]
     assert sorted(order.examples.tolist()) == list(range(64))
     assert len({example // 4 for example in order.examples[:8].tolist()}) > 2
+
+
+@given(
+    st.lists(st.integers(1, 30), min_size=1, max_size=60).map(np.array),
+    st.integers(1, 9),
+    st.integers(0, 3),
+)
+def test_a_drawn_batch_has_each_sentence_of_a_bucket_once_at_most(words, size, epoch) -> None:
+    policy = OrderPolicy(batch_size=size, epoch=epoch, buckets=(5, 10, 30))
+    order = drawn_order(words, policy)
+    batches = np.split(order.examples, order.batch_ends[:-1])
+    assert len(batches) == len(words) // size + 1
+    for batch in batches:
+        owner = set(np.searchsorted(policy.buckets, words[batch]).tolist())
+        (bucket,) = owner
+        members = int((np.searchsorted(policy.buckets, words) == bucket).sum())
+        assert len(set(batch.tolist())) == len(batch) == min(size, members)
+    assert order.pool_ends[-1] == len(order.examples)
+    assert set(order.pool_ends) <= set(order.batch_ends)
+    again = drawn_order(words, policy)
+    assert again.examples.tolist() == order.examples.tolist()
+
+
+def test_every_short_sentence_is_drawn_about_as_often_and_longer_ones_never() -> None:
+    words = np.array([3] * 30 + [8] * 10 + [40])
+    counts = np.zeros(len(words))
+    for epoch in range(400):
+        order = drawn_order(words, OrderPolicy(batch_size=5, epoch=epoch, buckets=(5, 10)))
+        np.add.at(counts, order.examples, 1)
+    assert counts[-1] == 0
+    mean = counts[:-1].mean()
+    assert np.abs(counts[:-1] / mean - 1).max() < 0.3
+    assert abs(counts[30:40].mean() / counts[:30].mean() - 1) < 0.1
+
+
+def test_buckets_rise_and_hold_something() -> None:
+    with pytest.raises(SpecError, match="rising"):
+        OrderPolicy(buckets=(5, 5))
+    with pytest.raises(SpecError, match="no sentence has at most 5 words"):
+        drawn_order(np.array([9]), OrderPolicy(buckets=(5,)))

@@ -136,6 +136,22 @@ def test_the_scripts_of_gate_tell_ten_relative_positions_apart(baseline) -> None
     assert RECIPES[f"gate-relation-{baseline}-as-released"]().model.max_position == 10
 
 
+@pytest.mark.parametrize(
+    ("encoder", "rate", "batch", "dropout"), [("selfatt", 1e-4, 80, 0.2), ("rnn", 1e-3, 32, 0.33)]
+)
+def test_published_hyper_parameters_of_the_order_free_parser(encoder, rate, batch, dropout) -> None:
+    recipe = RECIPES[f"orderfree-{encoder}-graph"]()
+    model, training = recipe.model, recipe.training
+    assert (model.context, model.words, model.word_dropout) == (encoder, "vectors", dropout)
+    assert (model.position, model.root_position) == ("relative", "first")
+    assert (recipe.task.parser_dropout, recipe.task.single_root) == (dropout, False)
+    assert (training.learning_rate, training.batch_size) == (rate, batch)
+    assert (training.betas, training.epsilon, training.weight_decay) == ((0.9, 0.9), 1e-4, 0.0)
+    assert (training.decay, training.restart_after, training.restart_double) == (0.75, 20, 5)
+    assert (training.evaluate_epochs, training.warmup_epochs, training.epochs) == (5, 1, 1000)
+    assert RECIPES[f"orderfree-{encoder}-graph-delex"]().model.words == "none"
+
+
 ALPHA = {"xnli": 1.0, "pawsx": 1.0, "wikiann": 0.5, "mtop": 1.0}
 """Weight of the auxiliary losses in the shipped scripts."""
 OWN = switches()
@@ -147,6 +163,10 @@ RELEASED = {
         (*OWN["gate.v1"], *OWN["relation.v1"]),
     ),
     **dict.fromkeys(("sgnet-squad2", "sgnet-race"), OWN["sgnet.v1"]),
+    **dict.fromkeys(
+        ("orderfree-selfatt-graph", "orderfree-selfatt-graph-delex"),
+        (*OWN["orderfree.v1"], *OWN["graph_parser.v1"]),
+    ),
     **dict.fromkeys(("sla-cola", "sla-sst2", "sla-fce"), OWN["sla.v1"][1:]),
     **dict.fromkeys(("udprlm-phase-1", "udprlm-phase-2"), OWN["udprlm.v1"][:3]),
     "synclm": (),

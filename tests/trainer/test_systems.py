@@ -100,7 +100,7 @@ def test_an_objective_that_an_encoder_cannot_serve_is_refused(bert_config) -> No
 
 def test_data_of_pieces_are_refused_by_systems_of_words() -> None:
     words = [system for system in SYSTEMS.values() if system.options().reads_words]
-    assert {system.options().name for system in words} == {"frozen.v1", "gate.v1"}
+    assert {system.options().name for system in words} == {"frozen.v1", "gate.v1", "orderfree.v1"}
     for system in words:
         with pytest.raises(SpecError, match="joint_root"):
             system.options().check_data(DataOptions(dataset="any"))

@@ -10,6 +10,7 @@ import typer
 from featurestore import DEFAULT_STORE
 from featurestore.commands import Where, open_there
 from syntax.commands.tables import AsJson, print_json, print_table
+from syntax.errors import SpecError
 from trainer.commands.shared import (
     Langs,
     ParserOption,
@@ -47,10 +48,20 @@ def evaluate(
             "in another. Writes a heat map.",
         ),
     ] = False,
+    word_order: Annotated[
+        bool,
+        typer.Option(
+            "--word-order",
+            help="Of a parser, show UAS and LAS beside the distance of each language's word order "
+            "from that of the training data, and how distance and loss correlate.",
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Score a trained model on stored data and write its predictions."""
     require_training()
+    if crossed and word_order:
+        raise SpecError("pairs of languages have no distance from one source; leave one option out")
     from trainer import api
     from trainer.seeds import runs_of
 
@@ -66,12 +77,26 @@ def evaluate(
                 any_parser=any_parser,
                 rules=rules,
             )
-            found.append(scored.to_json())
+            if word_order:
+                typed = _with_word_order(folder, opened, scored)
+                found.append({**scored.to_json(), "word_order": typed.to_json()})
+            else:
+                typed = scored
+                found.append(scored.to_json())
             if not as_json:
-                print_table(scored.header(), scored.rows(), title=scored.title())
+                print_table(typed.header(), typed.rows(), title=typed.title())
                 typer.echo(_files(folder, scored, crossed), err=True)
     if as_json:
         print_json(found)
+
+
+def _with_word_order(folder: Path, store: Any, scored: Any) -> Any:
+    """The scores beside the distances of word order, which are written too."""
+    from trainer.evaluation.word_order import word_order_table, write_word_order
+
+    found = word_order_table(scored, store)
+    write_word_order(found, folder)
+    return found
 
 
 def _files(folder: Path, scored: Any, crossed: bool) -> str:

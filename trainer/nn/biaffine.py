@@ -21,23 +21,41 @@ class Biaffine(nn.Module):
         head: Width of the heads' states.
         outputs: Scores of a pair.
         linear: Whether there are linear terms; otherwise each output has a constant alone.
+        as_one: Draw the bilinear weights of all outputs as one tensor, and the linear terms as
+            matrices of their own, as NeuroNLP2 does (Ma et al. 2018): the first are much smaller
+            then.
     """
 
     own_initial_weights = True
 
-    def __init__(self, dependent: int, head: int, outputs: int, linear: bool = True) -> None:
+    def __init__(
+        self, dependent: int, head: int, outputs: int, linear: bool = True, as_one: bool = False
+    ) -> None:
         super().__init__()
-        self.linear = linear
+        self.linear, self.as_one = linear, as_one
         self.weight_RIJ = nn.Parameter(torch.empty(outputs, dependent + linear, head + linear))
         self.bias_R = None if linear else nn.Parameter(torch.empty(outputs))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Draw the weights as Glorot and Bengio (2010) do, each output for itself."""
-        for weight_IJ in self.weight_RIJ.unbind():
-            nn.init.xavier_uniform_(weight_IJ)
+        if self.as_one:
+            self._draw_as_one()
+        else:
+            for weight_IJ in self.weight_RIJ.unbind():
+                nn.init.xavier_uniform_(weight_IJ)
         if self.bias_R is not None:
             nn.init.zeros_(self.bias_R)
+
+    @torch.no_grad()
+    def _draw_as_one(self) -> None:
+        if not self.linear:
+            nn.init.xavier_uniform_(self.weight_RIJ)
+            return
+        nn.init.xavier_uniform_(self.weight_RIJ[:, :-1, :-1])
+        nn.init.xavier_uniform_(self.weight_RIJ[:, :-1, -1])
+        nn.init.xavier_uniform_(self.weight_RIJ[:, -1, :-1])
+        nn.init.zeros_(self.weight_RIJ[:, -1, -1])
 
     def forward(self, dependents_BWI: Tensor, heads_BHJ: Tensor) -> Tensor:
         """Scores of all pairs. *Shape:* (B, R, W, H)."""

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from trainer.systems.frozen.options import FrozenOptions
     from trainer.systems.gate.options import GateOptions
     from trainer.systems.microbert.options import MicroBertOptions
+    from trainer.systems.orderfree.options import OrderFreeOptions
     from trainer.systems.sgnet.options import SgNetOptions
     from trainer.systems.sla.options import SlaOptions
     from trainer.systems.synclm.options import StockOptions
@@ -42,11 +43,13 @@ if TYPE_CHECKING:
     from trainer.tasks import (
         DependencyOptions,
         ExtractiveQaOptions,
+        GraphParserOptions,
         IntentSlotsOptions,
         MlmOptions,
         MultipleChoiceOptions,
         RelationOptions,
         SequenceClassificationOptions,
+        StackParserOptions,
         StructuralProbeOptions,
         TokenClassificationOptions,
         TreesOptions,
@@ -62,6 +65,7 @@ __all__ = [
     "ExtractiveQaOptions",
     "FrozenOptions",
     "GateOptions",
+    "GraphParserOptions",
     "GroupOptions",
     "IntentSlotsOptions",
     "MicroBertOptions",
@@ -71,6 +75,7 @@ __all__ = [
     "MultipleChoiceOptions",
     "ObjectiveOptions",
     "OptimizerOptions",
+    "OrderFreeOptions",
     "ParserOptions",
     "PhraseContrastOptions",
     "Recipe",
@@ -79,6 +84,7 @@ __all__ = [
     "SequenceClassificationOptions",
     "SgNetOptions",
     "SlaOptions",
+    "StackParserOptions",
     "StockOptions",
     "StreamOptions",
     "StructuralProbeOptions",
@@ -116,6 +122,7 @@ _HOMES: Final = {
     "trainer.systems.frozen.options": ("FrozenOptions",),
     "trainer.systems.gate.options": ("GateOptions",),
     "trainer.systems.microbert.options": ("MicroBertOptions",),
+    "trainer.systems.orderfree.options": ("OrderFreeOptions",),
     "trainer.systems.sgnet.options": ("SgNetOptions",),
     "trainer.systems.sla.options": ("SlaOptions",),
     "trainer.systems.synclm.options": ("StockOptions",),
@@ -123,9 +130,9 @@ _HOMES: Final = {
     "trainer.systems.udprlm.options": ("UdPrlmOptions",),
     "trainer.tasks": (
         *("DependencyOptions", "ExtractiveQaOptions", "IntentSlotsOptions", "MlmOptions"),
-        *("MultipleChoiceOptions", "RelationOptions"),
+        *("GraphParserOptions", "MultipleChoiceOptions", "RelationOptions"),
         *("SequenceClassificationOptions", "StructuralProbeOptions", "TokenClassificationOptions"),
-        *("TreesOptions", "UslOptions"),
+        *("StackParserOptions", "TreesOptions", "UslOptions"),
     ),
 }
 """The names above by the module that defines them."""

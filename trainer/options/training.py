@@ -21,16 +21,26 @@ class TrainingOptions:
         batch_size: Examples per batch on one device.
         accumulation: Batches per optimizer step.
         epochs: Passes over the training data, unless ``max_steps`` is set.
+        buckets: The most words, ROOT included, of the sentences of each bucket. Where there are
+            some, the batches of an epoch are drawn from them (`featurestore.stream.order`), and
+            longer sentences are not trained on.
         max_steps: Optimizer steps, however many passes they take.
         optimizer: ``adamw``, ``rmsprop``, or plain ``sgd``, which has no epsilon.
         learning_rate, epsilon, weight_decay: Settings of the optimizer.
         schedule: ``linear``: the learning rate falls to 0; ``cosine``: it falls to 0 along half a
             cosine; ``constant``: it stays; ``plateau``: it is multiplied by ``decay`` after every
             evaluation that is no better than the best one before, except the first
-            ``decay_after``.
-        decay, decay_after: Settings of ``plateau``.
+            ``decay_after``; ``restarts``: it is multiplied by ``decay`` whenever the run goes back
+            to its best weights, with a new optimizer (`trainer.restarts`).
+        decay, decay_after: Settings of ``plateau``; ``restarts`` has the first.
+        restart_after: Evaluations without a better one that are let pass before a restart.
+        restart_drop: How far ``restart_metric`` may fall below its value at the best evaluation.
+        restart_metric: One of the scores; the headline when left out.
+        restart_double: Restarts after which ``restart_after`` is doubled.
+        max_restarts: The run ends with this restart.
         warmup_steps: Steps over which the learning rate rises, before the schedule begins.
-        warmup_share: The same as a share of all steps; the larger of the two counts.
+        warmup_share: The same as a share of all steps.
+        warmup_epochs: The same in passes over the data; the largest of the three counts.
         clip_norm: Largest norm of the gradient; 0 leaves it alone.
         clip_value: Largest absolute value of each of its elements, before the norm; likewise.
         precision: ``fp32``, or mixed with ``bf16`` or ``fp16``.
@@ -39,6 +49,7 @@ class TrainingOptions:
             pass, which takes less memory and more time.
         evaluate_every: Steps between evaluations on dev, or ``epoch`` for one after each pass; the
             last step is always evaluated.
+        evaluate_epochs: Passes between evaluations, with ``evaluate_every=epoch``.
         patience: Evaluations in a row without improvement after which a run ends; ``None``
             never ends it early.
         checkpoint_every: Steps between checkpoints to resume from; ``None`` writes none.
@@ -57,21 +68,29 @@ class TrainingOptions:
     batch_size: int = 32
     accumulation: int = 1
     epochs: int = 5
+    buckets: tuple[int, ...] = ()
     max_steps: int | None = None
     optimizer: Literal["adamw", "sgd", "rmsprop"] = "adamw"
     learning_rate: float = 2e-5
     epsilon: float = 1e-8
     weight_decay: float = 0.0
-    schedule: Literal["linear", "plateau", "cosine", "constant"] = "linear"
+    schedule: Literal["linear", "plateau", "cosine", "constant", "restarts"] = "linear"
     decay: float = 0.9
     decay_after: int = 0
+    restart_after: int = 20
+    restart_drop: float = 0.05
+    restart_metric: str | None = None
+    restart_double: int = 5
+    max_restarts: int | None = None
     warmup_steps: int = 0
     warmup_share: float = 0.0
+    warmup_epochs: int = 0
     clip_norm: float = 1.0
     precision: Literal["fp32", "bf16", "fp16"] = "fp32"
     compile: bool = False
     gradient_checkpointing: bool = False
     evaluate_every: int | Literal["epoch"] | None = 2000
+    evaluate_epochs: int = 1
     patience: int | None = None
     checkpoint_every: int | None = 2000
     log_every: int = 10
@@ -88,21 +107,28 @@ class TrainingOptions:
         return self.delay_batch_size or self.batch_size if epoch < self.delay else self.batch_size
 
     def __post_init__(self) -> None:
-        for name in ("batch_size", "accumulation", "epochs", "log_every", "evaluation_batch_size"):
+        for name in (
+            *("batch_size", "accumulation", "epochs", "log_every", "evaluation_batch_size"),
+            *("evaluate_epochs", "restart_after", "restart_double"),
+        ):
             check_positive(f"training.{name}", getattr(self, name))
         for name in (
             *("max_steps", "evaluate_every", "patience", "checkpoint_every", "threads"),
-            "delay_batch_size",
+            *("delay_batch_size", "max_restarts"),
         ):
             if isinstance(getattr(self, name), int):
                 check_positive(f"training.{name}", getattr(self, name))
         for name in ("learning_rate", "epsilon", "weight_decay", "clip_norm", "clip_value"):
             check_range(f"training.{name}", getattr(self, name), 0)
-        for name in ("warmup_steps", "decay_after", "delay"):
+        for name in ("warmup_steps", "warmup_epochs", "decay_after", "delay"):
             check_range(f"training.{name}", getattr(self, name), 0)
-        for name in ("warmup_share", "decay"):
+        for name in ("warmup_share", "decay", "restart_drop"):
             check_range(f"training.{name}", getattr(self, name), 0, 1)
         check_range("training.seed", self.seed, 0, LARGEST_SEED)
+        if self.schedule == "restarts" and self.keep != "best":
+            raise SpecError(
+                "training.schedule=restarts goes back to the best weights; set training.keep=best"
+            )
         if len(self.betas) != 2 or not all(0 <= beta < 1 for beta in self.betas):
             raise SpecError(
                 f"training.betas is {self.betas}; it must be two numbers from 0 and below 1"

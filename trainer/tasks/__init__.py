@@ -12,6 +12,7 @@ from trainer.tasks.base import (
 )
 from trainer.tasks.dependency import Dependency, DependencyOptions
 from trainer.tasks.extractive_qa import ExtractiveQa, ExtractiveQaOptions
+from trainer.tasks.graph_parser import GraphParserOptions
 from trainer.tasks.intent_slots import IntentSlots, IntentSlotsOptions
 from trainer.tasks.mlm import Mlm, MlmOptions
 from trainer.tasks.multiple_choice import MultipleChoice, MultipleChoiceOptions
@@ -20,6 +21,7 @@ from trainer.tasks.sequence_classification import (
     SequenceClassification,
     SequenceClassificationOptions,
 )
+from trainer.tasks.stack_parser import StackParserOptions
 from trainer.tasks.structural_probe import StructuralProbe, StructuralProbeOptions
 from trainer.tasks.token_classification import TokenClassification, TokenClassificationOptions
 from trainer.tasks.trees import Trees, TreesOptions
@@ -33,6 +35,7 @@ __all__ = [
     "DependencyOptions",
     "ExtractiveQa",
     "ExtractiveQaOptions",
+    "GraphParserOptions",
     "Head",
     "IntentSlots",
     "IntentSlotsOptions",
@@ -46,6 +49,7 @@ __all__ = [
     "Scores",
     "SequenceClassification",
     "SequenceClassificationOptions",
+    "StackParserOptions",
     "StructuralProbe",
     "StructuralProbeOptions",
     "Task",

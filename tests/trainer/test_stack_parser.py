@@ -1,0 +1,171 @@
+"""The stack-pointer decoder: its loss step by step, its search against all trees, a short run."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+
+from featurestore import open_store
+from syntax.trees.conllu import parse_conllu, parse_from_sentences
+from syntax.trees.pointers import pointer_steps
+from tests.trainer.treebank import DU, EATEN, GO, NAME, append_treebank
+from trainer.loop import train
+from trainer.nn.graph_parser import SYMBOLS
+from trainer.nn.stack_parser import StackParser, Steps
+from trainer.options import StackParserOptions
+from trainer.options.settings import with_settings
+from trainer.recipes import RECIPES
+from trainer.systems.orderfree.words import sentence_arrays
+from trainer.tasks import TASKS
+
+HEADS = ([2, 0, 2], [3, 4, 0, 3])
+"""The second has crossing arcs."""
+
+
+def parser(dropout: float = 0.0) -> StackParser:
+    torch.manual_seed(0)
+    return StackParser(6, 5, 4, 5, 7, 8, dropout, dropout, dropout)
+
+
+def states(rows: int = 2, size: int = 5) -> torch.Tensor:
+    return torch.randn(rows, size, 6, generator=torch.Generator().manual_seed(1))
+
+
+def steps_of(*trees: list[int]) -> Steps:
+    count = 2 * max(map(len, trees)) + 1
+    found = [torch.zeros(len(trees), count, dtype=torch.int64) for _ in range(4)]
+    found[2][:] = found[3][:] = -100
+    for row, heads in enumerate(trees):
+        tops, targets = map(torch.from_numpy, pointer_steps(heads))
+        size = len(tops)
+        above = torch.tensor([0, *heads])
+        found[0][row, :size], found[1][row, :size] = tops, above[tops]
+        found[2][row, :size] = targets
+        found[3][row, :size] = torch.where(targets == tops, 0, targets % 5 + SYMBOLS)
+    return Steps(*found)
+
+
+def slow_steps(model: StackParser, own: torch.Tensor, steps: Steps, row: int, size: int):
+    """The log-probabilities of each right step of one sentence, in float64, one by one."""
+    elu, weights = torch.nn.functional.elu, dict(model.named_parameters())
+    one = torch.ones(1).double()
+    shares = torch.stack([model.weigh(state)[0] for state in own]).softmax(0)
+    memory = model.start(sum(a * state for a, state in zip(shares, own, strict=True)))
+    state = memory.tanh()
+    for step in range(size):
+        top, above = int(steps.tops[row, step]), int(steps.above[row, step])
+        state, memory = model.cell(elu(model.source(own[top] + own[above])), (state, memory))
+        left = torch.cat([elu(model.arc_top(state)), one])
+        scores = torch.stack(
+            [
+                left @ weights["arcs.weight_RIJ"][0] @ torch.cat([elu(model.arc_target(x)), one])
+                for x in own
+            ]
+        ).log_softmax(0)
+        target, relation = int(steps.targets[row, step]), int(steps.relations[row, step])
+        left = torch.cat([elu(model.relation_top(state)), one])
+        right = torch.cat([elu(model.relation_target(own[target])), one])
+        types = torch.stack([left @ of @ right for of in weights["relations.weight_RIJ"]])
+        yield target == top, float(scores[target]), float(types.log_softmax(0)[relation])
+
+
+@torch.no_grad()
+def test_the_loss_is_four_means_over_steps() -> None:
+    steps, real = steps_of(*HEADS), torch.ones(2, 5, dtype=torch.bool)
+    real[0, 4:] = False
+    found = parser().loss(states(), real, steps)
+    model = copy.deepcopy(parser()).double()
+    each = []
+    for row, heads in enumerate(HEADS):
+        own = states().double()[row, : len(heads) + 1]
+        each += slow_steps(model, own, steps, row, 2 * len(heads) + 1)
+    leaves = [step for step in each if step[0]]
+    others = [step for step in each if not step[0]]
+    assert (len(leaves), len(others)) == (9, 7)
+    expected = -sum(np.mean([s[part] for s in own]) for own in (leaves, others) for part in (1, 2))
+    assert float(found) == pytest.approx(expected, rel=1e-5)
+
+
+@torch.no_grad()
+def test_masks_are_the_same_at_all_steps() -> None:
+    """With inputs and states dropped altogether, all steps of a sentence have the same input."""
+    model = parser(0.999999).train()
+    steps, real = steps_of([2, 0, 2]), torch.ones(1, 4, dtype=torch.bool)
+    assert torch.isfinite(model.loss(states(1, 4), real, steps))
+
+
+def log_probability(model: StackParser, own: torch.Tensor, heads: list[int]) -> float:
+    """Of a tree with its best relations, by the slow steps."""
+    best = -np.inf
+    steps = steps_of(heads)
+    for_children = []
+    for relation in range(5):
+        changed = torch.where(steps.relations > 0, relation + SYMBOLS, steps.relations)
+        rows = slow_steps(model, own, steps._replace(relations=changed), 0, 2 * len(heads) + 1)
+        for_children.append([*rows])
+    total = 0.0
+    for at in zip(*for_children, strict=True):
+        leaf, arc, _ = at[0]
+        total += arc + (0.0 if leaf else max(one[2] for one in at))
+    return max(best, total)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@torch.no_grad()
+def test_a_wide_beam_finds_the_likeliest_tree(seed) -> None:
+    from itertools import product
+
+    from tests.syntax.test_mst import is_tree
+
+    model = parser().double()
+    own = torch.randn(4, 6, generator=torch.Generator().manual_seed(seed)).double() * 3
+    trees = [list(heads) for heads in product(range(4), repeat=3) if is_tree(heads, False)]
+    likely = {tuple(heads): log_probability(model, own, heads) for heads in trees}
+    heads, relations = model.parse(own, beam=10_000, ordered=True)
+    assert tuple(heads) == max(likely, key=likely.__getitem__)
+    assert all(0 <= relation < 5 for relation in relations)
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+@pytest.mark.parametrize("beam", [1, 5])
+@torch.no_grad()
+def test_every_answer_is_a_tree(beam, ordered) -> None:
+    from tests.syntax.test_mst import is_tree
+
+    model = parser()
+    for seed in range(8):
+        own = torch.randn(9, 6, generator=torch.Generator().manual_seed(seed)) * 4
+        heads, _ = model.parse(own, beam, ordered)
+        assert is_tree(tuple(heads), False)
+
+
+def test_targets_are_the_steps_of_the_trees() -> None:
+    parses = [(parse_from_sentences(list(parse_conllu(text))),) for text in (EATEN, DU, GO)]
+    gold = np.array([True, True, False])
+    arrays = sentence_arrays({"parses": parses, "is_gold": gold})
+    names = ("aux", "case", "det", "nsubj", "obl", "punct", "root")
+    found = TASKS["stack_parser.v1"].task(StackParserOptions(relations=names), {}).targets(arrays)
+    assert found["stack_targets"][1, :9].tolist() == [1, 4, 2, 2, 3, 3, 4, 1, 0]
+    assert found["stack_tops"][1, :9].tolist() == [0, 1, 4, 2, 4, 3, 4, 1, 0]
+    assert found["stack_above"][1, :9].tolist() == [0, 0, 1, 4, 1, 4, 1, 0, 0]
+    shown = [names.index(one) + SYMBOLS for one in ("root", "obl", "case", "det")]
+    assert found["stack_relations"][1, [0, 1, 2, 4]].tolist() == shown
+    assert (found["stack_relations"][1, [3, 5, 6, 7, 8]] == 0).all()
+    assert (found["stack_targets"][2] == -100).all()
+
+
+def test_a_run_learns_and_gives_trees(tmp_path, tokenizer) -> None:
+    made = RECIPES["orderfree-selfatt-stack-delex"]()
+    sizes = ("layers=1", "upos_width=16", "arc=16", "task.relation=8", "decoder_width=16")
+    steps = ("max_steps=60", "evaluate_every=60", "checkpoint_every=null", "threads=1")
+    rates = ("learning_rate=0.01", "warmup_epochs=0", "batch_size=3", f"data.dataset={NAME}")
+    with open_store(str(tmp_path / "store")) as store:
+        for split in ("train", "dev"):
+            append_treebank(store, tokenizer, split)
+        run = train(with_settings(made, [*sizes, *steps, *rates]), store, tmp_path / "run")
+    losses = run.progress.losses
+    assert np.mean(losses[-10:]) < 0.7 * np.mean(losses[:10])
+    assert run.progress.evaluations[-1].scores["words"] == 25

@@ -1,0 +1,175 @@
+"""The graph decoder of the order-free parser (Ahmad et al. 2019; Dozat and Manning 2017).
+
+Letters in shapes: ``B`` sentences, ``W`` words, ``H`` heads: ROOT and the words, ``D`` width, ``R``
+relations, the symbols before them included.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from syntax.batches import IGNORE
+from syntax.trees.mst import sentence_heads
+from syntax.variant import Variant, is_released
+from trainer.nn.biaffine import Biaffine, keep_torch_weights
+
+SYMBOLS: Final = 3
+"""Outputs before the relations: the release has types for padding, ROOT and the end of a sentence.
+They are scored in training, and never given."""
+
+HIDDEN: Final = -1e8
+"""The score of a head that is padding or of another sentence."""
+
+
+class Projected(NamedTuple):
+    """The states of words for the two parts of the decoder.
+
+    Attributes:
+        arc_heads, relation_heads: Of ROOT and the words, as heads. *Shape:* (B, H, D).
+        arc_words, relation_words: Of the words, as dependents. *Shape:* (B, W, D).
+    """
+
+    arc_heads: Tensor
+    arc_words: Tensor
+    relation_heads: Tensor
+    relation_words: Tensor
+
+
+class GraphParser(nn.Module):
+    """Scores of heads, and of relations given a head.
+
+    Dropout takes whole features: a sentence has one mask for all positions, and one for heads and
+    dependents together.
+
+    Args:
+        width: Of the states.
+        arc, relation: Width of the projections.
+        relations: How many.
+        dropout: Of the states' features, and of those of the projections.
+    """
+
+    def __init__(self, width: int, arc: int, relation: int, relations: int, dropout: float) -> None:
+        super().__init__()
+        self.as_arc = nn.ModuleList(nn.Linear(width, arc) for _ in "hd")
+        self.as_relation = nn.ModuleList(nn.Linear(width, relation) for _ in "hd")
+        self.arcs = Biaffine(arc, arc, 1, as_one=True)
+        self.relations = Biaffine(relation, relation, SYMBOLS + relations, as_one=True)
+        self.dropout = nn.Dropout1d(dropout)
+        keep_torch_weights(self)
+
+    def project(self, states_BHD: Tensor) -> Projected:
+        """The projections of the states of ROOT and the words."""
+        states_BHD = self._dropped(states_BHD)
+        arc_heads, arc_words = self._both(self.as_arc, states_BHD)
+        relation_heads, relation_words = self._both(self.as_relation, states_BHD)
+        return Projected(arc_heads, arc_words[:, 1:], relation_heads, relation_words[:, 1:])
+
+    def forward(self, projected: Projected, sentences_BW: Tensor) -> Tensor:
+        """Scores of the heads of each word. *Shape:* (B, W, H), float32.
+
+        Args:
+            projected: What `project` gives.
+            sentences_BW: Sentence of each word, -1 on padding.
+        """
+        words, heads = projected.arc_words, projected.arc_heads
+        with torch.autocast(words.device.type, enabled=False):
+            scores_BWH: Tensor = self.arcs(words.float(), heads.float())
+        same_BWW = sentences_BW[:, :, None] == sentences_BW[:, None, :]
+        same_BWW = same_BWW & (sentences_BW >= 0)[:, None, :]
+        possible_BWH = F.pad(same_BWW, (1, 0), value=True)
+        return scores_BWH[:, 0].masked_fill(~possible_BWH, HIDDEN)
+
+    def relate(self, projected: Projected, heads_BW: Tensor) -> Tensor:
+        """Scores of the relations of each word to one head. *Shape:* (B, W, R), float32.
+
+        Args:
+            projected: What `project` gives.
+            heads_BW: 0 for ROOT, i for the i-th word.
+        """
+        heads_BHD = projected.relation_heads
+        chosen = heads_BHD.gather(1, heads_BW[:, :, None].expand(-1, -1, heads_BHD.shape[2]))
+        with torch.autocast(chosen.device.type, enabled=False):
+            return self.relations.of_pairs(projected.relation_words.float(), chosen.float())
+
+    def relate_all(self, projected: Projected) -> Tensor:
+        """Scores of the relations of all pairs. *Shape:* (B, W, H, R), float32."""
+        words, heads = projected.relation_words, projected.relation_heads
+        with torch.autocast(words.device.type, enabled=False):
+            found: Tensor = self.relations(words.float(), heads.float())
+        return found.permute(0, 2, 3, 1)
+
+    def _both(self, maps: nn.ModuleList, states_BHD: Tensor) -> tuple[Tensor, Tensor]:
+        both = torch.cat([F.elu(one(states_BHD)) for one in maps], dim=1)
+        heads, words = self._dropped(both).chunk(2, dim=1)
+        return heads, words
+
+    def _dropped(self, states_BHD: Tensor) -> Tensor:
+        dropped: Tensor = self.dropout(states_BHD.transpose(1, 2)).transpose(1, 2)
+        return dropped
+
+
+def graph_loss(
+    parser: GraphParser,
+    projected: Projected,
+    arcs_BWH: Tensor,
+    heads_BW: Tensor,
+    relations_BW: Tensor,
+) -> Tensor:
+    """Mean negative log-likelihood of heads, and of relations given the right heads; a scalar.
+
+    Args:
+        parser: Scores the relations.
+        projected: What it made of the states.
+        arcs_BWH: What it gave as scores of heads.
+        heads_BW: Right heads, -100 for none to learn.
+        relations_BW: Right relations without the symbols, likewise; -100 also for one that is none
+            of the parser's.
+    """
+    learned_BW = heads_BW != IGNORE
+    scores_BWR = parser.relate(projected, heads_BW.clamp(min=0))
+    known_BW = learned_BW & (relations_BW != IGNORE)
+    types_BW = torch.where(known_BW, relations_BW + SYMBOLS, IGNORE)
+    total = F.cross_entropy(
+        arcs_BWH.flatten(0, 1), heads_BW.flatten(), ignore_index=IGNORE, reduction="sum"
+    ) + F.cross_entropy(
+        scores_BWR.flatten(0, 1), types_BW.flatten(), ignore_index=IGNORE, reduction="sum"
+    )
+    return total / learned_BW.sum().clamp(min=1)
+
+
+def graph_energy(arcs_BWH: Tensor, relations_BWHR: Tensor) -> Tensor:
+    """``log p(head) + max over relations of log p(relation | head)``. *Shape:* (B, W, H), float32.
+
+    The relations' probabilities count the symbols, and the best one is none of them.
+
+    Args:
+        arcs_BWH: Scores of heads.
+        relations_BWHR: Scores of relations with each head.
+    """
+    best_BWH = relations_BWHR.log_softmax(-1)[..., SYMBOLS:].amax(-1)
+    return arcs_BWH.log_softmax(-1) + best_BWH
+
+
+def graph_trees(
+    energy_BWH: NDArray[np.float32],
+    sentences_BW: NDArray[np.int64],
+    single_root: bool,
+    space: Variant = "as_published",
+) -> NDArray[np.int64]:
+    """The best tree of each sentence. *Shape:* (B, W), int64, 0 for ROOT.
+
+    Args:
+        energy_BWH: Log-probabilities of arcs (`graph_energy`).
+        sentences_BW: Sentence of each word, -1 on padding.
+        single_root: Whether one word alone hangs from ROOT.
+        space: Published: the product of probabilities is largest; released: their sum.
+    """
+    energy = np.exp(energy_BWH) if is_released(space) else energy_BWH
+    rows = zip(energy, sentences_BW, strict=True)
+    return np.stack([sentence_heads(*row, single_root) for row in rows]).astype(np.int64)

@@ -1,0 +1,231 @@
+"""The stack-pointer decoder of the order-free parser (Ma et al. 2018; Ahmad et al. 2019).
+
+Letters in shapes: ``B`` sentences, ``H`` positions: ROOT and the words; ``S`` steps, ``K``
+hypotheses of one sentence, ``D`` width, ``R`` relations, the symbols before them included.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from syntax.batches import IGNORE
+from trainer.nn.biaffine import Biaffine, keep_torch_weights
+from trainer.nn.graph_parser import HIDDEN, SYMBOLS
+
+
+class Steps(NamedTuple):
+    """The steps of the right trees (`syntax.trees.pointers`); int64, *shape* (B, S) each.
+
+    Attributes:
+        tops: Node on top of the stack.
+        above: Its head; 0 for ROOT.
+        targets: Where it points; -100 behind the last step.
+        relations: Of a child that is pointed to, the symbols counted; 0 of a node that points to
+            itself; -100 for none to learn.
+    """
+
+    tops: Tensor
+    above: Tensor
+    targets: Tensor
+    relations: Tensor
+
+
+class StackParser(nn.Module):
+    """An LSTM over the nodes on top of the stack, which point to positions.
+
+    Its input is the state of the node and of its head. It begins with a weighted mean of all
+    states.
+
+    Args:
+        width: Of the states.
+        arc, relation: Width of the projections.
+        relations: How many.
+        inputs, hidden: Width of the LSTM's input and of its states.
+        dropout: Of whole features, as in the graph decoder.
+        input_dropout, state_dropout: Of the LSTM; the same at all steps.
+    """
+
+    def __init__(
+        self,
+        width: int,
+        arc: int,
+        relation: int,
+        relations: int,
+        inputs: int,
+        hidden: int,
+        dropout: float,
+        input_dropout: float,
+        state_dropout: float,
+    ) -> None:
+        super().__init__()
+        self.weigh, self.start = nn.Linear(width, 1), nn.Linear(width, hidden)
+        self.source, self.cell = nn.Linear(width, inputs), nn.LSTMCell(inputs, hidden)
+        self.arc_top, self.arc_target = nn.Linear(hidden, arc), nn.Linear(width, arc)
+        self.relation_top = nn.Linear(hidden, relation)
+        self.relation_target = nn.Linear(width, relation)
+        self.arcs = Biaffine(arc, arc, 1, as_one=True)
+        self.relations = Biaffine(relation, relation, SYMBOLS + relations, as_one=True)
+        self.dropout = nn.Dropout1d(dropout)
+        self.input_dropout, self.state_dropout = input_dropout, state_dropout
+        keep_torch_weights(self)
+        setattr(self.cell, "own_initial_weights", True)  # noqa: B010 - no attribute of the class
+
+    def loss(self, states_BHD: Tensor, real_BH: Tensor, steps: Steps) -> Tensor:
+        """The negative log-likelihood of the right steps, a scalar.
+
+        Heads of children, of nodes that point to themselves, and the relations of both are four
+        means, each over its own steps.
+        """
+        first_BD = self._first(states_BHD, real_BH)
+        states_BHD = self._dropped(states_BHD)
+        tops_BSD = self._run(states_BHD, steps.tops, steps.above, first_BD)
+        arc_top, arc_target = self._together(self.arc_top(tops_BSD), self.arc_target(states_BHD))
+        relation_top, relation_target = self._together(
+            self.relation_top(tops_BSD), self.relation_target(states_BHD)
+        )
+        scores_BSH = self.arcs(arc_top, arc_target)[:, 0]
+        scores_BSH = scores_BSH.masked_fill(~real_BH[:, None], HIDDEN)
+        chosen_BSD = _taken(relation_target, steps.targets.clamp(min=0))
+        scores_BSR = self.relations.of_pairs(relation_top, chosen_BSD)
+        leaf_BS = steps.targets == steps.tops
+        losses = []
+        for scores, right in ((scores_BSH, steps.targets), (scores_BSR, steps.relations)):
+            each_BS = F.cross_entropy(
+                scores.transpose(1, 2), right, ignore_index=IGNORE, reduction="none"
+            )
+            for part_BS in (leaf_BS, ~leaf_BS):
+                part_BS = part_BS & (right != IGNORE)
+                losses.append((each_BS * part_BS).sum() / part_BS.sum().clamp(min=1))
+        return torch.stack(losses).sum()
+
+    @torch.no_grad()
+    def parse(self, states_HD: Tensor, beam: int, ordered: bool) -> tuple[list[int], list[int]]:
+        """The heads and relations of one sentence, the likeliest that a beam finds.
+
+        Args:
+            states_HD: Of ROOT and its words.
+            beam: Hypotheses that are kept.
+            ordered: Children come in the order of the sentence; where no hypothesis can go on so,
+                in any order.
+
+        Returns:
+            Heads from 1, 0 for ROOT, and relations without the symbols.
+        """
+        found = self._search(states_HD, beam, ordered) if ordered else None
+        if found is None:
+            found = self._search(states_HD, beam, ordered=False)
+        assert found is not None
+        return found.heads[1:], found.relations[1:]
+
+    def _search(self, states_HD: Tensor, beam: int, ordered: bool) -> _Hypothesis | None:
+        n = len(states_HD)
+        real_1H = torch.ones(1, n, dtype=torch.bool, device=states_HD.device)
+        memory_KD = self._first(states_HD[None], real_1H)
+        state_KD = memory_KD.tanh()
+        arc_target = F.elu(self.arc_target(states_HD))[None]
+        relation_target = F.elu(self.relation_target(states_HD))[None]
+        kept = [_Hypothesis(0.0, [0], [0, *[-1] * (n - 1)], [0] * n, [0] * n, n - 1)]
+        for _ in range(2 * n - 1):
+            tops = [one.stack[-1] for one in kept]
+            above = [one.heads[top] for one, top in zip(kept, tops, strict=True)]
+            inputs_KD = F.elu(self.source(states_HD[tops] + states_HD[above]))
+            state_KD, memory_KD = self.cell(inputs_KD, (state_KD, memory_KD))
+            arc_top = F.elu(self.arc_top(state_KD))[None]
+            arcs_KH = self.arcs(arc_top, arc_target)[0, 0].log_softmax(-1)
+            relation_top = F.elu(self.relation_top(state_KD))[None]
+            types_RKH = self.relations(relation_top, relation_target)[0].log_softmax(0)[SYMBOLS:]
+            best_KH, which_KH = types_RKH.max(0)
+            rows = (arcs_KH.tolist(), (arcs_KH + best_KH).tolist(), which_KH.tolist())
+            found = [
+                (one.score + gain, number, target)
+                for number, one in enumerate(kept)
+                for target, gain in one.moves(rows[0][number], rows[1][number], ordered)
+            ]
+            if not found:
+                return None
+            found.sort(key=lambda move: -move[0])
+            moves = found[:beam]
+            kept = [kept[at].after(score, to, rows[2][at][to]) for score, at, to in moves]
+            chosen = [at for _, at, _ in moves]
+            state_KD, memory_KD = state_KD[chosen], memory_KD[chosen]
+        return kept[0]
+
+    def _first(self, states_BHD: Tensor, real_BH: Tensor) -> Tensor:
+        """The LSTM's memory before its first step. *Shape:* (B, D)."""
+        weights_BH = self.weigh(states_BHD)[..., 0].masked_fill(~real_BH, HIDDEN).softmax(-1)
+        mean_BD = (weights_BH[:, :, None] * states_BHD).sum(1)
+        found: Tensor = self.start(mean_BD)
+        return found
+
+    def _run(
+        self, states_BHD: Tensor, tops_BS: Tensor, above_BS: Tensor, memory_BD: Tensor
+    ) -> Tensor:
+        """The states of the LSTM after each step. *Shape:* (B, S, D)."""
+        both_BSD = _taken(states_BHD, tops_BS) + _taken(states_BHD, above_BS)
+        inputs_BSD = F.elu(self.source(both_BSD))
+        ones_BD = inputs_BSD.new_ones(len(inputs_BSD), inputs_BSD.shape[2])
+        inputs_BSD = inputs_BSD * F.dropout(ones_BD, self.input_dropout, self.training)[:, None]
+        mask_BD = F.dropout(torch.ones_like(memory_BD), self.state_dropout, self.training)
+        state_BD, found = memory_BD.tanh(), []
+        for inputs_BD in inputs_BSD.unbind(1):
+            state_BD, memory_BD = self.cell(inputs_BD, (state_BD * mask_BD, memory_BD))
+            found.append(state_BD)
+        return self._dropped(torch.stack(found, dim=1))
+
+    def _together(self, tops_BSD: Tensor, targets_BHD: Tensor) -> tuple[Tensor, Tensor]:
+        """Both after ELU and one mask of features for the two."""
+        both = self._dropped(torch.cat([F.elu(tops_BSD), F.elu(targets_BHD)], dim=1))
+        return both[:, : tops_BSD.shape[1]].float(), both[:, tops_BSD.shape[1] :].float()
+
+    def _dropped(self, states_BHD: Tensor) -> Tensor:
+        dropped: Tensor = self.dropout(states_BHD.transpose(1, 2)).transpose(1, 2)
+        return dropped
+
+
+@dataclass(slots=True)
+class _Hypothesis:
+    """A part of a tree.
+
+    Attributes:
+        score: Sum of log-probabilities.
+        stack: Nodes, the top last.
+        heads, relations: Of each position; ROOT's are 0, and a head is -1 where there is none yet.
+        last: The latest child of each position; 0 for none.
+        left: Words without a head.
+    """
+
+    score: float
+    stack: list[int]
+    heads: list[int]
+    relations: list[int]
+    last: list[int]
+    left: int
+
+    def moves(
+        self, to_itself: list[float], to_child: list[float], ordered: bool
+    ) -> list[tuple[int, float]]:
+        """Where the top may point, and what that adds to the score."""
+        top = self.stack[-1]
+        found = [(top, to_itself[top])] if top or not self.left else []
+        first = self.last[top] + 1 if ordered else 1
+        children = (x for x in range(first, len(self.heads)) if self.heads[x] < 0)
+        return [*found, *((child, to_child[child]) for child in children)]
+
+    def after(self, score: float, target: int, relation: int) -> _Hypothesis:
+        """The hypothesis after a step."""
+        top = self.stack[-1]
+        if target == top:
+            stack = self.stack[:-1]
+            return _Hypothesis(score, stack, self.heads, self.relations, self.last, self.left)
+        heads, relations, last = self.heads.copy(), self.relations.copy(), self.last.copy()
+        heads[target], relations[target], last[top] = top, relation, target
+        return _Hypothesis(score, [*self.stack, target], heads, relations, last, self.left - 1)
+
+
+def _taken(states_BHD: Tensor, places_BS: Tensor) -> Tensor:
+    return states_BHD.gather(1, places_BS[:, :, None].expand(-1, -1, states_BHD.shape[2]))

@@ -1,0 +1,103 @@
+"""The schedule ``restarts``: after evaluations that bring nothing, back to the best weights.
+
+Source: the released code of Ahmad et al. (2019), after that of Ma et al. (2018). Where the run
+restarts follows from its evaluations alone, so that a resumed run restarts at the same places.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, cast
+
+from accelerate.utils import extract_model_from_parallel
+from torch import nn
+
+from trainer.options import TrainingOptions
+from trainer.progress import Evaluation, Progress
+
+
+def restarts(evaluations: Sequence[Evaluation], training: TrainingOptions) -> list[int]:
+    """Numbers of the evaluations, from 0, behind which a run takes its best weights again.
+
+    It does so at an evaluation that is no better than the best one, if the watched metric is lower
+    than that one's by more than ``restart_drop``, or ``restart_after`` evaluations since the best
+    one or the last restart were no better either. Each ``restart_double`` restarts double
+    ``restart_after``.
+
+    >>> options = TrainingOptions(schedule="restarts", restart_after=1)
+    >>> scores = [0.5, 0.6, 0.58, 0.57, 0.2]
+    >>> restarts([Evaluation(step, "las", score, {}) for step, score in enumerate(scores)], options)
+    [3, 4]
+    """
+    found: list[int] = []
+    best: Evaluation | None = None
+    waited, after = 0, training.restart_after
+    for number, evaluation in enumerate(evaluations):
+        if best is None or _height(evaluation) > _height(best):
+            best, waited = evaluation, 0
+        elif waited >= after or _drop(best, evaluation, training) > training.restart_drop:
+            found.append(number)
+            waited = 0
+            after *= 1 + (len(found) % training.restart_double == 0)
+        else:
+            waited += 1
+    return found
+
+
+def _height(evaluation: Evaluation) -> float:
+    """The headline; NaN is the lowest, as in `Progress.best`."""
+    return -math.inf if math.isnan(evaluation.headline) else evaluation.headline
+
+
+def _drop(best: Evaluation, now: Evaluation, training: TrainingOptions) -> float:
+    """How far the watched metric is below that of the best evaluation."""
+    if training.restart_metric is None:
+        return best.headline - now.headline
+    before, after = (one.scores[training.restart_metric] for one in (best, now))
+    return cast(float, before - after)
+
+
+class Restarts:
+    """The best weights of a run, and the way back to them; nothing with another schedule.
+
+    Args:
+        training: Options of the run.
+
+    Attributes:
+        best: The weights of the best evaluation, in the memory of the host.
+    """
+
+    def __init__(self, training: TrainingOptions) -> None:
+        self._training = training
+        self.best: dict[str, Any] | None = None
+
+    def ended(self, progress: Progress) -> bool:
+        """Whether the last restart has been made."""
+        most = self._training.max_restarts
+        return most is not None and len(self._made(progress)) >= most
+
+    def evaluated(self, progress: Progress, model: nn.Module, optimizers: Sequence[Any]) -> None:
+        """Keep the weights of an evaluation that is the best, or go back to those.
+
+        Args:
+            progress: Of the run, the last evaluation of these weights.
+            model: Has the weights; on several processes, as accelerate wraps it.
+            optimizers: Forget the past when the run goes back (`trainer.schedule.ModelOptimizer`).
+        """
+        if self._training.schedule != "restarts":
+            return
+        model, last = extract_model_from_parallel(model), len(progress.evaluations) - 1
+        if progress.best is progress.evaluations[last]:
+            weights = model.state_dict()
+            self.best = {name: value.detach().cpu().clone() for name, value in weights.items()}
+        elif self._made(progress)[-1:] == [last]:
+            assert self.best is not None
+            model.load_state_dict(self.best)
+            for part in optimizers:
+                part.optimizer.state.clear()
+
+    def _made(self, progress: Progress) -> list[int]:
+        if self._training.schedule != "restarts":
+            return []
+        return restarts(progress.evaluations, self._training)

@@ -1,0 +1,151 @@
+"""The encoder of the order-free parser: words and tags, then self-attention or LSTMs.
+
+Ahmad et al. 2019 (https://aclanthology.org/N19-1253); the dissertation's chapter 3. ROOT stands
+before the first word, so that the distance from it tells how far a word is from the beginning: the
+layers know no order, and the encoder as it is used knows that much.
+
+Letters in shapes: ``B`` sentences, ``L`` positions: ROOT and words; ``D`` width.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from transformers import PreTrainedModel
+
+from syntax.errors import SpecError
+from syntax.trees.ud import UPOS
+from syntax.variant import is_released
+from trainer.batch import SyntaxBatch
+from trainer.models.outputs import SyntaxEncoding
+from trainer.nn.biaffine import keep_torch_weights
+from trainer.nn.context import sinusoids
+from trainer.nn.encoder import Encoder
+from trainer.nn.tags import EXTRA_TAGS, tag_ids
+from trainer.systems.orderfree.attention import SelfAttention
+from trainer.systems.orderfree.options import OrderFreeOptions
+from trainer.systems.orderfree.rnn import VariationalBiLstm
+
+if TYPE_CHECKING:
+    from trainer.models.build import DataProfile
+    from trainer.models.config import SyntaxConfig
+    from trainer.options import Recipe
+
+BUCKETS: Final = (10, 15, 20, 25, 30, 35, 40, 50, 60, 70, 80, 90, 100, 140)
+"""Widths to which the released code pads sentences, each wider than its sentences with ROOT."""
+
+
+class TagEmbedding(nn.Embedding):
+    """Embeddings whose numbers have variance 1 / width at first, as the release draws them.
+
+    Those of torch are so large that layers, which add to them, would change little.
+    """
+
+    def reset_parameters(self) -> None:
+        """Draw them."""
+        bound = (3 / self.embedding_dim) ** 0.5
+        nn.init.uniform_(self.weight, -bound, bound)
+
+
+class OrderFreeEncoder(Encoder):
+    """States of ROOT and of the words.
+
+    Args:
+        config: What to build.
+        pretrained: Not read: the store holds the states of a frozen encoder.
+    """
+
+    def __init__(self, config: SyntaxConfig, pretrained: PreTrainedModel | None = None) -> None:
+        super().__init__(config, pretrained)
+        options = config.model_options()
+        assert isinstance(options, OrderFreeOptions)
+        self.options = options
+        self.upos = TagEmbedding(len(UPOS) + EXTRA_TAGS, options.upos_width)
+        width = options.upos_width
+        if options.words == "vectors":
+            width += options.vector_width
+        elif options.words == "states":
+            width += int(config.encoder_config().hidden_size)
+        if options.position == "absolute" and options.context == "selfatt":
+            width += options.position_width
+        self.context: SelfAttention | VariationalBiLstm
+        if options.context == "selfatt":
+            self.context, self.width = SelfAttention(width, options), width
+        else:
+            sizes = (options.rnn_width, options.rnn_layers, options.rnn_dropout)
+            self.context = VariationalBiLstm(width, *sizes)
+            self.width = self.context.width
+        keep_torch_weights(self)
+
+    def prepare(self, recipe: Recipe, profile: DataProfile) -> None:  # noqa: ARG002
+        """Refuse a task that reads the state of ROOT where ROOT is not read.
+
+        Raises:
+            SpecError: ``task.root`` is ``first``, and ``model.root_position`` is ``none``.
+        """
+        if self.options.root_position == "none" and getattr(recipe.task, "root", "") == "first":
+            raise SpecError(
+                "model.root_position=none reads no ROOT, and task.root=first takes its state; set "
+                "task.root=learned"
+            )
+
+    def forward(self, batch: SyntaxBatch, **options: Any) -> SyntaxEncoding:  # noqa: ARG002
+        """Encode a batch of words. *Shape:* (B, L, D)."""
+        states_BLD, real_BL = self._input(batch), batch.attention_mask_BL
+        if isinstance(self.context, VariationalBiLstm):
+            return SyntaxEncoding(last_hidden_state=self.context(states_BLD, real_BL))
+        length = states_BLD.shape[1]
+        seen_BL = real_BL
+        if is_released(self.options.padding_mask):
+            states_BLD, seen_BL = self._with_padding(states_BLD, real_BL)
+        if self.options.position == "absolute":
+            states_BLD = torch.cat([states_BLD, self._positions(states_BLD)], dim=2)
+        # A row without words would attend to nothing, which is NaN; it may attend to all.
+        seen_BL = seen_BL | ~seen_BL.any(1, keepdim=True)
+        found_BLD = self.context(states_BLD, seen_BL)[:, :length]
+        return SyntaxEncoding(last_hidden_state=found_BLD)
+
+    def _input(self, batch: SyntaxBatch) -> Tensor:
+        """Word and tag of each position. *Shape:* (B, L, D)."""
+        upos_BLD: Tensor = self.upos(tag_ids(batch, batch.upos_BL, len(UPOS)))
+        options = self.options
+        if options.words == "none":
+            return upos_BLD
+        words_BLD = batch.extra("word_states").float()
+        if self.training and options.words == "vectors" and options.unknown_share:
+            drawn_BL = torch.rand(words_BLD.shape[:2], device=words_BLD.device)
+            unknown_BL = batch.extra("rare_words") & (drawn_BL < options.unknown_share)
+            words_BLD = words_BLD.masked_fill(unknown_BL[:, :, None], 0.0)
+        words_BLD = F.dropout1d(words_BLD, options.word_dropout, self.training)
+        return torch.cat([words_BLD, upos_BLD], dim=2)
+
+    def _with_padding(self, states_BLD: Tensor, real_BL: Tensor) -> tuple[Tensor, Tensor]:
+        """The states padded to the widest bucket, and the positions of each one's own bucket.
+
+        What a sentence sees depends on its own bucket alone, not on the rest of the batch.
+        """
+        ends = torch.tensor(BUCKETS, device=real_BL.device)
+        counts_B = real_BL.sum(1)
+        places_B = torch.searchsorted(ends, counts_B, right=True)
+        widths_B = torch.where(
+            places_B < len(BUCKETS), ends[places_B.clamp(max=len(BUCKETS) - 1)], counts_B
+        )
+        longest = max(int(widths_B.max()), states_BLD.shape[1])
+        padding_D = self._padding(states_BLD)
+        missing = longest - states_BLD.shape[1]
+        further = padding_D.expand(states_BLD.shape[0], missing, -1)
+        seen_BL = torch.arange(longest, device=real_BL.device) < widths_B[:, None]
+        return torch.cat([states_BLD, further], dim=1), seen_BL
+
+    def _padding(self, states_BLD: Tensor) -> Tensor:
+        """The input at a position of padding: no word, and the tag of padding. *Shape:* (D,)."""
+        upos_D = self.upos.weight[0]
+        return F.pad(upos_D, (states_BLD.shape[2] - len(upos_D), 0))
+
+    def _positions(self, states_BLD: Tensor) -> Tensor:
+        found_LD = sinusoids(states_BLD.shape[1], self.options.position_width)
+        found_LD[0] = 0  # as in the released code, whose table begins with padding
+        return found_LD.to(states_BLD).expand(states_BLD.shape[0], -1, -1)

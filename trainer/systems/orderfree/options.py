@@ -1,0 +1,167 @@
+"""Options of the order-free parser (Ahmad et al. 2019, https://aclanthology.org/N19-1253)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from syntax.errors import SpecError
+from syntax.variant import Variant, check_variant
+from trainer.options.checks import check_positive, check_range
+from trainer.options.model import ModelOptions, check_separate_trees
+from trainer.systems.frozen.options import FrozenOptions
+from trainer.systems.orderfree.words import sentence_arrays
+
+if TYPE_CHECKING:
+    from featurestore import FeatureDataset, FeatureStore
+    from trainer.options.data import DataOptions
+
+
+@dataclass(frozen=True, slots=True)
+class OrderFreeOptions(FrozenOptions):
+    """An encoder over words and their universal tags: self-attention or LSTMs.
+
+    Attributes:
+        words: What is read of a word beside its tag: ``none`` (delexicalised), its ``vectors`` in
+            a file, or the ``states`` of a frozen encoder (``encoder``, ``layer``, ``weights``).
+        vectors: File of word vectors in fastText's text format (``.vec``); ``{lang}`` in it stands
+            for the language. Vectors of several languages must be aligned.
+        vector_width: Numbers of a vector.
+        unknown_share: In training, the share of the words that occur once in the data whose vector
+            is replaced by that of unknown words, which is 0.
+        upos_width: Of the embedding of universal tags.
+        context: ``selfatt`` or ``rnn``.
+        root_position: ``first``: ROOT is a word before the others; ``none``: it is not read.
+        layers, heads, head_size, feed_forward: Size of the Transformer; its width is the input's.
+        position: ``relative``: how far two words are apart; ``directed``: and on which side;
+            ``absolute``: sinusoids beside the input; ``none``.
+        max_distance: Words farther apart than this count as this far.
+        position_width: Of the sinusoids.
+        padding_mask: Switch (`trainer.systems.orderfree.SWITCHES`).
+        rnn_layers, rnn_width: Bidirectional LSTMs, and the width of each direction.
+        word_dropout: Of whole words' vectors or states.
+        attention_dropout, feed_forward_dropout, layer_dropout: Of attention weights, between the
+            two maps of a feed-forward network, and of the output of both parts of a layer.
+        rnn_dropout: Of the input and of the recurrent states of an LSTM; a sentence has the same
+            mask at all words.
+    """
+
+    name: str = "orderfree.v1"
+    words: Literal["none", "vectors", "states"] = "none"
+    vectors: str = ""
+    vector_width: int = 300
+    unknown_share: float = 0.5
+    upos_width: int = 50
+    context: Literal["selfatt", "rnn"] = "selfatt"
+    root_position: Literal["first", "none"] = "first"
+    layers: int = 6
+    heads: int = 8
+    head_size: int = 64
+    feed_forward: int = 512
+    position: Literal["relative", "directed", "absolute", "none"] = "relative"
+    max_distance: int = 10
+    position_width: int = 50
+    padding_mask: Variant = "as_published"
+    rnn_layers: int = 3
+    rnn_width: int = 300
+    word_dropout: float = 0.2
+    attention_dropout: float = 0.2
+    feed_forward_dropout: float = 0.1
+    layer_dropout: float = 0.2
+    rnn_dropout: float = 0.33
+
+    def __post_init__(self) -> None:
+        ModelOptions.__post_init__(self)
+        check_variant("model.padding_mask", self.padding_mask)
+        for count in (
+            *("vector_width", "upos_width", "layers", "heads", "head_size", "feed_forward"),
+            *("max_distance", "position_width", "rnn_layers", "rnn_width"),
+        ):
+            check_positive(f"model.{count}", getattr(self, count))
+        for dropout in (
+            *("unknown_share", "word_dropout", "attention_dropout", "feed_forward_dropout"),
+            *("layer_dropout", "rnn_dropout"),
+        ):
+            check_range(f"model.{dropout}", getattr(self, dropout), 0, 1)
+
+    def matrices(self) -> tuple[str, ...]:
+        """None: trees are what is predicted."""
+        return ()
+
+    def extras(self) -> tuple[str, ...]:
+        """The vectors or states of words, if they are read, and which words are rare."""
+        return {
+            "none": (),
+            "states": ("word_states",),
+            "vectors": ("word_states", "rare_words"),
+        }[self.words]
+
+    def stream_options(self) -> Mapping[str, Any]:
+        """Nothing: words are those of parses."""
+        return {}
+
+    def new_encoder(self) -> Mapping[str, Any] | None:
+        """The smallest configuration, of which nothing is built; None where states are read."""
+        if self.words == "states":
+            return None
+        sizes = {"hidden_size": 1, "num_attention_heads": 1, "intermediate_size": 1}
+        return {"model_type": "bert", "num_hidden_layers": self.layers, **sizes}
+
+    def dataset(self, store: FeatureStore | None, dataset: FeatureDataset) -> FeatureDataset:
+        """The dataset with parses, which have words and tags, and with what is read of words.
+
+        Raises:
+            SpecError: Vectors are asked for examples in memory, which have no parses.
+        """
+        from featurestore import ParsedDataset
+
+        if self.words == "states":
+            dataset = FrozenOptions.dataset(self, store, dataset)
+        if store is None:
+            if self.words == "vectors":
+                raise SpecError(
+                    "vectors are found by the forms of words in a store; evaluate on a dataset, or "
+                    "train with model.words=none or states"
+                )
+            return dataset
+        if self.words == "vectors":
+            from trainer.systems.orderfree.vectors import VectoredDataset
+
+            return VectoredDataset(store, dataset, self.vectors, self.vector_width)
+        return ParsedDataset(store, dataset)
+
+    def arrays(self, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The arrays with a position for ROOT and for each word."""
+        return sentence_arrays(arrays, root=self.root_position == "first")
+
+    def check_data(self, data: DataOptions) -> None:
+        """Refuse other sequences than whole examples, and vectors without a file.
+
+        Raises:
+            SpecError: An option has to change; the message names it.
+        """
+        check_separate_trees(self.name, data)
+        if data.template or data.stride is not None or data.level != "document":
+            raise SpecError(
+                f"{self.name} reads examples as they are; leave data.template, data.stride and "
+                "data.level alone"
+            )
+        if self.words == "vectors" and not self.vectors:
+            raise SpecError(
+                "model.words is vectors, and model.vectors names no file; give one, such as "
+                "wiki.{lang}.align.vec, or set model.words=none"
+            )
+
+    def warnings(self, dataset: FeatureDataset, values: Mapping[str, Any]) -> Iterator[str]:
+        """Warn of sentences that no batch is drawn from."""
+        from featurestore import ParsedDataset
+
+        ends = values.get("training.buckets") or ()
+        if ends and isinstance(dataset, ParsedDataset):
+            longer = int((dataset.word_counts() + 1 > max(ends)).sum())
+            if longer:
+                yield (
+                    f"{longer} of {len(dataset)} sentences have more than {max(ends)} words, ROOT "
+                    "included, and no batch is drawn from them"
+                )

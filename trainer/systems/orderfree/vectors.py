@@ -1,0 +1,198 @@
+"""Word vectors from files in fastText's text format, beside the parses that have the words.
+
+Published: fastText's vectors of Wikipedia (Bojanowski et al. 2017), brought into one space by Smith
+et al. (2017). A word is looked for with its digits as 0, then in lower case; a word without a
+vector has zeros, which in training stands for some rare words too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from featurestore import ParsedDataset, WordStates
+from featurestore.dataset.parsed import ParsedWindow
+from featurestore.stream.window import Window, WindowReader
+from syntax.errors import SpecError
+from syntax.fingerprint import fingerprint
+
+if TYPE_CHECKING:
+    from featurestore import FeatureDataset, FeatureStore
+
+Vectors = Mapping[str, NDArray[np.float16]]
+"""The vector of each word that has one."""
+
+_DIGIT: Final = re.compile(r"[0-9]")
+
+
+class VectoredDataset(ParsedDataset):
+    """A dataset whose streams give ``word_states``, the vectors of its words, and ``rare_words``.
+
+    Only the vectors of the dataset's own words are held. A word is rare that occurs once in it.
+
+    Args:
+        store: The store.
+        data: The dataset; an example has one text.
+        pattern: Path of the file; ``{lang}`` in it stands for an example's language.
+        width: Numbers of a vector.
+
+    Raises:
+        SpecError: A file cannot be read, or has vectors of another width.
+    """
+
+    def __init__(self, store: FeatureStore, data: FeatureDataset, pattern: str, width: int) -> None:
+        super().__init__(store, data)
+        self.pattern, self.width = pattern, width
+        counts: dict[str, Counter[str]] = {}
+        for lang, forms in self._texts():
+            counts.setdefault(lang, Counter()).update(map(as_looked_up, forms))
+        self.rare = {
+            lang: {word for word, times in own.items() if times == 1}
+            for lang, own in counts.items()
+        }
+        self.vectors = {
+            lang: read_vectors(Path(pattern.replace("{lang}", lang)), own, width)
+            for lang, own in counts.items()
+        }
+
+    def __reduce__(self) -> tuple[type[VectoredDataset], tuple[Any, ...]]:
+        return VectoredDataset, (self._store, self._data, self.pattern, self.width)
+
+    @cached_property
+    def fingerprints(self) -> dict[str, Any]:
+        """What a run should record; here also which vectors its words have."""
+        found = {
+            lang: fingerprint({word: of.tobytes().hex() for word, of in sorted(own.items())})
+            for lang, own in self.vectors.items()
+        }
+        return {**super().fingerprints, "vectors": found}
+
+    def open_reader(
+        self, stored: bool, offsets: bool = False, tokens: bool = False
+    ) -> WindowReader:
+        """See `StreamedDataset.open_reader`."""
+        return VectorsReader(self, super().open_reader(stored, offsets, tokens))
+
+    def _texts(self) -> Iterable[tuple[str, list[str]]]:
+        """Language and words of each example."""
+        for start in range(0, len(self), _AT_ONCE):
+            examples = np.arange(start, min(start + _AT_ONCE, len(self)))
+            for example, own in zip(examples.tolist(), self.records(examples), strict=True):
+                yield self.lang_of(example), own[0].parse.form
+
+    def lang_of(self, example: int) -> str:
+        """The language of an example, by its position."""
+        _, lang = self.rows.parts[int(self.rows.part[example])]
+        return lang
+
+
+_AT_ONCE: Final = 4096
+"""Examples whose parses are read together."""
+
+
+class VectorsReader:
+    """Reads examples with the vectors of their words.
+
+    Args:
+        data: Has the vectors.
+        reader: Reads everything else, the parses too.
+    """
+
+    def __init__(self, data: VectoredDataset, reader: WindowReader) -> None:
+        self._data, self._reader = data, reader
+
+    def fetch(self, examples: NDArray[np.int64], is_wanted: Callable[[], bool]) -> None:
+        """Bring the files of examples to this machine, where copies are kept, while wanted."""
+        self._reader.fetch(examples, is_wanted)
+
+    def read(self, examples: NDArray[np.int64]) -> Window:
+        """The examples, in the order asked."""
+        window = self._reader.read(examples)
+        own = {field.name: getattr(window, field.name) for field in fields(window)}
+        langs = [self._data.lang_of(example) for example in examples.tolist()]
+        return VectoredWindow(**own, langs=langs, data=self._data)
+
+
+@dataclass(frozen=True)
+class VectoredWindow(ParsedWindow):
+    """Examples with their parses, of whose words the vectors are found batch by batch.
+
+    Attributes:
+        langs: Language of each example.
+        data: Has the vectors.
+    """
+
+    langs: list[str] = field(default_factory=list)
+    data: VectoredDataset | None = None
+
+    def batch(self, start: int, end: int) -> Window:
+        """Examples ``start`` to ``end``, with ``word_states`` and ``rare_words``, too."""
+        window = super().batch(start, end)
+        assert self.data is not None
+        states, rare = [], []
+        for lang, parses in zip(self.langs[start:end], window.labels["parses"], strict=True):
+            words = [as_looked_up(form) for form in parses[0].form]
+            known = self.data.vectors[lang]
+            found = np.zeros((len(words), self.data.width), np.float16)
+            for at, word in enumerate(words):
+                if word in known:
+                    found[at] = known[word]
+            states.append(WordStates(np.array([len(words)], np.int32), found))
+            rare.append(np.array([word in self.data.rare[lang] for word in words], bool))
+        return replace(window, labels={**window.labels, "word_states": states, "rare_words": rare})
+
+
+def as_looked_up(form: str) -> str:
+    """A word as it is looked for: every digit is 0.
+
+    >>> as_looked_up("1990s")
+    '0000s'
+    """
+    return _DIGIT.sub("0", form)
+
+
+def read_vectors(path: Path, words: Iterable[str], width: int) -> Vectors:
+    """The vectors that a file has of some words; of those alone that are asked for.
+
+    Args:
+        path: Lines of a word and its numbers, spaces between them; before them a line with the
+            number of words and of numbers, which may be missing.
+        words: As `as_looked_up` gives them.
+        width: How many numbers there must be.
+
+    Raises:
+        SpecError: The file cannot be read, or a line has another number of numbers.
+    """
+    wanted = {name: None for word in words for name in (word, word.lower())}
+    found: dict[str, NDArray[np.float16]] = {}
+    try:
+        with path.open(encoding="utf-8", errors="replace", newline="\n") as lines:
+            for number, line in enumerate(lines, 1):
+                word, _, rest = line.rstrip("\n").rstrip(" ").partition(" ")
+                if word in wanted and word not in found:
+                    numbers = rest.split(" ")
+                    if len(numbers) == 1 < width and number == 1:
+                        continue  # the head of the file, and a word that looks like it
+                    if len(numbers) != width:
+                        raise SpecError(
+                            f"{path}, line {number}, has {len(numbers)} numbers for {word!r}, and "
+                            f"model.vector_width is {width}; name a file of that width"
+                        )
+                    found[word] = np.array(numbers, np.float32).astype(np.float16)
+    except SpecError:
+        raise
+    except (OSError, ValueError) as error:
+        raise SpecError(
+            f"no word vectors can be read from {path}: {error}; set model.vectors to a file in "
+            "fastText's text format, with {lang} for the language"
+        ) from error
+    chosen = {word: found.get(word, found.get(word.lower())) for word in words}
+    return {word: vector for word, vector in chosen.items() if vector is not None}

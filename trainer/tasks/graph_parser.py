@@ -1,0 +1,310 @@
+"""``graph_parser.v1``: the graph decoder of the order-free parser (Ahmad et al. 2019).
+
+It differs from ``dependency.v1`` in that it takes relations without subtypes, chooses trees by
+heads and relations together, allows several roots, and drops whole features.
+
+Letters in shapes: ``B`` sequences, ``W`` words, ``H`` heads: ROOT and the words, ``D`` width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from syntax.batches import IGNORE
+from syntax.batches.words import WordLayout, word_values
+from syntax.errors import SpecError
+from syntax.examples import LabelSpec
+from syntax.trees.parse import Parse
+from syntax.variant import Variant, check_variant
+from trainer.batch import SyntaxBatch
+from trainer.evaluation.predictions import Prediction
+from trainer.metrics.dependency import AttachmentScores
+from trainer.models.outputs import HeadOutput, SyntaxEncoding
+from trainer.nn.graph_parser import (
+    SYMBOLS,
+    GraphParser,
+    graph_energy,
+    graph_loss,
+    graph_trees,
+)
+from trainer.nn.parser_targets import TREES, WORDS, parser_targets
+from trainer.nn.words import WordStates
+from trainer.options.checks import check_positive, check_range
+from trainer.options.parser import ParserOptions, Trees, words_with
+from trainer.options.task import TaskOptions
+from trainer.switches import Switch
+from trainer.tasks.base import TASKS, Arrays, Head, TaskEntry
+from trainer.tasks.dependency import Dependency, DependencyOptions, DependencyScorer
+
+if TYPE_CHECKING:
+    from featurestore import FeatureDataset
+    from trainer.models.config import SyntaxConfig
+    from trainer.options.data import DataOptions
+
+
+@dataclass(frozen=True, slots=True)
+class UniversalParserOptions(TaskOptions):
+    """A parser of heads and of relations without subtypes, over words and ROOT.
+
+    Attributes:
+        arc, relation: Width of the projections that score heads and relations.
+        parser_dropout: Of whole features: of the words' states, and of the projections.
+        root: The state of ROOT: that of the ``first`` position, or a ``learned`` vector.
+        longest: Sentences of so many words, ROOT included, and longer ones are counted and not
+            scored.
+        trees: Which trees it learns, and is scored by: ``gold`` ones, or ``all``.
+        relations: Without subtypes; those of the training trees when left out, and a result records
+            them.
+        metric: What models are selected on.
+    """
+
+    arc: int = 512
+    relation: int = 128
+    parser_dropout: float = 0.2
+    root: Literal["first", "learned"] = "first"
+    longest: int = 140
+    trees: Trees = "gold"
+    relations: tuple[str, ...] = ()
+    metric: Literal["las_no_punct", "uas_no_punct", "las", "uas"] = "las_no_punct"
+
+    def __post_init__(self) -> None:
+        for name in ("arc", "relation", "longest"):
+            check_positive(f"task.{name}", getattr(self, name))
+        check_range("task.parser_dropout", self.parser_dropout, 0, 1)
+
+    def reads_parses(self) -> bool:
+        """The trees."""
+        return True
+
+    def fitted(self, dataset: FeatureDataset) -> UniversalParserOptions:
+        """With the relations of the training trees."""
+        if self.relations:
+            return self
+        found = words_with(dataset, "deprel", self.trees)
+        return replace(self, relations=tuple(sorted({universal(name) for name in found})))
+
+    def settled(self, before: TaskOptions) -> UniversalParserOptions:
+        """With the relations that an earlier run found."""
+        if not isinstance(before, UniversalParserOptions):
+            return self
+        return replace(self, relations=self.relations or before.relations)
+
+    def warnings(self, dataset: FeatureDataset, data: DataOptions) -> Iterator[str]:
+        """As ``dependency.v1`` warns."""
+        return DependencyOptions(trees=self.trees).warnings(dataset, data)
+
+    def as_dependency(self) -> DependencyOptions:
+        """The options by which trees are learned and scored as those of ``dependency.v1``."""
+        parser = ParserOptions(relations=self.relations)
+        return DependencyOptions(parser=parser, trees=self.trees, metric="las")
+
+
+@dataclass(frozen=True, slots=True)
+class GraphParserOptions(UniversalParserOptions):
+    """A biaffine parser that chooses the best tree of arcs and relations together.
+
+    Attributes:
+        single_root: Whether exactly one word of a sentence hangs from ROOT.
+        mst_space: Switch (`SWITCHES`).
+    """
+
+    name: str = "graph_parser.v1"
+    single_root: bool = False
+    mst_space: Variant = "as_published"
+
+    def __post_init__(self) -> None:
+        UniversalParserOptions.__post_init__(self)
+        check_variant("task.mst_space", self.mst_space)
+
+
+SWITCHES = (
+    Switch(
+        "task.mst_space",
+        "the tree with the largest product of probabilities: the sum of their logarithms",
+        "the tree with the largest sum of probabilities",
+    ),
+)
+
+
+def universal(relation: str | None) -> str:
+    """A relation without its subtype.
+
+    >>> universal("nsubj:pass")
+    'nsubj'
+    """
+    return (relation or "_").partition(":")[0]
+
+
+class UniversalParsing:
+    """Heads and relations of words.
+
+    Args:
+        options: Which trees, how they are found.
+        labels: None.
+    """
+
+    stream_options: ClassVar[Mapping[str, Any]] = {}
+    extras: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, options: TaskOptions, labels: Mapping[str, LabelSpec]) -> None:
+        assert isinstance(options, UniversalParserOptions)
+        self.metric: str = options.metric
+        self._options, self._dependency = options, Dependency(options.as_dependency(), labels)
+
+    def targets(self, arrays: Arrays) -> dict[str, NDArray[np.generic]]:
+        """The words, and what their trees teach (`trainer.nn.parser_targets`)."""
+        found = parser_targets(self._options.as_dependency().parser, arrays, self._options.trees)
+        if "parses" in arrays:
+            places = {name: place for place, name in enumerate(self._options.relations)}
+            values = [
+                [[places.get(universal(one), IGNORE) for one in parse.deprel] for parse in own]
+                for own in arrays["parses"]
+            ]
+            learned = found["parser_heads"] != IGNORE
+            relations = word_values(arrays["word_layout"], values)
+            found["parser_relations"] = np.where(learned, relations, IGNORE)
+        return found
+
+    def scorer(self, data: FeatureDataset | None) -> UniversalScorer:
+        """A new scorer; it refuses what ``dependency.v1`` refuses."""
+        self._dependency.scorer(data)
+        return UniversalScorer(self._options)
+
+    def baseline(self, train: FeatureDataset) -> None:  # noqa: ARG002
+        """None."""
+        return
+
+
+class UniversalParserHead(Head):
+    """The base of decoders over the states of words, and of ROOT.
+
+    Args:
+        config: Options of the task, with the relations.
+        width: Of the encoder's last states.
+
+    Raises:
+        SpecError: There are no relations.
+    """
+
+    own_initial_weights = True
+
+    def __init__(self, config: SyntaxConfig, width: int) -> None:
+        super().__init__(config, width)
+        options = config.task_options()
+        assert isinstance(options, UniversalParserOptions)
+        if not options.relations:
+            raise SpecError(
+                "task.relations is empty, and no training trees have filled it; name the relations "
+                "that the parser may give"
+            )
+        self.pool = WordStates(width, "mean")
+        self.root_D = nn.Parameter(torch.empty(width)) if options.root == "learned" else None
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the state of ROOT, where it is learned."""
+        if self.root_D is not None:
+            nn.init.normal_(self.root_D, std=0.02)
+
+    def states(self, encoding: SyntaxEncoding, batch: SyntaxBatch) -> Tensor:
+        """States of ROOT and of the words. *Shape:* (B, H, D)."""
+        states_BLD = encoding.last_hidden_state
+        assert states_BLD is not None
+        pieces_BL, sources_BW, _, _ = (batch.labels[name] for name in WORDS)
+        words_BWD = self.pool(states_BLD, pieces_BL, sources_BW)
+        root_B1D = states_BLD[:, :1]
+        if self.root_D is not None:
+            root_B1D = self.root_D.to(states_BLD.dtype).expand(len(states_BLD), 1, -1)
+        return torch.cat([root_B1D, words_BWD], dim=1)
+
+
+class GraphParserHead(UniversalParserHead):
+    """The graph decoder; arguments as of `UniversalParserHead`."""
+
+    def __init__(self, config: SyntaxConfig, width: int) -> None:
+        super().__init__(config, width)
+        options = config.task_options()
+        assert isinstance(options, GraphParserOptions)
+        self.options = options
+        sizes = (options.arc, options.relation, len(options.relations), options.parser_dropout)
+        self.parser = GraphParser(width, *sizes)
+
+    def forward(self, encoding: SyntaxEncoding, batch: SyntaxBatch) -> HeadOutput:
+        """The loss, and in evaluation ``heads`` and ``relations``, int64 (B, W).
+
+        Heads are 0 for ROOT and i for the i-th word of the sequence.
+        """
+        sentences = batch.labels["parser_sentences"]
+        heads_BW, relations_BW, _ = (batch.labels[name] for name in TREES)
+        projected = self.parser.project(self.states(encoding, batch))
+        arcs_BWH = self.parser(projected, sentences)
+        loss = graph_loss(self.parser, projected, arcs_BWH, heads_BW, relations_BW)
+        if self.training:
+            return HeadOutput({}, loss)
+        energy_BWH = graph_energy(arcs_BWH, self.parser.relate_all(projected))
+        space = self.options.mst_space
+        found = (energy_BWH.cpu().numpy(), sentences.cpu().numpy())
+        trees = graph_trees(*found, self.options.single_root, space)
+        chosen_BW = torch.from_numpy(trees).to(arcs_BWH.device)
+        types_BWR = self.parser.relate(projected, chosen_BW)[..., SYMBOLS:]
+        return HeadOutput({"heads": chosen_BW, "relations": types_BWR.argmax(-1)}, loss)
+
+
+@dataclass(frozen=True, slots=True)
+class UniversalScores(AttachmentScores):
+    """Scores of dependency trees (`AttachmentScores`).
+
+    Attributes:
+        long_sentences: Examples that are too long to be scored.
+    """
+
+    long_sentences: int = 0
+
+
+class UniversalScorer(DependencyScorer):
+    """Collects trees, example by example.
+
+    Args:
+        options: Names of relations, which trees count, the headline, the longest sentence.
+    """
+
+    def __init__(self, options: UniversalParserOptions) -> None:
+        super().__init__(options.relations, options.trees, options.metric)
+        self._universal, self._long = options, 0
+
+    def scores(self) -> UniversalScores:
+        """The scores of everything taken, without the sentences that are too long."""
+        return UniversalScores(**asdict(super().scores()), long_sentences=self._long)
+
+    def _of_example(
+        self,
+        batch: SyntaxBatch,
+        layout: WordLayout,
+        found: Mapping[str, NDArray[Any]],
+        rows: list[int],
+    ) -> Prediction:
+        prediction = super()._of_example(batch, layout, found, rows)
+        if not prediction.shares:
+            return prediction
+        if _longest(batch.arrays["parses"][rows[0]]) + 1 >= self._universal.longest:
+            self._long += 1
+            return replace(prediction, shares={})
+        return prediction
+
+
+def _longest(parses: Sequence[Parse]) -> int:
+    """Words of the longest sentence."""
+    return max((end - start for parse in parses for start, end in parse.word_ranges()), default=0)
+
+
+TASKS.add(
+    "graph_parser.v1",
+    TaskEntry(GraphParserOptions, UniversalParsing, GraphParserHead, switches=SWITCHES),
+)

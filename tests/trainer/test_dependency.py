@@ -341,7 +341,7 @@ def test_a_word_in_two_windows_counts_where_its_sentence_is_whole(store, run) ->
         logits={"heads": heads, "relations": torch.from_numpy(numbers)}, task_loss=torch.tensor(0.0)
     )
     assert numbers.max() < len(names)
-    scorer = DependencyScorer(made.task)
+    scorer = DependencyScorer(names, made.task.trees)
     scorer.add(output, batch)
     several = 0
     for example, one in enumerate(scorer.predictions()):

@@ -295,7 +295,7 @@ def test_both_phases_run_by_the_command_line(tmp_path) -> None:
     commands = [
         f"backfill text --path {tmp_path}/corpus --split train,dev --lang en --name text {here}",
         f"backfill ud --path {tmp_path}/treebank --split train,dev --lang en --mode gold --name ud "
-        f"--max-pieces 256 {here}",
+        f"{here}",
         f"train udprlm-phase-1 {small} {here} --output {tmp_path}/one",
         f"train udprlm-phase-2 {small} --set start_from={tmp_path}/one {here} "
         f"--output {tmp_path}/two",

@@ -91,7 +91,7 @@ def test_padding_is_never_a_head() -> None:
 
 
 def test_dropout_is_one_mask_for_all_positions() -> None:
-    parser = PieceParser(D, C, **SIZES, dropout=0.5).train()
+    parser = PieceParser(D, C, dropout=0.5).train()
     found = parser(torch.ones(B, L, D), mask()).dependents_BLI
     assert (found == found[:, :1]).all()
     assert not (found[0] == found[1]).all()

@@ -115,7 +115,7 @@ class HighwayLayer(nn.Module):
     def reset_parameters(self) -> None:
         """Draw orthogonal weights for each gate; gates begin by keeping the cell (f has bias 1)."""
         for part in (self.of_input, self.of_state):
-            for gate in part.weight.split(self.hidden):
+            for gate in torch.split(part.weight, self.hidden):
                 nn.init.orthogonal_(gate)
         nn.init.zeros_(self.of_state.bias)
         nn.init.ones_(self.of_state.bias[self.hidden : 2 * self.hidden])
@@ -128,7 +128,7 @@ class HighwayLayer(nn.Module):
         state_BH = cell_BH = torch.zeros_like(mask_BH)
         found = []
         for given_BG in given_WBG.unbind():
-            gates_BG, through_BH = given_BG.split([5 * self.hidden, self.hidden], dim=1)
+            gates_BG, through_BH = torch.split(given_BG, [5 * self.hidden, self.hidden], dim=1)
             i_BH, f_BH, m_BH, o_BH, r_BH = (gates_BG + self.of_state(state_BH)).chunk(5, dim=1)
             cell_BH = i_BH.sigmoid() * m_BH.tanh() + f_BH.sigmoid() * cell_BH
             out_BH = o_BH.sigmoid() * cell_BH.tanh()

@@ -109,7 +109,9 @@ class BiaffineParser(nn.Module):
             states_BWD = torch.cat([states_BWD, self.tags(words.tags)], dim=2)
         if self.context is not None:
             states_BWD = self.context(states_BWD, words.sentences >= 0)
-        return states_BWD if self.shared is None else self.shared(states_BWD)
+        if self.shared is not None:
+            states_BWD = self.shared(states_BWD)
+        return states_BWD
 
     def forward(self, states_BWD: Tensor, sentences_BW: Tensor) -> Tensor:
         """Scores of the heads of each word: ROOT, then the words. *Shape:* (B, W, H), float32."""

@@ -18,7 +18,6 @@ import argparse
 import json
 import os
 import platform
-import resource
 import subprocess
 import sys
 import tempfile
@@ -215,10 +214,20 @@ def memory_of(name: str, store: FeatureStore, folder: Path, asked: argparse.Name
     contender = Contender(Run(recipe_of(name, asked.batch), store, folder / name, ()))
     for _ in range(asked.steps):
         contender.turn()
-    found = {"rss_mib": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)}
+    found = {"rss_mib": round(peak_rss() / 2**20)}
     if contender.device.type == "cuda":
         found["cuda_mib"] = round(torch.cuda.max_memory_allocated() / 2**20)
     print(json.dumps(found))
+
+
+def peak_rss() -> int:
+    """Of this process, in bytes.
+
+    Linux's ``getrusage`` begins with the peak of the process that started it.
+    """
+    status = Path("/proc/self/status").read_text("utf-8")
+    line = next(line for line in status.splitlines() if line.startswith("VmHWM"))
+    return int(line.split()[1]) * 1024
 
 
 def peaks(name: str, folder: Path, asked: argparse.Namespace) -> dict[str, int]:

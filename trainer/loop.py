@@ -221,11 +221,7 @@ class Run:
             self._losses.add(outputs)
             for part in self.optimizers:
                 if part.due(step, self._delayed):
-                    if part.training.clip_value > 0:
-                        self.accelerator.clip_grad_value_(part.parameters, part.training.clip_value)
-                    if part.training.clip_norm > 0:
-                        self.accelerator.clip_grad_norm_(part.parameters, part.training.clip_norm)
-                    part.optimizer.step()
+                    part.step(self.accelerator)
                 part.optimizer.zero_grad()
                 if not self._delayed:
                     part.clamp(step)

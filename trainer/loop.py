@@ -219,9 +219,11 @@ class Run:
                 outputs.setdefault(batch.stream, []).append(self._backward(batch, batches))
                 self.progress.count(outcomes_of(batch.arrays))
             self._losses.add(outputs)
+            self.progress.count_fed(outputs)
             for part in self.optimizers:
                 if part.due(step, self._delayed):
-                    part.step(self.accelerator)
+                    part.clip(self.accelerator)
+                    part.optimizer.step()
                 part.optimizer.zero_grad()
                 if not self._delayed:
                     part.clamp(step)

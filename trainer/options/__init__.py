@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from trainer.systems.sla.options import SlaOptions
     from trainer.systems.synclm.options import StockOptions
     from trainer.systems.syntax_mbert.options import SyntaxBertOptions, SyntaxGatOptions
+    from trainer.systems.udprlm.options import UdPrlmOptions
     from trainer.tasks import (
         DependencyOptions,
         ExtractiveQaOptions,
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
         StructuralProbeOptions,
         TokenClassificationOptions,
         TreesOptions,
+        UslOptions,
     )
 
 __all__ = [
@@ -89,7 +91,9 @@ __all__ = [
     "TreeDepthOptions",
     "TreeDistanceOptions",
     "TreesOptions",
+    "UdPrlmOptions",
     "UposTaggingOptions",
+    "UslOptions",
     "XposTaggingOptions",
 ]
 
@@ -116,11 +120,12 @@ _HOMES: Final = {
     "trainer.systems.sla.options": ("SlaOptions",),
     "trainer.systems.synclm.options": ("StockOptions",),
     "trainer.systems.syntax_mbert.options": ("SyntaxBertOptions", "SyntaxGatOptions"),
+    "trainer.systems.udprlm.options": ("UdPrlmOptions",),
     "trainer.tasks": (
         *("DependencyOptions", "ExtractiveQaOptions", "IntentSlotsOptions", "MlmOptions"),
         *("MultipleChoiceOptions", "RelationOptions"),
         *("SequenceClassificationOptions", "StructuralProbeOptions", "TokenClassificationOptions"),
-        "TreesOptions",
+        *("TreesOptions", "UslOptions"),
     ),
 }
 """The names above by the module that defines them."""

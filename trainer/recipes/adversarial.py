@@ -38,6 +38,7 @@ _ADAM: Final = OptimizerOptions(
     warmup_steps=0,
     warmup_share=0.0,
     clip_norm=0.0,
+    clip_value=0.0,
 )
 
 _RMSPROP: Final = replace(_ADAM, optimizer="rmsprop", learning_rate=5e-5, clamp=0.01)

@@ -148,6 +148,8 @@ RELEASED = {
     ),
     **dict.fromkeys(("sgnet-squad2", "sgnet-race"), OWN["sgnet.v1"]),
     **dict.fromkeys(("sla-cola", "sla-sst2", "sla-fce"), OWN["sla.v1"][1:]),
+    "pascal-mlm": OWN["pascal.v1"],
+    "clm-treereg": OWN["tree_reg.v1"],
     "synclm": (),
     "microbert-ner": (),
 }

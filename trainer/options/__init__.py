@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         UposTaggingOptions,
         XposTaggingOptions,
     )
+    from trainer.objectives.shown_options import TreePlantingOptions, TreeRegOptions
     from trainer.options.data import DataOptions, SeparatorEdge
     from trainer.options.model import ModelOptions
     from trainer.options.objective import ObjectiveOptions
@@ -33,11 +34,13 @@ if TYPE_CHECKING:
     from trainer.systems.frozen.options import FrozenOptions
     from trainer.systems.gate.options import GateOptions
     from trainer.systems.microbert.options import MicroBertOptions
+    from trainer.systems.pascal.options import PascalOptions
     from trainer.systems.sgnet.options import SgNetOptions
     from trainer.systems.sla.options import SlaOptions
     from trainer.systems.synclm.options import StockOptions
     from trainer.systems.syntax_mbert.options import SyntaxBertOptions, SyntaxGatOptions
     from trainer.tasks import (
+        ClmOptions,
         DependencyOptions,
         ExtractiveQaOptions,
         IntentSlotsOptions,
@@ -52,6 +55,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MAIN",
+    "ClmOptions",
     "DataOptions",
     "DependencyObjectiveOptions",
     "DependencyOptions",
@@ -68,6 +72,7 @@ __all__ = [
     "ObjectiveOptions",
     "OptimizerOptions",
     "ParserOptions",
+    "PascalOptions",
     "PhraseContrastOptions",
     "Recipe",
     "RelationOptions",
@@ -86,6 +91,8 @@ __all__ = [
     "TreeContrastOptions",
     "TreeDepthOptions",
     "TreeDistanceOptions",
+    "TreePlantingOptions",
+    "TreeRegOptions",
     "TreesOptions",
     "UposTaggingOptions",
     "XposTaggingOptions",
@@ -97,6 +104,7 @@ _HOMES: Final = {
         *("TreeContrastOptions", "TreeDepthOptions", "TreeDistanceOptions"),
         *("UposTaggingOptions", "XposTaggingOptions"),
     ),
+    "trainer.objectives.shown_options": ("TreePlantingOptions", "TreeRegOptions"),
     "trainer.options.data": ("DataOptions", "SeparatorEdge"),
     "trainer.options.model": ("ModelOptions",),
     "trainer.options.objective": ("ObjectiveOptions",),
@@ -109,13 +117,14 @@ _HOMES: Final = {
     "trainer.systems.frozen.options": ("FrozenOptions",),
     "trainer.systems.gate.options": ("GateOptions",),
     "trainer.systems.microbert.options": ("MicroBertOptions",),
+    "trainer.systems.pascal.options": ("PascalOptions",),
     "trainer.systems.sgnet.options": ("SgNetOptions",),
     "trainer.systems.sla.options": ("SlaOptions",),
     "trainer.systems.synclm.options": ("StockOptions",),
     "trainer.systems.syntax_mbert.options": ("SyntaxBertOptions", "SyntaxGatOptions"),
     "trainer.tasks": (
-        *("DependencyOptions", "ExtractiveQaOptions", "IntentSlotsOptions", "MlmOptions"),
-        *("MultipleChoiceOptions", "RelationOptions"),
+        *("ClmOptions", "DependencyOptions", "ExtractiveQaOptions", "IntentSlotsOptions"),
+        *("MlmOptions", "MultipleChoiceOptions", "RelationOptions"),
         *("SequenceClassificationOptions", "StructuralProbeOptions", "TokenClassificationOptions"),
         "TreesOptions",
     ),

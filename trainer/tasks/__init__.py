@@ -10,6 +10,7 @@ from trainer.tasks.base import (
     Task,
     TaskEntry,
 )
+from trainer.tasks.clm import Clm, ClmOptions
 from trainer.tasks.dependency import Dependency, DependencyOptions
 from trainer.tasks.extractive_qa import ExtractiveQa, ExtractiveQaOptions
 from trainer.tasks.intent_slots import IntentSlots, IntentSlotsOptions
@@ -28,6 +29,8 @@ __all__ = [
     "TASKS",
     "Arrays",
     "Baseline",
+    "Clm",
+    "ClmOptions",
     "Dependency",
     "DependencyOptions",
     "ExtractiveQa",

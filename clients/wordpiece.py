@@ -77,7 +77,6 @@ class Corpus:
     """What a tokenizer was trained on.
 
     Attributes:
-        texts: Number of texts.
         tokens: Number of words between white space.
         types: Number of different ones.
         sha256: Identity of the texts, whatever their order: SHA-256 of the sorted types with their

@@ -14,6 +14,7 @@ from syntax import plugins
 from trainer.data import Source, parser_names
 from trainer.evaluation.baseline import baseline_scores
 from trainer.loop import Run
+from trainer.options import MAIN
 from trainer.progress import Progress
 
 POINTS: Final = 1000
@@ -59,6 +60,7 @@ def result_of(run: Run) -> dict[str, Any]:
         "evaluations": [asdict(evaluation) for evaluation in progress.evaluations],
         "curve": curve(progress, run.training.log_every),
         **({"outcomes": progress.outcomes} if progress.outcomes else {}),
+        **({"streams": further} if (further := _further_streams(run)) else {}),
         "resumed": progress.resumed,
         "environment": _environment(run),
     }
@@ -109,6 +111,20 @@ def _part(source: Source) -> dict[str, Any]:
         **({"unlabelled": source.unlabelled} if source.unlabelled else {}),
         "dropped": dataset.report,
         "fingerprints": dataset.fingerprints,
+    }
+
+
+def _further_streams(run: Run) -> dict[str, Any]:
+    """What was read beside the main stream, and how many times all of it was."""
+    return {
+        name: {
+            "name": source.dataset.name,
+            "version": source.dataset.version,
+            "train": _part(source),
+            "passes": run.streams[name].epoch,
+        }
+        for name, source in run.sources.items()
+        if name != MAIN
     }
 
 

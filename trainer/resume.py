@@ -77,6 +77,7 @@ def _settled_stream(stream: StreamOptions, before: StreamOptions) -> StreamOptio
         task = task.settled(before.task)
     return replace(
         stream,
+        share=before.share if stream.joins == "in_turn" else stream.share,
         data=_settled_data(stream.data, before.data),
         task=task,
         objectives=_settled_objectives(stream.objectives, before.objectives),

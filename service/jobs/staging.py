@@ -62,7 +62,6 @@ class StagedLine:
         position: Index among the job's lines, 0-based.
         line: Line number in the upload, 1-based.
         key: Fingerprint of the example; equal examples have equal keys.
-        body: The line.
         is_repeat: Whether an equal line occurs earlier.
     """
 
@@ -270,7 +269,6 @@ class StagedShard:
     """A staged shard, small enough to be sent to another machine.
 
     Attributes:
-        name: Name of the file.
         content: The Parquet file.
         repeats: Positions of repeated lines, int64.
     """

@@ -5,6 +5,7 @@ dataclass of options. To add one, write both and add a line here; the contract t
 registry. Nothing here imports torch.
 """
 
+from trainer.objectives.adversary_options import AdversaryOptions
 from trainer.objectives.base import OBJECTIVES, Objective, ObjectiveEntry
 from trainer.objectives.options import (
     DependencyObjectiveOptions,
@@ -66,6 +67,19 @@ _TREE_REG_SWITCH = Switch(
     "the losses of a sentence's brackets are added",
     "their mean is taken, so that a long sentence counts as much as a short one",
 )
+_ADVERSARY_SWITCHES = (
+    Switch(
+        "objectives.adversary.gan_loss",
+        "the encoder's loss is the discriminator's with the sign turned, on both languages",
+        "the labels are soft, and the encoder learns by the auxiliary language alone that "
+        "it is to look like the source",
+    ),
+    Switch(
+        "objectives.adversary.positions",
+        "the discriminator reads words",
+        "and special tokens, later pieces and padding",
+    ),
+)
 _TAGGING_SWITCH = Switch(
     "objectives.xpos_tagging.tags",
     "the tags of gold trees are learned",
@@ -117,9 +131,16 @@ OBJECTIVES.add(
     "tree_planting.v1",
     ObjectiveEntry(TreePlantingOptions, "trainer.objectives.tree_planting:TreePlanting"),
 )
+OBJECTIVES.add(
+    "adversary.v1",
+    ObjectiveEntry(
+        AdversaryOptions, "trainer.objectives.adversary:LanguageAdversary", _ADVERSARY_SWITCHES
+    ),
+)
 
 __all__ = [
     "OBJECTIVES",
+    "AdversaryOptions",
     "DependencyObjectiveOptions",
     "MlmObjectiveOptions",
     "Objective",

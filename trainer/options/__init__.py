@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from trainer.objectives.adversary_options import AdversaryOptions
     from trainer.objectives.options import (
         DependencyObjectiveOptions,
         MlmObjectiveOptions,
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MAIN",
+    "AdversaryOptions",
     "ClmOptions",
     "DataOptions",
     "DependencyObjectiveOptions",
@@ -99,6 +101,7 @@ __all__ = [
 ]
 
 _HOMES: Final = {
+    "trainer.objectives.adversary_options": ("AdversaryOptions",),
     "trainer.objectives.options": (
         *("DependencyObjectiveOptions", "MlmObjectiveOptions", "PhraseContrastOptions"),
         *("TreeContrastOptions", "TreeDepthOptions", "TreeDistanceOptions"),

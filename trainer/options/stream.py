@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from trainer.options.checks import check_entry_name, check_share, check_unique
 from trainer.options.data import DataOptions
@@ -26,7 +27,8 @@ class StreamOptions:
         objectives: Auxiliary losses.
         share: Share of the optimizer steps.
         joins: Whether its batches share a step with the main stream's, so that gradients add;
-            otherwise the stream has steps of its own.
+            otherwise the stream has steps of its own. Of the streams that join ``in_turn``, one
+            joins each step; their shares are those of their examples, which a result records.
     """
 
     name: str
@@ -34,7 +36,7 @@ class StreamOptions:
     task: TaskOptions | None = None
     objectives: tuple[ObjectiveOptions, ...] = ()
     share: float = 0.5
-    joins: bool = False
+    joins: bool | Literal["in_turn"] = False
 
     def __post_init__(self) -> None:
         check_entry_name("streams", self.name, MAIN)

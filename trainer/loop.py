@@ -219,12 +219,10 @@ class Run:
                 outputs.setdefault(batch.stream, []).append(self._backward(batch, batches))
                 self.progress.count(outcomes_of(batch.arrays))
             self._losses.add(outputs)
+            self.progress.count_fed(outputs)
             for part in self.optimizers:
                 if part.due(step, self._delayed):
-                    if part.training.clip_value > 0:
-                        self.accelerator.clip_grad_value_(part.parameters, part.training.clip_value)
-                    if part.training.clip_norm > 0:
-                        self.accelerator.clip_grad_norm_(part.parameters, part.training.clip_norm)
+                    part.clip(self.accelerator)
                     part.optimizer.step()
                 part.optimizer.zero_grad()
                 if not self._delayed:

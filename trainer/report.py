@@ -14,7 +14,6 @@ from syntax import plugins
 from trainer.data import Source, parser_names
 from trainer.evaluation.baseline import baseline_scores
 from trainer.loop import Run
-from trainer.options import MAIN
 from trainer.progress import Progress
 
 POINTS: Final = 1000
@@ -45,6 +44,7 @@ def result_of(run: Run) -> dict[str, Any]:
         },
         "parsers": {**parser_names(run.data), **parser_names(run.dev)},
         "steps": progress.step,
+        **({"streams": _streams(run)} if run.recipe.streams else {}),
         "epochs": progress.epoch,
         "examples": progress.examples,
         "seconds": progress.seconds,
@@ -60,7 +60,6 @@ def result_of(run: Run) -> dict[str, Any]:
         "evaluations": [asdict(evaluation) for evaluation in progress.evaluations],
         "curve": curve(progress, run.training.log_every),
         **({"outcomes": progress.outcomes} if progress.outcomes else {}),
-        **({"streams": further} if (further := _further_streams(run)) else {}),
         "resumed": progress.resumed,
         "environment": _environment(run),
     }
@@ -101,6 +100,23 @@ def curve(progress: Progress, log_every: int, points: int = POINTS) -> dict[str,
     }
 
 
+def _streams(run: Run) -> dict[str, Any]:
+    """What each stream read, and how many steps it fed; a step may be fed by several.
+
+    ``passes`` says how many times all of its data was read.
+    """
+    return {
+        name: {
+            "steps": run.progress.fed.get(name, 0),
+            "passes": run.streams[name].epoch,
+            "name": source.dataset.name,
+            "version": source.dataset.version,
+            "train": _part(source),
+        }
+        for name, source in run.sources.items()
+    }
+
+
 def _part(source: Source) -> dict[str, Any]:
     dataset = source.dataset
     return {
@@ -111,20 +127,6 @@ def _part(source: Source) -> dict[str, Any]:
         **({"unlabelled": source.unlabelled} if source.unlabelled else {}),
         "dropped": dataset.report,
         "fingerprints": dataset.fingerprints,
-    }
-
-
-def _further_streams(run: Run) -> dict[str, Any]:
-    """What was read beside the main stream, and how many times all of it was."""
-    return {
-        name: {
-            "name": source.dataset.name,
-            "version": source.dataset.version,
-            "train": _part(source),
-            "passes": run.streams[name].epoch,
-        }
-        for name, source in run.sources.items()
-        if name != MAIN
     }
 
 

@@ -65,6 +65,7 @@ def settled(recipe: Recipe, before: Recipe) -> Recipe:
     return replace(
         recipe,
         data=_settled_data(recipe.data, before.data),
+        model=recipe.model.settled(before.model),
         task=recipe.task.settled(before.task),
         objectives=_settled_objectives(recipe.objectives, before.objectives),
         streams=streams,

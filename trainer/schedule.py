@@ -44,6 +44,13 @@ class ModelOptimizer:
         """Whether it takes a step (0-based); before the delay is over it takes every step."""
         return delayed or step % self.options.every == 0
 
+    def clip(self, accelerator: Any) -> None:
+        """Bound its gradients by value and by norm, where that is asked."""
+        if self.training.clip_value > 0:
+            accelerator.clip_grad_value_(self.parameters, self.training.clip_value)
+        if self.training.clip_norm > 0:
+            accelerator.clip_grad_norm_(self.parameters, self.training.clip_norm)
+
     @torch.no_grad()
     def clamp(self, step: int) -> None:
         """Cut the parameters after a step (0-based), where that is asked."""

@@ -72,7 +72,12 @@ def pinned(recipe: Recipe, sources: Mapping[str, Source]) -> Recipe:
     )
     main = own[MAIN]
     return replace(
-        recipe, data=data[MAIN], task=main.task, objectives=objectives[MAIN], streams=streams
+        recipe,
+        data=data[MAIN],
+        model=recipe.model.fitted([one.task for one in own.values()]),
+        task=main.task,
+        objectives=objectives[MAIN],
+        streams=streams,
     )
 
 

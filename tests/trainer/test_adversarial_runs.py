@@ -174,7 +174,7 @@ def test_languages_join_in_turn_as_often_as_they_have_sentences(store, tmp_path)
     assert abs(counts["de"] - 100) <= 4
     assert feeding(run.recipe, 0, delayed=True) == ("main",)
     further = result_of(run)["streams"]
-    assert set(further) == {"fr", "de"}
+    assert set(further) == {"main", "fr", "de"}
     assert further["de"]["passes"] > 1, "a small treebank is read again"
     assert further["de"]["train"]["examples"] == 1
 

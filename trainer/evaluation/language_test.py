@@ -186,7 +186,7 @@ def _sentences(
         data.dataset, data.tokenizer, split, lang, data.version, parser=data.parser
     )
     source = source_of(_drawn(dataset, lang, options), recipe, store)
-    run.model.eval()
+    run.model.eval()  # type: ignore[no-untyped-call]
     stream = source.evaluation_stream(recipe)
     for batch in device_batches(stream, recipe, source.task, run.model.device):
         states_BLD = run.model.encoder(batch).last_hidden_state

@@ -6,7 +6,8 @@ Letters in shapes: ``B`` sequences, ``W`` words, ``D`` width of the states, ``H`
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterable
+from typing import Final, cast
 
 import torch
 from torch import Tensor, nn
@@ -83,7 +84,7 @@ class StrongDiscriminator(nn.Module):
         """Scores; a word's are of up to twelve neighbours on each side. *Shape:* (B, W, C)."""
         real_B1W = real_BW[:, None].to(states_BWD.dtype)
         x_BHW = self.narrow(states_BWD.transpose(1, 2))
-        for first, second in self.blocks:  # type: ignore[misc]
+        for first, second in cast(Iterable[tuple[nn.Conv1d, nn.Conv1d]], self.blocks):
             hidden_BHW = first(torch.relu(x_BHW) * real_B1W)
             x_BHW = x_BHW + _PART * second(torch.relu(hidden_BHW) * real_B1W)
         scores_BWC: Tensor = self.output(x_BHW.transpose(1, 2))

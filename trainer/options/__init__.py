@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from trainer.systems.sla.options import SlaOptions
     from trainer.systems.synclm.options import StockOptions
     from trainer.systems.syntax_mbert.options import SyntaxBertOptions, SyntaxGatOptions
+    from trainer.systems.udprlm.options import UdPrlmOptions
     from trainer.tasks import (
         ClmOptions,
         DependencyOptions,
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
         StructuralProbeOptions,
         TokenClassificationOptions,
         TreesOptions,
+        UslOptions,
     )
 
 __all__ = [
@@ -96,7 +98,9 @@ __all__ = [
     "TreePlantingOptions",
     "TreeRegOptions",
     "TreesOptions",
+    "UdPrlmOptions",
     "UposTaggingOptions",
+    "UslOptions",
     "XposTaggingOptions",
 ]
 
@@ -125,11 +129,12 @@ _HOMES: Final = {
     "trainer.systems.sla.options": ("SlaOptions",),
     "trainer.systems.synclm.options": ("StockOptions",),
     "trainer.systems.syntax_mbert.options": ("SyntaxBertOptions", "SyntaxGatOptions"),
+    "trainer.systems.udprlm.options": ("UdPrlmOptions",),
     "trainer.tasks": (
         *("ClmOptions", "DependencyOptions", "ExtractiveQaOptions", "IntentSlotsOptions"),
         *("MlmOptions", "MultipleChoiceOptions", "RelationOptions"),
         *("SequenceClassificationOptions", "StructuralProbeOptions", "TokenClassificationOptions"),
-        "TreesOptions",
+        *("TreesOptions", "UslOptions"),
     ),
 }
 """The names above by the module that defines them."""

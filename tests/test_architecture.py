@@ -95,7 +95,7 @@ LAYERS: dict[str, tuple[set[str], ...]] = {
     ),
     "trainer": (
         {"", "checkpoint", "environment", "evaluation.predictions", "loader", "metrics"}
-        | {"requirements", "switches"},
+        | {"outcomes", "requirements", "switches"},
         {"accelerator", "batch", "masking", "options", "progress", "restarts", "ring"},
         {"matrices.forest", "models.outputs", "nn"},
         {"objectives", "tasks"},

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from trainer.masking import POSITIONS
 from trainer.options import MAIN
+from trainer.outcomes import counted_outcomes
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +159,8 @@ def outcomes_of(arrays: Mapping[str, Any]) -> dict[str, int]:
         ``batch_without_masked_piece``: 1 where nothing could be masked, as in a batch of empty
         texts. ``example_without_phrase_samples``, ``example_without_tree_samples``: examples of
         which a sampler draws none. ``sentence_too_long``: sentences of which truncation cut
-        something, where words are looked for; no tree is learned of them.
+        something, where words are looked for; no tree is learned of them. And the counts of
+        objectives (`trainer.outcomes`).
     """
     masked = arrays.get(POSITIONS)
     found = {"batch_without_masked_piece": int(masked is not None and not len(masked))}
@@ -169,7 +171,7 @@ def outcomes_of(arrays: Mapping[str, Any]) -> dict[str, int]:
     for kind in ("phrase", "tree"):
         if (offsets := arrays.get(f"{kind}_offsets")) is not None:
             found[f"example_without_{kind}_samples"] = int((np.diff(offsets) == 0).sum())
-    return found
+    return {**found, **counted_outcomes(arrays)}
 
 
 class Losses:

@@ -104,6 +104,7 @@ def as_stream_batch(
         "lengths": np.array([len(forest) for forest in forests], np.int32),
         "word_ids": np.full((B, L), -1, np.int32),
         "segment_ids": np.zeros((B, L), np.int32),
+        "sentence_ids": np.full((B, L), -1, np.int32),
         "depth": np.zeros((B, L), np.uint8),
         "distance": np.full((B, L, L), UNREACHABLE8, np.uint8),
         "ancestor": np.zeros((B, L, L), bool),
@@ -125,6 +126,7 @@ def _fill(arrays, row: int, forest: list[int], rng: np.random.Generator, vocabul
     arrays["deprel"][row, 1 : size - 1] = rng.integers(0, 38, size - 2)
     arrays["parents"][row, :size] = forest
     arrays["word_ids"][row, 1 : size - 1] = np.arange(size - 2)
+    arrays["sentence_ids"][row, 1 : size - 1] = 0
     arrays["depth"][row, :size] = depth
     arrays["ancestor"][row, :size, :size] = ancestor
     arrays["distance"][row, :size, :size] = np.where(distance < 0, UNREACHABLE8, distance)

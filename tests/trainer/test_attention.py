@@ -35,7 +35,8 @@ def syntax(**parts: torch.Tensor) -> list[LayerSyntax | None]:
 
 def every_part() -> dict[str, torch.Tensor]:
     heads = {name: torch.randn(B, K, L, D) for name in ("query_BKLD", "key_BKLD", "value_BKLD")}
-    return {**heads, "score_BNLL": torch.randn(B, N, L, L)}
+    factor = 3 * torch.rand(B, K, L, L)
+    return {**heads, "score_BNLL": torch.randn(B, N, L, L), "factor_BKLL": factor}
 
 
 def states(model, inputs, **options) -> torch.Tensor:
@@ -56,6 +57,7 @@ def test_without_syntax_the_encoder_is_the_stock_one(
 @pytest.mark.parametrize("implementation", [SDPA, EAGER])
 def test_zero_biases_equal_the_stock_encoder(encoder_config, inputs, implementation) -> None:
     zeros = {name: torch.zeros_like(part) for name, part in every_part().items()}
+    zeros["factor_BKLL"] += 1
     ours = states(build(encoder_config, implementation), inputs, syntax=syntax(**zeros))
     stock = states(build(encoder_config, STOCK[implementation]), inputs)
     assert (ours - stock).abs().max() <= 1e-6

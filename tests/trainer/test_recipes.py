@@ -169,6 +169,8 @@ RELEASED = {
     ),
     **dict.fromkeys(("sla-cola", "sla-sst2", "sla-fce"), OWN["sla.v1"][1:]),
     **dict.fromkeys(("udprlm-phase-1", "udprlm-phase-2"), OWN["udprlm.v1"][:3]),
+    "pascal-mlm": OWN["pascal.v1"],
+    "clm-treereg": OWN["tree_reg.v1"],
     "synclm": (),
     "microbert-ner": (),
     "adversarial": OWN["adversary.v1"],

@@ -7,6 +7,7 @@ import pytest
 import torch
 from transformers import BertConfig
 
+from tests.trainer.bracketed import bracketed_batch
 from tests.trainer.contrasted import rows_of, with_samples
 from trainer.masking import MASKED_ARRAYS, PieceMasking
 from trainer.models.config import SyntaxConfig
@@ -47,8 +48,9 @@ def slow_depth_loss(probe: DepthProbe, states, batch) -> float:
 
 
 @pytest.fixture
-def forest(make_batch):
-    batch = with_samples(make_batch(sizes=(9, 6, 12), roots=0.3, pad=2), "phrase", "tree")
+def forest():
+    sentences = bracketed_batch([[5, 2], [4], [9]], pad=2)
+    batch = with_samples(sentences, "phrase(probability=1)", "tree")
     keys = [f"example-{row}" for row in range(len(batch))]
     drawn = PieceMasking(mask_id=4, vocab_size=60).sample(batch.arrays, keys, 0, 0)
     masked = {name: torch.from_numpy(drawn[name]) for name in MASKED_ARRAYS}

@@ -55,12 +55,14 @@ class LayerSyntax:
     Attributes:
         query_BKLD, key_BKLD, value_BKLD: Added to the states of the first K heads.
         score_BNLL: Added to the scaled scores before the softmax; broadcast over B, N and rows.
+        factor_BKLL: The scaled scores of the first K heads are multiplied by it.
     """
 
     query_BKLD: Tensor | None = None
     key_BKLD: Tensor | None = None
     value_BKLD: Tensor | None = None
     score_BNLL: Tensor | None = None
+    factor_BKLL: Tensor | None = None
 
 
 EncoderSyntax: TypeAlias = Sequence[LayerSyntax | None]
@@ -120,6 +122,8 @@ def with_syntax(attention: Attention) -> Attention:
         **options: Any,
     ) -> tuple[Tensor, Tensor | None]:
         layer = None if syntax is None else syntax[int(module.layer_idx)]  # type: ignore[arg-type]
+        if not (layer is None and local is None and keeper is None):
+            attention_mask = _spelt_out(attention_mask, module, query)
         if layer is not None:
             query = _add_to_first_heads(query, layer.query_BKLD)
             key = _add_to_first_heads(key, layer.key_BKLD)
@@ -129,6 +133,11 @@ def with_syntax(attention: Attention) -> Attention:
         if relative_BNLL is not None:
             scaling = options.get("scaling") or query.shape[-1] ** -0.5
             attention_mask = _add_to_mask(attention_mask, relative_BNLL * scaling, query.dtype)
+        if layer is not None and layer.factor_BKLL is not None:
+            more_BNLL = _further_scores(
+                layer.factor_BKLL, query, key, relative_BNLL, options.get("scaling")
+            )
+            attention_mask = _add_to_mask(attention_mask, more_BNLL, query.dtype)
         # Here the mask is final: whatever else is to change scores has to be added above.
         if keeper is not None:
             how = {name: options[name] for name in ("scaling", "dropout") if name in options}
@@ -291,6 +300,34 @@ def _only_near(mask: Tensor | None, near_BLL: Tensor) -> Tensor:
     if mask.dtype == torch.bool:
         return mask & near_B1LL
     return mask.masked_fill(~near_B1LL, torch.finfo(mask.dtype).min)
+
+
+def _spelt_out(mask: Tensor | None, module: nn.Module, query: Tensor) -> Tensor | None:
+    """The mask of a causal layer, which has none where nothing is padding; else as it is."""
+    if mask is not None or not getattr(module, "is_causal", False):
+        return mask
+    L = query.shape[2]
+    return torch.ones(1, 1, L, L, dtype=torch.bool, device=query.device).tril()
+
+
+def _further_scores(
+    factor_BKLL: Tensor,
+    query: Tensor,
+    key: Tensor,
+    relative_BNLL: Tensor | None,
+    scaling: float | None,
+) -> Tensor:
+    """What to add to scaled scores s of the first K heads, so that they become s times a factor.
+
+    That is (factor - 1) s, and 0 for the other heads, so that the stock attention still does all
+    the rest. *Shape:* (B, N, L, L).
+    """
+    K, N = factor_BKLL.shape[1], query.shape[1]
+    scores_BKLL = query[:, :K] @ key[:, :K].transpose(2, 3)
+    if relative_BNLL is not None:
+        scores_BKLL = scores_BKLL + relative_BNLL[:, :K]
+    more_BKLL = (factor_BKLL - 1.0) * scores_BKLL * (scaling or query.shape[-1] ** -0.5)
+    return F.pad(more_BKLL, (0, 0, 0, 0, 0, N - K))
 
 
 def _add_to_first_heads(states_BNLD: Tensor, bias_BKLD: Tensor | None) -> Tensor:

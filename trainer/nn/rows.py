@@ -17,6 +17,8 @@ head size.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 from torch.nn import functional as F
@@ -54,7 +56,9 @@ class AttentionRows:
             )
         return self._layer
 
-    def weights(self, positions_BR: Tensor, *, dropped: bool = False) -> Tensor:
+    def weights(
+        self, positions_BR: Tensor, *, heads: Sequence[int] | None = None, dropped: bool = False
+    ) -> Tensor:
         """Weights of the last layer at these positions, in float32 whatever the layer computes in.
 
         They are those of the layer itself: with its biases of syntax and, where it attends locally
@@ -62,6 +66,7 @@ class AttentionRows:
 
         Args:
             positions_BR: int64, R of each example.
+            heads: Which heads; all when left out.
             dropped: Drop weights as the layer does in training. Which ones is drawn again, because
                 fused attention does not tell which it dropped.
 
@@ -69,11 +74,16 @@ class AttentionRows:
             *Shape:* (B, N, R, L).
         """
         layer, at_BR = self.layer, positions_BR
+        query, key, mask = layer.query, layer.key, layer.mask
+        if heads is not None:
+            query, key = query[:, list(heads)], key[:, list(heads)]
+            if mask is not None and mask.shape[1] > 1:
+                mask = mask[:, list(heads)]
         with torch.autocast(at_BR.device.type, enabled=False):
             weights_BNRL = attention_weights(
-                _rows_of(layer.query, at_BR, 2).float(),
-                layer.key.float(),
-                _mask_rows(layer.mask, at_BR),
+                _rows_of(query, at_BR, 2).float(),
+                key.float(),
+                _mask_rows(mask, at_BR),
                 _local_rows(layer.local, at_BR),
                 layer.scaling,
             )

@@ -29,7 +29,13 @@ if TYPE_CHECKING:
     from syntax.batches import SpecialTokens
     from trainer.models.config import SyntaxConfig
 
-BUNDLED: Final = {"parsebank-tiny": Path(__file__).parents[1] / "resources" / "tiny-encoder"}
+_RESOURCES: Final = Path(__file__).parents[1] / "resources"
+
+BUNDLED: Final = {
+    "parsebank-tiny": _RESOURCES / "tiny-encoder",
+    "parsebank-micro": _RESOURCES / "micro-encoder",
+    "parsebank-micro-causal": _RESOURCES / "micro-causal",
+}
 """Encoders that come with the package: a configuration without weights."""
 
 ATTENTION: Final = {"sdpa": SDPA, "eager": EAGER}
@@ -230,6 +236,11 @@ def further_layer(encoder: PreTrainedModel) -> nn.Module:
     if "layer_idx" not in signature(kind).parameters:
         raise _other_layers(encoder)
     return kind(encoder.config, layer_idx=len(layers))
+
+
+def is_causal(encoder: PreTrainedModel) -> bool:
+    """Whether a position sees only itself and those before it, as in GPT-2."""
+    return any(getattr(module, "is_causal", False) for module in encoder.modules())
 
 
 def positions_of(encoder: PreTrainedModel) -> int | None:

@@ -17,6 +17,7 @@ from trainer.objectives.options import (
     UposTaggingOptions,
     XposTaggingOptions,
 )
+from trainer.objectives.shown_options import TreePlantingOptions, TreeRegOptions
 from trainer.switches import Switch
 
 _PHRASE_SWITCHES = (
@@ -60,6 +61,11 @@ _PARSER_SWITCHES = (
         "the loss is a mean over the words of gold trees",
         "it is divided by the number of gold sentences times that of all words of the batch",
     ),
+)
+_TREE_REG_SWITCH = Switch(
+    "objectives.tree_reg.average",
+    "the losses of a sentence's brackets are added",
+    "their mean is taken, so that a long sentence counts as much as a short one",
 )
 _ADVERSARY_SWITCHES = (
     Switch(
@@ -118,6 +124,14 @@ OBJECTIVES.add(
     ObjectiveEntry(UposTaggingOptions, "trainer.objectives.tagging:WordTagging"),
 )
 OBJECTIVES.add(
+    "tree_reg.v1",
+    ObjectiveEntry(TreeRegOptions, "trainer.objectives.tree_reg:TreeReg", (_TREE_REG_SWITCH,)),
+)
+OBJECTIVES.add(
+    "tree_planting.v1",
+    ObjectiveEntry(TreePlantingOptions, "trainer.objectives.tree_planting:TreePlanting"),
+)
+OBJECTIVES.add(
     "adversary.v1",
     ObjectiveEntry(
         AdversaryOptions, "trainer.objectives.adversary:LanguageAdversary", _ADVERSARY_SWITCHES
@@ -135,6 +149,8 @@ __all__ = [
     "TreeContrastOptions",
     "TreeDepthOptions",
     "TreeDistanceOptions",
+    "TreePlantingOptions",
+    "TreeRegOptions",
     "UposTaggingOptions",
     "XposTaggingOptions",
 ]

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         UposTaggingOptions,
         XposTaggingOptions,
     )
+    from trainer.objectives.shown_options import TreePlantingOptions, TreeRegOptions
     from trainer.options.data import DataOptions, SeparatorEdge
     from trainer.options.model import ModelOptions
     from trainer.options.objective import ObjectiveOptions
@@ -35,12 +36,14 @@ if TYPE_CHECKING:
     from trainer.systems.gate.options import GateOptions
     from trainer.systems.microbert.options import MicroBertOptions
     from trainer.systems.orderfree.options import OrderFreeOptions
+    from trainer.systems.pascal.options import PascalOptions
     from trainer.systems.sgnet.options import SgNetOptions
     from trainer.systems.sla.options import SlaOptions
     from trainer.systems.synclm.options import StockOptions
     from trainer.systems.syntax_mbert.options import SyntaxBertOptions, SyntaxGatOptions
     from trainer.systems.udprlm.options import UdPrlmOptions
     from trainer.tasks import (
+        ClmOptions,
         DependencyOptions,
         ExtractiveQaOptions,
         GraphParserOptions,
@@ -59,6 +62,7 @@ if TYPE_CHECKING:
 __all__ = [
     "MAIN",
     "AdversaryOptions",
+    "ClmOptions",
     "DataOptions",
     "DependencyObjectiveOptions",
     "DependencyOptions",
@@ -77,6 +81,7 @@ __all__ = [
     "OptimizerOptions",
     "OrderFreeOptions",
     "ParserOptions",
+    "PascalOptions",
     "PhraseContrastOptions",
     "Recipe",
     "RelationOptions",
@@ -96,6 +101,8 @@ __all__ = [
     "TreeContrastOptions",
     "TreeDepthOptions",
     "TreeDistanceOptions",
+    "TreePlantingOptions",
+    "TreeRegOptions",
     "TreesOptions",
     "UdPrlmOptions",
     "UposTaggingOptions",
@@ -110,6 +117,7 @@ _HOMES: Final = {
         *("TreeContrastOptions", "TreeDepthOptions", "TreeDistanceOptions"),
         *("UposTaggingOptions", "XposTaggingOptions"),
     ),
+    "trainer.objectives.shown_options": ("TreePlantingOptions", "TreeRegOptions"),
     "trainer.options.data": ("DataOptions", "SeparatorEdge"),
     "trainer.options.model": ("ModelOptions",),
     "trainer.options.objective": ("ObjectiveOptions",),
@@ -123,14 +131,15 @@ _HOMES: Final = {
     "trainer.systems.gate.options": ("GateOptions",),
     "trainer.systems.microbert.options": ("MicroBertOptions",),
     "trainer.systems.orderfree.options": ("OrderFreeOptions",),
+    "trainer.systems.pascal.options": ("PascalOptions",),
     "trainer.systems.sgnet.options": ("SgNetOptions",),
     "trainer.systems.sla.options": ("SlaOptions",),
     "trainer.systems.synclm.options": ("StockOptions",),
     "trainer.systems.syntax_mbert.options": ("SyntaxBertOptions", "SyntaxGatOptions"),
     "trainer.systems.udprlm.options": ("UdPrlmOptions",),
     "trainer.tasks": (
-        *("DependencyOptions", "ExtractiveQaOptions", "IntentSlotsOptions", "MlmOptions"),
-        *("GraphParserOptions", "MultipleChoiceOptions", "RelationOptions"),
+        *("ClmOptions", "DependencyOptions", "ExtractiveQaOptions", "GraphParserOptions"),
+        *("IntentSlotsOptions", "MlmOptions", "MultipleChoiceOptions", "RelationOptions"),
         *("SequenceClassificationOptions", "StructuralProbeOptions", "TokenClassificationOptions"),
         *("StackParserOptions", "TreesOptions", "UslOptions"),
     ),

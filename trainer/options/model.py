@@ -25,7 +25,8 @@ class ModelOptions:
 
     Attributes:
         name: Name of the model, in `trainer.systems.SYSTEMS`.
-        encoder: A folder, a name on the model hub, or ``parsebank-tiny``, the bundled one.
+        encoder: A folder, a name on the model hub, or a bundled one without weights, such as
+            ``parsebank-tiny``.
         weights: ``pretrained``, or ``random`` for an encoder built new for the data's tokenizer.
         any_tokenizer: Take pretrained weights that come with another tokenizer than the data's.
         attention: ``sdpa``, or ``eager`` to see attention weights.

@@ -10,6 +10,7 @@ from trainer.tasks.base import (
     Task,
     TaskEntry,
 )
+from trainer.tasks.clm import Clm, ClmOptions
 from trainer.tasks.dependency import Dependency, DependencyOptions
 from trainer.tasks.extractive_qa import ExtractiveQa, ExtractiveQaOptions
 from trainer.tasks.graph_parser import GraphParserOptions
@@ -31,6 +32,8 @@ __all__ = [
     "TASKS",
     "Arrays",
     "Baseline",
+    "Clm",
+    "ClmOptions",
     "Dependency",
     "DependencyOptions",
     "ExtractiveQa",

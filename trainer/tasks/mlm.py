@@ -154,16 +154,21 @@ class MlmScores(NamedScores):
 
 
 class MlmScorer:
-    """Counts right pieces, batch by batch; reads the device once, at the end."""
+    """Counts right pieces, batch by batch; reads the device once, at the end.
 
-    def __init__(self) -> None:
+    Args:
+        targets: The array of a batch with the ids of its predicted pieces.
+    """
+
+    def __init__(self, targets: str = TARGETS) -> None:
+        self._targets = targets
         self._examples = self._pieces = 0
         self._right: list[Tensor] = []
         self._loss = MeanLoss()
 
     def add(self, output: Any, batch: SyntaxBatch) -> None:
         """Take a model's output on one batch."""
-        targets_M = batch.extra(TARGETS)
+        targets_M = batch.extra(self._targets)
         self._examples += len(batch)
         self._pieces += len(targets_M)
         self._right.append((output.logits[PIECES].argmax(-1) == targets_M).sum())

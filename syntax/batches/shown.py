@@ -1,0 +1,118 @@
+"""The words that the sequences of a batch show a piece of, and the trees among them.
+
+It needs no parses: heads of words are those of their pieces. `syntax.batches.words` finds the words
+of parses, those without a piece among them.
+
+Letters in shapes: ``B`` sequences, ``L`` positions, ``W`` words of the sequence that has most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syntax.trees.brackets import LEAST_WORDS, brackets
+
+IntArray = NDArray[np.int32]
+
+
+class ShownWords(NamedTuple):
+    """The words of each sequence, in order; -1 where no word is.
+
+    Attributes:
+        numbers: Word of each position, counted within the sequence. *Shape:* (B, L), int32.
+        first, last: First and last position of each word. *Shape:* (B, W), int32.
+        heads: Its head among the words of the sequence; -1 for a root, and for a word of which
+            truncation removed all that is above. *Shape:* (B, W), int32.
+        sentences: Its sentence, counted within the sequence. *Shape:* (B, W), int32.
+    """
+
+    numbers: IntArray
+    first: IntArray
+    last: IntArray
+    heads: IntArray
+    sentences: IntArray
+
+    def stretches(self) -> Iterator[tuple[int, int, int]]:
+        """Each sentence: its sequence, its first word, and the end of its words."""
+        for row, own in enumerate(self.sentences):
+            real = own[own >= 0]
+            starts = np.flatnonzero(np.diff(real, prepend=-1)).tolist()
+            for start, end in zip(starts, [*starts[1:], len(real)], strict=True):
+                yield row, start, end
+
+
+class BatchBrackets(NamedTuple):
+    """The brackets of the sentences of a batch (`syntax.trees.brackets`).
+
+    Attributes:
+        rows: For each of S stretches: its sequence; its sentence, counted over the batch among
+            those with brackets; the word before it in its sentence, or -1; its first word; its
+            last; and the last of its first part. Words are counted within the sequence.
+            *Shape:* (S, 6), int32.
+        outcomes: How many sentences have no brackets, and how many examples, by reason.
+    """
+
+    rows: IntArray
+    outcomes: dict[str, int]
+
+
+def shown_words(batch: Mapping[str, NDArray[Any]]) -> ShownWords:
+    """The words of a batch.
+
+    Args:
+        batch: At least ``parents``, ``word_ids``, ``segment_ids`` and ``sentence_ids`` of
+            `syntax.batches.assemble_batch`. *Shape:* (B, L) each.
+    """
+    words, segments = batch["word_ids"], batch["segment_ids"]
+    known = words >= 0
+    starts = known & (_changes(words) | _changes(segments))
+    numbers = np.where(known, starts.cumsum(1, dtype=np.int32) - 1, -1).astype(np.int32)
+    shape = len(words), int(numbers.max(initial=-1)) + 1
+    first, last, heads, sentences = (np.full(shape, -1, np.int32) for _ in range(4))
+    row, column = np.nonzero(known)
+    word, above = numbers[row, column], batch["parents"][row, column]
+    np.maximum.at(last, (row, word), column)
+    head = np.where(above >= 0, numbers[row, above], -1)
+    crosses = (head >= 0) & (head != word)
+    heads[row[crosses], word[crosses]] = head[crosses]  # the same for all pieces of a word
+    row, column = np.nonzero(starts)
+    first[row, numbers[row, column]] = column
+    own = np.full((2, *shape), -1, np.int32)
+    own[:, row, numbers[row, column]] = segments[row, column], batch["sentence_ids"][row, column]
+    begins = (own[0] >= 0) & (_changes(own[0]) | _changes(own[1]))
+    sentences[:] = np.where(own[0] >= 0, begins.cumsum(1) - 1, -1)
+    return ShownWords(numbers, first, last, heads, sentences)
+
+
+def batch_brackets(shown: ShownWords) -> BatchBrackets:
+    """The brackets of every sentence that is shown with its root, in a projective tree."""
+    rows: list[NDArray[np.int32]] = []
+    outcomes = dict.fromkeys(("sentence_not_projective", "sentence_without_its_root"), 0)
+    with_brackets: set[int] = set()
+    for row, start, end in shown.stretches():
+        heads = shown.heads[row, start:end] - start
+        heads[shown.heads[row, start:end] < 0] = -1
+        if (heads < 0).sum() != 1:
+            outcomes["sentence_without_its_root"] += 1
+            continue
+        found = brackets(heads)
+        if found is None:
+            outcomes["sentence_not_projective"] += 1
+        elif end - start >= LEAST_WORDS:
+            before = np.where(found[:, 0] > 0, found[:, 0] + start - 1, -1)
+            place = np.broadcast_to(np.array([row, len(rows)]), (len(found), 2))
+            rows.append(np.column_stack([place, before, found + start]).astype(np.int32))
+            with_brackets.add(row)
+    outcomes["example_without_brackets"] = len(shown.first) - len(with_brackets)
+    return BatchBrackets(np.concatenate([np.empty((0, 6), np.int32), *rows]), outcomes)
+
+
+def _changes(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Where a value differs from the one before in its row; true in the first column."""
+    changed = np.ones(values.shape, bool)
+    changed[:, 1:] = values[:, 1:] != values[:, :-1]
+    return changed

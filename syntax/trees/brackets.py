@@ -1,0 +1,75 @@
+"""Binary brackets of a dependency tree: which two parts each stretch of words divides into.
+
+Dependency trees have no constituents. Here a word and its dependents make binary ones: the word
+takes its dependents on the right, the nearest first, and then those on the left, the nearest first.
+So a stretch divides behind the subtree of its leftmost dependent, and, once nothing is left of the
+head, before that of its rightmost one. Where there are several dependents on the left, the brackets
+branch to the right.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from syntax.compiled import njit
+
+IntArray = NDArray[np.int32]
+
+LEAST_WORDS: Final = 3
+"""Words of the shortest stretch that can be divided in more than one way."""
+
+
+def brackets(parents: ArrayLike) -> IntArray | None:
+    """The brackets of a tree of n words.
+
+    Args:
+        parents: Position of each word's head; -1 for the one root. *Shape:* (n,).
+
+    Returns:
+        For each stretch of at least `LEAST_WORDS` words: its first word, its last, and the last of
+        its first part. *Shape:* (S, 3). None for a tree that is not projective, whose subtrees are
+        no stretches.
+
+    >>> brackets([3, 3, 3, -1, 3]).tolist()     # he is very happy now
+    [[0, 4, 0], [1, 4, 1], [2, 4, 2]]
+    """
+    heads = np.asarray(parents, np.int32)
+    first, last, size = _subtrees(heads)
+    if (last - first + 1 != size).any():
+        return None
+    found: IntArray = _divide(heads, first, last)
+    return found[found[:, 1] - found[:, 0] + 1 >= LEAST_WORDS]
+
+
+@njit(cache=True, nogil=True)
+def _subtrees(parents: IntArray) -> Any:
+    """First and last word of the subtree of each word, and its number of words."""
+    first = np.arange(len(parents)).astype(np.int32)
+    last, size = first.copy(), np.zeros(len(parents), np.int32)
+    for word in range(len(parents)):
+        at = word
+        while at >= 0:
+            first[at], last[at] = min(first[at], word), max(last[at], word)
+            size[at] += 1
+            at = parents[at]
+    return first, last, size
+
+
+@njit(cache=True, nogil=True)
+def _divide(parents: IntArray, first: IntArray, last: IntArray) -> IntArray:
+    """Every division of a projective tree; n words have n - 1. *Shape:* (n - 1, 3)."""
+    found, count = np.empty((max(len(parents) - 1, 0), 3), np.int32), 0
+    for head in range(len(parents)):
+        low, high = first[head], last[head]
+        for word in range(first[head], head):
+            if parents[word] == head:
+                found[count, 0], found[count, 1], found[count, 2] = low, high, last[word]
+                low, count = last[word] + 1, count + 1
+        for word in range(last[head], head, -1):
+            if parents[word] == head:
+                found[count, 0], found[count, 1], found[count, 2] = low, high, first[word] - 1
+                high, count = first[word] - 1, count + 1
+    return found

@@ -1,0 +1,101 @@
+"""Options of the objectives over the words that sequences show: TreeReg and tree-planting."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+import numpy as np
+
+from syntax.batches.shown import batch_brackets, shown_words
+from syntax.errors import SpecError
+from syntax.variant import Variant, check_variant
+from trainer.options.checks import check_positive, check_range
+from trainer.options.objective import ObjectiveOptions
+from trainer.outcomes import outcome_arrays
+
+TREE_REG_ARRAYS: Final = ("tree_reg_words", "tree_reg_brackets")
+"""First and last position of each word, (B, W, 2), and `BatchBrackets.rows`, (S, 6)."""
+
+PLANTING_ARRAYS: Final = ("planting_words", "planting_first")
+"""Word of each position, (B, L), and first position of each word, (B, W); -1 for none."""
+
+
+@dataclass(frozen=True, slots=True)
+class TreeRegOptions(ObjectiveOptions):
+    """States must tell where a constituent divides (Nandi et al. 2025).
+
+    Attributes:
+        states: ``last``; ``syntax``, those of a graph encoder; or the number of a layer, 0 for the
+            embeddings.
+        heads: Read the part of the states that stands at the place of the first heads, so many;
+            all of the states when left out.
+        average: A switch: how the losses of a sentence's brackets become one.
+    """
+
+    name: str = "tree_reg.v1"
+    states: Literal["last", "syntax"] | int = "last"
+    heads: int | None = None
+    average: Variant = "as_published"
+
+    def __post_init__(self) -> None:
+        ObjectiveOptions.__post_init__(self)
+        check_variant(f"objectives.{self.name}.average", self.average)
+        if self.heads is not None:
+            check_positive(f"objectives.{self.name}.heads", self.heads)
+
+    def is_active(self, use_syntax: bool) -> bool:
+        """Not without trees, though no matrix is read."""
+        return self.weight > 0 and use_syntax
+
+    def reads_syntax_states(self) -> bool:
+        """Whether ``states`` names them."""
+        return self.states == "syntax"
+
+    def arrays(self) -> tuple[str, ...]:
+        """The words and the brackets."""
+        return TREE_REG_ARRAYS
+
+    def targets(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
+        """The words and the brackets, and how many sentences and examples have none."""
+        shown = shown_words(arrays)
+        found = batch_brackets(shown)
+        words = np.stack([shown.first, shown.last], axis=-1)
+        values = dict(zip(TREE_REG_ARRAYS, (words, found.rows), strict=True))
+        return {**values, **outcome_arrays(found.outcomes)}
+
+
+@dataclass(frozen=True, slots=True)
+class TreePlantingOptions(ObjectiveOptions):
+    """Heads of the last layer must attend to what is near in the tree (Yoshida et al. 2024).
+
+    Attributes:
+        heads: Which heads of the last layer, 0-based.
+    """
+
+    name: str = "tree_planting.v1"
+    heads: tuple[int, ...] = (0,)
+
+    def __post_init__(self) -> None:
+        ObjectiveOptions.__post_init__(self)
+        if not self.heads:
+            raise SpecError(f"objectives.{self.name}.heads is empty; name at least one head")
+        for head in self.heads:
+            check_range(f"objectives.{self.name}.heads", head, 0)
+
+    def matrices(self) -> tuple[str, ...]:
+        """Distances."""
+        return ("distance",)
+
+    def arrays(self) -> tuple[str, ...]:
+        """The words."""
+        return PLANTING_ARRAYS
+
+    def targets(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
+        """The words, and how many examples have no sentence of two."""
+        shown = shown_words(arrays)
+        paired = {row for row, start, end in shown.stretches() if end - start > 1}
+        count = len(shown.first) - len(paired)
+        values = dict(zip(PLANTING_ARRAYS, (shown.numbers, shown.first), strict=True))
+        return {**values, **outcome_arrays({"example_without_planted_rows": count})}

@@ -1,0 +1,79 @@
+"""Options of parent-scaled self-attention (Bugliarello and Okazaki 2020)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syntax.batches.shown import shown_words
+from syntax.errors import SpecError
+from syntax.variant import Variant, check_variant
+from trainer.options.checks import check_positive, check_range
+from trainer.options.model import ModelOptions
+
+PARENT_POSITIONS: Final = "parent_positions"
+
+
+@dataclass(frozen=True, slots=True)
+class PascalOptions(ModelOptions):
+    """Some heads attend around the parent of each word.
+
+    Attributes:
+        scaled: A switch (`trainer.systems.pascal.SWITCHES`).
+        syntax_heads: Heads of a layer that are scaled, the first ones.
+        syntax_layers: Layers with such heads, 0-based; all when left out.
+        variance: Of the normal distribution around the parent.
+        parent_ignoring: Probability that a row of a head is not scaled; in training only.
+    """
+
+    name: str = "pascal.v1"
+    scaled: Variant = "as_published"
+    syntax_heads: int = 2
+    syntax_layers: tuple[int, ...] | None = (0,)
+    variance: float = 1.0
+    parent_ignoring: float = 0.4
+
+    def __post_init__(self) -> None:
+        ModelOptions.__post_init__(self)
+        check_variant("model.scaled", self.scaled)
+        check_positive("model.syntax_heads", self.syntax_heads)
+        check_range("model.parent_ignoring", self.parent_ignoring, 0, 1)
+        if not 0 < self.variance < np.inf:
+            raise SpecError(f"model.variance is {self.variance}; it must be above 0 and finite")
+
+    def extras(self) -> tuple[str, ...]:
+        """The positions of parents, unless the trees are left out."""
+        return (PARENT_POSITIONS,) if self.use_syntax else ()
+
+    def arrays(self, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The arrays with the positions of parents."""
+        if not self.use_syntax:
+            return arrays
+        return {**arrays, PARENT_POSITIONS: parent_positions(arrays)}
+
+
+def parent_positions(arrays: Mapping[str, Any]) -> NDArray[np.float32]:
+    """The middle of the pieces of the parent of each piece's word.
+
+    A root is its own parent, as in the release, and so is a word of which truncation removed all
+    that is above it.
+
+    Args:
+        arrays: What a stream gives.
+
+    Returns:
+        Counted from 0; -1 at special tokens and padding, which have none. *Shape:* (B, L), float32.
+    """
+    shown = shown_words(arrays)
+    row, column = np.nonzero(shown.numbers >= 0)
+    word = shown.numbers[row, column]
+    head = shown.heads[row, word]
+    head = np.where(head >= 0, head, word)
+    found = np.full(shown.numbers.shape, -1, np.float32)
+    middle = (shown.first + shown.last) / 2
+    found[row, column] = middle[row, head]
+    return found

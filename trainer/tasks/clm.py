@@ -1,0 +1,171 @@
+"""``clm.v1``: causal language modelling, over an encoder that reads from left to right.
+
+Each piece is predicted from those before it in its sequence, the first special token among them,
+and the last special token ends the text (Radford et al. 2019, "Language Models are Unsupervised
+Multitask Learners"). The decoder is the product with the word embeddings.
+
+Letters in shapes: ``B`` sequences, ``L`` positions, ``M`` predicted pieces, ``V`` ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional as F
+
+from syntax.batches import SpecialTokens
+from syntax.errors import SpecError
+from syntax.examples import LabelSpec
+from trainer.batch import SyntaxBatch
+from trainer.metrics.base import share
+from trainer.models.outputs import HeadOutput, SyntaxEncoding
+from trainer.nn.encoder import Encoder
+from trainer.nn.stock import is_causal
+from trainer.options.task import TaskOptions
+from trainer.tasks.base import TASKS, Arrays, Baseline, Head, TaskEntry
+from trainer.tasks.mlm import PIECES, MlmScorer
+
+if TYPE_CHECKING:
+    from featurestore import FeatureDataset
+    from trainer.models.config import SyntaxConfig
+
+_BATCH: Final = 256
+"""Sequences that the baseline reads at once."""
+
+POSITIONS: Final = "next_positions"
+TARGETS: Final = "next_targets"
+NEXT_ARRAYS: Final = (POSITIONS, TARGETS)
+"""What a batch carries for the loss."""
+
+
+@dataclass(frozen=True, slots=True)
+class NextPieces:
+    """The pieces that positions predict; a `syntax.contrast.Sampler` that draws nothing."""
+
+    def sample(
+        self,
+        batch: Mapping[str, NDArray[Any]],
+        keys: Sequence[str],  # noqa: ARG002
+        seed: int,  # noqa: ARG002
+        epoch: int,  # noqa: ARG002
+    ) -> dict[str, NDArray[Any]]:
+        """Which positions predict a piece, and which piece; see `syntax.contrast.Sampler`.
+
+        Returns:
+            * ``next_positions``: int64 (M,), b * L + l of each position before a real one
+            * ``next_targets``: int64 (M,), the id after it
+        """
+        ids_BL, real_BL = batch["input_ids"], batch["attention_mask"].astype(bool)
+        before_BL = np.zeros_like(real_BL)
+        before_BL[:, :-1] = real_BL[:, 1:]
+        positions_M = np.flatnonzero(before_BL)
+        targets_M = ids_BL.reshape(-1)[positions_M + 1].astype(np.int64)
+        return {POSITIONS: positions_M, TARGETS: targets_M}
+
+
+@dataclass(frozen=True, slots=True)
+class ClmOptions(TaskOptions):
+    """Each piece is to be told from those before it; no label column is read."""
+
+    name: str = "clm.v1"
+
+    def samplers(self, special: SpecialTokens) -> tuple[NextPieces, ...]:  # noqa: ARG002
+        """The pieces to predict."""
+        return (NextPieces(),)
+
+
+class Clm:
+    """Causal language modelling; the stream gives the targets.
+
+    Args:
+        options: It has none of its own.
+        labels: None.
+    """
+
+    metric = "accuracy"
+    stream_options: ClassVar[Mapping[str, Any]] = {}
+    extras: ClassVar[tuple[str, ...]] = NEXT_ARRAYS
+
+    def __init__(self, options: TaskOptions, labels: Mapping[str, LabelSpec]) -> None:
+        del options, labels
+
+    def targets(self, arrays: Arrays) -> dict[str, NDArray[np.generic]]:  # noqa: ARG002
+        """None: they are no rows of sequences, so they are among the extras."""
+        return {}
+
+    def scorer(self, data: FeatureDataset) -> MlmScorer:  # noqa: ARG002
+        """A new scorer."""
+        return MlmScorer(TARGETS)
+
+    def baseline(self, train: FeatureDataset) -> Baseline:
+        """The piece that comes most often in the training examples."""
+        most = int(_counts(train).argmax())
+
+        def score(data: FeatureDataset) -> float:
+            counts = _counts(data)
+            return share(int(counts[most]), int(counts.sum()))
+
+        return Baseline("most frequent piece", score)
+
+
+class ClmHead(Head):
+    """The product of states and word embeddings (tied weights, as in GPT-2).
+
+    Args:
+        config: Not read.
+        width: Of the encoder's states.
+    """
+
+    def __init__(self, config: SyntaxConfig, width: int) -> None:
+        super().__init__(config, width)
+        self._encoder: tuple[Encoder, ...] = ()
+
+    def connect(self, encoder: Encoder) -> None:
+        """Tie the decoder to the encoder's word embeddings.
+
+        Raises:
+            SpecError: The encoder reads what comes after a piece too, or no pieces.
+        """
+        if encoder.stock is None or not is_causal(encoder.stock):
+            raise SpecError(
+                "clm.v1 predicts each piece from those before it, and this encoder reads those "
+                "after it too; take a causal one, such as GPT-2 or parsebank-micro-causal"
+            )
+        self._encoder = (encoder,)  # in a tuple: a module of a module would be saved twice
+
+    def forward(self, encoding: SyntaxEncoding, batch: SyntaxBatch) -> HeadOutput:
+        """Logits of the predicted pieces, *shape* (M, V), and the mean cross-entropy.
+
+        For a batch without targets: logits at every position, (B, L, V), and no loss.
+        """
+        states_BLD = encoding.last_hidden_state
+        assert states_BLD is not None
+        if POSITIONS not in batch.extras:
+            return HeadOutput({PIECES: self._logits(states_BLD)}, None)
+        positions_M, targets_M = map(batch.extra, NEXT_ARRAYS)
+        logits_MV = self._logits(states_BLD.flatten(0, 1)[positions_M])
+        total = F.cross_entropy(logits_MV, targets_M, reduction="sum")
+        return HeadOutput({PIECES: logits_MV}, total / max(1, len(targets_M)))
+
+    def _logits(self, states: Tensor) -> Tensor:
+        (encoder,) = self._encoder
+        assert encoder.stock is not None
+        words: Any = encoder.stock.get_input_embeddings()
+        return F.linear(states, words.weight).float()
+
+
+def _counts(data: FeatureDataset) -> NDArray[np.int64]:
+    """How often each id is to be predicted in whole texts. *Shape:* (V,)."""
+    counts = np.zeros(data.special_tokens.vocab_size, np.int64)
+    for arrays in data.stream(batch_size=_BATCH, max_length=None, matrices=()):
+        targets_M = NextPieces().sample(arrays, (), 0, 0)[TARGETS]
+        counts += np.bincount(targets_M, minlength=len(counts))
+    return counts
+
+
+TASKS.add("clm.v1", TaskEntry(ClmOptions, Clm, ClmHead))

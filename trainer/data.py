@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -173,13 +174,24 @@ def source_of(
 
     Raises:
         UnknownNameError: The dataset has no such label.
-        SpecError: A label is of another kind than the task needs.
+        SpecError: A label is of another kind than the task needs, or the task adds tokens, which
+            the model does not read.
     """
     labels = _task_labels(dataset, recipe.task)
+    if recipe.task.added_tokens() and recipe.model.reads_words:
+        raise SpecError(
+            f"{recipe.model.name} reads the states of words, and {recipe.task.name} adds tokens to "
+            "the pieces; take a model that reads pieces"
+        )
     dataset = recipe.model.dataset(store, dataset)
     if store is not None:
         dataset = with_parses(store, dataset, recipe)
-    task = TASKS[recipe.task.name].task(recipe.task.fitted(dataset), labels)
+    options = recipe.task.fitted(dataset)
+    if options.added_tokens():
+        special = options.special_tokens(dataset.special_tokens)
+        dataset = copy.copy(dataset)
+        dataset.card = replace(dataset.card, special_tokens=special)
+    task = TASKS[recipe.task.name].task(options, labels)
     return Source(dataset, task, labels, ",".join(dataset.langs), unlabelled)
 
 

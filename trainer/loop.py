@@ -218,6 +218,8 @@ class Run:
             self._losses.add(outputs)
             for part in self.optimizers:
                 if part.due(step):
+                    if part.training.clip_value > 0:
+                        self.accelerator.clip_grad_value_(part.parameters, part.training.clip_value)
                     if part.training.clip_norm > 0:
                         self.accelerator.clip_grad_norm_(part.parameters, part.training.clip_norm)
                     part.optimizer.step()

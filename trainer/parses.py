@@ -45,8 +45,8 @@ def parse_options(recipe: Recipe) -> dict[str, Any]:
 
 
 def with_targets(recipe: Recipe, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The arrays of a batch with the layout of words, and what objectives learn from."""
-    found = dict(arrays)
+    """The arrays of a batch with the layout of words, and what task and objectives add."""
+    found = dict(recipe.task.arrays(arrays))
     if reads_parses(recipe):
         found["word_layout"] = word_layout(arrays)
     for one in recipe.objectives:

@@ -123,15 +123,22 @@ class Progress:
 
         return max(self.evaluations, key=height, default=None)
 
-    def kept(self, which: Literal["best", "last"]) -> Evaluation | None:
+    def kept(self, which: Literal["best", "last", "lowest_loss"]) -> Evaluation | None:
         """The evaluation whose weights are kept, as ``training.keep`` says."""
-        return self.best if which == "best" else next(reversed(self.evaluations), None)
+        if which == "last":
+            return next(reversed(self.evaluations), None)
+        return self.best if which == "best" else min(self.evaluations, key=_loss, default=None)
 
     @property
     def evaluations_since_best(self) -> int:
         """How many evaluations in a row were no better than the best one."""
         best = self.best
         return 0 if best is None else len(self.evaluations) - 1 - self.evaluations.index(best)
+
+
+def _loss(evaluation: Evaluation) -> float:
+    loss = float(evaluation.scores["loss"])
+    return math.inf if math.isnan(loss) else loss
 
 
 def outcomes_of(arrays: Mapping[str, Any]) -> dict[str, int]:

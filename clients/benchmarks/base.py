@@ -89,8 +89,8 @@ class Benchmark:
         names_in: Finds the label names that only the files tell, in all parts of a folder, so
             that every split and language has the same list. The result must not depend on the
             order of the parts.
-        general: Whether it reads any text or table. Such a reader is guessed from a path only if
-            no other reader fits.
+        general: Whether it reads any text or table, or the files of another reader. Such a reader
+            is guessed from a path only if no other fits.
     """
 
     name: str

@@ -8,9 +8,9 @@ language-specific tags, and the words that have no piece.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,13 +19,18 @@ from featurestore.dataset.dataset import FeatureDataset
 from featurestore.dataset.reader import ExampleReader
 from featurestore.records import ParseRecord
 from featurestore.stream.window import Window
+from featurestore.tables.encode.packed import unpack_record
 from syntax.errors import StoreError
 
 if TYPE_CHECKING:
     from featurestore.store import FeatureStore
+    from syntax.trees.parse import Parse
 
 GOLD: Final = "gold"
 """The mode of parses that no parser made (`syntax.examples.Mode`)."""
+
+PackedParses: TypeAlias = tuple[tuple[str, bytes], ...]
+"""Key and packed record of the parse of each segment of an example."""
 
 _AT_ONCE: Final = 4096
 """Examples whose parses are read together."""
@@ -59,21 +64,32 @@ class ParsedDataset(FeatureDataset):
         Raises:
             StoreError: A parse is not in the store any more.
         """
+        return [*map(_unpacked, self.packed(examples))]
+
+    def packed(self, examples: NDArray[np.int64]) -> list[PackedParses]:
+        """As `records`, not yet unpacked: these take up a tenth of the memory.
+
+        Args:
+            examples: Positions in sequence order. *Shape:* (N,).
+
+        Raises:
+            StoreError: A parse is not in the store any more.
+        """
         table = self.columns(["example_id", "parse_keys"], examples)
         keys = table["parse_keys"].to_pylist()
-        found = self._store.parses.get_many([key for own in keys for key in own])
+        found = self._store.parses.get_packed([key for own in keys for key in own])
         for name, own in zip(table["example_id"].to_pylist(), keys, strict=True):
             if missing := [key for key in own if key not in found]:
                 raise StoreError(
                     f"the parse {missing[0]} of example {name!r} is not in the store; write it "
                     "again: repeat the backfill of the dataset"
                 )
-        return [tuple(found[key] for key in own) for own in keys]
+        return [tuple((key, found[key]) for key in own) for own in keys]
 
     @cached_property
     def has_gold(self) -> bool:
         """Whether any example has gold trees alone."""
-        return any(map(_is_gold, self._every_record(gold_only=True)))
+        return any(True for _ in self.parses(gold_only=True))
 
     def values(self, column: str, gold_only: bool = True) -> tuple[str, ...]:
         """The values that a column of words has in the parses, in alphabetical order.
@@ -85,11 +101,20 @@ class ParsedDataset(FeatureDataset):
         asked = (column, gold_only)
         if asked not in self._values:
             found: set[str | None] = set()
-            for records in self._every_record(gold_only):
-                if _is_gold(records) or not gold_only:
-                    found.update(*(getattr(record.parse, column) for record in records))
+            for parses in self.parses(gold_only):
+                found.update(*(getattr(parse, column) for parse in parses))
             self._values[asked] = tuple(sorted(filter(None, found)))
         return self._values[asked]
+
+    def parses(self, gold_only: bool = True) -> Iterator[tuple[Parse, ...]]:
+        """The parses of each example, once of one that is repeated.
+
+        Args:
+            gold_only: Leave out examples that have parses of parsers.
+        """
+        for records in self._every_record(gold_only):
+            if _is_gold(records) or not gold_only:
+                yield tuple(record.parse for record in records)
 
     def _every_record(self, gold_only: bool) -> Iterator[tuple[ParseRecord, ...]]:
         """The parses of each example, once of one that is repeated.
@@ -123,10 +148,33 @@ class ParsesReader(ExampleReader):
     def read(self, examples: NDArray[np.int64]) -> Window:
         """The examples, in the order asked."""
         window = super().read(examples)
-        records = self._parsed.records(examples)
+        own = {field.name: getattr(window, field.name) for field in fields(window)}
+        return ParsedWindow(**own, packed=self._parsed.packed(examples))
+
+
+@dataclass(frozen=True)
+class ParsedWindow(Window):
+    """Examples with their parses, which are unpacked batch by batch.
+
+    Those of a whole pool would take up gigabytes, and the first batch would have to wait for them.
+
+    Attributes:
+        packed: The parses of each example.
+    """
+
+    packed: list[PackedParses] = field(default_factory=list)
+
+    def batch(self, start: int, end: int) -> Window:
+        """Examples ``start`` to ``end``, with ``parses`` and ``is_gold`` among their labels."""
+        window = super().batch(start, end)
+        records = [*map(_unpacked, self.packed[start:end])]
         parses = [tuple(record.parse for record in own) for own in records]
         gold = np.array([*map(_is_gold, records)], bool)
         return replace(window, labels={**window.labels, "parses": parses, "is_gold": gold})
+
+
+def _unpacked(packed: PackedParses) -> tuple[ParseRecord, ...]:
+    return tuple(unpack_record(key, content) for key, content in packed)
 
 
 def _is_gold(records: tuple[ParseRecord, ...]) -> bool:

@@ -5,9 +5,10 @@ Letters in shapes: ``B`` sequences, ``L`` positions, ``W`` words of the sequence
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from itertools import chain
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,20 +59,25 @@ class WordLayout:
         return others & (self.words >= 0)
 
 
-class _Sentence(NamedTuple):
-    """The words of a sentence that a sequence shows.
+class _Words(NamedTuple):
+    """The words of the texts of a batch, sequence by sequence, segment by segment.
+
+    Letters in shapes: ``N`` words, ``P`` pieces that belong to one.
 
     Attributes:
-        segment: Of the sequence.
-        words: Their numbers in the text. *Shape:* (N,).
-        has_piece: Which of them have one. *Shape:* (N,), bool.
-        is_whole: Whether these are all its words.
+        rows, segments: Sequence and segment of each word. *Shape:* (N,).
+        numbers: Its number in its text, likewise.
+        sentences: Its sentence, counted from 0 over all texts, likewise.
+        visible: Whether its characters are shown. *Shape:* (N,), bool.
+        of_pieces: The word of each piece. *Shape:* (P,).
     """
 
-    segment: int
-    words: NDArray[np.int64]
-    has_piece: NDArray[np.bool_]
-    is_whole: bool
+    rows: NDArray[np.integer]
+    segments: NDArray[np.integer]
+    numbers: NDArray[np.integer]
+    sentences: NDArray[np.int64]
+    visible: NDArray[np.bool_]
+    of_pieces: NDArray[np.int64]
 
 
 def word_layout(arrays: Mapping[str, Any]) -> WordLayout:
@@ -87,26 +93,43 @@ def word_layout(arrays: Mapping[str, Any]) -> WordLayout:
     if "parses" in arrays and "shown_characters" not in arrays:
         raise SpecError("the batch has parses and no offsets; ask for them with `offsets=True`")
     B, L = arrays["word_ids"].shape
-    rows = [list(_sentences(arrays, row)) for row in range(B)]
-    W = max((sum(len(one.words) for one in row) for row in rows), default=0)
-    pieces = np.full((B, L), _NONE, np.int64)
-    sentences, segments, words = (np.full((B, W), _NONE, np.int64) for _ in range(3))
-    sources, first = np.zeros((B, W), np.int64), np.zeros((B, W), np.int64)
-    whole = np.zeros((B, W), bool)
-    for row, shown in enumerate(rows):
-        start = 0
-        for number, one in enumerate(shown):
-            here = slice(start, start + len(one.words))
-            sentences[row, here], segments[row, here], words[row, here] = (
-                number,
-                one.segment,
-                one.words,
-            )
-            sources[row, here] = start + _sources(one.has_piece)
-            first[row, here], whole[row, here] = start, one.is_whole
-            start += len(one.words)
-        _number_pieces(arrays, row, segments[row], words[row], pieces[row])
-    return WordLayout(pieces, sources, sentences, segments, words, first, whole)
+    piece = np.nonzero(arrays["word_ids"] >= 0)
+    words = _words_of_parses(arrays, piece) if "parses" in arrays else _words_of(arrays, piece)
+    has_piece_N = np.zeros(len(words.rows), bool)
+    has_piece_N[words.of_pieces] = True
+    # A sentence is there if one of its pieces is, and then its words without a piece are, too.
+    shown_N = np.bincount(words.sentences, has_piece_N, 1)[words.sentences] > 0
+    kept_N = shown_N & (has_piece_N | words.visible)
+    is_cut = np.bincount(words.sentences, ~kept_N, 1) > 0
+
+    kept = np.flatnonzero(kept_N)  # K words
+    row_K, sentence_K = words.rows[kept], words.sentences[kept]
+    counts_B = np.bincount(row_K, minlength=B)
+    start_K = (np.cumsum(counts_B) - counts_B)[row_K]
+    column_K = np.arange(len(kept)) - start_K
+    begins_K = np.diff(sentence_K, prepend=-1) != 0
+    number_K = np.cumsum(begins_K) - 1
+    first_K = np.flatnonzero(begins_K)[number_K]
+    source_K = _sources(has_piece_N[kept], first_K)
+    column_N = np.zeros(len(kept_N), np.int64)
+    column_N[kept] = column_K
+    pieces_BL = np.full((B, L), _NONE, np.int64)
+    pieces_BL[piece] = column_N[words.of_pieces]
+
+    def placed(values_K: NDArray[Any], none: int | bool) -> NDArray[Any]:
+        found = np.full((B, counts_B.max(initial=0)), none, bool if none is False else np.int64)
+        found[row_K, column_K] = values_K
+        return found
+
+    return WordLayout(
+        pieces=pieces_BL,
+        sources=placed(source_K - start_K, 0),
+        sentences=placed(number_K - number_K[start_K], _NONE),
+        segments=placed(words.segments[kept], _NONE),
+        words=placed(words.numbers[kept], _NONE),
+        first=placed(column_K[first_K], 0),
+        whole=placed(~is_cut[sentence_K], False),
+    )
 
 
 def tree_heads(layout: WordLayout, parses: Sequence[Sequence[Parse]]) -> NDArray[np.int64]:
@@ -136,63 +159,76 @@ def word_values(layout: WordLayout, values: Sequence[Sequence[Sequence[int]]]) -
         -100 where no word is. *Shape:* (B, W), int64.
     """
     found = np.full(layout.words.shape, IGNORE, np.int64)
-    for row, own in enumerate(values):
-        for segment in np.unique(layout.segments[row]).tolist():
-            if segment >= 0:
-                here = layout.segments[row] == segment
-                found[row, here] = np.asarray(own[segment], np.int64)[layout.words[row, here]]
+    at = np.nonzero(layout.words >= 0)
+    first = _first_words([[len(text) for text in own] for own in values])
+    flat = _flat(text for own in values for text in own)
+    found[at] = flat[first[at[0], layout.segments[at]] + layout.words[at]]
     return found
 
 
-def _sentences(arrays: Mapping[str, Any], row: int) -> Iterator[_Sentence]:
-    """The sentences of which a sequence shows a piece, in order."""
-    known = np.flatnonzero(arrays["word_ids"][row] >= 0)
-    segments, words = arrays["segment_ids"][row, known], arrays["word_ids"][row, known]
-    numbers = arrays["sentence_ids"][row, known]
-    parses = arrays["parses"][row] if "parses" in arrays else None
-    for segment in np.unique(segments).tolist():
-        for number in np.unique(numbers[segments == segment]).tolist():
-            shown = np.unique(words[(segments == segment) & (numbers == number)]).astype(np.int64)
-            if parses is None:
-                yield _Sentence(segment, shown, np.ones(len(shown), bool), True)
-                continue
-            every, visible = _visible(
-                parses[segment], number, arrays["shown_characters"][row, segment]
-            )
-            has_piece = np.isin(every, shown)
-            kept = has_piece | visible
-            yield _Sentence(segment, every[kept], has_piece[kept], bool(kept.all()))
+_Pieces: TypeAlias = tuple[NDArray[np.intp], ...]
+"""Sequence and position of each piece that belongs to a word. *Shape:* (P,)."""
 
 
-def _visible(
-    parse: Parse, sentence: int, shown: NDArray[np.int32]
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """The words of a sentence, and which of them lie within the characters that are shown."""
-    ends = [*parse.sentence_first_word, parse.word_count]
-    first, end = ends[sentence], ends[sentence + 1]
-    starts, stops = np.array(parse.word_start[first:end]), np.array(parse.word_end[first:end])
-    return np.arange(first, end), (starts >= shown[0]) & (stops <= shown[1])
+def _words_of_parses(arrays: Mapping[str, Any], piece: _Pieces) -> _Words:
+    """All words of the texts."""
+    parses: list[tuple[Parse, ...]] = arrays["parses"]
+    flat = [parse for own in parses for parse in own]
+    first = _first_words([[parse.word_count for parse in own] for own in parses])
+    text = np.nonzero(first >= 0)  # T texts
+    counts_T = np.array([parse.word_count for parse in flat], np.int64)
+    sentences_T = np.array([len(parse.sentence_first_word) for parse in flat], np.int64)
+    rows, segments, start = (np.repeat(of, counts_T) for of in (*text, first[text]))
+    begins = np.zeros(len(rows), np.int64)
+    begins[_flat(x.sentence_first_word for x in flat) + np.repeat(first[text], sentences_T)] = 1
+    shown = arrays["shown_characters"][rows, segments]
+    from_N, to_N = (_flat(getattr(x, name) for x in flat) for name in ("word_start", "word_end"))
+    return _Words(
+        rows=rows,
+        segments=segments,
+        numbers=np.arange(len(rows)) - start,
+        sentences=np.cumsum(begins) - 1,
+        visible=(from_N >= shown[:, 0]) & (to_N <= shown[:, 1]),
+        of_pieces=first[piece[0], arrays["segment_ids"][piece]] + arrays["word_ids"][piece],
+    )
 
 
-def _sources(has_piece: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """For each word of a sentence, the nearest with a piece: before it, else behind it."""
-    at = np.arange(len(has_piece))
-    before = np.maximum.accumulate(np.where(has_piece, at, _NONE))
-    return np.where(before >= 0, before, int(np.argmax(has_piece)))
+def _words_of(arrays: Mapping[str, Any], piece: _Pieces) -> _Words:
+    """The words that have a piece here, where nothing is known of others."""
+    columns = (piece[0], *(arrays[name][piece] for name in ("segment_ids", "word_ids")))
+    (rows, segments, numbers), at, of_pieces = np.unique(
+        np.array(columns, np.int64), axis=1, return_index=True, return_inverse=True
+    )
+    sentence = np.array([rows, segments, arrays["sentence_ids"][piece][at]])
+    begins = (np.diff(sentence, prepend=_NONE) != 0).any(0)
+    return _Words(
+        rows, segments, numbers, np.cumsum(begins) - 1, np.ones(len(rows), bool), of_pieces.ravel()
+    )
 
 
-def _number_pieces(
-    arrays: Mapping[str, Any],
-    row: int,
-    segments: NDArray[np.int64],
-    words: NDArray[np.int64],
-    pieces: NDArray[np.int64],
-) -> None:
-    """Write the word of each position of a sequence; words come in the order of their numbers."""
-    known = np.flatnonzero(arrays["word_ids"][row] >= 0)
-    size = int(words.max(initial=0)) + 1
-    keys = segments * size + words
-    real = np.flatnonzero(words >= 0)
-    asked = arrays["segment_ids"][row, known].astype(np.int64) * size
-    asked += arrays["word_ids"][row, known]
-    pieces[known] = real[np.searchsorted(keys[real], asked)]
+def _first_words(sizes: Sequence[Sequence[int]]) -> NDArray[np.int64]:
+    """The first word of each of S texts where all lie end to end; -1 for none. *Shape:* (B, S)."""
+    S = max(map(len, sizes), default=0)
+    counts = np.full((len(sizes), S), _NONE, np.int64)
+    for row, own in enumerate(sizes):
+        counts[row, : len(own)] = own
+    words = counts.clip(min=0)
+    first = (np.cumsum(words) - words.ravel()).reshape(words.shape)
+    return np.where(counts == _NONE, _NONE, first)
+
+
+def _flat(rows: Iterable[Iterable[int]]) -> NDArray[np.int64]:
+    return np.fromiter(chain.from_iterable(rows), np.int64)
+
+
+def _sources(has_piece_K: NDArray[np.bool_], first_K: NDArray[np.int64]) -> NDArray[np.int64]:
+    """For each word the nearest with a piece: before it, else behind it.
+
+    Args:
+        has_piece_K: Of words that lie end to end.
+        first_K: With which word the sentence of each begins.
+    """
+    at = np.arange(len(has_piece_K))
+    before = np.maximum.accumulate(np.where(has_piece_K, at, _NONE))
+    behind = np.minimum.accumulate(np.where(has_piece_K, at, len(at))[::-1])[::-1]
+    return np.where(before >= first_K, before, behind)

@@ -131,7 +131,7 @@ def tour_of(parent: IntArray, shape: Shape) -> Tour:
     enter, free = np.empty(count, np.int32), np.empty(count, np.int32)
     start = 0
     # A parent's subtree is larger than those of its children, so its start is known first.
-    for node in np.argsort(-shape.size, kind="mergesort"):
+    for node in _largest_first(shape.size):
         above = parent[node]
         if above < 0:
             enter[node] = start
@@ -143,6 +143,23 @@ def tour_of(parent: IntArray, shape: Shape) -> Tour:
     nodes = np.empty(count, np.int32)
     nodes[enter] = np.arange(count).astype(np.int32)
     return Tour(nodes, enter, enter + shape.size)
+
+
+@njit(cache=True, nogil=True)
+def _largest_first(sizes: IntArray) -> IntArray:
+    """The nodes by the sizes of their subtrees, from 1 to n. *Shape:* (n,)."""
+    count = len(sizes)
+    place = np.zeros(count + 1, np.int32)
+    for size in sizes:
+        place[size - 1] += 1
+    for size in range(count - 1, -1, -1):
+        place[size] += place[size + 1]
+    # Now place[size] is the number of nodes with larger subtrees.
+    nodes = np.empty(count, np.int32)
+    for node in range(count):
+        nodes[place[sizes[node]]] = node
+        place[sizes[node]] += 1
+    return nodes
 
 
 @njit(cache=True, nogil=True)

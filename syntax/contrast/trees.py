@@ -197,6 +197,7 @@ def _draw_lr_sib(
     shape = measure(parent)
     tour = tour_of(parent, shape)
     count = len(parent)
+    members = np.empty(max_size, np.int32)
     for top in shuffled(state, count):
         if row == end:
             return row
@@ -206,8 +207,10 @@ def _draw_lr_sib(
             rows.negatives[row] = PADDING
             continue
         rows.root[row] = column[top]
-        members = np.sort(tour.nodes[tour.enter[top] : tour.leave[top]])
-        for at in range(len(members)):
+        size = 0
+        for node in tour.nodes[tour.enter[top] : tour.leave[top]]:
+            size = _insert(members, size, node)
+        for at in range(size):
             rows.positive[row, at] = column[members[at]]
         row += 1
     return row
@@ -219,6 +222,7 @@ def _exchange(state: State, column: IntArray, tour: Tour, top: Index, negatives:
     parts = tour.nodes[tour.enter[top] + 1 : tour.leave[top]].copy()
     neighbours = _neighbours(tour, top)
     most = min(_MAX_PARTS, len(parts), len(neighbours))
+    members = np.empty(negatives.shape[1], np.int32)
     found = 0
     for _ in range(_TRIES * len(negatives) if most > 0 else 0):
         if found == len(negatives):
@@ -228,15 +232,25 @@ def _exchange(state: State, column: IntArray, tour: Tour, top: Index, negatives:
         choose(state, neighbours, len(neighbours), swaps)
         if not _are_exchangeable(tour, parts, neighbours, swaps):
             continue
-        _write_exchange(column, tour, top, parts, neighbours, swaps, negatives[found])
-        repeated = False
-        for earlier in range(found):
-            repeated = repeated or (negatives[earlier] == negatives[found]).all()
-        if repeated:
-            negatives[found] = PADDING
-        else:
-            found += 1
+        size = _exchanged(tour, top, parts, neighbours, swaps, members)
+        for at in range(len(members)):
+            negatives[found, at] = column[members[at]] if at < size else PADDING
+        found += _is_new(negatives, found)
+    if found < len(negatives):
+        negatives[found] = PADDING  # a repeated one may stand here
     return found
+
+
+@njit(cache=True, nogil=True)
+def _is_new(trees: IntArray, last: int) -> bool:
+    """Whether a tree differs from all before it."""
+    for earlier in range(last):
+        at = 0
+        while at < trees.shape[1] and trees[earlier, at] == trees[last, at]:
+            at += 1
+        if at == trees.shape[1]:
+            return False
+    return True
 
 
 @njit(cache=True, nogil=True)
@@ -248,9 +262,8 @@ def _neighbours(tour: Tour, top: Index) -> IntArray:
     for node in tour.nodes[tour.enter[top] : tour.leave[top]]:
         for other in (max(node - 1, 0), min(node + 1, last)):
             if not holds(tour, top, other) and not holds(tour, other, top):
-                found[size] = other
-                size += 1
-    return np.unique(found[:size])
+                size = _insert(found, size, other)
+    return found[:size]
 
 
 @njit(cache=True, nogil=True)
@@ -270,29 +283,35 @@ def _are_exchangeable(tour: Tour, parts: IntArray, neighbours: IntArray, swaps: 
 
 
 @njit(cache=True, nogil=True)
-def _write_exchange(
-    column: IntArray,
-    tour: Tour,
-    top: Index,
-    parts: IntArray,
-    neighbours: IntArray,
-    swaps: int,
-    tree: IntArray,
-) -> None:
-    """Write the subtree with neighbours in the place of its parts, ascending."""
-    members = np.empty(len(tree), np.int32)
+def _exchanged(
+    tour: Tour, top: Index, parts: IntArray, neighbours: IntArray, swaps: int, members: IntArray
+) -> int:
+    """Write the nodes of the subtree with neighbours in the place of its parts, ascending."""
     size = 0
     for node in tour.nodes[tour.enter[top] : tour.leave[top]]:
         removed = False
         for at in range(swaps):
             removed = removed or holds(tour, parts[at], node)
         if not removed:
-            members[size] = node
-            size += 1
+            size = _insert(members, size, node)
     for at in range(swaps):
         for node in tour.nodes[tour.enter[neighbours[at]] : tour.leave[neighbours[at]]]:
-            members[size] = node
-            size += 1
-    members = np.sort(members[:size])
-    for at in range(size):
-        tree[at] = column[members[at]]
+            size = _insert(members, size, node)
+    return size
+
+
+@njit(cache=True, nogil=True)
+def _insert(nodes: IntArray, size: int, node: Index) -> int:
+    """Insert a node among the first so many, which ascend; their number after it.
+
+    There are few. numba's own sort is slower for them, and takes many seconds to compile.
+    """
+    at = size
+    while at > 0 and nodes[at - 1] > node:
+        at -= 1
+    if at > 0 and nodes[at - 1] == node:
+        return size
+    for later in range(size, at, -1):
+        nodes[later] = nodes[later - 1]
+    nodes[at] = node
+    return size + 1

@@ -19,7 +19,8 @@ def spanning_tree(scores: ArrayLike, single_root: bool = True) -> NDArray[np.int
 
     Args:
         scores: Score of each head of each word: row = dependent, column 0 = ROOT, column i = word
-            i, counted from 1. The score of a word as its own head is not read.
+            i, counted from 1. The score of a word as its own head is not read; it may be a huge
+            negative number.
             *Shape:* (W, W + 1).
         single_root: Exactly one word hangs from ROOT, as Universal Dependencies want it;
             otherwise any number, at least one.
@@ -44,9 +45,11 @@ def spanning_tree(scores: ArrayLike, single_root: bool = True) -> NDArray[np.int
         raise InputError("a score of a head is NaN or infinite; give finite scores")
     square = np.zeros((len(matrix) + 1, len(matrix) + 1))
     square[1:] = matrix
+    np.fill_diagonal(square, 0)
     if single_root:
-        # No tree can gain so much elsewhere that a second root would pay.
-        square[1:, 0] -= 1 + 2 * len(matrix) * float(np.abs(matrix).max(initial=0))
+        # No tree can gain so much elsewhere that a second root would pay. What is not read takes
+        # no part: from a huge number, little of the roots' scores would be left.
+        square[1:, 0] -= 1 + 2 * len(matrix) * float(np.abs(square).max(initial=0))
     return _best_heads(square)[1:]
 
 

@@ -8,6 +8,7 @@ from collections import Counter
 import pytest
 
 from clients.benchmarks import BENCHMARKS, COLA, MNLI, SNLI, SST2
+from syntax.errors import SpecError
 from syntax.examples import Example, Rejection
 
 
@@ -131,6 +132,40 @@ def test_pairs_of_verses_carry_their_sense(benchmark_files):
     assert texts(same) == ["He gave bread .", "They give thanks ."]
     assert same.labels == {"label": "same", "sense": "give.01"}
     assert different.labels == {"label": "different", "sense": "go.02"}
+
+
+def kept(items: list) -> list[str]:
+    return [item.example_id for item in items if isinstance(item, Example)]
+
+
+def test_disjoint_splits_of_pronto_share_no_verse_and_test_is_as_released(benchmark_files):
+    reader, path = BENCHMARKS["pronto_same_sense_disjoint"], benchmark_files / "pronto"
+    items = {split: list(reader.read(path, split, "en")) for split in ("train", "dev", "test")}
+    assert items["test"] == list(BENCHMARKS["pronto_same_sense"].read(path, "test", "en"))
+    verses = {
+        split: {text for item in of if isinstance(item, Example) for text in texts(item)}
+        for split, of in items.items()
+    }
+    assert not verses["train"] & verses["dev"]
+    assert not (verses["train"] | verses["dev"]) & verses["test"]
+    assert kept(items["train"]) == [f"train-{n}" for n in (2, 4, 5, 6, 7, 8)]
+
+
+def test_a_pair_that_is_left_out_of_a_disjoint_split_says_where_its_verse_is(benchmark_files):
+    reader = BENCHMARKS["pronto_same_sense_disjoint"]
+    items = list(reader.read(benchmark_files / "pronto", "train", "en"))
+    assert reasons(items)[:3] == ["example", "", "example"]
+    assert [items[at].message for at in (0, 2)] == [
+        "a text of it is in dev, too",
+        "a text of it is in test, too",
+    ]
+
+
+def test_disjoint_splits_need_the_whole_folder(benchmark_files):
+    reader = BENCHMARKS["pronto_same_sense_disjoint"]
+    path = benchmark_files / "pronto/same_sense_dev.tsv"
+    with pytest.raises(SpecError, match="came without the other splits"):
+        list(reader.read(path, "dev", "en"))
 
 
 @pytest.mark.parametrize(

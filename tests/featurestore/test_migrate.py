@@ -23,6 +23,7 @@ from featurestore.maintenance.inspect import inspect_store
 from featurestore.maintenance.migrate import migrate_store
 from featurestore.maintenance.vacuum import vacuum_store
 from featurestore.maintenance.validate import validate_store
+from featurestore.tables.encode.packed import unpack_record
 from featurestore.tables.encode.parses import encode_parses
 from featurestore.tables.root import FORMAT
 from featurestore.tables.schema import PARSE_COLUMNS
@@ -66,6 +67,8 @@ def assert_whole(store: FeatureStore, records) -> None:
     }
     for record in records[:3]:
         assert store.parses.get_many([record.key]) == {record.key: record}
+    packed = store.parses.get_packed([record.key for record in records])
+    assert [unpack_record(*one) for one in packed.items()] == records
     assert (len(store.dataset("pairs")), len(store.dataset("pairs", version="paper"))) == (20, 10)
     assert store.dataset("pairs").report == {"empty_text": 1}
     assert store.sql("select count(*) from parses").fetchall() == [(40,)]

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from featurestore import Transaction, open_store
+from featurestore.tables.encode.packed import unpack_record
 from syntax.errors import InvalidCharacterError, SpecError, StoreError
 
 
@@ -20,6 +21,17 @@ def test_appended_records_come_back_in_the_order_asked(store, records) -> None:
     found = store.parses.get_many(asked)
     assert list(found) == asked
     assert [found[record.key] for record in records] == records
+
+
+def test_packed_records_come_from_table_and_buffer(tmp_path, records) -> None:
+    with open_store(tmp_path, buffer_seconds=60) as store:
+        store.parses.append(records[2:])
+        store.parses.put(records[0])
+        asked = [records[3].key, "0" * 32, records[0].key, records[2].key, records[3].key]
+        found = store.parses.get_packed(asked)
+        assert list(found) == [records[at].key for at in (3, 0, 2)]
+        assert [unpack_record(*one) for one in found.items()] == [records[at] for at in (3, 0, 2)]
+        assert store.parses.get_packed([]) == {}
 
 
 def test_unknown_keys_are_left_out(store, records) -> None:

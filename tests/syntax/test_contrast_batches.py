@@ -22,7 +22,7 @@ from tests.syntax.contrast_cases import BERT, TREE, bare
 Texts = st.SearchStrategy[Any]
 
 LONG_COMPILATION = pytest.mark.slow
-"""numba takes half a minute for the passes of this sampler."""
+"""numba takes ten seconds for the passes of this sampler."""
 
 
 @pytest.mark.parametrize(

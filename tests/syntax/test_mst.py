@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from syntax.errors import InputError
-from syntax.trees.mst import spanning_tree
+from syntax.trees.mst import sentence_heads, spanning_tree
 
 
 def is_tree(heads: tuple[int, ...], single_root: bool) -> bool:
@@ -98,3 +98,17 @@ def test_another_shape_is_refused(shape: tuple[int, ...]) -> None:
 def test_a_score_that_is_no_number_is_refused(value: float) -> None:
     with pytest.raises(InputError, match="NaN or infinite"):
         spanning_tree([[value, 0.0]])
+
+
+def test_a_masked_score_of_a_word_as_its_own_head_costs_no_precision() -> None:
+    """Scores of roots that differ in the eighth digit, beside -1e9 on the diagonal."""
+    size = 40
+    scores = np.zeros((size, size + 1))
+    scores[:, 0] = -5
+    scores[3, 0] += 1e-7
+    masked = scores.copy()
+    np.fill_diagonal(masked[:, 1:], -1e9)
+    assert spanning_tree(masked).tolist() == spanning_tree(scores).tolist()
+    assert spanning_tree(masked)[3] == 0
+    sentences = np.zeros(size, int)
+    assert sentence_heads(masked, sentences).tolist() == spanning_tree(scores).tolist()

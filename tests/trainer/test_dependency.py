@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,10 +15,12 @@ from featurestore import FeatureStore, ParsedDataset, open_store
 from syntax.batches import AssemblySpec
 from syntax.batches.words import tree_heads, word_layout
 from syntax.errors import SpecError, StoreError
+from syntax.trees.conllu import parse_conllu, parse_from_sentences
 from tests.trainer import treebank
 from tests.trainer.treebank import DOG, DU, EATEN, GO, append_treebank, recipe
 from trainer.batch import SyntaxBatch
 from trainer.data import device_batches, open_source
+from trainer.evaluation.baseline import baseline_scores, training_data
 from trainer.evaluation.trained import ask, load_run, open_language
 from trainer.loop import train
 from trainer.models.build import build_model
@@ -34,6 +37,8 @@ from trainer.options.settings import with_settings
 from trainer.report import result_of
 from trainer.results import is_result_of, write_result
 from trainer.streams import open_streams, pinned, profile_streams
+from trainer.tasks.dependency import DependencyScorer
+from trainer.tasks.neighbours import NeighbourHeads
 
 CPU = torch.device("cpu")
 
@@ -82,6 +87,18 @@ def test_a_stream_gives_the_parses_that_features_were_made_from(store) -> None:
     relations = [parse.deprel for (parse,) in arrays["parses"]]
     assert relations[2][0] == "nsubj:pass"
     assert arrays_of(store, "mixed")["is_gold"].tolist() == [True, True, False]
+
+
+def test_parses_are_unpacked_batch_by_batch(store) -> None:
+    data = ParsedDataset(store, store.dataset(treebank.NAME, split="mixed", lang="en"))
+    window = data.open_reader(stored=False).read(np.arange(3))
+    assert "parses" not in window.labels
+    assert [len(own) for own in window.packed] == [1, 1, 1]
+    batch = window.batch(1, 3)
+    assert batch.labels["is_gold"].tolist() == [True, False]
+    assert batch.labels["parses"] == [
+        tuple(record.parse for record in own) for own in data.records(np.array([1, 2]))
+    ]
 
 
 def test_a_parse_that_is_gone_is_named(tmp_path, tokenizer) -> None:
@@ -287,6 +304,104 @@ def test_what_is_cut_counts_as_wrong(store, run) -> None:
     assert scores.words == 25
     assert scores.cut_words > 0
     assert scores.uas <= 1 - scores.cut_words / scores.words
+
+
+@pytest.mark.parametrize("windows", ["stride=3", "stride=1", "level=sentence"])
+def test_windows_score_every_word_once(store, run, windows) -> None:
+    """A sentence that a window shows whole has the tree of that window."""
+    trained = load_run(run).on(store)
+    settings = [windows, "max_length=8", "evaluation_batch_size=2"]
+    cut = replace(trained, recipe=with_settings(trained.recipe, settings))
+    answers = ask(cut, open_language(store, cut, "train", "en"))
+    scores, whole = answers.scores, ask(trained, open_language(store, trained, "train", "en"))
+    assert (scores.examples, scores.words) == (6, 25)
+    assert (scores.cut_words, scores.pieceless_words) == (0, 1)
+    assert {one.example_id for one in answers.predictions} == {
+        one.example_id for one in whole.predictions
+    }
+    short = ("train-0", "train-1", "train-4")
+    found, expected = (
+        {one.example_id: one.predicted for one in of.predictions if one.example_id in short}
+        for of in (answers, whole)
+    )
+    assert found == expected
+
+
+def test_a_word_in_two_windows_counts_where_its_sentence_is_whole(store, run) -> None:
+    """Relations tell which window a word is taken from: each window gives all its words one."""
+    made = with_settings(
+        load_run(run).recipe, ["stride=2", "max_length=8", "evaluation_batch_size=8"]
+    )
+    (batch,) = batches(store, made)
+    layout, rows = batch.arrays["word_layout"], batch.arrays["example_index"]
+    names = made.task.parser.relations
+    heads = torch.zeros(layout.words.shape, dtype=torch.long)
+    numbers = batch.arrays["window_index"][:, None] + np.zeros_like(layout.words)
+    output = SimpleNamespace(
+        logits={"heads": heads, "relations": torch.from_numpy(numbers)}, task_loss=torch.tensor(0.0)
+    )
+    assert numbers.max() < len(names)
+    scorer = DependencyScorer(made.task)
+    scorer.add(output, batch)
+    several = 0
+    for example, one in enumerate(scorer.predictions()):
+        mine = np.flatnonzero(rows == example)
+        for word, (_, relation) in enumerate(one.predicted):
+            shown = {
+                int(numbers[row, 0]): bool(layout.whole[row][layout.words[row] == word].all())
+                for row in mine
+                if (layout.words[row] == word).any()
+            }
+            assert names.index(relation) in shown
+            assert shown[names.index(relation)] or not any(shown.values())
+            several += len(shown) > 1 and len(set(shown.values())) > 1
+    assert several
+
+
+def test_a_parser_learns_from_windows(store, tmp_path) -> None:
+    made = recipe("stride=3", "max_length=8", "batch_size=6", "max_steps=2")
+    run = train(made, store, tmp_path)
+    assert all(map(np.isfinite, run.progress.losses))
+    assert run.progress.evaluations[-1].scores["words"] == 25
+
+
+def test_the_baseline_hangs_each_word_from_its_neighbour(store, run) -> None:
+    """Counted here from the CoNLL-U itself."""
+    trained = load_run(run).on(store)
+    source = open_language(store, trained, "train", "en")
+    found = baseline_scores(
+        source.task, training_data(store, trained.recipe), {"t": source.dataset}
+    )
+    words = right = 0
+    for conllu in treebank.TREES:
+        for block in conllu.strip().split("\n\n"):
+            rows = [line.split("\t") for line in block.split("\n") if line.split("\t")[0].isdigit()]
+            for number, row in enumerate(rows, start=1):
+                behind = 0 if number == len(rows) else number + 1
+                relation = row[7].partition(":")[0]
+                named = "root" if behind == 0 else "det"
+                words += 1
+                right += int(row[6]) == behind and relation == named
+    assert words == 25
+    assert found["t"].name == "the next word as head"
+    assert found["t"].score == pytest.approx(right / words)
+
+
+@pytest.mark.parametrize(
+    ("step", "expected"),
+    [(-1, [-1, 0, 1, -1]), (1, [1, 2, -1, -1])],
+)
+def test_neighbours_are_of_the_same_sentence(step, expected) -> None:
+    parse = parse_from_sentences(list(parse_conllu(DOG + GO)))
+    heads = NeighbourHeads(step, "dep")
+    assert [word.head for word in heads.words(parse)] == expected
+    assert [word.relation for word in heads.words(parse)].count("root") == 2
+
+
+def test_the_side_and_relation_of_the_baseline_are_those_of_most_words() -> None:
+    dog = parse_from_sentences(list(parse_conllu(DOG)))
+    assert NeighbourHeads.of([dog]) == NeighbourHeads(1, "det")
+    assert NeighbourHeads.of([]) == NeighbourHeads(-1, "dep")
 
 
 def test_a_finished_run_is_found_again_by_its_recipe(run) -> None:

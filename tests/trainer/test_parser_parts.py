@@ -14,7 +14,7 @@ from torch import nn
 from syntax.errors import SpecError
 from trainer.metrics.entities import entities
 from trainer.nn.biaffine import Biaffine
-from trainer.nn.context import BiLstm, WordTransformer
+from trainer.nn.context import BiLstm, HighwayLayer, HighwayLstm, SharedDropout, WordTransformer
 from trainer.nn.crf import (
     ConditionalRandomField,
     allowed_transitions,
@@ -89,6 +89,80 @@ def test_the_lstm_is_that_of_torch_and_padding_changes_nothing() -> None:
     assert torch.allclose(own(states, real)[1, :3], alone[0], atol=1e-6)
 
 
+def slow_highway(layer: HighwayLayer, inputs: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    """One sequence through one direction, gate by gate; *shape* (W, hidden)."""
+
+    def sigmoid(x: np.ndarray) -> np.ndarray:
+        return 1 / (1 + np.exp(-x))
+
+    W, b = (part.detach().numpy() for part in (layer.of_input.weight, layer.of_input.bias))
+    U, d = (part.detach().numpy() for part in (layer.of_state.weight, layer.of_state.bias))
+    size = layer.hidden
+    state, cell, found = np.zeros(size), np.zeros(size), []
+    for x in inputs:
+        rows = [slice(k * size, (k + 1) * size) for k in range(6)]
+        i, f, m, o, r = (W[k] @ x + b[k] + U[k] @ state + d[k] for k in rows[:5])
+        cell = sigmoid(i) * np.tanh(m) + sigmoid(f) * cell
+        through = W[rows[5]] @ x + b[rows[5]]
+        state = sigmoid(r) * sigmoid(o) * np.tanh(cell) + (1 - sigmoid(r)) * through
+        state = state * mask
+        found.append(state)
+    return np.array(found)
+
+
+def test_the_highway_lstm_is_its_equations_and_padding_changes_nothing() -> None:
+    torch.manual_seed(2)
+    own = HighwayLstm(5, 4, 2, 0.3, 0.3).double().eval()
+    states, real = torch.randn(2, 6, 5).double(), torch.ones(2, 6, dtype=torch.bool)
+    real[1, 3:] = False
+    states[1, 3:] = 100.0
+    found = own(states, real).detach().numpy()
+    assert found.shape == (2, 6, own.width)
+    for row, count in enumerate((6, 3)):
+        expected = states[row, :count].numpy()
+        for ahead, back in zip(own.forwards, own.backwards, strict=True):
+            behind = slow_highway(back, expected[::-1], np.ones(4))[::-1]
+            expected = np.concatenate([slow_highway(ahead, expected, np.ones(4)), behind], 1)
+        assert np.allclose(found[row, :count], expected, rtol=1e-12)
+
+
+def test_recurrent_dropout_drops_the_same_states_of_all_words_and_of_the_next_word() -> None:
+    torch.manual_seed(3)
+    layer = HighwayLayer(5, 40, 0.5).double().train()
+    states = torch.randn(2, 6, 5).double()
+    found = layer(states).detach()
+    dropped = found == 0
+    assert 0 < int(dropped[0, 0].sum()) < 40
+    assert (dropped == dropped[:, :1]).all()
+    assert (dropped[0] != dropped[1]).any()
+    for row in range(2):
+        mask = np.where(dropped[row, 0], 0.0, 2.0)
+        assert np.allclose(found[row], slow_highway(layer, states[row].numpy(), mask), rtol=1e-12)
+
+
+def test_a_new_highway_lstm_has_orthogonal_gates_that_keep_their_cells() -> None:
+    layer = HighwayLayer(7, 4, 0.0)
+    for gate in layer.of_state.weight.split(4):
+        assert torch.allclose(gate @ gate.T, torch.eye(4), atol=1e-5)
+    assert layer.of_state.bias.split(4)[1].tolist() == [1] * 4
+    assert float(layer.of_state.bias.detach().abs().sum()) == 4
+
+
+def test_shared_dropout_drops_the_same_features_of_all_words() -> None:
+    torch.manual_seed(4)
+    part, states = SharedDropout(0.5), torch.ones(3, 5, 30)
+    found = part.train()(states)
+    assert (found == found[:, :1]).all()
+    assert (found[0] != found[1]).any()
+    assert set(found.unique().tolist()) == {0.0, 2.0}
+    assert torch.equal(part.eval()(states), states)
+
+
+def test_recurrent_dropout_without_a_highway_lstm_is_refused() -> None:
+    with pytest.raises(SpecError, match="only a highway_lstm"):
+        ParserOptions(context="lstm", recurrent_dropout=0.3)
+
+
 def test_padding_changes_nothing_in_the_transformer() -> None:
     torch.manual_seed(3)
     part = WordTransformer(16, 32, 2, 4, 0.0).eval()
@@ -113,7 +187,7 @@ def words(sentences: list[list[int]], positions: int) -> Words:
     return Words(pieces, sources, numbers, torch.zeros(len(sentences), W, dtype=torch.long))
 
 
-@pytest.mark.parametrize("context", ["none", "lstm", "transformer"])
+@pytest.mark.parametrize("context", ["none", "lstm", "highway_lstm", "transformer"])
 def test_only_words_of_the_sentence_and_root_are_heads(context) -> None:
     options = ParserOptions(**SMALL, context=context, context_width=8, context_heads=2)
     parser = BiaffineParser(options, 4, 1).eval()
@@ -128,7 +202,7 @@ def test_only_words_of_the_sentence_and_root_are_heads(context) -> None:
     assert (arcs[1, 0] > IMPOSSIBLE / 2).tolist() == [True, False, False, False]
 
 
-@pytest.mark.parametrize("context", ["none", "lstm", "transformer"])
+@pytest.mark.parametrize("context", ["none", "lstm", "highway_lstm", "transformer"])
 def test_scores_do_not_depend_on_what_else_is_in_the_batch(context) -> None:
     torch.manual_seed(4)
     options = ParserOptions(**SMALL, context=context, context_width=8, context_heads=2)

@@ -360,6 +360,36 @@ def test_an_empty_text_is_an_empty_list() -> None:
         with_settings(sgnet, ["data.segment_limits=1,,2"])
 
 
+@pytest.mark.parametrize("name", ["microbert-ud", "microbert-ud-frozen"])
+def test_published_parser_of_the_evaluation_of_microbert(name) -> None:
+    """The configuration parser_eval.jsonnet of MicroBERT."""
+    recipe = RECIPES[name]()
+    parser, training = recipe.task.parser, recipe.training
+    assert (parser.states, parser.pieces, parser.tag_width) == ("mix", "mean", 0)
+    assert (parser.context, parser.context_layers) == ("highway_lstm", 3)
+    assert (parser.context_width, parser.context_dropout) == (400, 0.3)
+    assert (parser.recurrent_dropout, parser.dropout, parser.shared_dropout) == (0.3, 0.3, True)
+    assert (parser.arc, parser.relation) == (100, 100)
+    assert (training.clip_value, training.clip_norm) == (5.0, 0.0)
+    assert (training.batch_size, training.patience, training.evaluate_every) == (16, 50, 200)
+    assert training.learning_rate == 1e-3
+    assert recipe.task.metric == "las_no_punct_subtypes"
+
+
+@pytest.mark.parametrize("name", [name for name in RECIPES if name.startswith("pronto-")])
+def test_published_hyper_parameters_of_pronto(name) -> None:
+    """Gessler 2023, and its released evaluation."""
+    recipe = RECIPES[name]()
+    training = recipe.training
+    assert recipe.data.dataset in BENCHMARKS
+    assert (training.learning_rate, training.batch_size) == (2e-5, 16)
+    assert (training.weight_decay, training.schedule, training.warmup_steps) == (0.01, "linear", 0)
+    assert training.epochs == (20 if name == "pronto-sentence-mood" else 10)
+    assert (training.keep, training.evaluate_every) == ("lowest_loss", "epoch")
+    assert (recipe.data.max_length, recipe.task.metric) == (512, "accuracy")
+    assert recipe.task.item == ("sense" if "-same-" in name else None)
+
+
 def test_the_released_tagger_of_microbert_gives_the_encoder_no_rate_of_its_own() -> None:
     published, released = (RECIPES[f"microbert-ner{end}"]() for end in ("", "-as-released"))
     (group,) = published.optimizers[0].groups

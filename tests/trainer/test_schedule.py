@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from syntax.errors import SpecError
-from trainer.loop import train
+from trainer.loop import Run, train
 from trainer.options import DataOptions, Recipe, TrainingOptions
 from trainer.progress import Evaluation, Report
 from trainer.schedule import learning_rate, new_optimizers, plateaus
@@ -101,11 +101,47 @@ def test_a_rate_that_fell_is_the_same_after_a_resume(store, small_recipe, tmp_pa
 
 
 @pytest.mark.parametrize(
+    ("setting", "largest", "total"),
+    [("clip_value=0.001", 0.001, None), ("clip_norm=0.001", None, 0.001), ("seed=0", None, None)],
+)
+def test_gradients_are_clipped_by_value_or_by_norm(
+    store, small_recipe, tmp_path, setting, largest, total
+) -> None:
+    made = small_recipe("clip_norm=0", "max_steps=2", setting)
+    run, seen = Run(made, store, tmp_path, ()), []
+    (part,) = run.optimizers
+    step = part.optimizer.step
+
+    def noted() -> None:
+        seen.append(torch.cat([x.grad.flatten() for x in part.parameters if x.grad is not None]))
+        step()
+
+    part.optimizer.step = noted
+    for batches in run.epoch():
+        run.step(batches)
+    for gradient in seen:
+        if largest:
+            assert float(gradient.abs().max()) == pytest.approx(largest)
+            assert float(gradient.norm()) > 5 * largest
+        elif total:
+            assert float(gradient.norm()) == pytest.approx(total, rel=1e-3)
+        else:
+            assert float(gradient.abs().max()) > 0.01
+    assert len(seen) == 2
+
+
+@pytest.mark.parametrize(
     "options",
     [
         *({"decay": 1.5}, {"decay_after": -1}, {"evaluate_every": 0}, {"seed": -1}),
         *({"seed": 2**32}, {"learning_rate": -1.0}, {"learning_rate": float("nan")}),
-        *({"epsilon": -1.0}, {"weight_decay": -1.0}, {"clip_norm": -1.0}, {"warmup_steps": -5}),
+        *(
+            {"epsilon": -1.0},
+            {"weight_decay": -1.0},
+            {"clip_norm": -1.0},
+            {"clip_value": -1.0},
+            {"warmup_steps": -5},
+        ),
     ],
 )
 def test_values_out_of_range_are_refused(options) -> None:

@@ -7,9 +7,12 @@ import json
 import pytest
 import torch
 
+from featurestore import open_store
 from syntax.errors import SpecError
 from tests.trainer.everything import recipe_for
 from tests.trainer.sampled import CriticOptions, FirstOptions, NearOptions
+from tests.trainer.treebank import DOG, DU, GO, append_treebank
+from tests.trainer.treebank import recipe as treebank_recipe
 from trainer.loop import Run, train
 from trainer.objectives import OBJECTIVES, ObjectiveEntry
 from trainer.options import Recipe
@@ -115,6 +118,25 @@ def test_streams_that_share_an_objective_must_agree_on_its_options(everything, t
     )
     with pytest.raises(SpecError, match=r"has the objective tree_depth\.v1 with other options"):
         train(recipe, everything, tmp_path)
+
+
+def test_streams_whose_data_have_other_tags_are_told_to_name_them(tmp_path, tokenizer) -> None:
+    with open_store(str(tmp_path / "store")) as store:
+        for split in ("train", "dev"):
+            append_treebank(store, tokenizer, split, (DOG, GO))
+        append_treebank(store, tokenizer, "train", (DU, DU), name="other")
+        tags = {"name": "xpos_tagging.v1"}
+        recipe = treebank_recipe("task.name=trees.v1", f"objectives={json.dumps([tags])}")
+        data = {**recipe.to_json()["data"], "dataset": "other"}
+        stream = {"name": "french", "data": data, "share": 0.5, "objectives": [tags]}
+        recipe = with_settings(recipe, [f"streams={json.dumps([stream])}"])
+        advice = r"\(names\).* Set streams\.french\.objectives\.xpos_tagging\.names and that of"
+        with pytest.raises(SpecError, match=advice):
+            train(recipe, store, tmp_path / "run")
+        names = ["objectives.xpos_tagging.names=DT,NN,VB,VBZ,D,N,P,V"]
+        names += [f"streams.french.{names[0]}"]
+        run = train(with_settings(recipe, names), store, tmp_path / "named")
+        assert run.finished
 
 
 def optimizers(*given: dict[str, object]) -> str:

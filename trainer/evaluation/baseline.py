@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from syntax.errors import ParsebankError
 from trainer.options import Recipe
+from trainer.parses import with_parses
 from trainer.tasks import Task
 
 if TYPE_CHECKING:
@@ -69,6 +70,6 @@ def training_data(store: FeatureStore, recipe: Recipe) -> FeatureDataset | None:
             version=data.version,
             parser=data.parser,
         )
-        return dataset.where(labelled=recipe.task.found())
+        return with_parses(store, dataset.where(labelled=recipe.task.found()), recipe)
     except ParsebankError:
         return None

@@ -104,7 +104,8 @@ def examples_of_lines(
         lines: The objects.
         fields: Names of the texts.
         given: Label columns that the task is given (`given_labels`): tags are a list of names,
-            spans a list of objects with ``start_char``, ``end_char`` and an optional ``label``.
+            spans a list of objects with ``start_char``, ``end_char`` and an optional ``label``; a
+            string is text.
 
     Raises:
         SpecError: A line is not such an object.
@@ -243,6 +244,8 @@ def _text(value: Any) -> Text:
 
 
 def _label(value: Any, label: LabelSpec) -> LabelValue:
+    if label.kind == "string" and isinstance(value, str):
+        return value
     if not isinstance(value, list) or not value:
         raise TypeError(f"{label.name} is {value!r}, not a list of {label.kind}")
     return tuple(SpanLabel(**span) for span in value) if label.kind == "spans" else tuple(value)

@@ -54,6 +54,9 @@ def build_model(recipe: Recipe, profile: DataProfile) -> SyntaxModel:
     for one in data:
         options.check_data(one)
     stock, needs = load_encoder_config(options, profile.special_tokens), profile.requirements
+    pretrained = options.weights == "pretrained" and not options.reads_words
+    if pretrained:
+        stock.vocab_size += recipe.task.added_tokens()
     if not options.reads_words:
         for one in data:
             check_fits(stock, one, profile.special_tokens)
@@ -76,12 +79,13 @@ def build_model(recipe: Recipe, profile: DataProfile) -> SyntaxModel:
             for stream in recipe.streams
         },
     )
-    pretrained = options.weights == "pretrained" and not options.reads_words
     encoder = None
     if pretrained:
         if not options.any_tokenizer:
             check_tokenizer(options.encoder, needs.tokenizer, needs.tokenizer_name)
         encoder = load_encoder(options.encoder, stock, config.attention)
+        if recipe.task.added_tokens():
+            encoder.resize_token_embeddings(stock.vocab_size, mean_resizing=False)
     model = model_class(recipe.task.name)(config, encoder)
     model.encoder.prepare(recipe, profile)
     model.head.prepare(recipe, profile)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any, Final, Self, cast
 
 import torch
@@ -188,11 +188,20 @@ def _of_all_streams(config: SyntaxConfig) -> list[ObjectiveOptions]:
                 continue
             first = found.setdefault(one.name, one)
             if replace(one, weight=first.weight) != first:
-                raise SpecError(
-                    f"the stream {stream} has the objective {one.name} with other options than "
-                    "another stream; streams share an objective, and only its weight may differ"
-                )
+                raise _other_options(stream, one, first)
     return list(found.values())
+
+
+def _other_options(stream: str, one: ObjectiveOptions, first: ObjectiveOptions) -> SpecError:
+    ours, theirs = asdict(one), asdict(first)
+    names = [name for name in ours if name != "weight" and ours[name] != theirs[name]]
+    called = one.name.partition(".")[0]
+    return SpecError(
+        f"the stream {stream} has the objective {one.name} with other options than another stream "
+        f"({', '.join(names)}); streams share an objective, and only its weight may differ. Set "
+        f"streams.{stream}.objectives.{called}.{names[0]} and that of the other to the same value; "
+        "tags and relations that a recipe does not name are those of each stream's own data"
+    )
 
 
 def _rename_earlier(_module: nn.Module, state: dict[str, Any], prefix: str, *_: Any) -> None:

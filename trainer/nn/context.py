@@ -1,6 +1,6 @@
-"""What is between an encoder and a head that reads words: an LSTM, or layers of a transformer.
+"""What is between an encoder and a head that reads words: LSTMs, or layers of a transformer.
 
-Letters in shapes: ``B`` sequences, ``W`` words, ``D`` width.
+Letters in shapes: ``B`` sequences, ``W`` words, ``D`` width, ``H`` hidden width of one direction.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import math
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from trainer.nn.biaffine import keep_torch_weights
 
@@ -42,15 +43,115 @@ class BiLstm(nn.Module):
             states_BWD: Of the words.
             real_BW: Where a word is; the words come before all padding. bool.
         """
-        counts_B1 = real_BW.sum(1, keepdim=True)
-        places_W = torch.arange(states_BWD.shape[1], device=states_BWD.device)
-        turned_BW = torch.where(real_BW, counts_B1 - 1 - places_W, places_W)
+        turned_BW = _turned(real_BW)
         for ahead, back in zip(self.forwards, self.backwards, strict=True):
             dropped_BWD = self.dropout(states_BWD)
             ahead_BWD, _ = ahead(dropped_BWD)
             back_BWD, _ = back(_taken(dropped_BWD, turned_BW))
             states_BWD = torch.cat([ahead_BWD, _taken(back_BWD, turned_BW)], dim=2)
         return states_BWD
+
+
+class HighwayLstm(nn.Module):
+    """LSTMs in both directions with highway connections and recurrent dropout, as AllenNLP has it.
+
+    Zhang et al. (2016), "Highway Long Short-Term Memory RNNs for Distant Speech Recognition", and
+    He et al. (2017), "Deep Semantic Role Labeling", section 2.1. A Python loop over words, so it is
+    much slower than `BiLstm`.
+
+    Args:
+        width: Of the input.
+        hidden: Of each direction.
+        layers: How many.
+        dropout: Of the input of the first layer.
+        recurrent_dropout: Of the state that each word gives the next, which is the output, too: one
+            mask for all words of a sequence in a layer and direction (Gal and Ghahramani 2016).
+    """
+
+    def __init__(
+        self, width: int, hidden: int, layers: int, dropout: float, recurrent_dropout: float
+    ) -> None:
+        super().__init__()
+        sizes = [width, *[2 * hidden] * (layers - 1)]
+        self.forwards, self.backwards = (
+            nn.ModuleList(HighwayLayer(size, hidden, recurrent_dropout) for size in sizes)
+            for _ in range(2)
+        )
+        self.dropout = nn.Dropout(dropout)
+        self.width = 2 * hidden
+
+    def forward(self, states_BWD: Tensor, real_BW: Tensor) -> Tensor:
+        """The states of words with what is around them; arguments as of `BiLstm`."""
+        turned_BW, states_BWD = _turned(real_BW), self.dropout(states_BWD)
+        for ahead, back in zip(self.forwards, self.backwards, strict=True):
+            back_BWH = _taken(back(_taken(states_BWD, turned_BW)), turned_BW)
+            states_BWD = torch.cat([ahead(states_BWD), back_BWH], dim=2)
+        return states_BWD
+
+
+class HighwayLayer(nn.Module):
+    """One direction of one layer; it reads from the first word to the last.
+
+    With x the input, h the state of the word before, and c its cell: i, f, o, r = sigmoid(W x + U h
+    + b), m = tanh(W x + U h + b), c' = i m + f c, h' = r o tanh(c') + (1 - r) (W x + b), each with
+    weights of its own. He et al. (2017), equations 2 to 8; the last summand has no U.
+
+    Args:
+        width: Of the input.
+        hidden: Of the state.
+        dropout: Of the state.
+    """
+
+    own_initial_weights = True
+
+    def __init__(self, width: int, hidden: int, dropout: float) -> None:
+        super().__init__()
+        self.of_input = nn.Linear(width, 6 * hidden)  # i, f, m, o, r, and what r lets through
+        self.of_state = nn.Linear(hidden, 5 * hidden)
+        self.dropout, self.hidden = dropout, hidden
+        keep_torch_weights(self)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw orthogonal weights for each gate; gates begin by keeping the cell (f has bias 1)."""
+        for part in (self.of_input, self.of_state):
+            for gate in part.weight.split(self.hidden):
+                nn.init.orthogonal_(gate)
+        nn.init.zeros_(self.of_state.bias)
+        nn.init.ones_(self.of_state.bias[self.hidden : 2 * self.hidden])
+
+    def forward(self, states_BWD: Tensor) -> Tensor:
+        """The states of the words. *Shape:* (B, W, H)."""
+        given_WBG = self.of_input(states_BWD).transpose(0, 1)
+        mask_BH = given_WBG.new_ones(given_WBG.shape[1], self.hidden)
+        mask_BH = F.dropout(mask_BH, self.dropout, self.training)
+        state_BH = cell_BH = torch.zeros_like(mask_BH)
+        found = []
+        for given_BG in given_WBG.unbind():
+            gates_BG, through_BH = given_BG.split([5 * self.hidden, self.hidden], dim=1)
+            i_BH, f_BH, m_BH, o_BH, r_BH = (gates_BG + self.of_state(state_BH)).chunk(5, dim=1)
+            cell_BH = i_BH.sigmoid() * m_BH.tanh() + f_BH.sigmoid() * cell_BH
+            out_BH = o_BH.sigmoid() * cell_BH.tanh()
+            state_BH = torch.lerp(through_BH, out_BH, r_BH.sigmoid()) * mask_BH
+            found.append(state_BH)
+        return torch.stack(found, dim=1) if found else mask_BH[:, None][:, :0]
+
+
+class SharedDropout(nn.Module):
+    """Dropout with one mask for all words of a sequence (Gal and Ghahramani 2016).
+
+    Args:
+        rate: Of the features of a sequence that are dropped.
+    """
+
+    def __init__(self, rate: float) -> None:
+        super().__init__()
+        self.rate = rate
+
+    def forward(self, states_BWD: Tensor) -> Tensor:
+        """The states, some features of each sequence 0."""
+        mask_B1D = torch.ones_like(states_BWD[:, :1])
+        return states_BWD * F.dropout(mask_B1D, self.rate, self.training)
 
 
 class WordTransformer(nn.Module):
@@ -96,6 +197,12 @@ def sinusoids(count: int, width: int) -> Tensor:
     found[:, 0::2] = torch.sin(places * rates)
     found[:, 1::2] = torch.cos(places * rates)[:, : width // 2]
     return found
+
+
+def _turned(real_BW: Tensor) -> Tensor:
+    """For each place the word that stands there when every sequence is read backwards."""
+    places_W = torch.arange(real_BW.shape[1], device=real_BW.device)
+    return torch.where(real_BW, real_BW.sum(1, keepdim=True) - 1 - places_W, places_W)
 
 
 def _taken(states_BWD: Tensor, places_BW: Tensor) -> Tensor:

@@ -18,7 +18,7 @@ from torch.nn import functional as F
 from syntax.batches import IGNORE
 from syntax.variant import Variant, is_released
 from trainer.nn.biaffine import Biaffine, keep_torch_weights
-from trainer.nn.context import BiLstm, WordTransformer
+from trainer.nn.context import BiLstm, HighwayLstm, SharedDropout, WordTransformer
 from trainer.nn.scalar_mix import ScalarMix
 from trainer.nn.words import WordStates
 from trainer.options.parser import ParserOptions
@@ -67,6 +67,7 @@ class BiaffineParser(nn.Module):
             self.tags = nn.Embedding(len(options.xpos) + 1, options.tag_width)
         self.context = _context(options, width + options.tag_width)
         self.width = width + options.tag_width if self.context is None else self.context.width
+        self.shared = SharedDropout(options.dropout) if options.shared_dropout else None
         self.root_D = nn.Parameter(torch.empty(self.width))
         self.as_arc = nn.ModuleList(_projection(options, self.width, options.arc) for _ in "dh")
         self.as_relation = nn.ModuleList(
@@ -102,7 +103,7 @@ class BiaffineParser(nn.Module):
             states_BWD = torch.cat([states_BWD, self.tags(words.tags)], dim=2)
         if self.context is not None:
             states_BWD = self.context(states_BWD, words.sentences >= 0)
-        return states_BWD
+        return states_BWD if self.shared is None else self.shared(states_BWD)
 
     def forward(self, states_BWD: Tensor, sentences_BW: Tensor) -> Tensor:
         """Scores of the heads of each word: ROOT, then the words. *Shape:* (B, W, H), float32."""
@@ -177,10 +178,11 @@ def parser_loss(
 
 def _projection(options: ParserOptions, width: int, size: int) -> nn.Sequential:
     activation = nn.ELU() if options.activation == "elu" else nn.LeakyReLU(0.1)
-    return nn.Sequential(nn.Linear(width, size), activation, nn.Dropout(options.dropout))
+    kind = SharedDropout if options.shared_dropout else nn.Dropout
+    return nn.Sequential(nn.Linear(width, size), activation, kind(options.dropout))
 
 
-def _context(options: ParserOptions, width: int) -> BiLstm | WordTransformer | None:
+def _context(options: ParserOptions, width: int) -> BiLstm | HighwayLstm | WordTransformer | None:
     size, layers, dropout = (
         options.context_width,
         options.context_layers,
@@ -188,6 +190,8 @@ def _context(options: ParserOptions, width: int) -> BiLstm | WordTransformer | N
     )
     if options.context == "lstm":
         return BiLstm(width, size, layers, dropout)
+    if options.context == "highway_lstm":
+        return HighwayLstm(width, size, layers, dropout, options.recurrent_dropout)
     if options.context == "transformer":
         return WordTransformer(width, size, layers, options.context_heads, dropout)
     return None

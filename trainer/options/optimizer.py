@@ -49,7 +49,7 @@ class OptimizerOptions:
             steps are dropped.
         groups: Parameters with their own learning rate or decay.
         optimizer, learning_rate, epsilon, betas, weight_decay: As in `TrainingOptions`.
-        schedule, decay, decay_after, warmup_steps, warmup_share, clip_norm: As in
+        schedule, decay, decay_after, warmup_steps, warmup_share, clip_norm, clip_value: As in
             `TrainingOptions`.
     """
 
@@ -69,6 +69,7 @@ class OptimizerOptions:
     warmup_steps: int | None = None
     warmup_share: float | None = None
     clip_norm: float | None = None
+    clip_value: float | None = None
 
     def __post_init__(self) -> None:
         check_entry_name("optimizers", self.name)

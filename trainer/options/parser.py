@@ -25,16 +25,21 @@ class ParserOptions:
         pieces: A word's state is that of its ``first`` piece, or the ``mean`` of all its pieces.
         tag_width: Of the embedding of a word's language-specific tag (XPOS), which joins its state;
             0 for none. The tags come with the trees.
-        context: What is between encoder and parser: ``none``, a bidirectional ``lstm``, or layers
-            of a ``transformer``.
+        context: What is between encoder and parser: ``none``, a bidirectional ``lstm``, one with
+            highway connections (``highway_lstm``, several times as slow), or layers of a
+            ``transformer``.
         context_layers: Its layers.
         context_width: Of an LSTM, in each direction; of the feed-forward part of a transformer.
         context_heads: Heads of a transformer; they divide the width of the words' states.
-        context_dropout: Of its input and between its layers.
+        context_dropout: Of its input and, but for ``highway_lstm``, between its layers.
+        recurrent_dropout: Of the states of a ``highway_lstm``, the same for all words of a
+            sequence.
         arc, relation: Width of the two projections of each word, as a dependent and as a head, that
             score heads and relations.
         activation: Of the projections.
         dropout: Of the projections.
+        shared_dropout: Whether that drops the same features of all words of a sequence, and those
+            of the words' states before the projections, too.
         labels: ``biaffine``: scores of relations have linear terms, too; ``bilinear``: they have
             none.
         relations: What the parser calls relations, subtypes among them; those of the training trees
@@ -45,7 +50,7 @@ class ParserOptions:
     states: Literal["last", "mix"] = "last"
     pieces: Literal["first", "mean"] = "first"
     tag_width: int = 0
-    context: Literal["none", "lstm", "transformer"] = "none"
+    context: Literal["none", "lstm", "highway_lstm", "transformer"] = "none"
     context_layers: int = 1
     context_width: int = 400
     context_heads: int = 8
@@ -57,12 +62,20 @@ class ParserOptions:
     labels: Literal["biaffine", "bilinear"] = "biaffine"
     relations: tuple[str, ...] = ()
     xpos: tuple[str, ...] = ()
+    recurrent_dropout: float = 0.0
+    shared_dropout: bool = False
 
     def __post_init__(self) -> None:
         for name in ("context_layers", "context_width", "context_heads", "arc", "relation"):
             check_positive(f"parser.{name}", getattr(self, name))
         check_range("parser.tag_width", self.tag_width, 0)
         check_range("parser.context_dropout", self.context_dropout, 0, 1)
+        check_range("parser.recurrent_dropout", self.recurrent_dropout, 0, 1)
+        if self.recurrent_dropout and self.context != "highway_lstm":
+            raise SpecError(
+                f"parser.recurrent_dropout is {self.recurrent_dropout}, and only a highway_lstm "
+                "has it; set parser.context=highway_lstm, or leave it out"
+            )
         check_range("parser.dropout", self.dropout, 0, 1)
 
     def check_fitted(self) -> None:

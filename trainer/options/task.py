@@ -73,6 +73,22 @@ class TaskOptions:
             f"{self.name}; leave it out"
         )
 
+    def added_tokens(self) -> int:
+        """How many tokens the task adds to the encoder's vocabulary, behind the tokenizer's own."""
+        return 0
+
+    def special_tokens(self, special: SpecialTokens) -> SpecialTokens:
+        """What streams put around the segments.
+
+        Args:
+            special: Special tokens of the data's tokenizer.
+        """
+        return special
+
+    def arrays(self, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
+        """A batch as the stream gave it, with what the task changes of the model's input."""
+        return arrays
+
     def reads_parses(self) -> bool:
         """Whether batches must bring the parses of their texts (`featurestore.ParsedDataset`)."""
         return False

@@ -32,6 +32,7 @@ class TrainingOptions:
         warmup_steps: Steps over which the learning rate rises, before the schedule begins.
         warmup_share: The same as a share of all steps; the larger of the two counts.
         clip_norm: Largest norm of the gradient; 0 leaves it alone.
+        clip_value: Largest absolute value of each of its elements, before the norm; likewise.
         precision: ``fp32``, or mixed with ``bf16`` or ``fp16``.
         compile: Whether to compile the model; this pays off on a GPU and in long runs.
         gradient_checkpointing: Whether the stock encoder recomputes its activations in the backward
@@ -45,7 +46,8 @@ class TrainingOptions:
         evaluation_batch_size: Examples per batch in evaluation.
         threads: CPU threads of torch; by default torch decides.
         betas: AdamW's decay of the running means of the gradient and of its square.
-        keep: Which weights the run keeps: those of the ``best`` evaluation, or the ``last``.
+        keep: Which weights the run keeps: those of the ``best`` evaluation, of the one with the
+            ``lowest_loss``, or the ``last``.
     """
 
     seed: int = 0
@@ -73,7 +75,8 @@ class TrainingOptions:
     evaluation_batch_size: int = 64
     threads: int | None = None
     betas: tuple[float, ...] = (0.9, 0.999)
-    keep: Literal["best", "last"] = "best"
+    keep: Literal["best", "last", "lowest_loss"] = "best"
+    clip_value: float = 0.0
 
     def __post_init__(self) -> None:
         for name in ("batch_size", "accumulation", "epochs", "log_every", "evaluation_batch_size"):
@@ -81,7 +84,7 @@ class TrainingOptions:
         for name in ("max_steps", "evaluate_every", "patience", "checkpoint_every", "threads"):
             if isinstance(getattr(self, name), int):
                 check_positive(f"training.{name}", getattr(self, name))
-        for name in ("learning_rate", "epsilon", "weight_decay", "clip_norm"):
+        for name in ("learning_rate", "epsilon", "weight_decay", "clip_norm", "clip_value"):
             check_range(f"training.{name}", getattr(self, name), 0)
         for name in ("warmup_steps", "decay_after"):
             check_range(f"training.{name}", getattr(self, name), 0)

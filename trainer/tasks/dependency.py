@@ -36,8 +36,9 @@ from trainer.nn.parser import BiaffineParser, Words, parser_loss
 from trainer.nn.parser_targets import TREES, WORDS, parser_targets
 from trainer.options.parser import BIAFFINE, ParserOptions, Trees, fitted_parser
 from trainer.options.task import TaskOptions
-from trainer.tasks.base import TASKS, Arrays, Head, TaskEntry
+from trainer.tasks.base import TASKS, Arrays, Baseline, Head, TaskEntry
 from trainer.tasks.losses import MeanLoss
+from trainer.tasks.neighbours import NeighbourHeads
 
 if TYPE_CHECKING:
     from featurestore import FeatureDataset
@@ -129,9 +130,24 @@ class Dependency:
             )
         return DependencyScorer(self._options)
 
-    def baseline(self, train: FeatureDataset) -> None:  # noqa: ARG002
-        """None."""
-        return
+    def baseline(self, train: FeatureDataset) -> Baseline:
+        """The word on one side as the head of each word (`trainer.tasks.neighbours`)."""
+        heads = NeighbourHeads.of(parse for own in self._trees(train) for parse in own)
+
+        def score(data: FeatureDataset) -> float:
+            shares = [
+                attachment_shares(word for parse in own for word in heads.words(parse))
+                for own in self._trees(data)
+            ]
+            return attachment_scores(shares, 0.0, self.metric).headline
+
+        return Baseline(heads.name, score)
+
+    def _trees(self, data: FeatureDataset) -> Iterator[tuple[Parse, ...]]:
+        from featurestore import ParsedDataset
+
+        assert isinstance(data, ParsedDataset)
+        return data.parses(self._options.trees == "gold")
 
 
 class DependencyHead(Head):
@@ -261,8 +277,9 @@ class DependencyScorer:
         arrays, name = batch.arrays, batch.example_ids[rows[0]]
         parses = arrays["parses"][rows[0]] if "parses" in arrays else None
         texts = _empty_texts(layout, rows, parses)
-        for row in rows:
-            self._take(texts, layout, found, row)
+        for places_BW in _passes(layout, arrays):
+            for row in rows:
+                self._take(texts, layout, found, row, np.flatnonzero(places_BW[row]).tolist())
         if parses is None:
             return Prediction(name, None, _shown(texts, [None] * len(texts)))
         predicted = _shown(texts, parses)
@@ -270,26 +287,44 @@ class DependencyScorer:
             return Prediction(name, None, predicted)
         words = [word for pair in zip(texts, parses, strict=True) for word in _compared(*pair)]
         self._cut += sum(word.head == NOT_ATTACHED for word in words)
-        self._pieceless += int(
-            (layout.sources[rows] != np.arange(layout.sources.shape[1]))[
-                layout.words[rows] >= 0
-            ].sum()
-        )
+        named = np.stack([layout.segments, layout.words], axis=2)[rows]
+        self._pieceless += len(np.unique(named[layout.pieceless[rows]], axis=0))
         gold = _shown([*map(_gold_text, parses)], parses)
         return Prediction(name, gold, predicted, gold == predicted, attachment_shares(words))
 
     def _take(
-        self, texts: list[_Text], layout: WordLayout, found: Mapping[str, NDArray[Any]], row: int
+        self,
+        texts: list[_Text],
+        layout: WordLayout,
+        found: Mapping[str, NDArray[Any]],
+        row: int,
+        places: Sequence[int],
     ) -> None:
-        """Write what a model says of the words of a sequence to the texts that they are of."""
+        """Write what a model says of words of a sequence to the texts that they are of."""
         relations = self._options.parser.relations
-        for place in range(int(layout.counts[row])):
+        for place in places:
             text, word = texts[layout.segments[row, place]], int(layout.words[row, place])
             head = int(found["heads"][row, place])
             text.heads[word] = layout.words[row, head - 1] if head else -1
             text.relations[word] = relations[found["relations"][row, place]]
             if "upos" in found:
                 text.upos[word] = UPOS[found["upos"][row, place]]
+
+
+def _passes(layout: WordLayout, arrays: Arrays) -> list[NDArray[np.bool_]]:
+    """Which words of each sequence are taken in turn; what is taken later replaces the earlier.
+
+    So a word that several windows show is scored once: by the one with most context, or better by
+    one with the whole sentence. *Shape:* (B, W) each.
+    """
+    shown_BW = layout.words >= 0
+    if "is_max_context" not in arrays:
+        return [shown_BW]
+    central_BW = np.zeros_like(shown_BW)
+    rows, at = np.nonzero(arrays["is_max_context"] & (layout.pieces >= 0))
+    central_BW[rows, layout.pieces[rows, at]] = True
+    whole_BW = layout.whole & shown_BW
+    return [shown_BW, central_BW, whole_BW, whole_BW & central_BW]
 
 
 def _empty_texts(

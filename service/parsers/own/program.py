@@ -65,10 +65,8 @@ class Program:
         heads_BW = np.zeros(arcs_BWH.shape[:2], np.int64)
         for row, one in enumerate(sentences):
             size = len(one.form)
-            scores = arcs_BWH[row, :size, : size + 1].astype(np.float64)
-            # No word is its own head: its score is not read, and may be a huge negative number.
-            np.fill_diagonal(scores[:, 1:], 0)
-            heads_BW[row, :size] = spanning_tree(scores, self._card.single_root)
+            scores_WH = arcs_BWH[row, :size, : size + 1]
+            heads_BW[row, :size] = spanning_tree(scores_WH, self._card.single_root)
         return heads_BW
 
     def _annotation(

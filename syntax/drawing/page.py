@@ -11,10 +11,7 @@ SHORT: Final = 12
 """Digits of a fingerprint that a summary shows."""
 
 _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
-_STYLE: Final = (
-    ":root{color-scheme:light dark}body{font-family:system-ui,sans-serif;margin:1.5rem}"
-    "figure{margin:0 0 1.5rem;overflow-x:auto}figcaption{margin-bottom:.3rem}"
-)
+_STYLE: Final = ":root{color-scheme:light dark}body{font-family:system-ui,sans-serif;margin:1.5rem}"
 
 
 def page(title: str, pictures: Sequence[Picture]) -> str:
@@ -26,8 +23,8 @@ def page(title: str, pictures: Sequence[Picture]) -> str:
         element("title", escaped(title)),
         element("style", _STYLE),
     ]
-    body = element("h1", escaped(title)) + figures(pictures)
-    content = element("html", element("head", *head), element("body", body))
+    body = element("h1", escaped(title), dir="auto") + figures(pictures)
+    content = element("html", element("head", *head), element("body", body), lang="en")
     return f"<!doctype html>\n{content}\n"
 
 

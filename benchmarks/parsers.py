@@ -102,6 +102,7 @@ def compare(work: Path) -> dict[str, Any]:
     words = [of_words(sentence) for sentence in gold]
     results: dict[str, Any] = {}
     where: Any = {"store": str(work / "service"), "models_dir": str(work / "models")}
+    where["request_deadline_seconds"] = 600
     with Client.embedded(**where) as client:
         for parser in PARSERS:
             begun = time.perf_counter()

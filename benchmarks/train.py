@@ -29,6 +29,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -59,6 +60,7 @@ from trainer.options import (
     SyntaxBertOptions,
     TrainingOptions,
     TreeContrastOptions,
+    UdPrlmOptions,
 )
 
 RESULTS = Path(__file__).parent / "results"
@@ -80,16 +82,21 @@ ENCODERS = {"base": _sizes(12, 768, 12), "small": _sizes(12, 256, 4), "micro": _
 
 @dataclass(frozen=True)
 class Case:
-    """What is trained, and how many times the plain step it may take."""
+    """What is trained, and how many times the plain step it may take.
 
-    model: type[ModelOptions]
+    A ``shallow`` one has an encoder of one layer less, as it adds a layer of its own.
+    """
+
+    model: Callable[..., ModelOptions]
     target: float = float("inf")
     objectives: tuple[ObjectiveOptions, ...] = ()
     samplers: tuple[str, ...] = ()
+    shallow: bool = False
 
 
 PHRASE, TREE = "phrase(way=lr_sib)", "tree(way=lr_sib)"
 CONTRASTS = (PhraseContrastOptions(), TreeContrastOptions())
+UD_LABELS = tuple(f"label-{number}" for number in range(200))
 CASES = {
     "plain": Case(SyntaxBertOptions),
     "sgnet.v1": Case(SgNetOptions, 1.10),
@@ -98,6 +105,7 @@ CASES = {
     "phrase.v1": Case(StockOptions, objectives=CONTRASTS[:1], samplers=(PHRASE,)),
     "tree.v1": Case(StockOptions, objectives=CONTRASTS[1:], samplers=(TREE,)),
     "phrase+tree": Case(StockOptions, 1.25, CONTRASTS, (PHRASE, TREE)),
+    "udprlm.v1": Case(partial(UdPrlmOptions, labels=UD_LABELS), 1.15, shallow=True),
 }
 DATA_TARGET, DATA_BATCH, DATA_BATCHES = 0.01, 32, 6
 
@@ -135,6 +143,8 @@ def example(seq: int, size: int, trees: list[Parents]) -> ExampleRow:
 def recipe_of(name: str, encoder: Path, length: int, batch_size: int) -> Recipe:
     """One model; all that is not its own is the same for all."""
     case, use, root = CASES[name], name != "plain", name in ("plain", "syntax_bert.v1")
+    if case.shallow:
+        encoder = encoder.with_name("shallow")
     options = case.model(encoder=str(encoder), weights="random", use_syntax=use)
     data = DataOptions(dataset=NAME, max_length=length, joint_root=root, samplers=case.samplers)
     return Recipe(
@@ -239,6 +249,8 @@ def measure(
         sizes = dict(ENCODERS[encoder])
         config = BertConfig(num_hidden_layers=sizes.pop("layers"), **sizes)
         config.save_pretrained(Path(folder) / "encoder")
+        config.num_hidden_layers -= 1
+        config.save_pretrained(Path(folder) / "shallow")
         count = max(batch_size * (rounds + 3), DATA_BATCH * DATA_BATCHES)
         fill(store, length, count, trees)
         recipes = {

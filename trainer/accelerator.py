@@ -21,8 +21,10 @@ def new_accelerator(recipe: Recipe) -> Accelerator:
         SpecError: Several processes were started, and they cannot train together.
     """
     precision = _PRECISION[recipe.training.precision]
-    # The parts of the model that belong to one stream have no gradients in steps of the others.
-    unused = [DistributedDataParallelKwargs(find_unused_parameters=True)] if recipe.streams else []
+    # The parts of the model that belong to one stream have no gradients in steps of the others,
+    # and objectives none before they begin.
+    partial = bool(recipe.streams) or recipe.training.delay > 0
+    unused = [DistributedDataParallelKwargs(find_unused_parameters=True)] if partial else []
     # Without `cpu`, accelerate lets each process on the CPU train by itself.
     accelerator = Accelerator(
         cpu=not torch.accelerator.is_available(), mixed_precision=precision, kwargs_handlers=unused

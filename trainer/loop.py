@@ -37,6 +37,7 @@ from trainer.schedule import (
     check_trained,
     check_weights,
     exchange_gradients,
+    learned_by,
     new_optimizers,
     separate_losses,
 )
@@ -46,8 +47,8 @@ from trainer.streams import (
     open_devs,
     open_streams,
     pinned,
+    planned_steps,
     profile_streams,
-    steps_with,
 )
 from trainer.tasks import Scores, Task
 
@@ -126,7 +127,7 @@ class Run:
         optimizers: One or several; each parameter of the model belongs to one.
         progress: Position and history.
         epoch_steps, total_steps: Optimizer steps that the main stream feeds in one pass over its
-            data, and all planned.
+            data, after the delay, and all planned.
     """
 
     def __init__(
@@ -150,10 +151,7 @@ class Run:
             for name, source in self.sources.items()
         }
         self._resumed: dict[str, Any] = {}
-        self.epoch_steps = -(-len(self.streams[MAIN].stream) // self.training.accumulation)
-        self.total_steps = self.training.max_steps or steps_with(
-            self.recipe, self.epoch_steps * self.training.epochs
-        )
+        self.epoch_steps, self.total_steps = planned_steps(self.streams[MAIN], self.recipe)
 
     @property
     def data(self) -> Source:
@@ -171,6 +169,11 @@ class Run:
         return self.data.task
 
     @property
+    def _delayed(self) -> bool:
+        """Whether the task of the main stream is learned alone for now."""
+        return self.progress.epoch < self.training.delay
+
+    @property
     def finished(self) -> bool:
         """Whether every planned step is done, or the scores have not risen for long enough."""
         patience = self.training.patience
@@ -184,7 +187,7 @@ class Run:
         multiples alone, and a short run ends there without any.)
         """
         if every == "epoch":
-            fed = MAIN in feeding(self.recipe, self.progress.step - 1)
+            fed = MAIN in feeding(self.recipe, self.progress.step - 1, self._delayed)
             return self.finished or (fed and not self.streams[MAIN].stream.remaining)
         return self.finished or (every is not None and self.progress.step % every == 0)
 
@@ -216,14 +219,14 @@ class Run:
                 outputs.setdefault(batch.stream, []).append(self._backward(batch, batches))
                 self.progress.count(outcomes_of(batch.arrays))
             self._losses.add(outputs)
+            self.progress.count_fed(outputs)
             for part in self.optimizers:
-                if part.due(step):
-                    if part.training.clip_value > 0:
-                        self.accelerator.clip_grad_value_(part.parameters, part.training.clip_value)
-                    if part.training.clip_norm > 0:
-                        self.accelerator.clip_grad_norm_(part.parameters, part.training.clip_norm)
+                if part.due(step, self._delayed):
+                    part.clip(self.accelerator)
                     part.optimizer.step()
                 part.optimizer.zero_grad()
+                if not self._delayed:
+                    part.clamp(step)
         self._examples += sum(map(len, batches))
         self.progress.step += 1
 
@@ -341,7 +344,7 @@ class Run:
         before, count = self.progress.seconds, self.training.accumulation
         batches: list[SyntaxBatch] = []
         with self._timed():
-            for name in feeding(self.recipe, self.progress.step):
+            for name in feeding(self.recipe, self.progress.step, self._delayed):
                 if name != MAIN:
                     batches += self.streams[name].cycle(count)
                 elif not (batches := self.streams[MAIN].take(count)):
@@ -353,15 +356,19 @@ class Run:
         """Gradients of one batch; processes exchange them at the last of the step."""
         last, count = batch is batches[-1], sum(one.stream == batch.stream for one in batches)
         separate = any(part.options.objectives for part in self.optimizers)
+        taking = [x for x in self.optimizers if x.due(self.progress.step, self._delayed)]
         with nullcontext() if last and not separate else self.accelerator.no_sync(self.model):
-            output = self.model(batch)
+            output = self.model(batch, objectives=() if self._delayed else None)
             if not separate:
-                self.accelerator.backward(output.loss / count)
+                # What does not change in this step costs no backward pass.
+                skips = len(taking) < len(self.optimizers) and self.accelerator.num_processes == 1
+                own = learned_by(taking) if skips else None
+                self.accelerator.backward(output.loss / count, inputs=own)
         if separate:
             objectives = self.recipe.of_stream(batch.stream).objectives
             for part, loss in separate_losses(self.optimizers, output, objectives):
-                if part.due(self.progress.step) and loss.requires_grad:
-                    own = [x for x in part.parameters if x.requires_grad]
+                if any(part is x for x in taking) and loss.requires_grad:
+                    own = learned_by([part])
                     self.accelerator.backward(loss / count, inputs=own, retain_graph=True)
             if last:
                 exchange_gradients(self.optimizers, self.accelerator)

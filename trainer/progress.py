@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from statistics import fmean
 from typing import Any, Literal, TypeAlias
@@ -79,6 +79,7 @@ class Progress:
         evaluations: On the dev set, in order.
         outcomes: How often something happened that a run goes on after, by name (`outcomes_of`);
             ``loss_not_finite`` counts steps.
+        fed: Steps that each stream fed, by name.
         resumed: The ``step`` of each resumption, and what ``changed``: options and number of
             processes, each as what it was and what it is now.
     """
@@ -91,6 +92,7 @@ class Progress:
     losses: list[float] = field(default_factory=list)
     evaluations: list[Evaluation] = field(default_factory=list)
     outcomes: dict[str, int] = field(default_factory=dict)
+    fed: dict[str, int] = field(default_factory=dict)
     resumed: list[dict[str, Any]] = field(default_factory=list)
 
     def take(self, losses: Sequence[float]) -> None:
@@ -103,6 +105,11 @@ class Progress:
         for name, times in outcomes.items():
             if times:
                 self.outcomes[name] = self.outcomes.get(name, 0) + times
+
+    def count_fed(self, streams: Iterable[str]) -> None:
+        """Add a step to each of these streams."""
+        for name in streams:
+            self.fed[name] = self.fed.get(name, 0) + 1
 
     def to_state(self) -> dict[str, Any]:
         """Plain values for a checkpoint."""
@@ -150,10 +157,15 @@ def outcomes_of(arrays: Mapping[str, Any]) -> dict[str, int]:
     Returns:
         ``batch_without_masked_piece``: 1 where nothing could be masked, as in a batch of empty
         texts. ``example_without_phrase_samples``, ``example_without_tree_samples``: examples of
-        which a sampler draws none.
+        which a sampler draws none. ``sentence_too_long``: sentences of which truncation cut
+        something, where words are looked for; no tree is learned of them.
     """
     masked = arrays.get(POSITIONS)
     found = {"batch_without_masked_piece": int(masked is not None and not len(masked))}
+    if (layout := arrays.get("word_layout")) is not None:
+        begins = layout.first == np.arange(layout.first.shape[1])
+        cut = begins & ~layout.whole & (layout.words >= 0)
+        found["sentence_too_long"] = int(cut.sum())
     for kind in ("phrase", "tree"):
         if (offsets := arrays.get(f"{kind}_offsets")) is not None:
             found[f"example_without_{kind}_samples"] = int((np.diff(offsets) == 0).sum())

@@ -44,6 +44,7 @@ def result_of(run: Run) -> dict[str, Any]:
         },
         "parsers": {**parser_names(run.data), **parser_names(run.dev)},
         "steps": progress.step,
+        **({"streams": _streams(run)} if run.recipe.streams else {}),
         "epochs": progress.epoch,
         "examples": progress.examples,
         "seconds": progress.seconds,
@@ -96,6 +97,23 @@ def curve(progress: Progress, log_every: int, points: int = POINTS) -> dict[str,
         "losses": [fmean(losses[at:end]) for at, end in zip(starts, steps, strict=True)],
         "dev_steps": [evaluation.step for evaluation in progress.evaluations],
         "dev_scores": [evaluation.headline for evaluation in progress.evaluations],
+    }
+
+
+def _streams(run: Run) -> dict[str, Any]:
+    """What each stream read, and how many steps it fed; a step may be fed by several.
+
+    ``passes`` says how many times all of its data was read.
+    """
+    return {
+        name: {
+            "steps": run.progress.fed.get(name, 0),
+            "passes": run.streams[name].epoch,
+            "name": source.dataset.name,
+            "version": source.dataset.version,
+            "train": _part(source),
+        }
+        for name, source in run.sources.items()
     }
 
 

@@ -65,6 +65,7 @@ def settled(recipe: Recipe, before: Recipe) -> Recipe:
     return replace(
         recipe,
         data=_settled_data(recipe.data, before.data),
+        model=recipe.model.settled(before.model),
         task=recipe.task.settled(before.task),
         objectives=_settled_objectives(recipe.objectives, before.objectives),
         streams=streams,
@@ -77,6 +78,7 @@ def _settled_stream(stream: StreamOptions, before: StreamOptions) -> StreamOptio
         task = task.settled(before.task)
     return replace(
         stream,
+        share=before.share if stream.joins == "in_turn" else stream.share,
         data=_settled_data(stream.data, before.data),
         task=task,
         objectives=_settled_objectives(stream.objectives, before.objectives),

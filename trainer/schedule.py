@@ -40,9 +40,24 @@ class ModelOptimizer:
     parameters: list[nn.Parameter]
     rates: list[TrainingOptions]
 
-    def due(self, step: int) -> bool:
-        """Whether it takes the step (0-based)."""
-        return step % self.options.every == 0
+    def due(self, step: int, delayed: bool = False) -> bool:
+        """Whether it takes a step (0-based); before the delay is over it takes every step."""
+        return delayed or step % self.options.every == 0
+
+    def clip(self, accelerator: Any) -> None:
+        """Bound its gradients by value and by norm, where that is asked."""
+        if self.training.clip_value > 0:
+            accelerator.clip_grad_value_(self.parameters, self.training.clip_value)
+        if self.training.clip_norm > 0:
+            accelerator.clip_grad_norm_(self.parameters, self.training.clip_norm)
+
+    @torch.no_grad()
+    def clamp(self, step: int) -> None:
+        """Cut the parameters after a step (0-based), where that is asked."""
+        bound = self.options.clamp
+        if bound is not None and step % self.options.clamp_every == 0:
+            for parameter in self.parameters:
+                parameter.clamp_(-bound, bound)
 
     def learns(self, objective: str) -> bool:
         """Whether it names this objective, with or without its version."""
@@ -175,6 +190,11 @@ def separate_losses(
             yield part, torch.stack(rest).sum()
 
 
+def learned_by(optimizers: Sequence[ModelOptimizer]) -> list[nn.Parameter]:
+    """The parameters of some optimizers that can change."""
+    return [one for part in optimizers for one in part.parameters if one.requires_grad]
+
+
 def exchange_gradients(optimizers: Sequence[ModelOptimizer], accelerator: Accelerator) -> None:
     """Average the gradients over processes, where no backward pass has done so.
 
@@ -183,7 +203,7 @@ def exchange_gradients(optimizers: Sequence[ModelOptimizer], accelerator: Accele
     """
     if accelerator.num_processes == 1:
         return
-    parameters = [x for part in optimizers for x in part.parameters if x.requires_grad]
+    parameters = learned_by(optimizers)
     has_gradient = [x.grad is not None for x in parameters]
     found = accelerator.reduce(torch.tensor(has_gradient, device=accelerator.device).int(), "sum")
     for parameter, processes in zip(parameters, found.tolist(), strict=True):
@@ -218,6 +238,8 @@ def _new_optimizer(
     optimizer: torch.optim.Optimizer
     if training.optimizer == "sgd":
         optimizer = torch.optim.SGD(groups, lr=rate, weight_decay=decay)
+    elif training.optimizer == "rmsprop":
+        optimizer = torch.optim.RMSprop(groups, lr=rate, eps=training.epsilon, weight_decay=decay)
     else:
         first, second = training.betas
         optimizer = torch.optim.AdamW(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import islice
@@ -22,7 +22,7 @@ from trainer.data import (
 )
 from trainer.evaluation.evaluate import check_labelled, check_languages
 from trainer.models.build import DataProfile
-from trainer.options import MAIN, Recipe
+from trainer.options import MAIN, Recipe, StreamOptions
 from trainer.parses import fitted
 
 if TYPE_CHECKING:
@@ -55,20 +55,37 @@ def open_streams(store: FeatureStore, recipe: Recipe) -> dict[str, Source]:
 def pinned(recipe: Recipe, sources: Mapping[str, Source]) -> Recipe:
     """The recipe with the tokenizers, versions and names of classes that its streams found."""
     own = {name: fitted(recipe.of_stream(name), of.dataset) for name, of in sources.items()}
+    objectives = {
+        name: tuple(one.prepared(recipe) for one in of.objectives) for name, of in own.items()
+    }
+    shares = _shares_in_turn(recipe, {name: len(of.dataset) for name, of in sources.items()})
     data = {name: pinned_data(of, own[name]) for name, of in sources.items()}
     streams = tuple(
         replace(
             stream,
             data=data[stream.name],
             task=None if stream.task is None else own[stream.name].task,
-            objectives=own[stream.name].objectives,
+            objectives=objectives[stream.name],
+            share=shares.get(stream.name, stream.share),
         )
         for stream in recipe.streams
     )
     main = own[MAIN]
     return replace(
-        recipe, data=data[MAIN], task=main.task, objectives=main.objectives, streams=streams
+        recipe,
+        data=data[MAIN],
+        model=recipe.model.fitted([one.task for one in own.values()]),
+        task=main.task,
+        objectives=objectives[MAIN],
+        streams=streams,
     )
+
+
+def _shares_in_turn(recipe: Recipe, sizes: Mapping[str, int]) -> dict[str, float]:
+    """The share of each stream that joins in turn: that of its examples."""
+    in_turn = [stream.name for stream in recipe.streams if stream.joins == "in_turn"]
+    total = sum(sizes[name] for name in in_turn)
+    return {name: sizes[name] / total for name in in_turn}
 
 
 def open_devs(
@@ -98,7 +115,7 @@ def profile_streams(sources: Mapping[str, Source], recipe: Recipe) -> DataProfil
     return replace(profile, streams=further)
 
 
-def feeding(recipe: Recipe, step: int) -> tuple[str, ...]:
+def feeding(recipe: Recipe, step: int, delayed: bool = False) -> tuple[str, ...]:
     """Names of the streams whose batches make a step.
 
     A function of the recipe's seed and shares and of the step alone, so that all processes agree,
@@ -106,28 +123,42 @@ def feeding(recipe: Recipe, step: int) -> tuple[str, ...]:
     their own divide the interval from 0 to 1 by their shares, and the main stream has what is left;
     a step belongs to the part that its point falls into. The points of consecutive steps are an
     irrational number apart, modulo 1: after any number of steps each stream has had its share to
-    within a few steps (a Kronecker sequence). Streams that join have points of their own.
+    within a few steps (a Kronecker sequence). Streams that join have points of their own; those
+    that join in turn divide an interval of their own.
 
     Args:
         recipe: Names the streams.
         step: Number of the step, from 0.
+        delayed: Whether other streams still wait.
     """
-    seed, start = recipe.training.seed, 0.0
-    point = _point(seed, MAIN, 0, step)
-    for stream in recipe.streams:
-        if not stream.joins:
-            if start <= point < start + stream.share:
-                return (stream.name,)
-            start += stream.share
-    joining = [stream for stream in recipe.streams if stream.joins]
-    return (
-        MAIN,
-        *(
-            stream.name
-            for number, stream in enumerate(joining, start=1)
-            if _point(seed, stream.name, number, step) < stream.share
-        ),
-    )
+    seed = recipe.training.seed
+    if delayed:
+        return (MAIN,)
+    apart = [stream for stream in recipe.streams if not stream.joins]
+    if own := _part_with(apart, _point(seed, MAIN, 0, step)):
+        return (own.name,)
+    joining = [stream for stream in recipe.streams if stream.joins is True]
+    fed = [
+        stream.name
+        for number, stream in enumerate(joining, start=1)
+        if _point(seed, stream.name, number, step) < stream.share
+    ]
+    in_turn = [stream for stream in recipe.streams if stream.joins == "in_turn"]
+    if in_turn:
+        point = _point(seed, "in turn", len(joining) + 1, step)
+        # Shares that were rounded may end just below 1.
+        fed.append((_part_with(in_turn, point) or in_turn[-1]).name)
+    return (MAIN, *fed)
+
+
+def _part_with(streams: Sequence[StreamOptions], point: float) -> StreamOptions | None:
+    """The stream whose part of the interval from 0 to 1 has a point."""
+    start = 0.0
+    for stream in streams:
+        if start <= point < start + stream.share:
+            return stream
+        start += stream.share
+    return None
 
 
 def _point(seed: int, name: str, number: int, step: int) -> float:
@@ -140,11 +171,17 @@ def _first_point(seed: int, name: str) -> float:
     return stream_seed(seed, "share", name) / 2**64
 
 
-def steps_with(recipe: Recipe, main_steps: int) -> int:
-    """Steps of a run, up to and with the one that the main stream feeds as its last of so many."""
+def steps_with(recipe: Recipe, main_steps: int, delayed: int = 0) -> int:
+    """Steps of a run, up to and with the one that the main stream feeds as its last of so many.
+
+    Args:
+        recipe: Names the streams.
+        main_steps: Steps that the main stream feeds after the delay.
+        delayed: Steps before that, all of which it feeds.
+    """
     if not recipe.streams:
-        return main_steps
-    step = fed = 0
+        return delayed + main_steps
+    step, fed = delayed, 0
     while fed < main_steps:
         fed += MAIN in feeding(recipe, step)
         step += 1
@@ -168,10 +205,13 @@ class TrainingStream:
 
     def begin(self, epoch: int) -> None:
         """Go to the beginning of an epoch."""
-        device = self._accelerator.device
+        device, recipe = self._accelerator.device, self._recipe
+        if self.name == MAIN:
+            size = recipe.training.batch_size_of(epoch)
+            recipe = replace(recipe, training=replace(recipe.training, batch_size=size))
         self.epoch = epoch
         self.stream: FeatureStream = self.source.training_stream(
-            self._recipe,
+            recipe,
             device,
             epoch=epoch,
             rank=self._accelerator.process_index,
@@ -201,3 +241,19 @@ class TrainingStream:
         """Go to the place where `state_dict` was called."""
         self.begin(state["epoch"])
         self.stream.load_state_dict(state["position"])
+
+
+def planned_steps(main: TrainingStream, recipe: Recipe) -> tuple[int, int]:
+    """Steps that the main stream feeds in one pass after the delay, and all steps of a run.
+
+    Args:
+        main: The main stream at its beginning, where it is left.
+        recipe: Of the run.
+    """
+    training, passes = recipe.training, []
+    for epoch in dict.fromkeys((training.delay, 0)):
+        main.begin(epoch)
+        passes.append(-(-len(main.stream) // training.accumulation))
+    delay = min(training.delay, training.epochs)
+    own, delayed = passes[0] * (training.epochs - delay), passes[-1] * delay
+    return passes[0], training.max_steps or steps_with(recipe, own, delayed)

@@ -8,6 +8,8 @@ import torch
 from trainer.loop import train
 from trainer.models.config import SyntaxConfig
 from trainer.models.model import SyntaxForSequenceClassification
+from trainer.nn.attention import SDPA, LocalAttention
+from trainer.nn.relative import RelativeBertConfig, RelativeBertModel
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
@@ -51,3 +53,43 @@ def test_a_run_learns_on_the_gpu(
     assert run.accelerator.device.type == "cuda"
     losses = run.progress.losses
     assert sum(losses[-10:]) < 0.9 * sum(losses[:10])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["relative_key", "relative_key_query"])
+def test_local_attention_with_relative_positions_is_the_cpus(kind) -> None:
+    """A GPU attends twice, fused; a CPU once, with both weights written out."""
+    B, L = 2, 33
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
+    more = {"intermediate_size": 64, "vocab_size": 50, "max_position_embeddings": 48}
+    config = RelativeBertConfig(
+        **sizes, **more, initializer_range=0.3, position_embedding_type=kind
+    )
+    config._attn_implementation = SDPA
+    model = RelativeBertModel(config).eval()
+    mask_BL = torch.ones(B, L, dtype=torch.long)
+    mask_BL[1, 20:] = 0
+    near_BLL = (torch.rand(B, L, L) < 0.3) | torch.eye(L, dtype=torch.bool)
+    pieces, share_BL = torch.randint(0, 50, (B, L)), torch.rand(B, L)
+    found = {}
+    for device in ("cpu", "cuda"):
+        local = LocalAttention(near_BLL.to(device), share_BL.to(device))
+        model = model.to(device)
+        model.zero_grad()
+        states_BLD = model(
+            input_ids=pieces.to(device), attention_mask=mask_BL.to(device), local=local
+        ).last_hidden_state
+        (states_BLD[mask_BL.bool().to(device)] ** 2).mean().backward()
+        gradients = {
+            name: weight.grad.cpu()
+            for name, weight in model.named_parameters()
+            if weight.grad is not None
+        }
+        found[device] = states_BLD.detach().cpu()[mask_BL.bool()], gradients
+    (expected, slopes), (states, own) = found["cpu"], found["cuda"]
+    assert (states - expected).abs().max() < 1e-3
+    assert slopes.keys() == own.keys()
+    assert any("distance_embedding" in name for name in own)
+    for name, slope in slopes.items():
+        assert (own[name] - slope).abs().max() < 1e-3 + 1e-2 * slope.abs().max(), name

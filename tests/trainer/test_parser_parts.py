@@ -158,11 +158,6 @@ def test_shared_dropout_drops_the_same_features_of_all_words() -> None:
     assert torch.equal(part.eval()(states), states)
 
 
-def test_recurrent_dropout_without_a_highway_lstm_is_refused() -> None:
-    with pytest.raises(SpecError, match="only a highway_lstm"):
-        ParserOptions(context="lstm", recurrent_dropout=0.3)
-
-
 def test_padding_changes_nothing_in_the_transformer() -> None:
     torch.manual_seed(3)
     part = WordTransformer(16, 32, 2, 4, 0.0).eval()

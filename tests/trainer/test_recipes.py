@@ -148,12 +148,14 @@ RELEASED = {
     ),
     **dict.fromkeys(("sgnet-squad2", "sgnet-race"), OWN["sgnet.v1"]),
     **dict.fromkeys(("sla-cola", "sla-sst2", "sla-fce"), OWN["sla.v1"][1:]),
+    **dict.fromkeys(("udprlm-phase-1", "udprlm-phase-2"), OWN["udprlm.v1"][:3]),
     "synclm": (),
     "microbert-ner": (),
+    "adversarial": OWN["adversary.v1"],
 }
 """Runs with a released twin, and the switches that it turns: SLA's window is of lr-sib, SynCLM's
-switches have values of their own (test_contrastive_runs.py), and MicroBERT's taggers differ in the
-optimizer alone."""
+switches have values of their own (test_contrastive_runs.py), MicroBERT's taggers differ in the
+optimizer alone, and the last two of UD-PrLM are corrections."""
 
 
 def test_every_released_run_is_looked_at() -> None:

@@ -12,9 +12,11 @@ from trainer.masking import MASKED_ARRAYS, PieceMasking
 from trainer.models.config import SyntaxConfig
 from trainer.models.outputs import SyntaxEncoding
 from trainer.nn.encoder import Encoder
+from trainer.nn.positions import word_positions
 from trainer.nn.probes import DepthProbe, DistanceProbe
 from trainer.nn.stock import new_stock
 from trainer.objectives import OBJECTIVES
+from trainer.objectives.adversary_options import READ
 
 WIDTH, RANK = 6, 3
 
@@ -50,7 +52,8 @@ def forest(make_batch):
     keys = [f"example-{row}" for row in range(len(batch))]
     drawn = PieceMasking(mask_id=4, vocab_size=60).sample(batch.arrays, keys, 0, 0)
     masked = {name: torch.from_numpy(drawn[name]) for name in MASKED_ARRAYS}
-    return replace(batch, extras={**batch.extras, **masked})
+    words = {READ: torch.from_numpy(word_positions(batch.arrays))}
+    return replace(batch, extras={**batch.extras, **masked, **words})
 
 
 @pytest.fixture

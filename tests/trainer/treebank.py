@@ -53,9 +53,10 @@ def append_treebank(
     silver: tuple[int, ...] = (),
     name: str = NAME,
     keep_parses: bool = True,
+    lang: str = "en",
 ) -> None:
     """Write some CoNLL-U as a split; the examples of the ``silver`` numbers are not gold."""
-    spec = DatasetSpec(name, split, "en", ("text",), (), "gold")
+    spec = DatasetSpec(name, split, lang, ("text",), (), "gold")
     handle = DatasetHandle(
         spec, tokenizer.name, tokenizer.fingerprint, tokenizer.special_tokens, matrices=False
     )

@@ -8,6 +8,7 @@ from trainer.commands.compare import compare
 from trainer.commands.evaluate import evaluate
 from trainer.commands.export import export
 from trainer.commands.export_parser import export_parser
+from trainer.commands.language_test import language_test
 from trainer.commands.picture import picture
 from trainer.commands.predict import predict
 from trainer.commands.tables import tables
@@ -26,3 +27,4 @@ def register(app: typer.Typer) -> None:
     app.command()(verify)
     app.command()(export)
     app.command("export-parser")(export_parser)
+    app.command("language-test")(language_test)

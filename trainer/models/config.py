@@ -79,6 +79,11 @@ class SyntaxConfig(PretrainedConfig):
         """The encoder's configuration as the object that transformers builds encoders from."""
         return AutoConfig.for_model(**self.encoder)
 
+    def state_count(self) -> int:
+        """States of each position that the encoder can give: the embeddings and its layers."""
+        further = self.model_options().further_layers
+        return int(self.encoder_config().num_hidden_layers) + 1 + further
+
     def model_options(self) -> ModelOptions:
         """The options of the model."""
         options: ModelOptions = section_from_json("model", self.model)

@@ -145,7 +145,9 @@ class SyntaxModel(PreTrainedModel):
         if head is not None:
             needs |= cast(Head, head).needs
         wanted: dict[str, Any] = {
-            f"output_{name}": True for name in ("hidden_states", "attentions") if name in needs
+            f"output_{name}": True
+            for name in ("hidden_states", "attentions", "tree_scores")
+            if name in needs
         }
         rows = AttentionRows() if "attention_rows" in needs else None
         if rows is not None:

@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple
 from torch import Tensor
 from transformers.utils.generic import ModelOutput
 
+from trainer.nn.piece_parser import PieceScores
 from trainer.nn.rows import AttentionRows
 
 
@@ -25,6 +26,7 @@ class SyntaxEncoding(ModelOutput):
         attentions: On request, and from the eager implementation alone: one (B, N, L, L) per layer.
         syntax_states: States of the graph encoder, where there is one. *Shape:* (B, L, G).
         attention_rows: On request, computes rows of the last layer's attention weights.
+        tree_scores: On request, of an encoder with a parser of pieces.
     """
 
     last_hidden_state: Tensor | None = None
@@ -32,6 +34,7 @@ class SyntaxEncoding(ModelOutput):
     attentions: tuple[Tensor, ...] | None = None
     syntax_states: Tensor | None = None
     attention_rows: AttentionRows | None = None
+    tree_scores: PieceScores | None = None
 
 
 def layers_of(encoding: SyntaxEncoding, states: Literal["last", "mix"]) -> tuple[Tensor, ...]:

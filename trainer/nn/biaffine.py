@@ -62,6 +62,6 @@ def keep_torch_weights(module: nn.Module) -> nn.Module:
     layers hardly begins to learn.
     """
     for part in module.modules():
-        if isinstance(part, nn.Linear | nn.LSTM | nn.Embedding):
+        if isinstance(part, nn.Linear | nn.LSTM | nn.Embedding | nn.Conv1d):
             setattr(part, "own_initial_weights", True)  # noqa: B010 - no attribute of the class
     return module

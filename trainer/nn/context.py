@@ -57,7 +57,7 @@ class HighwayLstm(nn.Module):
 
     Zhang et al. (2016), "Highway Long Short-Term Memory RNNs for Distant Speech Recognition", and
     He et al. (2017), "Deep Semantic Role Labeling", section 2.1. A Python loop over words, so it is
-    much slower than `BiLstm`.
+    slower than `BiLstm`.
 
     Args:
         width: Of the input.

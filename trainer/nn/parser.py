@@ -21,6 +21,7 @@ from trainer.nn.biaffine import Biaffine, keep_torch_weights
 from trainer.nn.context import BiLstm, HighwayLstm, SharedDropout, WordTransformer
 from trainer.nn.scalar_mix import ScalarMix
 from trainer.nn.words import WordStates
+from trainer.options.checks import check_range
 from trainer.options.parser import ParserOptions
 
 IMPOSSIBLE = -1e9
@@ -60,7 +61,10 @@ class BiaffineParser(nn.Module):
     def __init__(self, options: ParserOptions, width: int, layers: int) -> None:
         super().__init__()
         options.check_fitted()
-        self.mix = ScalarMix(layers) if options.states == "mix" else None
+        self.mix = None
+        if options.states == "mix":
+            check_range("parser.mixed_layers", options.mixed_layers or layers, 1, layers)
+            self.mix = ScalarMix(options.mixed_layers or layers)
         self.pool = WordStates(width, options.pieces)
         self.tags = None
         if options.tag_width:
@@ -97,7 +101,9 @@ class BiaffineParser(nn.Module):
         Returns:
             *Shape:* (B, W, width).
         """
-        states_BLD = layers[-1] if self.mix is None else self.mix(layers)
+        states_BLD = layers[-1]
+        if self.mix is not None:
+            states_BLD = self.mix(layers[-len(self.mix.weights_K) :])
         states_BWD: Tensor = self.pool(states_BLD, words.pieces, words.sources)
         if self.tags is not None:
             states_BWD = torch.cat([states_BWD, self.tags(words.tags)], dim=2)

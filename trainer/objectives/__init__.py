@@ -5,6 +5,7 @@ dataclass of options. To add one, write both and add a line here; the contract t
 registry. Nothing here imports torch.
 """
 
+from trainer.objectives.adversary_options import AdversaryOptions
 from trainer.objectives.base import OBJECTIVES, Objective, ObjectiveEntry
 from trainer.objectives.options import (
     DependencyObjectiveOptions,
@@ -60,6 +61,19 @@ _PARSER_SWITCHES = (
         "it is divided by the number of gold sentences times that of all words of the batch",
     ),
 )
+_ADVERSARY_SWITCHES = (
+    Switch(
+        "objectives.adversary.gan_loss",
+        "the encoder's loss is the discriminator's with the sign turned, on both languages",
+        "the labels are soft, and the encoder learns by the auxiliary language alone that "
+        "it is to look like the source",
+    ),
+    Switch(
+        "objectives.adversary.positions",
+        "the discriminator reads words",
+        "and special tokens, later pieces and padding",
+    ),
+)
 _TAGGING_SWITCH = Switch(
     "objectives.xpos_tagging.tags",
     "the tags of gold trees are learned",
@@ -103,9 +117,16 @@ OBJECTIVES.add(
     "upos_tagging.v1",
     ObjectiveEntry(UposTaggingOptions, "trainer.objectives.tagging:WordTagging"),
 )
+OBJECTIVES.add(
+    "adversary.v1",
+    ObjectiveEntry(
+        AdversaryOptions, "trainer.objectives.adversary:LanguageAdversary", _ADVERSARY_SWITCHES
+    ),
+)
 
 __all__ = [
     "OBJECTIVES",
+    "AdversaryOptions",
     "DependencyObjectiveOptions",
     "MlmObjectiveOptions",
     "Objective",

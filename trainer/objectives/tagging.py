@@ -44,7 +44,7 @@ class WordTagging(nn.Module):
         self.options, self.needs = options, needed_for_mix(options.states)
         stock = config.encoder_config()
         width = int(stock.hidden_size) if self.needs else encoder.width
-        self.mix = ScalarMix(stock.num_hidden_layers + 1) if options.states == "mix" else None
+        self.mix = ScalarMix(config.state_count()) if options.states == "mix" else None
         self.pool = WordStates(width, options.pieces)
         self.output = nn.Linear(width, len(options.names))
 

@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from trainer.objectives.adversary_options import AdversaryOptions
     from trainer.objectives.options import (
         DependencyObjectiveOptions,
         MlmObjectiveOptions,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from trainer.systems.sla.options import SlaOptions
     from trainer.systems.synclm.options import StockOptions
     from trainer.systems.syntax_mbert.options import SyntaxBertOptions, SyntaxGatOptions
+    from trainer.systems.udprlm.options import UdPrlmOptions
     from trainer.tasks import (
         DependencyOptions,
         ExtractiveQaOptions,
@@ -48,10 +50,12 @@ if TYPE_CHECKING:
         StructuralProbeOptions,
         TokenClassificationOptions,
         TreesOptions,
+        UslOptions,
     )
 
 __all__ = [
     "MAIN",
+    "AdversaryOptions",
     "DataOptions",
     "DependencyObjectiveOptions",
     "DependencyOptions",
@@ -87,11 +91,14 @@ __all__ = [
     "TreeDepthOptions",
     "TreeDistanceOptions",
     "TreesOptions",
+    "UdPrlmOptions",
     "UposTaggingOptions",
+    "UslOptions",
     "XposTaggingOptions",
 ]
 
 _HOMES: Final = {
+    "trainer.objectives.adversary_options": ("AdversaryOptions",),
     "trainer.objectives.options": (
         *("DependencyObjectiveOptions", "MlmObjectiveOptions", "PhraseContrastOptions"),
         *("TreeContrastOptions", "TreeDepthOptions", "TreeDistanceOptions"),
@@ -113,11 +120,12 @@ _HOMES: Final = {
     "trainer.systems.sla.options": ("SlaOptions",),
     "trainer.systems.synclm.options": ("StockOptions",),
     "trainer.systems.syntax_mbert.options": ("SyntaxBertOptions", "SyntaxGatOptions"),
+    "trainer.systems.udprlm.options": ("UdPrlmOptions",),
     "trainer.tasks": (
         *("DependencyOptions", "ExtractiveQaOptions", "IntentSlotsOptions", "MlmOptions"),
         *("MultipleChoiceOptions", "RelationOptions"),
         *("SequenceClassificationOptions", "StructuralProbeOptions", "TokenClassificationOptions"),
-        "TreesOptions",
+        *("TreesOptions", "UslOptions"),
     ),
 }
 """The names above by the module that defines them."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from syntax.errors import SpecError
@@ -12,6 +13,7 @@ from trainer.options.checks import check_range
 if TYPE_CHECKING:
     from featurestore import FeatureDataset, FeatureStore, OrderPolicy
     from trainer.options.data import DataOptions
+    from trainer.options.task import TaskOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,28 @@ class ModelOptions:
     def has_syntax_states(self) -> bool:
         """Whether the encoder gives states of a graph encoder."""
         return False
+
+    @property
+    def further_layers(self) -> int:
+        """Layers behind those of the stock encoder, whose states join ``hidden_states``."""
+        return 0
+
+    @property
+    def starts_from(self) -> Path | None:
+        """Folder of a run whose weights, those of heads among them, are the first ones."""
+        return None
+
+    def fitted(self, tasks: Sequence[TaskOptions]) -> ModelOptions:  # noqa: ARG002
+        """The options with what they leave to the tasks of the run, of all its streams.
+
+        Args:
+            tasks: With what these leave to the training examples.
+        """
+        return self
+
+    def settled(self, before: ModelOptions) -> ModelOptions:  # noqa: ARG002
+        """The options with what those of an earlier run found."""
+        return self
 
     def check_data(self, data: DataOptions) -> None:
         """Refuse data that make no sense for the model.

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from featurestore import FeatureDataset
     from syntax.batches import SpecialTokens
     from syntax.contrast import Sampler
+    from trainer.options.recipe import Recipe
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,17 @@ class ObjectiveOptions:
 
     def fitted(self, dataset: FeatureDataset) -> ObjectiveOptions:  # noqa: ARG002
         """The options with what they leave to the training examples, such as names of classes."""
+        return self
+
+    def prepared(self, recipe: Recipe) -> ObjectiveOptions:  # noqa: ARG002
+        """The options with what they leave to the run, such as numbers drawn from its seed.
+
+        Args:
+            recipe: Of the run, with all its streams.
+
+        Raises:
+            SpecError: The objective needs something else of the run.
+        """
         return self
 
     def settled(self, before: ObjectiveOptions) -> ObjectiveOptions:  # noqa: ARG002

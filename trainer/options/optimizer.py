@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
+from syntax.errors import SpecError
 from trainer.options.checks import check_entry_name, check_positive, check_unique
 from trainer.options.training import TrainingOptions
 
@@ -48,6 +49,9 @@ class OptimizerOptions:
         every: Its parameters change in the first of each ``every`` steps; gradients of the other
             steps are dropped.
         groups: Parameters with their own learning rate or decay.
+        clamp: Largest absolute value of its parameters, to which they are cut after a step, as the
+            critic's in WGAN; left out, they are not cut.
+        clamp_every: They are cut in the first of each so many steps.
         optimizer, learning_rate, epsilon, betas, weight_decay: As in `TrainingOptions`.
         schedule, decay, decay_after, warmup_steps, warmup_share, clip_norm, clip_value: As in
             `TrainingOptions`.
@@ -58,7 +62,9 @@ class OptimizerOptions:
     objectives: tuple[str, ...] = ()
     every: int = 1
     groups: tuple[GroupOptions, ...] = ()
-    optimizer: Literal["adamw", "sgd"] | None = None
+    clamp: float | None = None
+    clamp_every: int = 1
+    optimizer: Literal["adamw", "sgd", "rmsprop"] | None = None
     learning_rate: float | None = None
     epsilon: float | None = None
     betas: tuple[float, ...] | None = None
@@ -74,6 +80,9 @@ class OptimizerOptions:
     def __post_init__(self) -> None:
         check_entry_name("optimizers", self.name)
         check_positive(f"optimizers.{self.name}.every", self.every)
+        check_positive(f"optimizers.{self.name}.clamp_every", self.clamp_every)
+        if self.clamp is not None and not self.clamp > 0:
+            raise SpecError(f"optimizers.{self.name}.clamp is {self.clamp}; it must be above 0")
         check_unique(f"optimizers.{self.name}.groups", [one.name for one in self.groups])
 
     def trained(self, training: TrainingOptions) -> TrainingOptions:

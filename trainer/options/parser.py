@@ -22,11 +22,12 @@ class ParserOptions:
     Attributes:
         states: ``last``, or ``mix``: a learned mean of the embeddings and all layers (Peters et al.
             2018, equation 1).
+        mixed_layers: How many states are mixed, the last ones; all when left out.
         pieces: A word's state is that of its ``first`` piece, or the ``mean`` of all its pieces.
         tag_width: Of the embedding of a word's language-specific tag (XPOS), which joins its state;
             0 for none. The tags come with the trees.
         context: What is between encoder and parser: ``none``, a bidirectional ``lstm``, one with
-            highway connections (``highway_lstm``, several times as slow), or layers of a
+            highway connections (``highway_lstm``, a slower loop over words), or layers of a
             ``transformer``.
         context_layers: Its layers.
         context_width: Of an LSTM, in each direction; of the feed-forward part of a transformer.
@@ -48,6 +49,7 @@ class ParserOptions:
     """
 
     states: Literal["last", "mix"] = "last"
+    mixed_layers: int | None = None
     pieces: Literal["first", "mean"] = "first"
     tag_width: int = 0
     context: Literal["none", "lstm", "highway_lstm", "transformer"] = "none"
@@ -68,14 +70,11 @@ class ParserOptions:
     def __post_init__(self) -> None:
         for name in ("context_layers", "context_width", "context_heads", "arc", "relation"):
             check_positive(f"parser.{name}", getattr(self, name))
+        if self.mixed_layers is not None:
+            check_positive("parser.mixed_layers", self.mixed_layers)
         check_range("parser.tag_width", self.tag_width, 0)
         check_range("parser.context_dropout", self.context_dropout, 0, 1)
         check_range("parser.recurrent_dropout", self.recurrent_dropout, 0, 1)
-        if self.recurrent_dropout and self.context != "highway_lstm":
-            raise SpecError(
-                f"parser.recurrent_dropout is {self.recurrent_dropout}, and only a highway_lstm "
-                "has it; set parser.context=highway_lstm, or leave it out"
-            )
         check_range("parser.dropout", self.dropout, 0, 1)
 
     def check_fitted(self) -> None:

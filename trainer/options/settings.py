@@ -79,7 +79,8 @@ def with_settings(recipe: Recipe, settings: Iterable[str]) -> Recipe:
 
     A key is dotted (``model.max_distance``), or bare where only one section has it. An entry of a
     list goes by its name, without the version: ``objectives.tree_distance.weight``,
-    ``streams.gold.data.lang``. A value is JSON (``4``, ``true``, ``null``, ``[0, 1]``), plain text,
+    ``streams.gold.data.lang``. What streams share of an objective changes in all of them: all but
+    its weight. A value is JSON (``4``, ``true``, ``null``, ``[0, 1]``), plain text,
     or a list as ``0,1``; a list of entries is JSON (``objectives=[{"name": "tree_depth.v1"}]``).
     ``model.name`` and ``task.name`` change the options that there are; those that all models have
     keep their values. Objectives that read syntax states go with a model that has none.
@@ -93,7 +94,7 @@ def with_settings(recipe: Recipe, settings: Iterable[str]) -> Recipe:
         if not equals:
             raise SpecError(f"the setting {setting!r} has no '='; give `key=value`")
         key = _dotted(recipe, key.strip())
-        recipe = _changed(recipe, key, key, _parsed(text.strip()))
+        recipe = _with_shared(_changed(recipe, key, key, _parsed(text.strip())), key)
         if key == "model.name" and not recipe.model.has_syntax_states:
             kept = tuple(one for one in recipe.objectives if not one.reads_syntax_states())
             recipe = replace(recipe, objectives=kept)
@@ -175,6 +176,25 @@ def _changed(holder: Any, key: str, path: str, value: Any) -> Any:
         _changed(one, key, rest, value) if _short(one.name) == entry else one for one in before
     ]
     return replace(holder, **{name: tuple(entries)})
+
+
+def _with_shared(recipe: Recipe, key: str) -> Recipe:
+    """The recipe with the objective that ``key`` changes in the streams that share it, too."""
+    section, _, path = key.partition(".")
+    name, _, option = path.partition(".")
+    if section != "objectives" or option in ("", "weight"):
+        return recipe
+    changed = {one.name: one for one in recipe.objectives if _short(one.name) == name}
+    streams = tuple(
+        replace(
+            stream,
+            objectives=tuple(
+                replace(changed.get(one.name, one), weight=one.weight) for one in stream.objectives
+            ),
+        )
+        for stream in recipe.streams
+    )
+    return replace(recipe, streams=streams)
 
 
 def _dotted(recipe: Recipe, key: str) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
-from trainer.options.checks import check_entry_name, check_share, check_unique
+from trainer.options.checks import check_entry_name, check_range, check_share, check_unique
 from trainer.options.data import DataOptions
 from trainer.options.objective import ObjectiveOptions
 from trainer.options.task import TaskOptions
@@ -24,9 +25,10 @@ class StreamOptions:
         data: What it reads; `dev_split` is evaluated when there is a task.
         task: What is predicted; without a task, the stream trains only its objectives.
         objectives: Auxiliary losses.
-        share: Share of the optimizer steps.
+        share: Share of the optimizer steps; of a stream that joins, 0 only evaluates it.
         joins: Whether its batches share a step with the main stream's, so that gradients add;
-            otherwise the stream has steps of its own.
+            otherwise the stream has steps of its own. Of the streams that join ``in_turn``, one
+            joins each step; their shares are those of their examples, which a result records.
     """
 
     name: str
@@ -34,9 +36,12 @@ class StreamOptions:
     task: TaskOptions | None = None
     objectives: tuple[ObjectiveOptions, ...] = ()
     share: float = 0.5
-    joins: bool = False
+    joins: bool | Literal["in_turn"] = False
 
     def __post_init__(self) -> None:
         check_entry_name("streams", self.name, MAIN)
-        check_share(f"streams.{self.name}.share", self.share)
+        if self.joins:
+            check_range(f"streams.{self.name}.share", self.share, 0, 1)
+        else:
+            check_share(f"streams.{self.name}.share", self.share)
         check_unique(f"streams.{self.name}.objectives", [one.name for one in self.objectives])

@@ -22,7 +22,7 @@ class TrainingOptions:
         accumulation: Batches per optimizer step.
         epochs: Passes over the training data, unless ``max_steps`` is set.
         max_steps: Optimizer steps, however many passes they take.
-        optimizer: ``adamw``, or plain ``sgd``, which has no epsilon.
+        optimizer: ``adamw``, ``rmsprop``, or plain ``sgd``, which has no epsilon.
         learning_rate, epsilon, weight_decay: Settings of the optimizer.
         schedule: ``linear``: the learning rate falls to 0; ``cosine``: it falls to 0 along half a
             cosine; ``constant``: it stays; ``plateau``: it is multiplied by ``decay`` after every
@@ -48,6 +48,9 @@ class TrainingOptions:
         betas: AdamW's decay of the running means of the gradient and of its square.
         keep: Which weights the run keeps: those of the ``best`` evaluation, of the one with the
             ``lowest_loss``, or the ``last``.
+        delay: Passes over the main stream at the beginning in which only its task is learned: other
+            streams and all objectives wait, and every optimizer takes every step.
+        delay_batch_size: Examples per batch in these passes; by default ``batch_size``.
     """
 
     seed: int = 0
@@ -55,7 +58,7 @@ class TrainingOptions:
     accumulation: int = 1
     epochs: int = 5
     max_steps: int | None = None
-    optimizer: Literal["adamw", "sgd"] = "adamw"
+    optimizer: Literal["adamw", "sgd", "rmsprop"] = "adamw"
     learning_rate: float = 2e-5
     epsilon: float = 1e-8
     weight_decay: float = 0.0
@@ -77,16 +80,25 @@ class TrainingOptions:
     betas: tuple[float, ...] = (0.9, 0.999)
     keep: Literal["best", "last", "lowest_loss"] = "best"
     clip_value: float = 0.0
+    delay: int = 0
+    delay_batch_size: int | None = None
+
+    def batch_size_of(self, epoch: int) -> int:
+        """Examples per batch in a pass over the main stream."""
+        return self.delay_batch_size or self.batch_size if epoch < self.delay else self.batch_size
 
     def __post_init__(self) -> None:
         for name in ("batch_size", "accumulation", "epochs", "log_every", "evaluation_batch_size"):
             check_positive(f"training.{name}", getattr(self, name))
-        for name in ("max_steps", "evaluate_every", "patience", "checkpoint_every", "threads"):
+        for name in (
+            *("max_steps", "evaluate_every", "patience", "checkpoint_every", "threads"),
+            "delay_batch_size",
+        ):
             if isinstance(getattr(self, name), int):
                 check_positive(f"training.{name}", getattr(self, name))
         for name in ("learning_rate", "epsilon", "weight_decay", "clip_norm", "clip_value"):
             check_range(f"training.{name}", getattr(self, name), 0)
-        for name in ("warmup_steps", "decay_after"):
+        for name in ("warmup_steps", "decay_after", "delay"):
             check_range(f"training.{name}", getattr(self, name), 0)
         for name in ("warmup_share", "decay"):
             check_range(f"training.{name}", getattr(self, name), 0, 1)

@@ -6,11 +6,11 @@ them in `RECIPES`.
 
 from importlib import import_module
 
-from trainer.recipes import parsing, pronto, sample
+from trainer.recipes import adversarial, parsing, pronto, sample
 from trainer.recipes.base import RECIPES
 from trainer.systems import SYSTEMS
 
 for _system in SYSTEMS.values():
     import_module(_system.recipes)
 
-__all__ = ["RECIPES", "parsing", "pronto", "sample"]
+__all__ = ["RECIPES", "adversarial", "parsing", "pronto", "sample"]

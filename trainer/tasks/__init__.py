@@ -23,6 +23,7 @@ from trainer.tasks.sequence_classification import (
 from trainer.tasks.structural_probe import StructuralProbe, StructuralProbeOptions
 from trainer.tasks.token_classification import TokenClassification, TokenClassificationOptions
 from trainer.tasks.trees import Trees, TreesOptions
+from trainer.tasks.usl import Usl, UslOptions
 
 __all__ = [
     "TASKS",
@@ -53,4 +54,6 @@ __all__ = [
     "TokenClassificationOptions",
     "Trees",
     "TreesOptions",
+    "Usl",
+    "UslOptions",
 ]

@@ -84,14 +84,34 @@ class DependencyOptions(TaskOptions):
         return replace(self, parser=self.parser.settled(before.parser))
 
     def warnings(self, dataset: FeatureDataset, data: DataOptions) -> Iterator[str]:
-        """Warn of texts from which no tree is learned, as something of them is cut."""
-        special = dataset.special_tokens.count(len(dataset.card.fields))
-        longer = int((dataset.rows.pieces + special > data.max_length).sum())
-        if longer and not data.splits:
-            yield (
-                f"{longer} of {len(dataset)} examples are longer than data.max_length="
-                f"{data.max_length}; no tree is learned of a sentence of which something is cut"
-            )
+        """Warn of sentences that are too long."""
+        return cut_trees(dataset, data)
+
+
+def cut_trees(dataset: FeatureDataset, data: DataOptions) -> Iterator[str]:
+    """A warning of texts from which no tree is learned, as something of them is cut."""
+    special = dataset.special_tokens.count(len(dataset.card.fields))
+    longer = int((dataset.rows.pieces + special > data.max_length).sum())
+    if longer and not data.splits:
+        yield (
+            f"{longer} of {len(dataset)} examples are longer than data.max_length="
+            f"{data.max_length}; no tree is learned of a sentence of which something is cut"
+        )
+
+
+def check_gold(data: FeatureDataset | None, trees: Trees) -> None:
+    """Refuse to score by gold trees where there are none.
+
+    Raises:
+        SpecError: There are none.
+    """
+    from featurestore import ParsedDataset
+
+    if trees == "gold" and isinstance(data, ParsedDataset) and not data.has_gold:
+        raise SpecError(
+            f"{data.name} {data.spec.split} has no gold trees to score by; backfill it with "
+            "`--mode gold`, or compare with those of a parser, with task.trees=all"
+        )
 
 
 class Dependency:
@@ -120,15 +140,9 @@ class Dependency:
         Raises:
             SpecError: There is no gold tree to score by.
         """
-        from featurestore import ParsedDataset
-
-        gold_only = self._options.trees == "gold"
-        if gold_only and isinstance(data, ParsedDataset) and not data.has_gold:
-            raise SpecError(
-                f"{data.name} {data.spec.split} has no gold trees to score by; backfill it with "
-                "`--mode gold`, or compare with those of a parser, with task.trees=all"
-            )
-        return DependencyScorer(self._options)
+        options = self._options
+        check_gold(data, options.trees)
+        return DependencyScorer(options.parser.relations, options.trees, options.metric)
 
     def baseline(self, train: FeatureDataset) -> Baseline:
         """The word on one side as the head of each word (`trainer.tasks.neighbours`)."""
@@ -165,7 +179,7 @@ class DependencyHead(Head):
         self.options = options
         if options.parser.states == "mix":
             self.needs, width = frozenset({"hidden_states"}), int(stock.hidden_size)
-        self.parser = BiaffineParser(options.parser, width, stock.num_hidden_layers + 1)
+        self.parser = BiaffineParser(options.parser, width, config.state_count())
         self.dropout = nn.Dropout(config.model_options().dropout)
         self.tagger = nn.Linear(self.parser.width, len(UPOS)) if options.upos else None
 
@@ -228,12 +242,25 @@ class _Text(NamedTuple):
 class DependencyScorer:
     """Collects trees, example by example.
 
+    A model gives heads, 0 for ROOT, i for the i-th word of the sequence and -1 for none, and
+    relations.
+
     Args:
-        options: Names of relations, which trees count, the headline.
+        relations: Their names.
+        trees: Which trees count.
+        metric: The headline.
+        learned: Name of the heads among the targets; the loss is a mean over those.
     """
 
-    def __init__(self, options: DependencyOptions) -> None:
-        self._options = options
+    def __init__(
+        self,
+        relations: Sequence[str],
+        trees: Trees,
+        metric: str = "las",
+        learned: str = "parser_heads",
+    ) -> None:
+        self._relations, self._trees, self._metric = relations, trees, metric
+        self._learned = learned
         self._predictions: list[Prediction] = []
         self._cut = self._pieceless = 0
         self._loss = MeanLoss()
@@ -246,14 +273,14 @@ class DependencyScorer:
         for example in np.unique(rows).tolist():
             mine = np.flatnonzero(rows == example).tolist()
             self._predictions.append(self._of_example(batch, layout, found, mine))
-        self._loss.add(output.task_loss, (batch.labels["parser_heads"] != IGNORE).sum())
+        self._loss.add(output.task_loss, (batch.labels[self._learned] != IGNORE).sum())
 
     def scores(self) -> AttachmentScores:
         """The scores of everything taken."""
         return attachment_scores(
             [one.shares for one in self._predictions if one.shares],
             self._loss.mean(),
-            self._options.metric,
+            self._metric,
             self._cut,
             self._pieceless,
         )
@@ -283,7 +310,7 @@ class DependencyScorer:
         if parses is None:
             return Prediction(name, None, _shown(texts, [None] * len(texts)))
         predicted = _shown(texts, parses)
-        if self._options.trees == "gold" and not arrays["is_gold"][rows[0]]:
+        if self._trees == "gold" and not arrays["is_gold"][rows[0]]:
             return Prediction(name, None, predicted)
         words = [word for pair in zip(texts, parses, strict=True) for word in _compared(*pair)]
         self._cut += sum(word.head == NOT_ATTACHED for word in words)
@@ -301,12 +328,13 @@ class DependencyScorer:
         places: Sequence[int],
     ) -> None:
         """Write what a model says of words of a sequence to the texts that they are of."""
-        relations = self._options.parser.relations
         for place in places:
             text, word = texts[layout.segments[row, place]], int(layout.words[row, place])
             head = int(found["heads"][row, place])
+            if head < 0:
+                continue
             text.heads[word] = layout.words[row, head - 1] if head else -1
-            text.relations[word] = relations[found["relations"][row, place]]
+            text.relations[word] = self._relations[found["relations"][row, place]]
             if "upos" in found:
                 text.upos[word] = UPOS[found["upos"][row, place]]
 

@@ -26,6 +26,7 @@ from trainer.masking import MASKED_ARRAYS, POSITIONS, TARGETS, PieceMasking, pie
 from trainer.metrics.base import NamedScores, share
 from trainer.models.outputs import HeadOutput, SyntaxEncoding
 from trainer.nn.decoder import PieceDecoder
+from trainer.nn.earlier import run_weights
 from trainer.nn.encoder import Encoder
 from trainer.options.checks import check_share
 from trainer.options.task import TaskOptions
@@ -34,7 +35,9 @@ from trainer.tasks.losses import MeanLoss
 
 if TYPE_CHECKING:
     from featurestore import FeatureDataset
+    from trainer.models.build import DataProfile
     from trainer.models.config import SyntaxConfig
+    from trainer.options import Recipe
 
 PIECES = "pieces"
 """What the logits predict."""
@@ -107,6 +110,14 @@ class MlmHead(Head):
     def connect(self, encoder: Encoder) -> None:
         """Tie the decoder to the encoder's word embeddings."""
         self.decoder.tie(encoder)
+
+    def prepare(self, recipe: Recipe, profile: DataProfile) -> None:  # noqa: ARG002
+        """Take the decoder of the run that the model starts from, if that has one."""
+        if recipe.model.starts_from is None:
+            return
+        found = run_weights(recipe.model.starts_from, "head.decoder")
+        if found.keys() == self.decoder.state_dict().keys():
+            self.decoder.load_state_dict(found)
 
     def forward(self, encoding: SyntaxEncoding, batch: SyntaxBatch) -> HeadOutput:
         """Logits of the predicted pieces, *shape* (M, V), and the mean cross-entropy.

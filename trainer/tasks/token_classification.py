@@ -169,8 +169,7 @@ class TokenClassificationHead(Head):
         if options.tagger != LINEAR:
             if options.tagger.states == "mix":
                 self.needs, width = frozenset({"hidden_states"}), int(stock.hidden_size)
-            count = int(stock.num_hidden_layers) + 1
-            self.tagger = TokenTagger(options.tagger, width, count, names, dropout)
+            self.tagger = TokenTagger(options.tagger, width, config.state_count(), names, dropout)
             return
         self.dropout = nn.Dropout(dropout)
         self.output = nn.Linear(width, len(names))

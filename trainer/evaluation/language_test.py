@@ -1,0 +1,223 @@
+"""The language test: how well a classifier tells the language of words by an encoder's states.
+
+Ahmad et al. 2019, "Cross-lingual dependency parsing with unlabeled auxiliary languages": the
+encoder is frozen, and a classifier of several layers learns for 50 passes in batches of 128. The
+lower its accuracy on held-out sentences, the less the states tell of the language.
+
+Letters in shapes: ``N`` words, ``D`` width of the states, ``C`` languages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from syntax.errors import SpecError
+from syntax.mixing import splitmix, stream_seed
+from trainer.data import device_batches, source_of
+from trainer.evaluation.trained import TrainedRun, load_run
+from trainer.nn.discriminator import WordDiscriminator
+from trainer.nn.positions import word_positions
+from trainer.options import Recipe
+from trainer.results import part_name, write_json
+from trainer.tasks import TreesOptions
+
+if TYPE_CHECKING:
+    from featurestore import FeatureDataset, FeatureStore
+
+_RATE = 1e-3
+
+
+@dataclass(frozen=True, slots=True)
+class LanguageTestOptions:
+    """How the classifier learns.
+
+    Attributes:
+        train, held_out: Splits that it learns from, and is scored on.
+        sentences: Examples of each language and split at most, drawn by the seed.
+        epochs: Passes.
+        batch_size: Sentences per batch.
+        seed: Of initial weights and orders.
+
+    Raises:
+        SpecError: A number is below 1, or the two splits are one.
+    """
+
+    train: str = "train"
+    held_out: str = "dev"
+    sentences: int = 1000
+    epochs: int = 50
+    batch_size: int = 128
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("sentences", "epochs", "batch_size"):
+            if getattr(self, name) < 1:
+                raise SpecError(f"`{name}={getattr(self, name)}` must be at least 1")
+        if self.train == self.held_out:
+            raise SpecError(
+                f"`train={self.train}` is held out, too; name another split to score on"
+            )
+
+
+class _Words(NamedTuple):
+    """The words of some sentences.
+
+    Attributes:
+        states: *Shape:* (N, D), float32.
+        languages: Place of each word's language. *Shape:* (N,).
+        sentences: Sentence of each word, in ascending order. *Shape:* (N,).
+    """
+
+    states: Tensor
+    languages: Tensor
+    sentences: Tensor
+
+    def of_sentences(self, chosen: Tensor) -> _Words:
+        """The words of some sentences."""
+        kept = torch.isin(self.sentences, chosen)
+        return _Words(self.states[kept], self.languages[kept], self.sentences[kept])
+
+
+def language_test(
+    folder: Path,
+    store: FeatureStore,
+    langs: Sequence[str],
+    options: LanguageTestOptions | None = None,
+    *,
+    dataset: str | None = None,
+    parser: str | None = None,
+) -> dict[str, Any]:
+    """Train and score the classifier, and write ``language-test-SPLIT.json`` into the run's folder.
+
+    Args:
+        folder: Output of the run whose encoder is tested.
+        store: Where the data lie.
+        langs: The languages.
+        options: How the classifier learns.
+        dataset: Another dataset than the run's.
+        parser: Whose parses are read, where a language has several.
+
+    Returns:
+        ``accuracy`` on held-out words, ``per_language``, the ``majority`` share that knows nothing,
+        the number of ``words``, and the options.
+
+    Raises:
+        SpecError: Fewer than two languages are named, or a split has no words of one.
+        ModelLoadError: The run has no model.
+    """
+    options = options or LanguageTestOptions()
+    if len(set(langs)) < 2:
+        raise SpecError(
+            f"`langs={','.join(langs)}` is one language; name two or more to tell apart"
+        )
+    run = load_run(folder).on(store, dataset, parser)
+    known, held_out = (
+        _words(run, store, split, langs, options) for split in (options.train, options.held_out)
+    )
+    classifier = _trained(known, len(langs), options, run.model.device)
+    with torch.no_grad():
+        found = classifier(held_out.states.to(run.model.device)).argmax(-1).cpu()
+    right = found == held_out.languages
+    counts = torch.bincount(held_out.languages, minlength=len(langs))
+    result = {
+        "accuracy": float(right.double().mean()),
+        "per_language": {
+            lang: float(right[held_out.languages == place].double().mean())
+            for place, lang in enumerate(langs)
+        },
+        "majority": float(counts.max() / counts.sum()),
+        "words": {"train": len(known.languages), "held_out": len(held_out.languages)},
+        "languages": list(langs),
+        "dataset": run.recipe.data.dataset,
+        "options": asdict(options),
+    }
+    name = part_name(folder, run.recipe.data.dataset, options.held_out)
+    write_json(folder / f"language-test-{name}.json", result)
+    return result
+
+
+def _words(
+    run: TrainedRun,
+    store: FeatureStore,
+    split: str,
+    langs: Sequence[str],
+    options: LanguageTestOptions,
+) -> _Words:
+    """The words of a split in several languages, as the run's encoder sees them."""
+    recipe = replace(run.recipe, task=TreesOptions(), objectives=(), streams=(), optimizers=())
+    states: list[Tensor] = []
+    languages: list[int] = []
+    lengths: list[int] = []
+    for place, lang in enumerate(langs):
+        found = list(_sentences(run, store, recipe, split, lang, options))
+        if not sum(map(len, found)):
+            raise SpecError(f"{recipe.data.dataset} has no words in {split}/{lang}")
+        states += found
+        lengths += map(len, found)
+        languages += [place] * len(found)
+    repeats = torch.tensor(lengths)
+    return _Words(
+        torch.cat(states).float(),
+        torch.tensor(languages).repeat_interleave(repeats),
+        torch.arange(len(lengths)).repeat_interleave(repeats),
+    )
+
+
+@torch.no_grad()
+def _sentences(
+    run: TrainedRun,
+    store: FeatureStore,
+    recipe: Recipe,
+    split: str,
+    lang: str,
+    options: LanguageTestOptions,
+) -> Iterator[Tensor]:
+    """The states of the words of each sentence. *Shape:* (words, D) each."""
+    data = recipe.data
+    dataset = store.dataset(
+        data.dataset, data.tokenizer, split, lang, data.version, parser=data.parser
+    )
+    source = source_of(_drawn(dataset, lang, options), recipe, store)
+    run.model.eval()  # type: ignore[no-untyped-call]
+    stream = source.evaluation_stream(recipe)
+    for batch in device_batches(stream, recipe, source.task, run.model.device):
+        states_BLD = run.model.encoder(batch).last_hidden_state
+        for row, places in enumerate(word_positions(batch.arrays)):
+            yield states_BLD[row, torch.from_numpy(places[places >= 0])].cpu()
+
+
+def _drawn(dataset: FeatureDataset, lang: str, options: LanguageTestOptions) -> FeatureDataset:
+    """At most so many examples, in the order of the dataset."""
+    seed = stream_seed(options.seed, "language test", lang)
+    chosen = np.argsort(splitmix(len(dataset), seed))[: options.sentences]
+    return dataset.selected(dataset.rows.select(np.sort(chosen)), dataset.reader)
+
+
+def _trained(
+    words: _Words, languages: int, options: LanguageTestOptions, device: torch.device
+) -> nn.Module:
+    """The classifier after its last pass: from states, (N, D), to scores, (N, C)."""
+    random = torch.Generator().manual_seed(options.seed)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(options.seed)
+        classifier = WordDiscriminator(words.states.shape[1], languages).layers.to(device)
+    optimizer = torch.optim.Adam(classifier.parameters(), lr=_RATE)
+    sentences = words.sentences.unique()
+    for _ in range(options.epochs):
+        order = sentences[torch.randperm(len(sentences), generator=random)]
+        for chosen in order.split(options.batch_size):
+            batch = words.of_sentences(chosen)
+            scores_NC = classifier(batch.states.to(device))
+            loss = F.cross_entropy(scores_NC, batch.languages.to(device))
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    return classifier

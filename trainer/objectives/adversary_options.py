@@ -1,0 +1,121 @@
+"""Options of the language adversary (`trainer.objectives.adversary`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from syntax.errors import SpecError
+from syntax.mixing import splitmix, stream_seed
+from syntax.variant import Variant, check_variant, is_released
+from trainer.nn.positions import every_position, word_positions
+from trainer.options.checks import check_range
+from trainer.options.objective import ObjectiveOptions
+
+if TYPE_CHECKING:
+    from trainer.options.recipe import Recipe
+    from trainer.options.stream import StreamOptions
+
+READ: Final = "adversary_positions"
+"""Positions whose states the discriminator reads, -1 for none. *Shape:* (B, W)."""
+
+
+@dataclass(frozen=True, slots=True)
+class AdversaryOptions(ObjectiveOptions):
+    """A discriminator tells languages apart by the states, and the encoder makes that hard.
+
+    Ahmad et al. 2019. The main stream has the source language.
+    Each further stream that has the objective is an auxiliary language, and joins the steps.
+
+    Attributes:
+        method: What the encoder learns: ``gan``, ``wgan`` or ``reversal``, the gradient of the
+            discriminator's loss reversed; or ``multitask``, the gradient as it is: the states then
+            tell the language.
+        strength: Factor of what the encoder learns, lambda; 0 trains the discriminator alone.
+        level: Whether each ``word`` is classified, or the mean of a ``sentence``.
+        discriminator: ``weak``, ``not_so_weak`` or ``strong``.
+        gan_loss: A switch: the losses of ``gan``.
+        positions: A switch: which states are read.
+        soft_labels: What the discriminator is to say of the source and of the auxiliary language
+            with ``gan_loss=as_released``; drawn from the seed when left out, and a result records
+            them.
+    """
+
+    name: str = "adversary.v1"
+    method: Literal["gan", "wgan", "reversal", "multitask"] = "gan"
+    strength: float = 0.01
+    level: Literal["word", "sentence"] = "word"
+    discriminator: Literal["weak", "not_so_weak", "strong"] = "not_so_weak"
+    gan_loss: Variant = "as_published"
+    positions: Variant = "as_published"
+    soft_labels: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        ObjectiveOptions.__post_init__(self)
+        check_range(f"objectives.{self.name}.strength", self.strength, 0)
+        for switch in ("gan_loss", "positions"):
+            check_variant(f"objectives.{self.name}.{switch}", getattr(self, switch))
+        if len(self.soft_labels) not in (0, 2):
+            raise SpecError(
+                f"objectives.{self.name}.soft_labels is {self.soft_labels}; give two numbers, of "
+                "the source and of the auxiliary language, or leave it out"
+            )
+        for label in self.soft_labels:
+            check_range(f"objectives.{self.name}.soft_labels", label, 0, 1)
+
+    @property
+    def is_soft(self) -> bool:
+        """Whether the losses have soft labels."""
+        return self.method == "gan" and is_released(self.gan_loss)
+
+    def arrays(self) -> tuple[str, ...]:
+        """The positions that are read."""
+        return (READ,)
+
+    def targets(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
+        """First pieces of words; as released every position, padding among them."""
+        read = every_position if is_released(self.positions) else word_positions
+        return {READ: read(arrays)}
+
+    def prepared(self, recipe: Recipe) -> AdversaryOptions:
+        """With soft labels, drawn from the seed: U(.7, 1) and U(0, .3).
+
+        Raises:
+            SpecError: There is no auxiliary language, or one takes steps of its own, or reads what
+                the main stream reads.
+        """
+        others = [one for one in recipe.streams if self.name in {of.name for of in one.objectives}]
+        if self.name not in {one.name for one in recipe.objectives} or not others:
+            raise SpecError(
+                f"{self.name} tells languages apart, and the recipe has one alone; list it in the "
+                "objectives of the main stream and of a stream of another language"
+            )
+        for stream in others:
+            _check_auxiliary(self.name, stream, recipe)
+        if not self.is_soft or self.soft_labels:
+            return self
+        first, second = splitmix(2, stream_seed(recipe.training.seed, "soft labels")) / 2.0**64
+        return replace(self, soft_labels=(float(0.7 + 0.3 * first), float(0.3 * second)))
+
+    def settled(self, before: ObjectiveOptions) -> ObjectiveOptions:
+        """With the soft labels that an earlier run drew."""
+        if not isinstance(before, AdversaryOptions):
+            return self
+        return replace(self, soft_labels=self.soft_labels or before.soft_labels)
+
+
+def _check_auxiliary(name: str, stream: StreamOptions, recipe: Recipe) -> None:
+    if not stream.joins:
+        raise SpecError(
+            f"{name} compares the batches of a step, and the stream {stream.name} has steps of its "
+            f"own; set streams.{stream.name}.joins=true"
+        )
+    ours, theirs = (
+        (data.dataset, data.train_split, data.lang) for data in (recipe.data, stream.data)
+    )
+    if ours == theirs:
+        raise SpecError(
+            f"{name} tells languages apart, and the stream {stream.name} reads what the main one "
+            f"reads, {'/'.join(ours)}; set streams.{stream.name}.data.lang to another language"
+        )

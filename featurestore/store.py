@@ -15,6 +15,8 @@ from featurestore.tables.fingerprints import FingerprintTable
 from featurestore.tables.parses import ParseTable
 from featurestore.tables.pins import PinTable
 from featurestore.tables.root import StoreRoot
+from syntax.drawing.page import listing, plain, short
+from syntax.errors import without_passwords
 
 if TYPE_CHECKING:
     import duckdb
@@ -62,6 +64,27 @@ class FeatureStore:
 
     def __reduce__(self) -> tuple[Callable[[], FeatureStore], tuple[()]]:
         return self._reopen, ()
+
+    def __repr__(self) -> str:
+        return plain("FeatureStore", {"uri": without_passwords(self.uri)})
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (*names, info.version, part.split, part.lang, part.rows)
+            for info in self.datasets()
+            for names in [(info.name, info.tokenizer, short(info.tokenizer_fingerprint))]
+            for part in info.parts
+        ]
+        columns = (
+            "dataset",
+            "tokenizer",
+            "fingerprint",
+            "version",
+            "split",
+            "language",
+            "examples",
+        )
+        return listing(f"FeatureStore {without_passwords(self.uri)}", columns, rows)
 
     def describe(self, fingerprint: str, kind: str, content: Mapping[str, Any]) -> bool:
         """Record what a fingerprint stands for; whether it was new.

@@ -49,6 +49,7 @@ LAYERS: dict[str, tuple[set[str], ...]] = {
         {"extras", "keys", "lists", "mixing", "options", "plugins", "reasons", "registry"}
         | {"shapes"},
         {"variant", "examples", "labels"},
+        {"drawing"},
         {"trees"},
         {"matrices"},
         {"subwords"},

@@ -26,7 +26,8 @@ from clients.client.results import Deletion, ParseResult
 from clients.client.retries import MAX_OUTAGE_SECONDS, OnOutage, Outage, Retries
 from clients.client.staging import BackfillOptions
 from clients.client.streams import AnswerReader, JobEvents, NumberedItem, is_event_stream
-from syntax.errors import OverloadedError, ParsebankError, RateLimitError
+from syntax.drawing.page import plain
+from syntax.errors import OverloadedError, ParsebankError, RateLimitError, without_passwords
 from syntax.examples import DatasetSpec, Example, Rejection
 
 T = TypeVar("T")
@@ -69,6 +70,9 @@ class Client:
         self._http = httpx.Client(
             base_url=base_url, headers=key_headers(api_key), timeout=timeout, transport=transport
         )
+
+    def __repr__(self) -> str:
+        return plain("Client", {"url": without_passwords(str(self._http.base_url))})
 
     @classmethod
     def embedded(cls, store: str | None = None, **settings: Any) -> Client:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clients.client.failures import named_error
+from syntax.drawing.page import listing, plain, short
 from syntax.errors import ParsebankError
 from syntax.trees.parse import Parse
 from syntax.trees.sentence import Sentence
@@ -46,6 +47,29 @@ class Wordpieces:
 
     def __len__(self) -> int:
         return len(self.input_ids)
+
+    def forms(self, text: str) -> list[str]:
+        """The characters of each piece in the text of these pieces."""
+        return [text[start:end] for start, end in self.offsets.tolist()]
+
+
+class Matrices(dict[str, NDArray[Any]]):
+    """The matrices of a text by name, which notebooks show as heat maps.
+
+    Args:
+        matrices: By name, over the same words or wordpieces.
+        labels: These words or wordpieces as they are written.
+    """
+
+    def __init__(self, matrices: Mapping[str, NDArray[Any]], labels: Sequence[str]) -> None:
+        super().__init__(matrices)
+        self.labels = tuple(labels)
+
+    def _repr_html_(self) -> str:
+        from syntax.drawing.heatmap import draw_matrix
+        from syntax.drawing.page import figures
+
+        return figures([draw_matrix(name, matrix, self.labels) for name, matrix in self.items()])
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +106,18 @@ class ParsedItem:
     def sentences(self) -> list[Sentence]:
         """The analysis as CoNLL-U sentences, each with ``.words``, ``.tokens`` and ``.tree``."""
         return self.parse.sentences()
+
+    def _repr_html_(self) -> str:
+        from clients.client.pictures import draw_item
+        from syntax.drawing.page import figures
+
+        return figures(draw_item(self))
+
+    def __repr__(self) -> str:
+        facts: dict[str, object] = {"text": self.text, "words": self.parse.word_count}
+        if self.wordpieces is not None:
+            facts["wordpieces"] = len(self.wordpieces)
+        return plain("ParsedItem", {**facts, "matrices": [*self.matrices], "key": short(self.key)})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -133,6 +169,16 @@ class ParseResult:
             if isinstance(item, ItemError):
                 raise item.error
         return [item for item in self.items if isinstance(item, ParsedItem)]
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (number, item.text, len(item.sentences), item.parse.word_count, short(item.key))
+            if isinstance(item, ParsedItem)
+            else (number, f"{item.error_type}: {item.message}", "", "", "")
+            for number, item in enumerate(self.items)
+        ]
+        names = ("item", "text", "sentences", "words", "key")
+        return listing(f"ParseResult of {self.parser.name}", names, rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,12 +240,16 @@ def decode_item(item: JsonObject) -> ParsedItem | ItemError:
         return ItemError(named_error(item["error"]), item)
     pieces = item.get("wordpieces")
     matrices = item.get("matrices") or {}
+    parse = _parse(item["text"], item["sentences"])
+    wordpieces = _wordpieces(pieces) if pieces else None
+    labels = parse.form if wordpieces is None else wordpieces.forms(parse.text)
+    known = {name: _matrix(name, rows) for name, rows in matrices.items() if rows is not None}
     return ParsedItem(
         key=item["key"],
         cached=item["cached"],
-        parse=_parse(item["text"], item["sentences"]),
-        wordpieces=_wordpieces(pieces) if pieces else None,
-        matrices={name: _matrix(name, rows) for name, rows in matrices.items() if rows is not None},
+        parse=parse,
+        wordpieces=wordpieces,
+        matrices=Matrices(known, labels),
         token_words=item.get("token_words"),
         word_labels=item.get("word_labels"),
         json=item,

@@ -1,4 +1,4 @@
-"""The sub-commands of this package: ``parse backfill jobs benchmarks tokenizers demo``."""
+"""The sub-commands of this package: ``parse show backfill jobs benchmarks tokenizers demo``."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from clients.commands.benchmarks import benchmarks
 from clients.commands.demo import demo
 from clients.commands.jobs import jobs
 from clients.commands.parse import parse
+from clients.commands.show import show
 from clients.commands.tokenizers import tokenizers
 
 
@@ -16,6 +17,7 @@ def register(app: typer.Typer) -> None:
     """Add the sub-commands to the command line."""
     app.command()(demo)
     app.command()(parse)
+    app.command()(show)
     app.command()(backfill)
     app.add_typer(jobs, name="jobs")
     app.add_typer(benchmarks, name="benchmarks")

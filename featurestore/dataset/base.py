@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+import numpy as np
+
 from featurestore.stream.iterator import FeatureStream
 from featurestore.stream.options import read_options
 from featurestore.stream.order import OrderPolicy
@@ -15,6 +17,7 @@ from featurestore.tables.card import DatasetCard
 from featurestore.tables.rows import RowIndex
 from syntax.batches import MAX_LENGTH, AssemblySpec, Span, SpecialTokens
 from syntax.contrast import Sampler
+from syntax.drawing.page import plain, short, summary
 from syntax.examples import LabelSpec
 
 
@@ -52,6 +55,27 @@ class StreamedDataset(ABC):
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    @property
+    def _shown(self) -> dict[str, object]:
+        """What tells this dataset from others."""
+        parts = [self.rows.parts[part] for part in np.unique(self.rows.part)]
+        return {
+            "name": self.name,
+            "version": self.version,
+            "split": ", ".join(sorted({split for split, _ in parts})),
+            "examples": len(self),
+            "languages": ", ".join(f"{lang}: {count}" for lang, count in self.langs.items()),
+            "tokenizer": self.card.tokenizer,
+        }
+
+    def __repr__(self) -> str:
+        return plain(type(self).__name__, self._shown)
+
+    def _repr_html_(self) -> str:
+        # Not in `__repr__`, which reads nothing from the store.
+        content = {"fingerprint": short(self.fingerprints["examples"])}
+        return summary(type(self).__name__, {**self._shown, **content})
 
     @property
     def langs(self) -> dict[str, int]:

@@ -9,9 +9,10 @@ from numbers import Real
 from typing import Any, Final, Literal
 
 from featurestore.dataset.base import StreamedDataset
-from featurestore.stream.batches import Batch
 from featurestore.stream.iterator import FeatureStream
 from featurestore.stream.options import StreamOptions, read_options
+from syntax.batches.display import Batch
+from syntax.drawing.page import listing, plain
 from syntax.errors import SpecError
 from syntax.options import checked
 
@@ -112,9 +113,21 @@ class FeatureMixture(Iterator[Batch]):
             member = self._members[name]
             if batch := next(member.stream, None):
                 member.taken += 1
-                return {**batch, "dataset": name}
+                return Batch({**batch, "dataset": name})
             member.restart()
         raise StopIteration
+
+    def __repr__(self) -> str:
+        shares = {name: round(member.weight, 4) for name, member in self._members.items()}
+        return plain("FeatureMixture", {"shares": shares, "until": self._until})
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (name, len(member.data), f"{member.weight:.4f}", member.taken, member.passes)
+            for name, member in self._members.items()
+        ]
+        names = ("dataset", "examples", "share", "batches taken", "passes")
+        return listing("FeatureMixture", names, rows)
 
     def state_dict(self) -> dict[str, Any]:
         """The position after the last batch given, as plain JSON; the same on every rank."""

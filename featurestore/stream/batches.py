@@ -18,10 +18,9 @@ from featurestore.stream.stored import stored_matrices
 from featurestore.stream.turns import Rounds, Turn
 from featurestore.stream.window import Streamable, Window
 from syntax.batches import AssemblySpec, BatchBuffers, assemble_batch
+from syntax.batches.display import Batch
 from syntax.batches.naming import number_in, renamed
 from syntax.errors import InputError
-
-Batch = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -81,10 +80,10 @@ class BatchSource:
             batch.update(stored_matrices(window, special, self.assembly, *kept))
         named = window.named
         rows = batch.get("example_index")
-        whole: Batch = {**batch, **(named if rows is None else _repeated(named, rows))}
-        return {**whole, **draw_samples(whole, self.options)}
+        whole = {**batch, **(named if rows is None else _repeated(named, rows))}
+        return Batch({**whole, **draw_samples(whole, self.options)})
 
-    def _arrays(self, window: Window, out: BatchBuffers | None) -> Batch:
+    def _arrays(self, window: Window, out: BatchBuffers | None) -> dict[str, Any]:
         try:
             examples = marked_examples(window, self.options, self.data.card)
             return assemble_batch(examples, self.data.special_tokens, self.assembly, out)

@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from featurestore.stream.batches import Batch, BatchSource
+from featurestore.stream.batches import BatchSource
 from featurestore.stream.options import StreamOptions
 from featurestore.stream.order import drawn_order, epoch_order
 from featurestore.stream.prefetch import Prefetched
 from featurestore.stream.stored import check_stored
 from featurestore.stream.turns import Rounds
 from featurestore.stream.window import Streamable
+from syntax.batches.display import Batch
+from syntax.drawing.page import plain, summary
 from syntax.errors import SpecError
 
 
@@ -67,6 +69,27 @@ class FeatureStream(Iterator[Batch]):
     def __len__(self) -> int:
         """Batches of this rank in the whole epoch."""
         return self._batches.rounds.left(0)
+
+    @property
+    def _shown(self) -> dict[str, object]:
+        """What tells this stream from others, and how far it is."""
+        options = self.options
+        return {
+            "dataset": self.data.name,
+            "batches": len(self),
+            "remaining": self.remaining,
+            "batch_size": options.order.batch_size,
+            "seed": options.order.seed,
+            "epoch": options.order.epoch,
+            "rank": options.rank,
+            "world_size": options.world_size,
+        }
+
+    def __repr__(self) -> str:
+        return plain("FeatureStream", self._shown)
+
+    def _repr_html_(self) -> str:
+        return summary("FeatureStream", self._shown)
 
     @property
     def remaining(self) -> int:

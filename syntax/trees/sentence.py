@@ -94,6 +94,12 @@ class Sentence:
             [word.head for word in self.words], [word.deprel or "_" for word in self.words]
         )
 
+    def _repr_svg_(self) -> str:
+        """The picture that notebooks show: the tree as arcs."""
+        from syntax.drawing.trees import draw_sentence
+
+        return draw_sentence(self).svg()
+
     @property
     def sent_id(self) -> str | None:
         """Value of ``# sent_id = ...``."""

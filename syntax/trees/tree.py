@@ -53,6 +53,12 @@ class DependencyTree:
     def __len__(self) -> int:
         return len(self.heads)
 
+    def _repr_svg_(self) -> str:
+        """The picture that notebooks show: the tree as arcs over the numbers of its words."""
+        from syntax.drawing.trees import draw_tree
+
+        return draw_tree(self).svg()
+
     @cached_property
     def parents(self) -> NDArray[np.int32]:
         """Head of each word, 0-based, -1 at the root. *Shape:* (W,), int32."""

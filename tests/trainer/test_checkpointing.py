@@ -15,10 +15,10 @@ from trainer.systems import SYSTEMS
 
 def model_of(name: str, encoder) -> SyntaxModel:
     torch.manual_seed(3)
-    own = {"use_tags": False} if name == "gate.v1" else {}
+    own = {"gate.v1": {"use_tags": False}, "udprlm.v1": {"labels": ["_", "APP", "root"]}}
     config = SyntaxConfig(
         encoder=encoder.to_dict(),
-        model={"name": name, **own},
+        model={"name": name, **own.get(name, {})},
         classes={"label": ["a", "b", "c"]},
         task={"name": "sequence_classification.v1", "label": "label"},
         objectives=[{"name": "tree_distance.v1"}],
@@ -57,7 +57,12 @@ def test_gradients_are_equal_with_and_without(name, bert_config, make_batch, wit
 
 
 def test_every_system_supports_it_or_says_that_it_does_not(bert_config) -> None:
-    supported = {"microbert.v1", "sgnet.v1", "sla.v1", "stock.v1", "syntax_bert.v1"}
+    supported = {
+        *("microbert.v1", "pascal.v1", "sgnet.v1", "sla.v1", "stock.v1", "syntax_bert.v1"),
+        "udprlm.v1",
+    }
+    for name in supported:
+        recompute_activations(model_of(name, bert_config))
     for name in SYSTEMS.keys() - supported:
         with pytest.raises(SpecError, match=rf"{name} trains no layers .*gradient_checkpointing"):
             recompute_activations(model_of(name, bert_config))

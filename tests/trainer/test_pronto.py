@@ -187,7 +187,8 @@ def test_the_weights_with_the_lowest_loss_are_kept(verses, tmp_path) -> None:
 
 def test_local_attention_lets_every_piece_see_the_sense(verses) -> None:
     """As [CLS] and [SEP], which are in no tree either."""
-    made = fitted(verses, "model.name=sla.v1", "encoder=parsebank-tiny", "weights=random")
+    tiny = ("encoder=parsebank-tiny", "weights=random")
+    made = fitted(verses, "model.name=sla.v1", "use_syntax=true", *tiny)
     (batch,) = batches(verses, made, "test")
     (name,) = [name for name in batch.extras if name.startswith("sla_mask")]
     mask_BLL = batch.extra(name)

@@ -83,7 +83,7 @@ def test_the_encoder_has_the_published_size() -> None:
 
 def test_heads_must_divide_the_width() -> None:
     with pytest.raises(SpecError, match="5 heads cannot divide"):
-        MicroBertOptions(heads=5)
+        MicroBertOptions(heads=5).new_encoder()
 
 
 def test_the_recipe_trains_as_published() -> None:

@@ -41,7 +41,7 @@ from trainer.options.parser import ParserOptions, Trees, words_with
 from trainer.options.task import TaskOptions
 from trainer.switches import Switch
 from trainer.tasks.base import TASKS, Arrays, Head, TaskEntry
-from trainer.tasks.dependency import Dependency, DependencyOptions, DependencyScorer
+from trainer.tasks.dependency import DependencyScorer, check_gold, cut_trees
 
 if TYPE_CHECKING:
     from featurestore import FeatureDataset
@@ -97,13 +97,8 @@ class UniversalParserOptions(TaskOptions):
         return replace(self, relations=self.relations or before.relations)
 
     def warnings(self, dataset: FeatureDataset, data: DataOptions) -> Iterator[str]:
-        """As ``dependency.v1`` warns."""
-        return DependencyOptions(trees=self.trees).warnings(dataset, data)
-
-    def as_dependency(self) -> DependencyOptions:
-        """The options by which trees are learned and scored as those of ``dependency.v1``."""
-        parser = ParserOptions(relations=self.relations)
-        return DependencyOptions(parser=parser, trees=self.trees, metric="las")
+        """Warn of sentences that are too long."""
+        return cut_trees(dataset, data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,14 +148,15 @@ class UniversalParsing:
     stream_options: ClassVar[Mapping[str, Any]] = {}
     extras: ClassVar[tuple[str, ...]] = ()
 
-    def __init__(self, options: TaskOptions, labels: Mapping[str, LabelSpec]) -> None:
+    def __init__(self, options: TaskOptions, labels: Mapping[str, LabelSpec]) -> None:  # noqa: ARG002
         assert isinstance(options, UniversalParserOptions)
         self.metric: str = options.metric
-        self._options, self._dependency = options, Dependency(options.as_dependency(), labels)
+        self._options = options
 
     def targets(self, arrays: Arrays) -> dict[str, NDArray[np.generic]]:
         """The words, and what their trees teach (`trainer.nn.parser_targets`)."""
-        found = parser_targets(self._options.as_dependency().parser, arrays, self._options.trees)
+        parser = ParserOptions(relations=self._options.relations)
+        found = parser_targets(parser, arrays, self._options.trees)
         if "parses" in arrays:
             places = {name: place for place, name in enumerate(self._options.relations)}
             values = [
@@ -173,8 +169,12 @@ class UniversalParsing:
         return found
 
     def scorer(self, data: FeatureDataset | None) -> UniversalScorer:
-        """A new scorer; it refuses what ``dependency.v1`` refuses."""
-        self._dependency.scorer(data)
+        """A new scorer.
+
+        Raises:
+            SpecError: There is no gold tree to score by.
+        """
+        check_gold(data, self._options.trees)
         return UniversalScorer(self._options)
 
     def baseline(self, train: FeatureDataset) -> None:  # noqa: ARG002

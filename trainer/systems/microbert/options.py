@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from syntax.errors import SpecError
-from trainer.options.checks import check_positive, check_range
+from trainer.options.bert import bert_config, check_bert
 from trainer.systems.sla.options import SlaOptions
 
 
@@ -41,14 +40,7 @@ class MicroBertOptions(SlaOptions):
 
     def __post_init__(self) -> None:
         SlaOptions.__post_init__(self)
-        for count in ("layers", "hidden_size", "heads", "feed_forward", "max_positions"):
-            check_positive(f"model.{count}", getattr(self, count))
-        check_range("model.layer_dropout", self.layer_dropout, 0, 1)
-        if self.hidden_size % self.heads:
-            raise SpecError(
-                f"model.hidden_size is {self.hidden_size}, which {self.heads} heads cannot divide; "
-                "change model.hidden_size or model.heads"
-            )
+        check_bert(self)
 
     @property
     def attends_locally(self) -> bool:
@@ -59,16 +51,7 @@ class MicroBertOptions(SlaOptions):
         """A BERT of these sizes; None with ``weights=pretrained``."""
         if self.weights == "pretrained":
             return None
-        content = {
-            "model_type": "bert",
-            "num_hidden_layers": self.layers,
-            "hidden_size": self.hidden_size,
-            "num_attention_heads": self.heads,
-            "intermediate_size": self.feed_forward,
-            "max_position_embeddings": self.max_positions,
-            "hidden_dropout_prob": self.layer_dropout,
-            "attention_probs_dropout_prob": self.layer_dropout,
-        }
+        content = bert_config(self)
         if self.positions == "absolute":
             return content
         relative = {"model_type": RELATIVE_BERT, "position_embedding_type": self.positions}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from syntax.errors import SpecError
 from syntax.variant import Variant, check_variant
 from trainer.nn.earlier import run_config
+from trainer.options.bert import bert_config, check_bert
 from trainer.options.checks import check_positive, check_range
 from trainer.options.model import ModelOptions
 
@@ -84,13 +85,12 @@ class UdPrlmOptions(ModelOptions):
         for name in ("neighbours", "mixing"):
             if (value := getattr(self, name)) not in ("as_published", "corrected"):
                 raise SpecError(f"model.{name} is {value!r}; it is as_published or corrected")
-        sizes = ("layers", "hidden_size", "heads", "feed_forward", "max_positions")
-        for count in (*sizes, "arc", "relation"):
+        check_bert(self)
+        for count in ("arc", "relation"):
             check_positive(f"model.{count}", getattr(self, count))
         if self.usi_width is not None:
             check_positive("model.usi_width", self.usi_width)
-        for dropout in ("layer_dropout", "parser_dropout"):
-            check_range(f"model.{dropout}", getattr(self, dropout), 0, 1)
+        check_range("model.parser_dropout", self.parser_dropout, 0, 1)
         if self.weights == "pretrained" and (self.start_from or not self.encoder):
             raise SpecError(
                 "model.weights=pretrained takes the weights of model.encoder, and "
@@ -119,16 +119,7 @@ class UdPrlmOptions(ModelOptions):
             return content
         if self.encoder:
             return None
-        return {
-            "model_type": "bert",
-            "num_hidden_layers": self.layers,
-            "hidden_size": self.hidden_size,
-            "num_attention_heads": self.heads,
-            "intermediate_size": self.feed_forward,
-            "max_position_embeddings": self.max_positions,
-            "hidden_dropout_prob": self.layer_dropout,
-            "attention_probs_dropout_prob": self.layer_dropout,
-        }
+        return bert_config(self)
 
     def fitted(self, tasks: Sequence[TaskOptions]) -> UdPrlmOptions:
         """With the labels of the run to start from, or of the trees that the run learns.

@@ -64,13 +64,15 @@ class Trial:
             self.command("train", recipe, *where, "--seed", str(seed), *sets, *resume)
         return output
 
-    def evaluate(self, run: Path, split: str) -> dict[str, dict[str, float]]:
-        """Scores of a run on all languages of a split."""
-        found = run / f"evaluation-{split}.json"
+    def evaluate(
+        self, run: Path, split: str, dataset: str | None = None
+    ) -> dict[str, dict[str, float]]:
+        """Scores of a run on all languages of a split, of its own dataset or another."""
+        found = run / f"evaluation-{'' if dataset is None else f'{dataset}-'}{split}.json"
         if not found.exists():
-            self.command(
-                "evaluate", str(run), "--split", split, "--store", str(self.work / "store")
-            )
+            other = () if dataset is None else ("--dataset", dataset)
+            where = ("--store", str(self.work / "store"))
+            self.command("evaluate", str(run), "--split", split, *other, *where)
         languages: dict[str, dict[str, float]] = read(found)["languages"]
         return languages
 
@@ -113,13 +115,14 @@ def merge(
     differences: Callable[[Mapping[str, Any]], Mapping[str, Any]],
 ) -> None:
     """Write conditions beside those of the same size that the file has, and their differences."""
+    size = json.loads(json.dumps(size))
     before = read(path) if path.exists() else {}
     earlier = before.get("conditions", {}) if before.get("size") == size else {}
     conditions = {**earlier, **found}
     content = {
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": platform.platform(),
-        "size": dict(size),
+        "size": size,
         "conditions": conditions,
         "differences": dict(differences(conditions)),
     }

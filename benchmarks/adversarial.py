@@ -7,8 +7,8 @@ unlabelled sentences of an auxiliary language, and tests each encoder: how well 
 the two languages by its states, and LAS on treebanks of other languages. ``none`` trains the
 discriminator alone (lambda 0), with the same batches. Decided beforehand: reproduced if the
 accuracy of the classifier falls by 5 points and the mean LAS, paired over languages and seeds, by
-no more than 0.3. Run it again to go on after an interruption: WORK keeps everything, of one size. Results
-of several calls come together in benchmarks/results/. It needs PARSEBANK_DATA.
+no more than 0.3. Run it again to go on after an interruption: WORK keeps everything, of one size.
+Results of several calls come together in benchmarks/results/. It needs PARSEBANK_DATA.
 
 Reductions: ``--sentences`` of each treebank (published: all), ``--epochs`` passes, half of them the
 delay (published: 400, of which 100), of tags alone (published: mBERT or word vectors), tested on

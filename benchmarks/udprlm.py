@@ -126,6 +126,7 @@ class UdPrlmTrial(Trial):
         return self.train(
             *("udprlm-parser", f"{condition}-parser", f"model.start_from={run}", *_data()),
             *("task.parser.mixed_layers=3", "task.parser.tag_width=0", "threads=1"),
+            *("task.parser.char_width=0", "task.parser.projection=0"),
             *("task.parser.context_layers=1", "task.parser.context_width=200"),
             *(f"max_steps={steps}", f"evaluate_every={steps}", "checkpoint_every=100"),
             *CONDITIONS[condition],

@@ -4,8 +4,9 @@
 
 Pre-trains an encoder of each condition on the treebanks of ten languages, all as deep and for as
 many steps, and trains one fresh parser on the frozen states of each. What counts is the paired
-difference of its LAS over treebanks, with a bootstrap over these (published, Table 3, over 22:
-UD-BERT less mBERT +1.14). Run it again to go on after an interruption: WORK keeps everything, of
+difference of its LAS over treebanks, with a bootstrap over these. Published (Table 3, 22
+treebanks): UD-BERT less mBERT +1.14. Decided beforehand: reproduced if ``published`` less ``none``
+has this sign with p < .05. Run it again to go on after an interruption: WORK keeps everything, of
 one size. Results of several calls come together in benchmarks/results/. It needs PARSEBANK_DATA.
 
 Reductions: an encoder of 3 layers of 128 (published: 12 of 768); ``--steps`` steps of 32 a phase

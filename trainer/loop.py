@@ -311,7 +311,7 @@ class Run:
         if self.accelerator.scaler is not None:
             self.accelerator.scaler.load_state_dict(state["scaler"])
         self._restarts.best = state.get("best")
-        self.progress = Progress.from_state(state["progress"])
+        self.progress = Progress.from_state(state["progress"], self.training.restart_metric)
         step, processes = self.progress.step, self.accelerator.num_processes
         if step > self.total_steps:
             raise SpecError(

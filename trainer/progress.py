@@ -126,10 +126,10 @@ class Progress:
         return asdict(self)
 
     @classmethod
-    def from_state(cls, state: dict[str, Any]) -> Progress:
-        """What `to_state` gave."""
+    def from_state(cls, state: dict[str, Any], tie_metric: str | None = None) -> Progress:
+        """What `to_state` gave, with the ``tie_metric`` of the run."""
         evaluations = [Evaluation(**evaluation) for evaluation in state["evaluations"]]
-        return cls(**{**state, "evaluations": evaluations})
+        return cls(**{**state, "evaluations": evaluations, "tie_metric": tie_metric})
 
     @property
     def best(self) -> Evaluation | None:

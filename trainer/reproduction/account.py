@@ -118,7 +118,7 @@ def _section(one: Mapping[str, Any]) -> str:
     notes = [f"\n{note}" for note in one["notes"]]
     return "\n".join(
         (
-            f"## {one['row']}, {one['size']}\n",
+            f"### {one['row']} {one['size']}\n",
             f"{one['claim']}. **{one['verdict'].capitalize()}.**\n",
             *lines,
             "",

@@ -26,7 +26,7 @@ _CONVENTION: Final = (
     "test splits, gold words and universal tags; UAS and LAS without UPOS PUNCT and SYM, relations "
     "without subtypes; sentences of 140 words and more counted and left out"
 )
-_SMALL: Final = ("epochs=12", "evaluate_epochs=2")
+SMALL: Final = ("epochs=12", "evaluate_epochs=2")
 _REDUCTIONS: Final[Mapping[Size, str]] = {
     "small": "12 passes, an evaluation on dev every other pass (published: up to 1,000, ended by "
     "restarts); SelfAtt at a rate of 1e-3 (published 1e-4, too small for so few passes); English "
@@ -45,7 +45,7 @@ def prepare(trial: Trial) -> None:
 
 def transfer(trial: Trial, arm: str, recipe: str, seed: int, *settings: str) -> dict[str, Any]:
     """The table of word order and transfer of one parser."""
-    small = (*_SMALL, *((_RATE,) if recipe == SELFATT else ())) if trial.size == "small" else ()
+    small = (*SMALL, *((_RATE,) if recipe == SELFATT else ())) if trial.size == "small" else ()
     run = trial.train(recipe, arm, seed, ("data.lang=en", *small, *settings))
     return trial.evaluation(run, "word-order-test.json", "--word-order")
 

@@ -34,7 +34,7 @@ _PUBLISHED_LAS: Final = {"mlm": 77.71, "mlm-xpos": 77.74, "mlm-phrase-tree-sla":
 _PUBLISHED_F1: Final = {"mlm": 83.40}
 _TAGGER_SEEDS: Final = (1, 2, 3, 4, 5)
 
-_SMALL: Final[Mapping[str, tuple[str, ...]]] = {
+SMALL: Final[Mapping[str, tuple[str, ...]]] = {
     "pretraining": (
         *("max_steps=2500", "warmup_steps=250", "evaluate_every=2500", "checkpoint_every=100"),
         *("bucket=true", "batch_size=32", "accumulation=1", "learning_rate=1e-3"),
@@ -101,7 +101,7 @@ def _encoder(trial: Trial, condition: str) -> tuple[str, ...]:
 
 
 def _small(trial: Trial, part: str) -> tuple[str, ...]:
-    return _SMALL[part] if trial.size == "small" else ()
+    return SMALL[part] if trial.size == "small" else ()
 
 
 def _scores(

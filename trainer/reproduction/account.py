@@ -33,7 +33,7 @@ def account(trial: Trial, findings: Findings) -> dict[str, Any]:
         "rule": row.rule,
         "size": trial.size,
         "reductions": row.reductions.get(trial.size, "none"),
-        "verdict": findings.verdict(trial.size),
+        "verdict": findings.verdict(trial.size in row.reductions),
         "figures": [figure.to_json() for figure in findings.figures],
         "notes": list(findings.notes),
         "seeds": list(trial.seeds),

@@ -94,13 +94,13 @@ class Findings:
     holds: bool | None
     notes: tuple[str, ...] = ()
 
-    def verdict(self, size: Size) -> str:
-        """The rule's answer; a smaller trial is only consistent with a claim, or not."""
+    def verdict(self, reduced: bool) -> str:
+        """The rule's answer; a reduced trial is only consistent with a claim, or not."""
         if self.holds is None:
-            return "undecided" if size == "full" else "smaller trial: undecided"
-        if size == "full":
-            return "reproduced" if self.holds else "not reproduced"
-        return f"smaller trial: {'consistent' if self.holds else 'inconsistent'}"
+            return "smaller trial: undecided" if reduced else "undecided"
+        if reduced:
+            return f"smaller trial: {'consistent' if self.holds else 'inconsistent'}"
+        return "reproduced" if self.holds else "not reproduced"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class Row:
         source: Paper, table or section.
         convention: Split, punctuation, subtypes: what exactly is scored.
         rule: When the claim holds; it is stated before anything runs.
-        reductions: What a size leaves out of the published training; no entry where nothing is.
+        reductions: What a size leaves out of the published trial; no entry where nothing is.
         data: What must be at hand.
         seeds: How many seeds each size has by default; an empty mapping where nothing is drawn.
         run: Gives the findings of a trial, and goes on where an earlier call was interrupted.

@@ -31,7 +31,6 @@ _REDUCTIONS: Final[Mapping[Size, str]] = {
     "small": "12 passes, an evaluation on dev every other pass (published: up to 1,000, ended by "
     "restarts); SelfAtt at a rate of 1e-3 (published 1e-4, too small for so few passes); English "
     "and most languages of later releases than UD 2.2, fewer languages",
-    "full": "English and most languages of later releases than UD 2.2, fewer languages",
 }
 _RATE: Final = "learning_rate=1e-3"
 

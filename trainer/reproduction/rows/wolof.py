@@ -53,7 +53,6 @@ _REDUCTIONS: Final[Mapping[Size, str]] = {
     "LSTM of 200 (published: three with highways, of 400), 800 steps; the tagger 10 epochs "
     "(published: until 50 evaluations bring nothing); silver trees of a UDPipe model that is "
     "trained on the treebank (published: Stanza)",
-    "full": "silver trees of a UDPipe model that is trained on the treebank (published: Stanza)",
 }
 
 

@@ -41,8 +41,9 @@ def _run_distances(trial: Trial) -> Findings:
         figures,
         holds=all(abs(one.mean - (one.published or 0)) < 0.15 for one in figures),
         notes=(
-            "The treebank is of another release than the published one. The convention is the one of eight (split, punctuation, arc to ROOT) that is nearest "
-            "to the published numbers; the others are 1.2 points and more away.",
+            "The treebank is of another release than the published one. The convention is the one "
+            "of eight (split, punctuation, arc to ROOT) that is nearest to the published numbers; "
+            "the others are 1.2 points and more away.",
         ),
     )
 

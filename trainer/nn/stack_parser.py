@@ -80,7 +80,8 @@ class StackParser(nn.Module):
         """The weighted mean of the states. *Shape:* (B, D)."""
         assert self.weigh is not None
         weights_BH = self.weigh(states_BHD)[..., 0].masked_fill(~real_BH, HIDDEN).softmax(-1)
-        return (weights_BH[:, :, None] * states_BHD).sum(1)
+        mean_BD: Tensor = (weights_BH[:, :, None] * states_BHD).sum(1)
+        return mean_BD
 
     def loss(self, states_BHD: Tensor, summary_BD: Tensor, real_BH: Tensor, steps: Steps) -> Tensor:
         """The negative log-likelihood of the right steps, a scalar.

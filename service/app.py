@@ -23,6 +23,7 @@ from service.page import router as page
 from service.readiness import Readiness
 from service.routes import (
     datasets,
+    draw,
     features,
     health,
     info,
@@ -77,7 +78,8 @@ def create_app(settings: Settings | None = None, **fields: Any) -> FastAPI:
         responses=error_answers(422),
     )
     install_error_handlers(app)
-    for routes in (parse, parses, features, lindat, jobs, datasets, info, models, health, metrics):
+    answering = (parse, parses, draw, features, lindat, jobs, datasets, info, models)
+    for routes in (*answering, health, metrics):
         app.include_router(routes.router)
     app.include_router(page)
     describe_security(app, required=chosen.keys_file is not None)

@@ -22,6 +22,7 @@ from service.middleware.response_cache import ResponseCacheMiddleware
 from service.readiness import Readiness
 from service.routes import (
     datasets,
+    docs,
     features,
     health,
     info,
@@ -74,10 +75,25 @@ def create_app(settings: Settings | None = None, **fields: Any) -> FastAPI:
         lifespan=lifespan,
         generate_unique_id_function=lambda route: route.name,
         responses=error_answers(422),
+        docs_url=None,
+        redoc_url=None,
     )
     install_error_handlers(app)
-    for routes in (parse, parses, features, lindat, jobs, datasets, info, models, health, metrics):
+    for routes in (
+        parse,
+        parses,
+        features,
+        lindat,
+        jobs,
+        datasets,
+        info,
+        models,
+        health,
+        metrics,
+        docs,
+    ):
         app.include_router(routes.router)
+    app.include_router(docs.router)
     describe_security(app, required=chosen.keys_file is not None)
     _wrap(app, chosen)
     return app

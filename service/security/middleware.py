@@ -16,7 +16,11 @@ from service.settings import Settings, is_loopback
 from syntax.errors import AccessError, UnauthorizedError
 
 OPEN_PATHS: Final = frozenset(
-    {"/health/live", "/health/ready", "/docs", "/docs/oauth2-redirect", "/redoc", "/openapi.json"}
+    {
+        *("/health/live", "/health/ready", "/openapi.json", "/docs", "/redoc", "/docs/favicon.png"),
+        *("/docs/swagger.js", "/docs/swagger-ui-bundle.js", "/docs/swagger-ui.css"),
+        *("/docs/redoc.js", "/docs/redoc.standalone.js"),
+    }
 )
 """Paths that need no key and do not count against a rate limit: supervisors and browsers cannot
 send a key. Without one they tell only the release and which part of the service fails."""

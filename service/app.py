@@ -19,6 +19,7 @@ from service.middleware.admission import AdmissionMiddleware
 from service.middleware.compression import add_compression
 from service.middleware.limits import BodyLimit
 from service.middleware.response_cache import ResponseCacheMiddleware
+from service.page import router as page
 from service.readiness import Readiness
 from service.routes import (
     datasets,
@@ -79,21 +80,10 @@ def create_app(settings: Settings | None = None, **fields: Any) -> FastAPI:
         redoc_url=None,
     )
     install_error_handlers(app)
-    for routes in (
-        parse,
-        parses,
-        features,
-        lindat,
-        jobs,
-        datasets,
-        info,
-        models,
-        health,
-        metrics,
-        docs,
-    ):
+    for routes in (parse, parses, features, lindat, jobs, datasets, info, models, health, metrics):
         app.include_router(routes.router)
-    app.include_router(docs.router)
+    for router in (page, docs.router):
+        app.include_router(router)
     describe_security(app, required=chosen.keys_file is not None)
     _wrap(app, chosen)
     return app

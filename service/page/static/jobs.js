@@ -1,0 +1,7 @@
+// The tab Jobs.
+
+import {element} from './api.js';
+
+export async function show(root, parameters) {
+  root.append(element('h1', {}, 'Jobs'));
+}

@@ -1,0 +1,7 @@
+// The tab Store.
+
+import {element} from './api.js';
+
+export async function show(root, parameters) {
+  root.append(element('h1', {}, 'Store'));
+}

@@ -24,6 +24,7 @@ from service.readiness import Readiness
 from service.routes import (
     datasets,
     docs,
+    examples,
     features,
     health,
     info,
@@ -33,6 +34,7 @@ from service.routes import (
     models,
     parse,
     parses,
+    sql,
 )
 from service.routes.answers import error_answers
 from service.security.describe import describe_security
@@ -80,10 +82,12 @@ def create_app(settings: Settings | None = None, **fields: Any) -> FastAPI:
         redoc_url=None,
     )
     install_error_handlers(app)
-    for routes in (parse, parses, features, lindat, jobs, datasets, info, models, health, metrics):
+    app.include_router(page)
+    for routes in (
+        *(parse, parses, features, lindat, jobs, datasets, examples, sql),
+        *(info, models, health, metrics, docs),
+    ):
         app.include_router(routes.router)
-    for router in (page, docs.router):
-        app.include_router(router)
     describe_security(app, required=chosen.keys_file is not None)
     _wrap(app, chosen)
     return app

@@ -24,6 +24,7 @@ from service.readiness import Readiness
 from service.routes import (
     datasets,
     docs,
+    draw,
     examples,
     features,
     health,
@@ -82,12 +83,12 @@ def create_app(settings: Settings | None = None, **fields: Any) -> FastAPI:
         redoc_url=None,
     )
     install_error_handlers(app)
-    app.include_router(page)
     for routes in (
-        *(parse, parses, features, lindat, jobs, datasets, examples, sql),
+        *(parse, parses, draw, features, lindat, jobs, datasets, examples, sql),
         *(info, models, health, metrics, docs),
     ):
         app.include_router(routes.router)
+    app.include_router(page)
     describe_security(app, required=chosen.keys_file is not None)
     _wrap(app, chosen)
     return app

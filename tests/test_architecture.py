@@ -89,7 +89,7 @@ LAYERS: dict[str, tuple[set[str], ...]] = {
         {"services", "schemas"},
         {"metrics", "readiness", "stored"},
         {"security"},
-        {"middleware", "routes"},
+        {"middleware", "page", "routes"},
         {"app"},
         {"relay", "server"},
         {"commands"},

@@ -57,6 +57,7 @@ RULES: Final[Mapping[tuple[str, str], Rule]] = {
     ("POST", "/parse"): Rule("parse", JSON),
     ("GET", "/parses/{key}"): Rule("read"),
     ("DELETE", "/parses/{key}"): Rule("admin"),
+    ("POST", "/draw"): Rule("read", JSON),
     ("POST", "/features"): Rule("parse", JSON),
     ("GET", "/features/{key}"): Rule("read"),
     ("GET", "/api/models"): Rule("read"),

@@ -17,7 +17,7 @@ from service.services import UsesServices
 router = APIRouter(tags=["datasets"], responses=error_answers(404, 422, 503))
 
 
-class ExampleAnswer(BaseModel):
+class StoredExampleAnswer(BaseModel):
     """One example."""
 
     number: int = Field(description="Its place in the order of the split, from 0.")
@@ -33,7 +33,7 @@ class ExampleAnswer(BaseModel):
     )
 
 
-class ExamplesAnswer(BaseModel):
+class StoredExamplesAnswer(BaseModel):
     """Some examples of a split."""
 
     dataset: str
@@ -42,7 +42,7 @@ class ExamplesAnswer(BaseModel):
     split: str
     fields: list[str]
     total: int = Field(description="Examples of the split in the chosen languages.")
-    examples: list[ExampleAnswer]
+    examples: list[StoredExampleAnswer]
 
 
 @router.get("/datasets/{name}/examples")
@@ -62,7 +62,7 @@ async def list_examples(
     ] = None,
     start: Annotated[int, Query(ge=0, description="Number of the first example.")] = 0,
     limit: Annotated[int, Query(ge=1, le=100, description="Examples, at most.")] = 20,
-) -> ExamplesAnswer:
+) -> StoredExamplesAnswer:
     """List examples in the order of their split.
 
     Those of the dataset `adhoc`, which are texts that `/parse` was asked for, take the role
@@ -74,14 +74,14 @@ async def list_examples(
 
 def _examples(
     store: FeatureStore, name: str, chosen: dict[str, str | None], start: int, limit: int
-) -> ExamplesAnswer:
+) -> StoredExamplesAnswer:
     data = store.dataset(name, **chosen)
     numbers = np.arange(min(start, len(data)), min(start + limit, len(data)))
     labels = [label.name for label in data.card.labels]
     columns = ("example_id", "parser", "texts", "parse_keys", "segment_lengths", *labels)
     rows = data.columns(columns, numbers).to_pylist()
     parsers = {key: content.get("name", key) for key, content in data.parsers.items()}
-    return ExamplesAnswer(
+    return StoredExamplesAnswer(
         dataset=data.name,
         tokenizer=data.card.tokenizer,
         version=data.version,
@@ -89,7 +89,7 @@ def _examples(
         fields=list(data.card.fields),
         total=len(data),
         examples=[
-            ExampleAnswer(
+            StoredExampleAnswer(
                 number=number,
                 example_id=row["example_id"],
                 lang=data.rows.parts[data.rows.part[number]][1],

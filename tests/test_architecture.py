@@ -85,7 +85,7 @@ LAYERS: dict[str, tuple[set[str], ...]] = {
         | {"tokenizer_offsets", "wordpiece"},
         {"models", "workers"},
         {"pipeline"},
-        {"jobs", "lindat", "render"},
+        {"jobs", "lindat", "render", "sql"},
         {"services", "schemas"},
         {"metrics", "readiness", "stored"},
         {"security"},

@@ -17,13 +17,9 @@ from syntax.errors import AccessError, UnauthorizedError
 
 OPEN_PATHS: Final = frozenset(
     {
-        "/",
-        "/health/live",
-        "/health/ready",
-        "/docs",
-        "/docs/oauth2-redirect",
-        "/redoc",
-        "/openapi.json",
+        *("/", "/health/live", "/health/ready", "/openapi.json", "/docs", "/redoc"),
+        *("/docs/swagger.js", "/docs/swagger-ui-bundle.js", "/docs/swagger-ui.css"),
+        *("/docs/redoc.js", "/docs/redoc.standalone.js", "/docs/favicon.png"),
     }
 )
 """Paths that need no key and do not count against a rate limit: supervisors and browsers cannot
@@ -31,6 +27,9 @@ send a key. Without one they tell only the release and which part of the service
 
 OPEN_FOLDER: Final = "/page/"
 """Files of the web page, which are open too; what the page asks for is not."""
+
+ROLE_IN_SCOPE: Final = "parsebank.role"
+"""Where the scope of an admitted request has the role of its key; absent where no key is needed."""
 
 _FORWARDED: Final = frozenset({b"forwarded", b"x-forwarded-for", b"x-real-ip"})
 
@@ -63,6 +62,7 @@ class Authenticator:
         status = None if rate is None else self._limits.hit(rate, who)
         if key is not None:
             key.check_role(rule_of(scope["method"], path_of(scope)).role)
+            scope[ROLE_IN_SCOPE] = key.role
         return status
 
     def trusts(self, scope: Scope) -> bool:

@@ -1,7 +1,7 @@
 // The tab Parse: a form, and the parse of what was typed.
 
 import {ApiError, element, errorBox, get, link, post, request} from './api.js';
-import {comment} from './conllu.js';
+import {comment, linesOf} from './conllu.js';
 import {showResult} from './result.js';
 
 const EXAMPLE = "Don't parse the same text twice: store its trees.";
@@ -11,6 +11,7 @@ const KINDS = {
   sentence: 'Text of one sentence',
   pretokenized: 'Words, a sentence on each line',
   retokenize: 'Tokens whose words the parser finds',
+  tokens_mwt: 'Tokens of which only multiword tokens are split',
   conllu: 'CoNLL-U',
 };
 const OF_TEXT = ['raw', 'sentence'];
@@ -59,6 +60,10 @@ export async function show(root, parameters) {
       const documents = await analyses(asked, signal);
       if (asked.key) form.elements.text.value = textOf(documents[0].conllu);
       for (const failure of documents.flatMap(({failed}) => failed)) result.append(errorBox(failure));
+      if (!linesOf(documents[0].conllu).length) {
+        tell('');
+        return;
+      }
       const box = element('div');
       result.append(box);
       await showResult(box, {documents, asked, remember, tell, signal, answer: () => answer(asked)});

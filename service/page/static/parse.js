@@ -84,7 +84,8 @@ function linkOf(asked, usual) {
 
 /** The form; its fields write into `asked` when it is sent. */
 function parseForm(asked, info, models, send) {
-  const kinds = [...info.modes, 'conllu'].map((kind) => [kind, KINDS[kind] ?? kind]);
+  const mayParse = info.role !== 'read';
+  const kinds = [...(mayParse ? info.modes : []), 'conllu'].map((kind) => [kind, KINDS[kind] ?? kind]);
   const fields = {
     text: element('textarea', {rows: 4, dir: 'auto', spellcheck: 'false', required: true}),
     kind: choice(kinds),
@@ -100,6 +101,8 @@ function parseForm(asked, info, models, send) {
   }
   const store = element('input', {type: 'checkbox', id: 'parse-store', checked: !asked.store});
   const form = element('form', {class: 'parse', 'aria-label': 'What to parse'},
+    mayParse ? null : element('p', {class: 'note'},
+      'Your key may read: it draws CoNLL-U and shows stored parses. To parse takes another key.'),
     labelled('What to parse', fields.text),
     element('div', {class: 'fields'},
       labelled('Input', fields.kind), labelled('Language', fields.lang),
@@ -123,6 +126,7 @@ function parseForm(asked, info, models, send) {
       if (!codes.includes(asked.lang)) field.append(element('option', {value: asked.lang}, asked.lang));
     }
     field.value = asked[name];
+    if (field.selectedIndex === -1) field.selectedIndex = 0;
     if (name === 'lang') offer();
   }
   adapt();

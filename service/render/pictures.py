@@ -19,7 +19,7 @@ from syntax.drawing.graph import graph_of_sentence
 from syntax.drawing.heatmap import draw_matrix
 from syntax.drawing.svg import Picture
 from syntax.drawing.trees import LAYOUTS
-from syntax.errors import SentenceTooLongError, SpecError, TextTooLongError
+from syntax.errors import NoSentenceError, SentenceTooLongError, SpecError, TextTooLongError
 from syntax.subwords import themselves
 from syntax.trees.conllu import format_conllu, parse_conllu, parse_from_sentences
 
@@ -82,11 +82,14 @@ def draw_conllu(
         policy: How the pieces of a word hang, a name in `syntax.subwords.POLICIES`.
 
     Raises:
-        SpecError: There is no sentence of this number.
+        NoSentenceError: There is no sentence.
+        SpecError: There is none of this number.
         TextTooLongError: The text is longer than the limit.
         SentenceTooLongError: The sentence has more nodes or relations than the limit.
     """
-    sentences = list(parse_conllu(conllu))
+    sentences = list(parse_conllu(conllu, "conllu"))
+    if not sentences:
+        raise NoSentenceError("`conllu` has no sentence; send at least one, with its ten columns")
     if chosen >= len(sentences):
         raise SpecError(
             f"`sentence` is {chosen}, and {len(sentences)} sentences came; the first one is 0",

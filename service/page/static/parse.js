@@ -113,6 +113,10 @@ function parseForm(asked, info, models, send) {
     store.disabled = isGiven;
   };
   for (const [name, field] of Object.entries(fields)) {
+    if (name === 'lang') {
+      const codes = [...field.options].map(({value}) => value);
+      if (!codes.includes(asked.lang)) field.append(element('option', {value: asked.lang}, asked.lang));
+    }
     field.value = asked[name];
     if (name === 'lang') offer();
   }

@@ -16,7 +16,8 @@ export function figure(svg, name, lang, tell) {
   const drawn = svgElement(svg);
   const title = drawn.querySelector('title').textContent;
   const frame = element('div',
-    {class: 'scroll', tabindex: '0', role: 'group', 'aria-label': `${name}, scrollable`, lang});
+    {class: 'scroll', tabindex: '0', role: 'group', 'aria-label': `${name}, scrollable`, lang,
+      dir: name in MATRICES || !RIGHT_TO_LEFT.test(title) ? 'ltr' : 'rtl'});
   frame.append(document.importNode(drawn, true));
   return element('figure', {'data-picture': name},
     element('figcaption', {}, caption(name, title)), frame,
@@ -27,17 +28,23 @@ export function figure(svg, name, lang, tell) {
         download(await svgAsPng(svg), `${name}.png`, 'image/png', tell))));
 }
 
+const RIGHT_TO_LEFT =
+  /^(?:Wordpieces: )?\P{L}*[\p{sc=Arabic}\p{sc=Hebrew}\p{sc=Syriac}\p{sc=Thaana}\p{sc=Nko}]/u;
+
 export function button(text, action) {
   return element('button', {type: 'button', onclick: action}, text);
 }
 
+const MATRICES = {
+  distance: 'Distance: edges between row and column',
+  depth: 'Depth: edges from the root',
+  ancestor: 'Ancestor: is the column the row itself, or above it?',
+};
 const CAPTIONS = {
   arcs: 'Tree as arcs',
   hierarchy: 'Tree as a hierarchy',
   wordpieces: 'Wordpieces under their words',
-  distance: 'Distance: edges between two pieces',
-  depth: 'Depth: edges from the root',
-  ancestor: 'Ancestor: is the column the row itself, or above it?',
+  ...MATRICES,
 };
 
 function caption(name, title) {

@@ -1,7 +1,7 @@
 // The tab Parse: a form, and the parse of what was typed.
 
 import {ApiError, element, errorBox, get, link, post, request} from './api.js';
-import {comment} from './conllu.js';
+import {comment, linesOf} from './conllu.js';
 import {showResult} from './result.js';
 
 const EXAMPLE = "Don't parse the same text twice: store its trees.";
@@ -11,6 +11,7 @@ const KINDS = {
   sentence: 'Text of one sentence',
   pretokenized: 'Words, a sentence on each line',
   retokenize: 'Tokens whose words the parser finds',
+  tokens_mwt: 'Tokens of which only multiword tokens are split',
   conllu: 'CoNLL-U',
 };
 const OF_TEXT = ['raw', 'sentence'];
@@ -59,6 +60,10 @@ export async function show(root, parameters) {
       const documents = await analyses(asked, signal);
       if (asked.key) form.elements.text.value = textOf(documents[0].conllu);
       for (const failure of documents.flatMap(({failed}) => failed)) result.append(errorBox(failure));
+      if (!linesOf(documents[0].conllu).length) {
+        tell('');
+        return;
+      }
       const box = element('div');
       result.append(box);
       await showResult(box, {documents, asked, remember, tell, signal, answer: () => answer(asked)});
@@ -79,7 +84,8 @@ function linkOf(asked, usual) {
 
 /** The form; its fields write into `asked` when it is sent. */
 function parseForm(asked, info, models, send) {
-  const kinds = [...info.modes, 'conllu'].map((kind) => [kind, KINDS[kind] ?? kind]);
+  const mayParse = info.role !== 'read';
+  const kinds = [...(mayParse ? info.modes : []), 'conllu'].map((kind) => [kind, KINDS[kind] ?? kind]);
   const fields = {
     text: element('textarea', {rows: 4, dir: 'auto', spellcheck: 'false', required: true}),
     kind: choice(kinds),
@@ -95,6 +101,8 @@ function parseForm(asked, info, models, send) {
   }
   const store = element('input', {type: 'checkbox', id: 'parse-store', checked: !asked.store});
   const form = element('form', {class: 'parse', 'aria-label': 'What to parse'},
+    mayParse ? null : element('p', {class: 'note'},
+      'Your key may read: it draws CoNLL-U and shows stored parses. To parse takes another key.'),
     labelled('What to parse', fields.text),
     element('div', {class: 'fields'},
       labelled('Input', fields.kind), labelled('Language', fields.lang),
@@ -118,6 +126,7 @@ function parseForm(asked, info, models, send) {
       if (!codes.includes(asked.lang)) field.append(element('option', {value: asked.lang}, asked.lang));
     }
     field.value = asked[name];
+    if (field.selectedIndex === -1) field.selectedIndex = 0;
     if (name === 'lang') offer();
   }
   adapt();

@@ -103,7 +103,7 @@ def _read(code: int | None, output: bytes, log: bytes) -> dict[str, Any]:
         answer: dict[str, Any] = parse_json(output)
         return answer
     if code == _OWN_ERROR:
-        raise SpecError(output.decode("utf-8"))
+        raise SpecError(parse_json(output))
     last = log.decode("utf-8", "replace").strip().rpartition("\n")[2]
     raise WorkError(
         f"the process of the query {how_ended(code or 0)} ({last}); it may have needed more than "
@@ -130,10 +130,10 @@ def main() -> int:
         with open_store(asked["store"]) as store:
             answer = answer_query(store, asked["query"], asked["limit"], QUERY_BYTES)
     except SpecError as error:
-        sys.stdout.write(error.message)
+        sys.stdout.write(json.dumps(error.message))
         return _OWN_ERROR
     except MemoryError:
-        sys.stdout.write("the query needs more memory than it may take; ask for less")
+        sys.stdout.write(json.dumps("the query needs more memory than it may take; ask for less"))
         return _OWN_ERROR
     sys.stdout.write(json.dumps(answer))
     return 0

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import doctest
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ ADDRESS = "127.0.0.1:8000"
 LONG = (
     *("README.md", "backfill.md", "quickstart.md", "sequences.md", "stream.md", "train.md"),
     *("benchmarks.md", "client.md", "parse.md", "store.md"),
+    *("contributor.md", "linguist.md", "moving.md", "operator.md", "other-languages.md", "slurm.md"),
 )
 """Pages that backfill, train, or run many commands."""
 
@@ -38,7 +40,7 @@ def runnable(page: Path) -> list[Block]:
 def test_a_block_that_does_not_run_says_why(page: Path) -> None:
     if page.parent == DOCS / "extend":
         pytest.skip("tests/trainer/test_extend.py runs these pages")
-    languages = ("json", "http", "sh", "shell", "py", "console", "toml")
+    languages = ("json", "http", "sh", "shell", "py", "console", "toml", "js", "r")
     silent = [
         one.line for one in blocks_of(page) if one.language in languages and one.reason is None
     ]
@@ -72,6 +74,8 @@ def run(block: Block, names: dict[str, object], folder: Path, where: str, capsys
     code, language = block.code, block.language
     if language == "bash":
         return run_bash(code, folder)
+    if language == "javascript":
+        return run_javascript(code, folder)
     if language == "sql":
         return "".join(query_printed(query, folder) for query in code.split(";") if query.strip())
     capsys.readouterr()
@@ -84,6 +88,14 @@ def run(block: Block, names: dict[str, object], folder: Path, where: str, capsys
     else:
         exec(compile(code, where, "exec"), names)
     return capsys.readouterr().out
+
+
+def run_javascript(code: str, folder: Path) -> str:
+    """Standard output of a module in Node.js."""
+    if shutil.which("node") is None:
+        pytest.skip("needs Node.js")
+    (folder / "page.mjs").write_text(code, encoding="utf-8")
+    return run_bash("node page.mjs", folder)
 
 
 def query_printed(query: str, folder: Path) -> str:

@@ -1,8 +1,9 @@
 """Every code block of the pages runs, or says why it does not.
 
 The blocks of a page run in order, in one folder with the store of the quickstart and, where the
-page talks to ``127.0.0.1:8000``, a service on that store. A block that shows what the one before
-it prints is compared with that.
+page talks to ``127.0.0.1:8000``, a service on that store; a page with a database elsewhere gets a
+PostgreSQL and an object store. A block that shows what the one before it prints is compared with
+that.
 """
 
 from __future__ import annotations
@@ -18,10 +19,18 @@ from tests.docs.blocks import DOCS, PAGES, ROOT, RUN, Block, blocks_of, check_pr
 from tests.docs.conftest import run_bash
 
 ADDRESS = "127.0.0.1:8000"
+DATABASE = "db.example.org"
 LONG = (
     *("README.md", "backfill.md", "quickstart.md", "sequences.md", "stream.md", "train.md"),
     *("benchmarks.md", "client.md", "parse.md", "store.md"),
-    *("contributor.md", "linguist.md", "moving.md", "operator.md", "other-languages.md", "slurm.md"),
+    *(
+        "contributor.md",
+        "linguist.md",
+        "moving.md",
+        "operator.md",
+        "other-languages.md",
+        "slurm.md",
+    ),
 )
 """Pages that backfill, train, or run many commands."""
 
@@ -52,13 +61,17 @@ def test_a_block_that_does_not_run_says_why(page: Path) -> None:
 )
 def test_the_blocks_of_a_page_run(page: Path, folder: Path, request, capsys) -> None:
     blocks = runnable(page)
-    address = ADDRESS
+    meant: dict[str, str] = {}
     if any(ADDRESS in block.code for block in blocks):
-        address = request.getfixturevalue("serve")()
+        meant[ADDRESS] = request.getfixturevalue("serve")()
+    if any(DATABASE in block.code for block in blocks):
+        meant |= request.getfixturevalue("elsewhere")
     names: dict[str, object] = {"__name__": "page"}
     try:
         for block in blocks:
-            code = block.code.replace(ADDRESS, address)
+            code = block.code
+            for written, real in meant.items():
+                code = code.replace(written, real)
             where = f"{page.relative_to(ROOT)}:{block.line}"
             printed = run(Block(block.line, block.language, code), names, folder, where, capsys)
             if block.printed is not None:

@@ -13,9 +13,7 @@ from tests.docs.blocks import ROOT, blocks_of
 
 @pytest.mark.slow
 def test_two_ranks_read_what_four_left(folder: Path) -> None:
-    (code,) = [
-        one.code for one in blocks_of(ROOT / "README.md") if "load_state_dict" in one.code
-    ]
+    (code,) = [one.code for one in blocks_of(ROOT / "README.md") if "load_state_dict" in one.code]
     taken: Counter[str] = Counter()
     code = code.replace("batches = [next(rank) for rank in ranks]", "taken.update(read(ranks))")
     assert "taken" in code

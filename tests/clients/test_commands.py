@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from clients.benchmarks import SAMPLE
 from clients.cli import build_app
 from clients.client.jobs import decode_job
+from clients.commands.connect import LOADING_SECONDS, connect
 from clients.commands.demo import queries
 from clients.commands.plan import Outcome
 from clients.commands.reports import account_facts, failures
@@ -99,6 +100,14 @@ def test_a_text_that_is_the_name_of_a_file_is_parsed_with_a_note(parsebank, tmp_
     assert f"# text = {file}" in result.stdout
     assert f"use - < {file}" in result.stderr
     assert "Note" not in parsebank("parse", "word " * 200, "--lang", "en").stderr
+
+
+def test_a_command_waits_until_its_model_is_loaded(tmp_path, monkeypatch):
+    with connect(None, str(tmp_path / "one")) as client:
+        assert client.info()["limits"]["request_deadline_seconds"] == LOADING_SECONDS
+    monkeypatch.setenv("PARSEBANK_REQUEST_DEADLINE_SECONDS", "7")
+    with connect(None, str(tmp_path / "two")) as client:
+        assert client.info()["limits"]["request_deadline_seconds"] == 7
 
 
 def test_an_unknown_parser_or_dataset_comes_with_a_remedy(parsebank, tmp_path):

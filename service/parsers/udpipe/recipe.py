@@ -1,13 +1,13 @@
 """Training recipes: every option of a UDPipe model, as one frozen value.
 
 A recipe is a Python value, not a file: it is typed, it is fingerprinted into the names of finished
-components, and the one called ``default`` is what the shipped English model was made with.
+components, and ``default`` and ``full`` are what the shipped English models were made with.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from syntax import Registry
@@ -18,14 +18,17 @@ Options = Mapping[str, int | float | str]
 
 @dataclass(frozen=True)
 class Recipe:
-    """How the three components of a model are trained.
+    """How the components of a model are trained.
 
     Attributes:
         tokenizer: Options of the tokenizer and sentence segmenter.
+        tagger: Options of the tagger: UPOS, and XPOS and FEATS if `columns` has them.
         fold_tagger: Options of the taggers that tag the parser's own training data; see `folds`.
         parser: Options of the parser, which is trained on the tags it is given.
-        columns: Columns that the model learns beside forms, UPOS and trees: any of ``lemma``,
-            ``xpos``, ``feats``. The others are emptied in the training data.
+        columns: Columns that the tagger and the lemmatizer learn beside forms and UPOS: any of
+            ``lemma``, ``xpos``, ``feats``. The others are emptied in their training data. The
+            parser and the fold taggers never see them.
+        lemmatizer: Options of a second tagger, which gives lemmas alone; ``None`` for none.
         folds: The parser's training data is tagged in so many parts, each by a tagger trained on
             the others (jackknifing), so that the parser meets the errors that it will meet later.
             On the sentences it was trained on, a tagger makes only half as many errors.
@@ -40,13 +43,17 @@ class Recipe:
     fold_tagger: Options
     parser: Options
     columns: tuple[str, ...] = ()
+    lemmatizer: Options | None = None
     folds: int = 4
     block: int = 40
     limit: int | None = field(default=None)
 
     def content(self) -> dict[str, Any]:
         """The recipe as plain JSON, for fingerprints and model cards."""
-        return {**asdict(self), "columns": list(self.columns)}
+        content = {**asdict(self), "columns": list(self.columns)}
+        if self.lemmatizer is None:
+            del content["lemmatizer"]
+        return content
 
 
 def format_options(options: Options) -> str:
@@ -79,6 +86,43 @@ def _tagger(iterations: int, rules: int, enrich: int, *, prune: bool = False) ->
         "early_stopping": 1,
         **pruned,
     }
+
+
+_FULL_TAGGER: Options = {
+    "models": 1,
+    "templates_1": "tagger",
+    "guesser_suffix_rules_1": 8,
+    "guesser_enrich_dictionary_1": 6,
+    "guesser_prefixes_max_1": 0,
+    "use_lemma_1": 1,
+    "provide_lemma_1": 0,
+    "use_xpostag_1": 1,
+    "provide_xpostag_1": 1,
+    "use_feats_1": 1,
+    "provide_feats_1": 1,
+    "iterations_1": 10,
+    "early_stopping": 1,
+    "prune_features_1": 1,
+}
+"""UPOS, XPOS and FEATS as one tag, chosen among analyses with their lemmas."""
+
+_LEMMATIZER: Options = {
+    "models": 1,
+    "templates_1": "lemmatizer",
+    "guesser_suffix_rules_1": 6,
+    "guesser_enrich_dictionary_1": 4,
+    "guesser_prefixes_max_1": 4,
+    "use_lemma_1": 1,
+    "provide_lemma_1": 1,
+    "use_xpostag_1": 0,
+    "provide_xpostag_1": 0,
+    "use_feats_1": 0,
+    "provide_feats_1": 0,
+    "iterations_1": 8,
+    "early_stopping": 1,
+    "prune_features_1": 1,
+}
+"""Lemmas, chosen together with UPOS alone."""
 
 
 def _parser(iterations: int, hidden: int, form: int) -> Options:
@@ -132,6 +176,18 @@ DEFAULT = RECIPES.add(
         parser=_parser(iterations=13, hidden=150, form=40),
     ),
 )
+
+FULL = RECIPES.add(
+    "full",
+    replace(
+        DEFAULT,
+        name="full",
+        tagger=_FULL_TAGGER,
+        columns=("lemma", "xpos", "feats"),
+        lemmatizer=_LEMMATIZER,
+    ),
+)
+"""The default's tokenizer and parser with every tag and lemmas; for larger files."""
 
 TINY = RECIPES.add(
     "tiny",

@@ -196,20 +196,15 @@ def test_an_option_that_udpipe_refuses_is_an_error_with_its_words(
     assert not list(tmp_path.glob("tiny.work/parser-*"))
 
 
-def test_a_lemmatizer_beside_the_tagger_fills_every_column_and_leaves_the_parser_alone(
+def test_a_tagger_of_every_column_leaves_the_other_components_as_they_are(
     finished: tuple[TrainedModel, list[Progress]], tmp_path: Path
 ) -> None:
     shutil.copytree(finished[0].model.parent / "tiny.work", tmp_path / "tiny.work")
-    short = {"iterations_1": 1, "guesser_suffix_rules_1": 2, "guesser_enrich_dictionary_1": 2}
-    recipe = replace(
-        TINY,
-        columns=FULL.columns,
-        tagger={**FULL.tagger, **short},
-        lemmatizer={**FULL.lemmatizer, **short},
-    )
+    tagger = {**FULL.tagger, "iterations_1": 1, "guesser_suffix_rules_1": 2}
+    recipe = replace(TINY, columns=FULL.columns, tagger=tagger)
     trained, reports = train_tiny(tmp_path, recipe, lettered(tmp_path / "treebank-tiny"))
     started = {report.component for report in reports if report.message == "started"}
-    assert started == {"tagger", "lemmatizer"}
+    assert started == {"tagger"}
     test = trained.scores["test"]["gold_tokens"]
     assert test["UPOS"] > 40.0
     assert test["XPOS"] > 40.0
@@ -225,7 +220,7 @@ def test_a_component_that_is_no_model_cannot_be_combined(tmp_path: Path) -> None
     broken = tmp_path / "broken.udpipe"
     broken.write_bytes(b"not a model")
     with pytest.raises(TrainingError):
-        combine_components({kind: [broken] for kind in KINDS}, TINY_DEV, tmp_path / "x")
+        combine_components(dict.fromkeys(KINDS, broken), TINY_DEV, tmp_path / "x")
     with pytest.raises(ModelLoadError, match="no UDPipe 1 model"):
         load_model(broken)
 

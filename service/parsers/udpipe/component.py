@@ -15,7 +15,7 @@ import signal
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -99,10 +99,8 @@ def train_component(job: ComponentJob) -> None:
     write_whole(Path(job.output), bytes(model))
 
 
-def combine_components(paths: Mapping[Kind, Sequence[Path]], sample: Path, output: Path) -> None:
+def combine_components(paths: dict[Kind, Path], sample: Path, output: Path) -> None:
     """Glue components, each in a model file of its own, into one model.
-
-    Of several taggers the first gives UPOS, and each the columns that it was trained to provide.
 
     UDPipe's only way to glue is to train a model of which every component comes from a file; it
     wants sentences all the same, and learns nothing from this *sample*.
@@ -110,14 +108,9 @@ def combine_components(paths: Mapping[Kind, Sequence[Path]], sample: Path, outpu
     Raises:
         TrainingError: A file is no UDPipe model or lacks its component.
     """
-    options = {kind: _from_models(files) for kind, files in paths.items()}
+    options = {kind: f"from_model=file:{path}" for kind, path in paths.items()}
     job = ComponentJob("model", options, str(sample), str(sample), str(output))
     run_component(job, lambda _done, _line: None)
-
-
-def _from_models(files: Sequence[Path]) -> str:
-    names = ["from_model", *(f"from_model_{at}" for at in range(2, len(files) + 1))]
-    return ";".join(f"{name}=file:{file}" for name, file in zip(names, files, strict=True))
 
 
 def load_model(path: Path) -> Any:

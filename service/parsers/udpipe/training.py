@@ -1,10 +1,9 @@
 """Train a UDPipe model from a UD treebank: the command behind the shipped English model.
 
-The tokenizer, the tagger, the lemmatizer (if the recipe has one) and the fold taggers learn side by
-side in processes of their own; then the parser learns from trees whose tags the fold taggers gave
-(see `Recipe`). A finished component is kept in a work folder under the fingerprint of its options
-and data, so an interrupted training goes on where it stopped, and a changed option retrains only
-what depends on it.
+The tokenizer, the tagger and the fold taggers learn side by side in processes of their own; then
+the parser learns from trees whose tags the fold taggers gave (see `Recipe`). A finished component
+is kept in a work folder under the fingerprint of its options and data, so an interrupted training
+goes on where it stopped, and a changed option retrains only what depends on it.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ import ufal.udpipe
 
 from service.parsers.udpipe.cards import ModelCard, write_card
 from service.parsers.udpipe.component import (
+    KINDS,
     METHOD,
     ComponentJob,
     Kind,
@@ -40,8 +40,7 @@ class Progress:
     """One report of a running training.
 
     Attributes:
-        component: ``tokenizer``, ``tagger``, ``lemmatizer``, ``fold-0`` ..., ``parser`` or
-            ``evaluation``.
+        component: ``tokenizer``, ``tagger``, ``fold-0`` ..., ``parser`` or ``evaluation``.
         done: Rounds (iterations, epochs, splits) finished.
         total: Rounds in all.
         message: UDPipe's own words, or what was reused.
@@ -137,37 +136,27 @@ class _Task:
 
 def _train_components(
     workshop: _Workshop, train: Sequence[Sentence], dev: Sequence[Sentence]
-) -> dict[Kind, list[Path]]:
+) -> dict[Kind, Path]:
     recipe, work = workshop.recipe, workshop.work
-    plain, plain_dev = strip_columns(train), strip_columns(dev)
-    learn, heldout = _write(work / "train.conllu", plain), _write(work / "dev.conllu", plain_dev)
-    taggers = _tagger_tasks(workshop, train, dev)
-    folds = list(_fold_tasks(workshop, plain, heldout))
-    tokenizer = _Task("tokenizer", "tokenizer", recipe.tokenizer, learn, heldout)
-    trained = _run_all(workshop, [tokenizer, *taggers, *folds])
-    fold_models = trained[1 + len(taggers) :]
-    tagged = _write(work / "train-tagged.conllu", _tag_by_folds(recipe, fold_models, plain))
+    columns = _write(work / "train-columns.conllu", strip_columns(train, recipe.columns))
+    columns_dev = _write(work / "dev-columns.conllu", strip_columns(dev, recipe.columns))
+    train, dev = strip_columns(train), strip_columns(dev)
+    learn, heldout = _write(work / "train.conllu", train), _write(work / "dev.conllu", dev)
+    tokenizer, tagger, *folds = _run_all(
+        workshop,
+        [
+            _Task("tokenizer", "tokenizer", recipe.tokenizer, learn, heldout),
+            _Task("tagger", "tagger", recipe.tagger, columns, columns_dev),
+            *_fold_tasks(workshop, train, heldout),
+        ],
+    )
+    tagged = _write(work / "train-tagged.conllu", _tag_by_folds(recipe, folds, train))
     # A fold tagger's tags are as good for choosing an iteration, and spare the parser a retraining
     # whenever an option of the tagger changes.
-    tags_dev = tag_sentences(load_model(fold_models[0]), plain_dev)
-    tagged_dev = _write(work / "dev-tagged.conllu", tags_dev)
+    tagged_dev = _write(work / "dev-tagged.conllu", tag_sentences(load_model(folds[0]), dev))
     task = _Task("parser", "parser", recipe.parser, tagged, tagged_dev)
-    parser = _run_all(workshop, [task])
-    tagger_models = trained[1 : 1 + len(taggers)]
-    return {"tokenizer": trained[:1], "tagger": tagger_models, "parser": parser}
-
-
-def _tagger_tasks(
-    workshop: _Workshop, train: Sequence[Sentence], dev: Sequence[Sentence]
-) -> list[_Task]:
-    """The tagger, and the lemmatizer where the recipe has one."""
-    recipe, work = workshop.recipe, workshop.work
-    learn = _write(work / "train-columns.conllu", strip_columns(train, recipe.columns))
-    heldout = _write(work / "dev-columns.conllu", strip_columns(dev, recipe.columns))
-    tasks = [_Task("tagger", "tagger", recipe.tagger, learn, heldout)]
-    if recipe.lemmatizer is not None:
-        tasks.append(_Task("lemmatizer", "tagger", recipe.lemmatizer, learn, heldout))
-    return tasks
+    (parser,) = _run_all(workshop, [task])
+    return dict(zip(KINDS, (tokenizer, tagger, parser), strict=True))
 
 
 def _fold_tasks(workshop: _Workshop, train: Sequence[Sentence], heldout: Path) -> Iterable[_Task]:

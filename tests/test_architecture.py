@@ -106,6 +106,7 @@ LAYERS: dict[str, tuple[set[str], ...]] = {
         {"data", "recipes", "systems.*.recipes", "systems.*.graph_recipes"},
         {"evaluation", "loop", "report", "streams"},
         {"api"},
+        {"reproduction"},
         {"commands"},
     ),
 }

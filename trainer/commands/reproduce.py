@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from syntax.commands.tables import AsJson, print_json, print_table
-from syntax.errors import SpecError
 
 if TYPE_CHECKING:
     from trainer.reproduction.trial import Trial
@@ -39,19 +38,18 @@ def reproduce(
     require_training()
     from trainer.reproduction import rows
     from trainer.reproduction.account import COLUMNS, FINDINGS, account, figure_rows
-    from trainer.reproduction.row import SIZES
+    from trainer.reproduction.row import size_named
     from trainer.reproduction.trial import Trial
     from trainer.results import write_json
 
-    if size not in SIZES:
-        raise SpecError(f"`--size {size}` is unknown; it is one of {', '.join(SIZES)}")
+    sized = size_named(size)
 
     def trial_of(name: str) -> Trial:
         chosen = rows.ROWS[name]
-        usual = chosen.seeds.get(size, 0)
+        usual = chosen.seeds.get(sized, 0)
         count = usual if seeds is None or not usual else seeds
-        folder = output.absolute() / f"{name}-{size}"
-        return Trial(chosen, folder, data.absolute(), size, tuple(range(1, count + 1)), threads)
+        folder = output.absolute() / f"{name}-{sized}"
+        return Trial(chosen, folder, data.absolute(), sized, tuple(range(1, count + 1)), threads)
 
     if every or not row:
         print_table(

@@ -9,17 +9,29 @@ import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, cast, get_args
 
 from scipy import stats
 
+from syntax.errors import SpecError
 from syntax.registry import Registry
 
 if TYPE_CHECKING:
     from trainer.reproduction.trial import Trial
 
 Size = Literal["small", "full"]
-SIZES: Final = ("small", "full")
+
+
+def size_named(name: str) -> Size:
+    """The size of this name.
+
+    Raises:
+        SpecError: There is none.
+    """
+    for size in get_args(Size):
+        if size == name:
+            return cast("Size", size)
+    raise SpecError(f"size {name!r} is unknown; it is one of {', '.join(get_args(Size))}")
 
 
 @dataclass(frozen=True, slots=True)

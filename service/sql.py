@@ -11,7 +11,6 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -24,12 +23,6 @@ QUERY_BYTES: Final = 1_000_000_000
 
 PROCESS_BYTES: Final = 3_000_000_000
 """Memory that the whole process may take, libraries and Python's values included."""
-
-ANSWER_BYTES: Final = 4_000_000
-"""Rows of an answer as JSON, at most."""
-
-_LARGEST_INTEGER: Final = 2**53
-"""Browsers read numbers as doubles, which hold every integer up to this one."""
 
 _OWN_ERROR: Final = 3
 """Exit code of a process that says what is wrong with the query."""
@@ -110,76 +103,12 @@ def _read(code: int | None, output: bytes, log: bytes) -> dict[str, Any]:
         answer: dict[str, Any] = parse_json(output)
         return answer
     if code == _OWN_ERROR:
-        raise SpecError(output.decode("utf-8"))
+        raise SpecError(parse_json(output))
     last = log.decode("utf-8", "replace").strip().rpartition("\n")[2]
     raise WorkError(
         f"the process of the query {how_ended(code or 0)} ({last}); it may have needed more than "
         f"{PROCESS_BYTES // 10**9} GB of memory: ask for less, or use `parsebank store sql`"
     )
-
-
-def answer_query(store: str, query: str, limit: int) -> dict[str, Any]:
-    """Columns and rows of a query as plain JSON.
-
-    Args:
-        store: Location of the store.
-        query: One SELECT.
-        limit: Most rows.
-
-    Raises:
-        SpecError: DuckDB cannot run the query, or one row is too large.
-    """
-    import duckdb
-
-    from featurestore import open_store
-    from featurestore.sql.session import run_query
-
-    bounds = {"memory_limit": f"{QUERY_BYTES}B", "threads": "2", "temp_directory": ""}
-    with open_store(store) as opened:
-        try:
-            relation = run_query(opened, query, config=bounds)
-            columns = list(zip(relation.columns, map(str, relation.types), strict=True))
-            rows = relation.limit(limit + 1).fetchall()
-        except duckdb.Error as error:
-            raise SpecError(str(error)) from error
-    kept = _within([[_plain(value) for value in row] for row in rows[:limit]])
-    return {
-        "columns": [{"name": name, "type": kind} for name, kind in columns],
-        "rows": kept,
-        "truncated": len(kept) < len(rows),
-    }
-
-
-def _within(rows: list[list[Any]]) -> list[list[Any]]:
-    """The first rows that fit into an answer."""
-    size = 0
-    for at, row in enumerate(rows):
-        size += len(json.dumps(row))
-        if size > ANSWER_BYTES:
-            if at == 0:
-                raise SpecError(
-                    f"one row takes {size} bytes as JSON, and an answer has at most "
-                    f"{ANSWER_BYTES}; select fewer or shorter columns"
-                )
-            return rows[:at]
-    return rows
-
-
-def _plain(value: Any) -> Any:
-    """A value of DuckDB as JSON has it; what JSON has no form for is text."""
-    if isinstance(value, int) and abs(value) > _LARGEST_INTEGER:
-        return str(value)
-    if value is None or isinstance(value, bool | int | str):
-        return value
-    if isinstance(value, float):
-        return value if value - value == 0 else str(value)
-    if isinstance(value, bytes):
-        return f"<{len(value)} bytes>"
-    if isinstance(value, dict):
-        return {str(name): _plain(inner) for name, inner in value.items()}
-    if isinstance(value, Iterable):
-        return [_plain(inner) for inner in value]
-    return str(value)
 
 
 def _bound_memory() -> None:
@@ -191,16 +120,20 @@ def _bound_memory() -> None:
 
 def main() -> int:
     """Answer the query on standard input; returns the exit code."""
+    from featurestore import open_store
+    from featurestore.sql.answer import answer_query
+
     asked = parse_json(sys.stdin.buffer.read())
     die_with(asked["parent"])
     _bound_memory()
     try:
-        answer = answer_query(asked["store"], asked["query"], asked["limit"])
+        with open_store(asked["store"]) as store:
+            answer = answer_query(store, asked["query"], asked["limit"], QUERY_BYTES)
     except SpecError as error:
-        sys.stdout.write(error.message)
+        sys.stdout.write(json.dumps(error.message))
         return _OWN_ERROR
     except MemoryError:
-        sys.stdout.write("the query needs more memory than it may take; ask for less")
+        sys.stdout.write(json.dumps("the query needs more memory than it may take; ask for less"))
         return _OWN_ERROR
     sys.stdout.write(json.dumps(answer))
     return 0

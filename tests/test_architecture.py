@@ -25,11 +25,11 @@ MAY_IMPORT = {
 }
 THIRD_PARTY = {
     "syntax": {"numpy", "numba"},
-    "featurestore": {"numpy", "pyarrow", "deltalake", "duckdb", "scipy", "matplotlib"},
+    "featurestore": {"numpy", "pyarrow", "deltalake", "duckdb", "scipy", "matplotlib", "spacy"},
     "clients": {"numpy", "httpx", "ijson", "datasets", "typer", "rich", "tokenizers", "zstandard"},
     "service": {
         *("numpy", "pyarrow", "fastapi", "starlette", "pydantic", "pydantic_settings", "uvicorn"),
-        *("tokenizers", "transformers", "ufal", "stanza", "sqlalchemy", "structlog"),
+        *("tokenizers", "transformers", "ufal", "stanza", "spacy", "sqlalchemy", "structlog"),
         "prometheus_client",
         "huggingface_hub",
         *("torch", "psutil", "distributed", "limits", "starlette_compress", "zstandard", "httpx"),
@@ -73,7 +73,7 @@ LAYERS: dict[str, tuple[set[str], ...]] = {
         {"files", "processes", "results", "retries", "spelling"},
         {"client"},
         {""},
-        {"benchmarks", "cut", "display", "expand", "wordpiece"},
+        {"benchmarks", "cut", "display", "expand", "fill", "wordpiece"},
         {"demo"},
         {"commands"},
         {"cli"},

@@ -74,8 +74,8 @@ def open_session(
     """
     _close_at_exit()
     # A name that is no view is a mistake, not a Python variable of the caller.
-    options = {**(config or {}), "python_enable_replacements": "false"}
-    connection = duckdb.connect(config=options)
+    options: dict[str, str | bool | int | float | list[str]] = {**(config or {})}
+    connection = duckdb.connect(config={**options, "python_enable_replacements": "false"})
     _OPEN.add(connection)
     # It takes `python -c` for a person, and would draw bars into what the script prints.
     connection.execute("set enable_progress_bar = false")

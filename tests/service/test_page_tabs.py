@@ -12,11 +12,12 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from service import sql
+from featurestore import open_store
+from featurestore.sql.answer import ANSWER_BYTES, answer_query
 from service.pipeline.adhoc import NAME as ADHOC
 from service.security.keys import KeyFile
 from service.security.rules import ROLES, rule_of
-from service.sql import SqlProcesses, SqlQuery, answer_query
+from service.sql import QUERY_BYTES, SqlProcesses, SqlQuery
 from syntax.errors import DeadlineError, OverloadedError, SpecError
 
 Serve = Callable[..., Any]
@@ -111,27 +112,33 @@ async def test_sql_without_a_query_is_refused(client: httpx.AsyncClient, body: A
         ("from read_csv('/etc/hostname')", "disabled by configuration"),
         ("select nothing from words", "nothing"),
         ("select list(range) from range(1_000_000_000)", "Out of Memory"),
-        (f"select repeat('x', {sql.ANSWER_BYTES})", "one row takes"),
+        (f"select repeat('x', {ANSWER_BYTES})", "one row takes"),
     ],
 )
 def test_sql_refuses_with_its_reason(tmp_path: Path, query: str, words: str) -> None:
     with pytest.raises(SpecError) as refused:
-        answer_query(str(tmp_path / "store"), query, 10)
+        answered(tmp_path, query, 10)
     assert words in str(refused.value)
+
+
+def answered(folder: Path, query: str, limit: int) -> dict[str, Any]:
+    """The answer of an empty store."""
+    with open_store(folder / "store") as store:
+        return answer_query(store, query, limit, QUERY_BYTES)
 
 
 def test_sql_values_are_json(tmp_path: Path) -> None:
     query = """select 9007199254740993 as big, 1.5::decimal(3, 1) as exact, 'nan'::float as nan,
         '\\x01\\x02'::blob as bytes, [{'a': null}] as nested, date '2026-01-02' as day"""
-    answer = answer_query(str(tmp_path / "store"), query, 1)
+    answer = answered(tmp_path, query, 1)
     row = ["9007199254740993", "1.5", "nan", "<2 bytes>", [{"a": None}], "2026-01-02"]
     assert json.loads(json.dumps(answer["rows"])) == [row]
     assert not answer["truncated"]
 
 
 def test_sql_cuts_an_answer_that_is_too_long(tmp_path: Path) -> None:
-    query = f"select repeat('x', {sql.ANSWER_BYTES // 3}) from range(9)"
-    answer = answer_query(str(tmp_path / "store"), query, 9)
+    query = f"select repeat('x', {ANSWER_BYTES // 3}) from range(9)"
+    answer = answered(tmp_path, query, 9)
     assert (len(answer["rows"]), answer["truncated"]) == (2, True)
 
 

@@ -40,6 +40,10 @@ def submit(client: httpx.Client, name: str, count: int) -> str:
     """Start a backfill of so many pairs and one rejected line; returns the job's id."""
     rejected = {"example_id": "lost", "reason": "example", "message": "the line has no hypothesis"}
     lines = [{"spec": SPEC}, *map(pair, range(count)), {"rejected": rejected}]
+    return post_lines(client, name, lines)
+
+
+def post_lines(client: httpx.Client, name: str, lines: list[dict[str, Any]]) -> str:
     body = "\n".join(map(json.dumps, lines))
     headers = {"content-type": "application/x-ndjson"}
     answer = client.post(f"/datasets/{name}/backfill", content=body, headers=headers)
@@ -91,6 +95,19 @@ def test_the_store_leads_from_datasets_to_an_example(service: Served, browser: B
     assert browser.complaints() == []
 
 
+def test_of_several_parsers_one_is_chosen(service: Served, browser: Browser) -> None:
+    gold = "1\tRain\t_\tNOUN\t_\t_\t0\troot\t_\t_\n\n"
+    tree = {"example_id": "g", "segments": [{"conllu": gold}] * 2, "labels": {"label": "no"}}
+    with service.client() as client:
+        wait_for_job(client, submit(client, "mixed", 2))
+        lines = [{"spec": {**SPEC, "mode": "gold"}}, {"example": tree}]
+        wait_for_job(client, post_lines(client, "mixed", lines))
+    browser.open(f"{service.url}/#store?dataset=mixed&split=dev&lang=en")
+    browser.wait_for_text("choose one of them")
+    browser.click("#tab-store ul a[href*='parser=']")
+    browser.wait_for("/1 to [12] of [12]/.test(document.body.innerText)")
+
+
 def test_a_reason_leads_to_the_query_that_names_the_examples(
     service: Served, browser: Browser
 ) -> None:
@@ -100,7 +117,7 @@ def test_a_reason_leads_to_the_query_that_names_the_examples(
     browser.click("#tab-store td details a")
     browser.wait_for("document.querySelector('#sql-query')?.value.includes('from drops')")
     browser.click("#tab-store form button")
-    browser.wait_for_text("1 rows.")
+    browser.wait_for_text("1 row.")
     browser.wait_for_text("the line has no hypothesis")
     assert browser.complaints() == []
 
@@ -110,7 +127,7 @@ def test_sql_from_the_keyboard_and_a_query_that_is_wrong(service: Served, browse
     browser.wait_for("document.querySelector('#sql-query')")
     browser.type("#sql-sample", "Drops by reason")
     browser.type("#sql-query", "\ue009\ue007")  # Ctrl+Enter
-    browser.wait_for_text("1 rows.")
+    browser.wait_for_text("1 row.")
     browser.type("#sql-query", "\ue000 nonsense")
     browser.click("#tab-store form button")
     browser.wait_for("document.querySelector('#tab-store [role=alert]')")

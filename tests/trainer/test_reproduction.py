@@ -13,7 +13,8 @@ from trainer.options.settings import with_settings
 from trainer.recipes import RECIPES
 from trainer.reproduction.account import account, data_hash, figure_rows, page
 from trainer.reproduction.row import Figure, Findings, Row, Source
-from trainer.reproduction.rows import ROWS, transfer, wolof
+from trainer.reproduction.rows import ROWS, adversarial, transfer, udprlm, wolof
+from trainer.reproduction.rows.paired import less, over_languages
 from trainer.reproduction.trial import Trial
 
 RESULTS = Path(__file__).parents[2] / "docs" / "reproduction"
@@ -121,6 +122,26 @@ def test_the_settings_of_small_trials_fit_their_recipes() -> None:
         assert with_settings(RECIPES[recipe](), small).training.max_steps == 2500
     assert with_settings(RECIPES["microbert-ud-frozen"](), wolof.SMALL["parser"])
     assert with_settings(RECIPES["microbert-ner"](), wolof.SMALL["tagger"])
+
+
+def test_the_settings_of_small_arms_fit_their_recipes() -> None:
+    for settings in adversarial.CONDITIONS.values():
+        made = with_settings(RECIPES[adversarial.RECIPE](), (*adversarial.SMALL, *settings))
+        assert made.training.delay == made.training.epochs / 2
+    for settings in udprlm.CONDITIONS.values():
+        assert with_settings(RECIPES["udprlm-parser"](), (*udprlm.SMALL["parser"], *settings))
+    for phase in ("udprlm-phase-1", "udprlm-phase-2"):
+        small = (*udprlm.SMALL["encoder"], *udprlm.SMALL["training"])
+        assert with_settings(RECIPES[phase](), small).training.batch_size == 32
+
+
+def test_differences_are_paired_over_languages() -> None:
+    one = [{"a": 3.0, "b": 12.0, "c": 22.0}, {"a": 1.0, "b": 10.0, "c": 24.0}]
+    other = [{"a": 1.0, "b": 10.0, "c": 20.0}, {"a": 1.0, "b": 10.0, "c": 20.0}]
+    found = over_languages(one, other)
+    assert found.difference == pytest.approx(5 / 3)
+    assert (found.low, found.high) == pytest.approx((1, 3))  # of a and b, and of c
+    assert less("LAS", None, one, other).values == pytest.approx((2, 4 / 3))
 
 
 def test_the_list_says_what_is_missing(tmp_path: Path) -> None:

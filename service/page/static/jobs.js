@@ -157,7 +157,7 @@ function report(job) {
       ['Created', time(job.created)], ['Started', time(job.started)],
       ['Finished', time(job.finished)], ['Id', element('code', {}, job.id)],
     ]),
-    table('Report', ['', 'Number'], rows),
+    table('Report', ['What', 'Number'], rows),
     job.failed_shards.length ? table('Failed shards', ['Shard', 'Tries', 'Error', 'Message'],
       job.failed_shards.map((shard) =>
         [String(shard.number), shard.tries, shard.error_type, shard.message])) : '',

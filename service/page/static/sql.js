@@ -54,8 +54,8 @@ export function showSql(root, parameters, info) {
     result.replaceChildren();
     try {
       const answer = await post('sql', {query: query.value, limit: Number(limit.value)});
-      status.textContent = `${count(answer.rows.length)} rows${answer.truncated
-        ? '; there are more' : ''}.`;
+      const rows = answer.rows.length === 1 ? '1 row' : `${count(answer.rows.length)} rows`;
+      status.textContent = `${rows}${answer.truncated ? '; there are more' : ''}.`;
       result.replaceChildren(rowsOf(answer));
     } catch (error) {
       status.textContent = '';

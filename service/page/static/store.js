@@ -84,7 +84,8 @@ async function showExamples(root, parameters) {
   const part = chosenPart(parameters);
   const start = Number(parameters.get('start') ?? 0);
   root.append(back('All datasets', {}), element('h1', {}, `Examples of ${part.dataset}`));
-  const page = await examplesOf(part, start, PAGE);
+  const page = await examplesOf(part, start, PAGE).catch((error) => offerParsers(root, part, error));
+  if (!page) return;
   const end = start + page.examples.length;
   root.append(
     facts([['Split', page.split], ['Language', part.lang], ['Tokenizer', page.tokenizer],
@@ -103,6 +104,14 @@ async function showExamples(root, parameters) {
           element('span', {class: 'text', lang: example.lang}, example.texts[at] ?? '')),
         ...Object.values(example.labels).map(labelOf), example.pieces.join(' + '), example.parser,
       ])));
+}
+
+/** Where several parsers parsed a split, one has to be chosen; any other error goes on. */
+function offerParsers(root, part, error) {
+  if (!error.detail?.parsers) throw error;
+  root.append(element('p', {}, error.message), element('ul', {}, error.detail.parsers.map((parser) =>
+    element('li', {}, element('a', {href: link('store', {...part, parser})},
+      `Those of the parser ${parser}`)))));
 }
 
 function back(text, parameters) {

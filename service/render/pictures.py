@@ -115,7 +115,7 @@ def draw_conllu(
         if tokenizer is not None:
             pieces = align_pieces(parse, *tokenizer.encode(parse.text), policy)
         parts |= _derived(parse, chosen, sentence.text, pieces, limits.pieces)
-    pictures = {name: parts[name]().svg() for name in names if name in parts}
+    pictures: dict[str, str] = {name: parts[name]().svg() for name in names if name in parts}
     return Drawn([one.text for one in sentences], format_conllu([sentence]), pictures)
 
 

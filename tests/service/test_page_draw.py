@@ -47,7 +47,7 @@ async def test_a_sentence_with_all_that_conllu_knows_is_drawn(client) -> None:
     for svg in answer["pictures"].values():
         assert " style=" not in svg
         marked = {node.get("data-word") for node in ET.fromstring(svg).iter()} - {None}
-        assert {"1", "2", "4.1"} <= {word for words in marked for word in words.split()}
+        assert {"0.1", "1", "2"} <= {word for words in marked for word in words.split()}
 
 
 async def test_without_a_tokenizer_matrices_are_over_words(client) -> None:
@@ -90,7 +90,7 @@ async def test_what_cannot_be_drawn_is_named(client) -> None:
     assert (await refused(client, conllu=""))[1] == "no_sentence"
     unknown = {"conllu": EVERYTHING, "tokenizer": "no/such", "pictures": ["wordpieces"]}
     assert (await refused(client, **unknown))[1] == "unknown_tokenizer"
-    assert (await refused(client, conllu=EVERYTHING, policy="none.v9"))[1] == "unknown_policy"
+    assert (await refused(client, conllu=EVERYTHING, policy="none.v9"))[1] == "unknown_name"
     assert (await refused(client, conllu=EVERYTHING, pictures=["photo"]))[0] == 422
     cycle = "1\ta\t_\t_\t_\t_\t2\tx\t_\t_\n2\tb\t_\t_\t_\t_\t1\tx\t_\t_\n"
     assert (await drawn(client, conllu=cycle, pictures=["arcs"]))["texts"] == ["a b"]

@@ -271,6 +271,10 @@ class ModelAnswer(BaseModel):
     treebank: str | None = None
     version: str | None = Field(default=None, description="Release of the model or treebank.")
     licence: str | None = None
+    columns: list[str] | None = Field(
+        default=None,
+        description="CoNLL-U columns that it fills; `null` where its card does not say.",
+    )
     size_bytes: int = Field(description="Of all its files; 0 if one is missing.")
     sha256: str | None = Field(
         default=None, description="Of its file; of several, that of their names and checksums."
@@ -291,6 +295,9 @@ class InfoAnswer(BaseModel):
 
     name: Literal["parsebank"] = "parsebank"
     version: str
+    role: Literal["read", "parse", "admin"] = Field(
+        description="What the caller may do: the role of the key, or `admin` where none is needed."
+    )
     lang: str
     parser: str | None = Field(description="Parser of the default language.")
     tokenizer: str

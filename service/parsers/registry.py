@@ -17,6 +17,7 @@ from service.parsers.discovery import models_in
 from service.parsers.files import regular_file, unreadable
 from service.parsers.languages import language_code
 from service.parsers.own.backend import OWN
+from service.parsers.spacy.backend import SPACY
 from service.parsers.stanza.backend import STANZA
 from service.parsers.udpipe.backend import UDPIPE
 from service.settings import Settings
@@ -31,6 +32,7 @@ BACKENDS: Registry[Backend] = Registry("parser backend", UnknownParserError)
 BACKENDS.add("udpipe.v1", UDPIPE)
 BACKENDS.add("stanza.v1", STANZA)
 BACKENDS.add("parsebank.v1", OWN)
+BACKENDS.add("spacy.v1", SPACY)
 
 
 _INDEXES_KEPT: Final = 16

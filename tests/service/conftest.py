@@ -17,6 +17,8 @@ from service.app import create_app
 from service.parsers import Parser, find_parser, load_parser
 from service.settings import Settings
 from tests.own_parser import load_added, run_command
+from tests.spacy_parser import NAME as SPACY
+from tests.spacy_parser import write_pipeline
 
 from .browser import Browser, open_browser
 
@@ -66,6 +68,18 @@ def stanza_french(data_dir: Path) -> Parser:
         pytest.skip(f"needs a Stanza package in {folder}")
     settings = Settings(store="unused", models_dir=folder)
     return load_parser(find_parser(settings, "stanza/fr"), "cpu")
+
+
+@pytest.fixture(scope="session")
+def spacy_models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A models folder with a tiny spaCy pipeline."""
+    return write_pipeline(tmp_path_factory.mktemp("spacy"))
+
+
+@pytest.fixture(scope="session")
+def spacy_french(spacy_models: Path) -> Parser:
+    """A tiny spaCy pipeline, loaded into this process."""
+    return load_added(spacy_models, SPACY)
 
 
 @pytest.fixture(scope="session")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import AsyncIterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from syntax import parse_conllu
 from syntax.examples import TOKEN_MODES
 from syntax.trees.spacing import attribute
 from tests.own_parser import NAME as OWN
+from tests.spacy_parser import NAME as SPACY
 
 from .conftest import connected, running
 from .contract import READERS, check_item, without_pieces
@@ -32,7 +34,7 @@ ENGLISH, FRENCH, STANZA = (
     "stanza/fr",
 )
 MODES = ("raw", "sentence", *TOKEN_MODES)
-PARSERS = (ENGLISH, FRENCH, STANZA, OWN)
+PARSERS = (ENGLISH, FRENCH, STANZA, OWN, SPACY)
 TOKENIZER = "parsebank-wordpiece-en"
 ALL = {"tokenizer": TOKENIZER, "matrices": ["distance", "depth", "ancestor"]}
 EXTRAS: dict[str, dict[str, Any]] = {
@@ -61,12 +63,14 @@ TOKENS = [
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def client(
-    tmp_path_factory: pytest.TempPathFactory, own_models: Path
+    tmp_path_factory: pytest.TempPathFactory, own_models: Path, request: pytest.FixtureRequest
 ) -> AsyncIterator[httpx.AsyncClient]:
     """A service with all models that there are, one worker each."""
     data = os.environ.get("PARSEBANK_DATA")
     folder = tmp_path_factory.mktemp("models")
     models = [own_models / "parsebank", *(Path(data, "models").iterdir() if data else ())]
+    if find_spec("spacy"):
+        models.append(request.getfixturevalue("spacy_models") / "spacy")
     for place in models:
         (folder / place.name).symlink_to(place)
     patient = {"model_load_seconds": 600, "request_deadline_seconds": 600}
@@ -82,6 +86,8 @@ def parser(request: pytest.FixtureRequest) -> str:
         request.getfixturevalue("data_dir")
     if request.param == STANZA:
         pytest.importorskip("stanza")
+    if request.param == SPACY:
+        request.getfixturevalue("spacy_models")
     return str(request.param)
 
 

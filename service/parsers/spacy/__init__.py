@@ -1,0 +1,1 @@
+"""spaCy pipelines whose labels are those of Universal Dependencies."""

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ("syntax", "featurestore", "service", "clients", "trainer")
+PACKAGES = ("parsebank", "syntax", "featurestore", "service", "clients", "trainer")
 
 MAY_IMPORT = {
     "syntax": set(),
@@ -22,8 +22,10 @@ MAY_IMPORT = {
     "clients": {"syntax"},
     "service": {"syntax", "featurestore"},
     "trainer": {"syntax", "featurestore", "clients"},
+    "parsebank": {"syntax", "featurestore", "clients", "trainer"},
 }
 THIRD_PARTY = {
+    "parsebank": set(),
     "syntax": {"numpy", "numba"},
     "featurestore": {"numpy", "pyarrow", "deltalake", "duckdb", "scipy", "matplotlib"},
     "clients": {"numpy", "httpx", "ijson", "datasets", "typer", "rich", "tokenizers", "zstandard"},
@@ -44,6 +46,7 @@ THIRD_PARTY = {
 # above it (``*`` stands for any folder), the longest that fits; an empty name is the package's own
 # ``__init__``.
 LAYERS: dict[str, tuple[set[str], ...]] = {
+    "parsebank": ({""}, {"__main__"}),
     "syntax": (
         {"errors", "compiled", "deprecated", "spans", "fingerprint", "strict_json"},
         {"extras", "keys", "lists", "mixing", "options", "plugins", "reasons", "registry"}

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from clients import AsyncClient, Client
+    from clients import AsyncClient, Client, ProgressBar
     from featurestore import FeatureDataset, FeatureStore, FeatureStream, open_store
     from syntax import (
         DependencyTree,
@@ -43,6 +43,7 @@ __all__ = [
     "FeatureStream",
     "FinishedRun",
     "ParsebankError",
+    "ProgressBar",
     "Sentence",
     "Token",
     "Word",
@@ -70,6 +71,7 @@ _HOMES: Final = {
     "FeatureStore": "featurestore",
     "FeatureStream": "featurestore",
     "FinishedRun": "trainer",
+    "ProgressBar": "clients",
     "evaluate": "trainer",
     "load_run": "trainer",
     "open_store": "featurestore",

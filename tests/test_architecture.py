@@ -28,7 +28,10 @@ THIRD_PARTY = {
     "parsebank": set(),
     "syntax": {"numpy", "numba"},
     "featurestore": {"numpy", "pyarrow", "deltalake", "duckdb", "scipy", "matplotlib"},
-    "clients": {"numpy", "httpx", "ijson", "datasets", "typer", "rich", "tokenizers", "zstandard"},
+    "clients": {
+        *("numpy", "httpx", "ijson", "datasets", "typer", "rich", "tokenizers", "zstandard"),
+        "IPython",  # of the notebook that runs the client
+    },
     "service": {
         *("numpy", "pyarrow", "fastapi", "starlette", "pydantic", "pydantic_settings", "uvicorn"),
         *("tokenizers", "transformers", "ufal", "stanza", "sqlalchemy", "structlog"),
@@ -75,6 +78,7 @@ LAYERS: dict[str, tuple[set[str], ...]] = {
     "clients": (
         {"files", "processes", "results", "retries", "spelling"},
         {"client"},
+        {"progress"},
         {""},
         {"benchmarks", "cut", "display", "expand", "wordpiece"},
         {"demo"},

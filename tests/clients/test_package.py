@@ -5,16 +5,19 @@ from __future__ import annotations
 import ast
 import doctest
 import os
+import signal
 import subprocess
 import sys
 import tomllib
 from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 
 import pytest
 import yaml
 
 import parsebank
+from clients.processes import free_port
 from tests.clients.hostile import NAMES, hostile_folder
 
 ROOT = Path(__file__).parents[2]
@@ -136,3 +139,33 @@ def test_the_citation_follows_its_schema_and_the_project() -> None:
     assert citation["license"] == PROJECT["license"]
     assert citation["authors"] == PROJECT["authors"]
     assert citation["keywords"] == PROJECT["keywords"]
+
+
+@pytest.mark.slow
+def test_a_dask_worker_in_that_folder_imports_our_packages(tmp_path: Path) -> None:
+    from distributed import Client
+
+    dask = str(Path(sys.executable).with_name("dask"))
+    folder, address = hostile_folder(tmp_path), f"tcp://127.0.0.1:{free_port()}"
+    scheduler = [
+        dask,
+        "scheduler",
+        "--host",
+        "127.0.0.1",
+        "--port",
+        address.rpartition(":")[2],
+        "--no-dashboard",
+    ]
+    worker = [dask, "worker", address, "--nthreads", "1", "--no-dashboard"]
+    started = [
+        subprocess.Popen(command, cwd=folder, stderr=subprocess.DEVNULL, start_new_session=True)
+        for command in (scheduler, worker)
+    ]
+    try:
+        with Client(address, timeout=120) as client:
+            named = client.submit(resolve_name, "service.jobs:__name__").result(timeout=120)
+    finally:
+        for process in reversed(started):
+            os.killpg(process.pid, signal.SIGTERM)
+            process.wait()
+    assert named == "service.jobs"

@@ -7,7 +7,7 @@ RECIPE ?= sample
 STORE  ?= parsebank-data
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow check fix serve train bench clean
+.PHONY: help demo test slow check docs fix serve train bench clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -21,10 +21,13 @@ test: $(VENV)/.dev  ## The tests (minutes); set PARSEBANK_DATA to include those 
 slow: $(VENV)/.dev  ## The tests that take long
 	$(BIN)/python -m pytest -m slow -n logical --dist loadfile
 
-check: $(VENV)/.dev  ## Lint, formatting and types
+check: $(VENV)/.dev docs  ## Lint, formatting, types and the pages
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+docs: $(VENV)/.dev  ## The site of the pages, in build/site; fails on a broken link
+	$(BIN)/zensical build --clean --strict
 
 fix: $(VENV)/.dev  ## Repair what the linter can
 	$(BIN)/ruff check --fix .

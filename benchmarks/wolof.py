@@ -50,7 +50,7 @@ CONDITIONS: Final[dict[str, tuple[str, tuple[str, ...]] | None]] = {
 }
 """Recipe and settings by name; ``random`` is not trained. The published figures of phrase and tree
 are of the release's loss (``lr_sib``); the last condition has the sign of the paper's formula and
-no division by the length, which nobody has tried."""
+no division by the length, which was not published."""
 
 
 @dataclass(frozen=True)
@@ -182,8 +182,10 @@ def _spread(shares: list[float]) -> dict[str, Any]:
     return {"mean": statistics.mean(values), "deviation": deviation, "values": values}
 
 
-def write(trial: Trial, results: dict[str, Any]) -> Path:
-    """Write what is there so far; conditions that come later are added."""
+def write(trial: Trial) -> Path:
+    """Write the figures of all conditions that are done."""
+    files = {name: trial.work / "figures" / f"{name}.json" for name in CONDITIONS}
+    results = {name: _read(path) for name, path in files.items() if path.exists()}
     now = datetime.now(UTC)
     path = Path(__file__).parent / "results" / f"wolof-{now:%Y-%m-%d}.json"
     size = {
@@ -211,10 +213,12 @@ def main() -> None:
         *(chosen.parser_steps, chosen.tagger_epochs),
     )
     trial.prepare()
-    results: dict[str, Any] = {}
+    kept = trial.work / "figures"
+    kept.mkdir(exist_ok=True)
     for condition in chosen.conditions.split(","):
-        results[condition] = figures(trial.run(condition))
-        print(condition, json.dumps(results[condition]), write(trial, results), flush=True)
+        found = json.dumps(figures(trial.run(condition)))
+        (kept / f"{condition}.json").write_text(found)
+        print(condition, found, write(trial), flush=True)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from syntax.errors import SpecError, TextTooLongError
-from syntax.examples import DatasetSpec, Example, Rejection, Segment
+from syntax.examples import TOKEN_MODES, DatasetSpec, Example, Rejection, Segment
 from syntax.trees.conllu import parse_conllu
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def cut_items(
 
 
 def _check(spec: DatasetSpec) -> None:
-    if spec.mode not in ("pretokenized", "retokenize", "gold") or len(spec.fields) != 1:
+    if spec.mode not in (*TOKEN_MODES, "gold") or len(spec.fields) != 1:
         raise SpecError(
             f"`max_pieces` cuts examples of one field of tokens; {spec.name} has the mode "
             f"{spec.mode!r} and {len(spec.fields)} fields. Choose the mode pretokenized, or let "

@@ -15,7 +15,14 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 from clients.client.results import ItemError, ParsedItem
 from syntax.errors import LabelError, SpecError
-from syntax.examples import DatasetSpec, Example, LabelValue, Rejection, Segment
+from syntax.examples import (
+    TOKEN_MODES,
+    DatasetSpec,
+    Example,
+    LabelValue,
+    Rejection,
+    Segment,
+)
 from syntax.trees.conllu import format_conllu, parse_conllu
 from syntax.trees.sentence import Sentence, Token
 from syntax.trees.spacing import with_spacing
@@ -36,10 +43,10 @@ def expanded_spec(spec: DatasetSpec) -> DatasetSpec:
         SpecError: The mode allows several sentences or has no multiword tokens, or a label refers
             to characters of the original text.
     """
-    if spec.mode not in ("sentence", "retokenize", "gold"):
+    if spec.mode not in ("sentence", "retokenize", "tokens_mwt", "gold"):
         raise SpecError(
             f"mode {spec.mode!r} has no multiword tokens to expand in one sentence; choose the "
-            "mode sentence, retokenize or gold"
+            "mode sentence, retokenize, tokens_mwt or gold"
         )
     spans = [label.name for label in spec.labels if label.kind == "spans"]
     if spans:
@@ -130,7 +137,7 @@ def _expanded_batch(
     if not segments:
         yield from batch
         return
-    form = "tokens" if spec.mode == "retokenize" else "texts"
+    form = "tokens" if spec.mode in TOKEN_MODES else "texts"
     given = [x.text if form == "texts" else list(x.tokens or ()) for x in segments]
     answer = client.parse(**{form: given, "lang": spec.lang, "mode": spec.mode, **options})
     found = iter(answer)

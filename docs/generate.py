@@ -38,6 +38,7 @@ from trainer.options import (
 )
 from trainer.options.tagger import TaggerOptions
 from trainer.recipes import RECIPES
+from trainer.reproduction.account import page
 
 DOCS: Final = Path(__file__).parent
 MARKED: Final = re.compile(r"(<!-- generated: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -187,6 +188,12 @@ def _first(thing: Any) -> str:
     return inspect.getdoc(thing).partition("\n\n")[0]  # type: ignore[union-attr]
 
 
+def reproduction() -> str:
+    """The committed results of `parsebank reproduce`."""
+    paths = sorted((DOCS / "reproduction").glob("*.json"))
+    return page(json.loads(path.read_text(encoding="utf-8")) for path in paths)
+
+
 TABLES: Final[dict[str, Callable[[], str]]] = {
     "drop-reasons": drop_reasons,
     "errors": error_names,
@@ -202,6 +209,7 @@ TABLES: Final[dict[str, Callable[[], str]]] = {
     "matrices": matrices,
     "readers": readers,
     "recipes": recipes,
+    "reproduction": reproduction,
     "routes": routes,
     "settings": settings,
 }

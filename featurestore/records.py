@@ -28,7 +28,7 @@ class ParseRecord:
         key: Fingerprint of parser, language, mode and text; 32 hexadecimal digits.
         lang: Language of the text.
         parser: Fingerprint of the parser.
-        mode: How the text was read (``raw``, ``sentence``, ``pretokenized``, ``gold``).
+        mode: How the text was read (`syntax.examples.Mode`).
         parse: The analysis.
     """
 

@@ -19,9 +19,13 @@ from service.middleware.admission import AdmissionMiddleware
 from service.middleware.compression import add_compression
 from service.middleware.limits import BodyLimit
 from service.middleware.response_cache import ResponseCacheMiddleware
+from service.page import router as page
 from service.readiness import Readiness
 from service.routes import (
     datasets,
+    docs,
+    draw,
+    examples,
     features,
     health,
     info,
@@ -31,6 +35,7 @@ from service.routes import (
     models,
     parse,
     parses,
+    sql,
 )
 from service.routes.answers import error_answers
 from service.security.describe import describe_security
@@ -74,10 +79,16 @@ def create_app(settings: Settings | None = None, **fields: Any) -> FastAPI:
         lifespan=lifespan,
         generate_unique_id_function=lambda route: route.name,
         responses=error_answers(422),
+        docs_url=None,
+        redoc_url=None,
     )
     install_error_handlers(app)
-    for routes in (parse, parses, features, lindat, jobs, datasets, info, models, health, metrics):
+    for routes in (
+        *(parse, parses, draw, features, lindat, jobs, datasets, examples, sql),
+        *(info, models, health, metrics, docs),
+    ):
         app.include_router(routes.router)
+    app.include_router(page)
     describe_security(app, required=chosen.keys_file is not None)
     _wrap(app, chosen)
     return app

@@ -7,10 +7,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, PlainValidator, WithJsonSchema
 
 from service.parsers import ParseInput
-from service.parsers.base import TOKEN_MODES
 from service.pipeline.records import FeatureRequest, MatrixName
 from syntax.errors import SpecError
-from syntax.examples import LongSentences, ParseMode
+from syntax.examples import TOKEN_MODES, LongSentences, ParseMode
 
 
 def _any_string(value: Any) -> str:
@@ -55,7 +54,8 @@ class ParseRequest(BaseModel):
         description="`raw`: split sentences and words. `sentence`: each text is one sentence, "
         "whatever line breaks it holds. `pretokenized`: the tokens are the words. By default "
         "`raw`, and `pretokenized` for `tokens`. `retokenize`: the tokens are one sentence, in "
-        "which the parser finds words of its own; `token_words` aligns the two.",
+        "which the parser finds words of its own; `token_words` aligns the two. `tokens_mwt`: the "
+        "tokens stay, and the parser splits multiword tokens into their words.",
     )
     long_sentences: LongSentences = Field(
         default="refuse",
@@ -126,8 +126,8 @@ class ParseRequest(BaseModel):
         mode = self.mode or ("raw" if self.tokens is None else "pretokenized")
         if (mode in TOKEN_MODES) != (self.tokens is not None):
             raise SpecError(
-                f"mode {mode!r} came with {came[0]}; 'pretokenized' and 'retokenize' take tokens, "
-                "the other modes take text or texts",
+                f"mode {mode!r} came with {came[0]}; {', '.join(TOKEN_MODES)} take tokens, the "
+                "other modes take text or texts",
                 mode=mode,
             )
         long = self.long_sentences
@@ -271,6 +271,10 @@ class ModelAnswer(BaseModel):
     treebank: str | None = None
     version: str | None = Field(default=None, description="Release of the model or treebank.")
     licence: str | None = None
+    columns: list[str] | None = Field(
+        default=None,
+        description="CoNLL-U columns that it fills; `null` where its card does not say.",
+    )
     size_bytes: int = Field(description="Of all its files; 0 if one is missing.")
     sha256: str | None = Field(
         default=None, description="Of its file; of several, that of their names and checksums."
@@ -291,6 +295,9 @@ class InfoAnswer(BaseModel):
 
     name: Literal["parsebank"] = "parsebank"
     version: str
+    role: Literal["read", "parse", "admin"] = Field(
+        description="What the caller may do: the role of the key, or `admin` where none is needed."
+    )
     lang: str
     parser: str | None = Field(description="Parser of the default language.")
     tokenizer: str

@@ -16,6 +16,7 @@ from service.jobs import JobManager
 from service.pipeline import AdhocDataset, FeatureAssembler, FeaturePipeline
 from service.pipeline.response_cache import ResponseCache
 from service.settings import Settings
+from service.sql import SqlProcesses
 from service.timing import Stages
 from service.workers.pools import WorkerPools
 from syntax.errors import StoreError
@@ -36,6 +37,7 @@ class Services:
         assembler: Answers `/features`: what a trainer would see.
         adhoc: The dataset of the interactive routes.
         responses: Cache of whole answers.
+        queries: Runs SQL over the store.
         stages: Times of the stages of requests.
         stopping: Set when the service stops: endless streams end, and it is no longer ready.
     """
@@ -48,6 +50,7 @@ class Services:
     adhoc: AdhocDataset
     responses: ResponseCache
     jobs: JobManager
+    queries: SqlProcesses
     stages: Stages = field(default_factory=Stages)
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -72,7 +75,16 @@ async def running_services(settings: Settings) -> AsyncIterator[Services]:
         following = asyncio.create_task(_follow_deletions(store, responses, adhoc, seconds))
         try:
             yield Services(
-                settings, store, pools, pipeline, assembler, adhoc, responses, jobs, stages
+                settings,
+                store,
+                pools,
+                pipeline,
+                assembler,
+                adhoc,
+                responses,
+                jobs,
+                SqlProcesses(settings.store),
+                stages,
             )
         finally:
             following.cancel()

@@ -144,6 +144,15 @@ class Settings(BaseSettings):
         description="Processes that work on backfill jobs; the engine `dask` uses one for any "
         "number. 0 only queues jobs, which another process runs.",
     )
+    job_nice: int = Field(
+        default=10,
+        ge=0,
+        le=19,
+        description="Niceness of the processes that work on backfill jobs. That of the parsers of "
+        "requests is 5, so that requests come first with more. On a machine with other work, jobs "
+        "get a small share with 10; choose 0 where nobody waits for requests, as a service inside "
+        "a client does (`parsebank backfill` without `--url`).",
+    )
     engine: Literal["local", "dask"] = Field(
         default="local",
         description="What runs backfill jobs: `local`, `job_workers` processes of this machine; "

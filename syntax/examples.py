@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from syntax.errors import SpecError
 
-ParseMode = Literal["raw", "sentence", "pretokenized", "retokenize"]
+ParseMode = Literal["raw", "sentence", "pretokenized", "retokenize", "tokens_mwt"]
 """How a text is to be parsed.
 
 ``raw``: the parser splits sentences and words; ``sentence``: the text is one sentence, also with
 line breaks; ``pretokenized``: the given tokens are the words of one sentence; ``retokenize``: the
-given tokens, joined by single spaces, are one sentence that the parser splits into words.
+given tokens, joined by single spaces, are one sentence that the parser splits into words;
+``tokens_mwt``: the given tokens are those of one sentence, and the parser splits multiword tokens
+into their words.
 """
+
+TOKEN_MODES: Final[tuple[ParseMode, ...]] = ("pretokenized", "retokenize", "tokens_mwt")
+"""Modes that take tokens; the others take text."""
 
 Mode = Literal[ParseMode, "gold"]
 """How a segment is to be read: by a parser, or as ``gold`` CoNLL-U, which has the trees."""
@@ -40,7 +45,7 @@ class Segment:
 
     Attributes:
         text: Running text (modes ``raw`` and ``sentence``).
-        tokens: Tokens of one sentence (modes ``pretokenized`` and ``retokenize``).
+        tokens: Tokens of one sentence (`TOKEN_MODES`).
         conllu: One or more CoNLL-U sentences (mode ``gold``).
 
     Raises:

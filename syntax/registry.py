@@ -148,6 +148,7 @@ def unknown_name(
     known: Iterable[str],
     error: type[UnknownNameError] = UnknownNameError,
     broken: Sequence[str] = (),
+    remedy: str = "",
 ) -> UnknownNameError:
     """The error for a name that is not among the known ones, with the nearest one first.
 
@@ -157,11 +158,13 @@ def unknown_name(
         known: The known names.
         error: Class of the error.
         broken: Why plugins could not be loaded, which may have registered it.
+        remedy: A sentence on what makes a name known.
     """
     names = sorted(known)
     near = get_close_matches(name, names, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
     listed = ", ".join(names) or "none"
     faults = "".join(f" Note: {fault}." for fault in broken)
-    message = f"unknown {kind} {name!r}.{hint} Known: {listed}.{faults}"
+    advice = f" {remedy}" if remedy else ""
+    message = f"unknown {kind} {name!r}.{hint} Known: {listed}.{advice}{faults}"
     return error(message, name=name, known=names)

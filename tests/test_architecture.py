@@ -27,14 +27,14 @@ MAY_IMPORT = {
 THIRD_PARTY = {
     "parsebank": set(),
     "syntax": {"numpy", "numba"},
-    "featurestore": {"numpy", "pyarrow", "deltalake", "duckdb", "scipy", "matplotlib"},
+    "featurestore": {"numpy", "pyarrow", "deltalake", "duckdb", "scipy", "matplotlib", "spacy"},
     "clients": {
         *("numpy", "httpx", "ijson", "datasets", "typer", "rich", "tokenizers", "zstandard"),
         "IPython",  # of the notebook that runs the client
     },
     "service": {
         *("numpy", "pyarrow", "fastapi", "starlette", "pydantic", "pydantic_settings", "uvicorn"),
-        *("tokenizers", "transformers", "ufal", "stanza", "sqlalchemy", "structlog"),
+        *("tokenizers", "transformers", "ufal", "stanza", "spacy", "sqlalchemy", "structlog"),
         "prometheus_client",
         "huggingface_hub",
         *("torch", "psutil", "distributed", "limits", "starlette_compress", "zstandard", "httpx"),
@@ -80,7 +80,7 @@ LAYERS: dict[str, tuple[set[str], ...]] = {
         {"client"},
         {"progress"},
         {""},
-        {"benchmarks", "cut", "display", "expand", "wordpiece"},
+        {"benchmarks", "cut", "display", "expand", "fill", "wordpiece"},
         {"demo"},
         {"commands"},
         {"cli"},
@@ -92,11 +92,11 @@ LAYERS: dict[str, tuple[set[str], ...]] = {
         | {"tokenizer_offsets", "wordpiece"},
         {"models", "workers"},
         {"pipeline"},
-        {"jobs", "lindat", "render"},
+        {"jobs", "lindat", "render", "sql"},
         {"services", "schemas"},
         {"metrics", "readiness", "stored"},
         {"security"},
-        {"middleware", "routes"},
+        {"middleware", "page", "routes"},
         {"app"},
         {"relay", "server"},
         {"commands"},
@@ -113,6 +113,7 @@ LAYERS: dict[str, tuple[set[str], ...]] = {
         {"data", "recipes", "systems.*.recipes", "systems.*.graph_recipes"},
         {"evaluation", "loop", "report", "streams"},
         {"api"},
+        {"reproduction"},
         {"commands"},
     ),
 }

@@ -146,7 +146,8 @@ class Run:
         self.recipe = pinned(recipe, self.sources)
         self.devs = open_devs(store, self.recipe, self.sources)
         self.model, self.optimizers = self._prepared()
-        self.progress, self._restarts = Progress(), Restarts(self.training)
+        self.progress = Progress(tie_metric=self.training.restart_metric)
+        self._restarts = Restarts(self.training)
         self._losses, self._examples = Losses(), 0
         self.streams = {
             name: TrainingStream(name, source, self.recipe.of_stream(name), self.accelerator)
@@ -310,7 +311,7 @@ class Run:
         if self.accelerator.scaler is not None:
             self.accelerator.scaler.load_state_dict(state["scaler"])
         self._restarts.best = state.get("best")
-        self.progress = Progress.from_state(state["progress"])
+        self.progress = Progress.from_state(state["progress"], self.training.restart_metric)
         step, processes = self.progress.step, self.accelerator.num_processes
         if step > self.total_steps:
             raise SpecError(

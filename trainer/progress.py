@@ -68,11 +68,19 @@ Observer: TypeAlias = Callable[[Report | Evaluation], None]
 """Told of reports and evaluations as they happen, on the main process."""
 
 
+def height(evaluation: Evaluation, tie_metric: str | None) -> tuple[float, float]:
+    """What evaluations are compared by: the headline, NaN the lowest, then another score."""
+    headline = evaluation.headline
+    tie = 0.0 if tie_metric is None else evaluation.scores[tie_metric]
+    return -math.inf if math.isnan(headline) else headline, tie
+
+
 @dataclass(slots=True)
 class Progress:
     """Position and history of a run.
 
     Attributes:
+        tie_metric: Which of two evaluations with one headline is better (`TrainingOptions`).
         epoch: Passes completed.
         step: Optimizer steps done.
         examples, seconds, waited: As in `Report`.
@@ -85,6 +93,7 @@ class Progress:
             processes, each as what it was and what it is now.
     """
 
+    tie_metric: str | None = None
     epoch: int = 0
     step: int = 0
     examples: int = 0
@@ -117,19 +126,15 @@ class Progress:
         return asdict(self)
 
     @classmethod
-    def from_state(cls, state: dict[str, Any]) -> Progress:
-        """What `to_state` gave."""
+    def from_state(cls, state: dict[str, Any], tie_metric: str | None = None) -> Progress:
+        """What `to_state` gave, with the ``tie_metric`` of the run."""
         evaluations = [Evaluation(**evaluation) for evaluation in state["evaluations"]]
-        return cls(**{**state, "evaluations": evaluations})
+        return cls(**{**state, "evaluations": evaluations, "tie_metric": tie_metric})
 
     @property
     def best(self) -> Evaluation | None:
-        """The evaluation with the highest headline, the earliest of equals; NaN is the lowest."""
-
-        def height(evaluation: Evaluation) -> float:
-            return -math.inf if math.isnan(evaluation.headline) else evaluation.headline
-
-        return max(self.evaluations, key=height, default=None)
+        """The highest evaluation (`height`), the earliest of equals."""
+        return max(self.evaluations, key=lambda one: height(one, self.tie_metric), default=None)
 
     def kept(self, which: Literal["best", "last", "lowest_loss"]) -> Evaluation | None:
         """The evaluation whose weights are kept, as ``training.keep`` says."""

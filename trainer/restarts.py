@@ -6,7 +6,6 @@ restarts follows from its evaluations alone, so that a resumed run restarts at t
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -14,7 +13,7 @@ from accelerate.utils import extract_model_from_parallel
 from torch import nn
 
 from trainer.options import TrainingOptions
-from trainer.progress import Evaluation, Progress
+from trainer.progress import Evaluation, Progress, height
 
 
 def restarts(evaluations: Sequence[Evaluation], training: TrainingOptions) -> list[int]:
@@ -34,7 +33,8 @@ def restarts(evaluations: Sequence[Evaluation], training: TrainingOptions) -> li
     best: Evaluation | None = None
     waited, after = 0, training.restart_after
     for number, evaluation in enumerate(evaluations):
-        if best is None or _height(evaluation) > _height(best):
+        tie = training.restart_metric
+        if best is None or height(evaluation, tie) > height(best, tie):
             best, waited = evaluation, 0
         elif waited >= after or _drop(best, evaluation, training) > training.restart_drop:
             found.append(number)
@@ -43,11 +43,6 @@ def restarts(evaluations: Sequence[Evaluation], training: TrainingOptions) -> li
         else:
             waited += 1
     return found
-
-
-def _height(evaluation: Evaluation) -> float:
-    """The headline; NaN is the lowest, as in `Progress.best`."""
-    return -math.inf if math.isnan(evaluation.headline) else evaluation.headline
 
 
 def _drop(best: Evaluation, now: Evaluation, training: TrainingOptions) -> float:

@@ -27,7 +27,7 @@ from clients.benchmarks.documents import UniqueIds, guarded, records_of, text_of
 from clients.benchmarks.lines import check_characters
 from clients.benchmarks.tags import OUTSIDE, check_tokens
 from syntax.errors import ExampleError, InputError, LabelError
-from syntax.examples import Example, LabelSpec, LabelValue, Mode, Segment, SpanLabel
+from syntax.examples import TOKEN_MODES, Example, LabelSpec, LabelValue, Mode, Segment, SpanLabel
 from syntax.labels import token_offsets
 from syntax.trees.conllu import format_conllu
 from syntax.trees.sentence import Sentence, Token, Word
@@ -166,7 +166,7 @@ ACE: Final = register(
         name="ace",
         fields=("text",),
         labels=(RELATION, SUBJECT, OBJECT, NER),
-        modes=("gold", "pretokenized", "retokenize"),
+        modes=("gold", *TOKEN_MODES),
         layout="a .json file, or a folder of files {English|Arabic|Chinese}/{split}.json",
         source="ACE 2005 (LDC2006T06) in the format of Ahmad et al. 2021, GATE",
         licence="LDC User Agreement",

@@ -30,7 +30,7 @@ from clients.benchmarks.lines import whole_text
 from clients.benchmarks.web_pages import page_text, sentences
 from clients.files import is_tar, open_file, plain_path, tar_files
 from syntax.errors import EmptyTextError, UnknownNameError
-from syntax.examples import Example, Mode, Segment
+from syntax.examples import TOKEN_MODES, Example, Mode, Segment
 
 SEED: Final = 1337
 """Seed of Python's `random`, which shuffles the documents before they are divided."""
@@ -128,7 +128,7 @@ MICROBERT: Final = register(
         name="microbert",
         fields=("text",),
         labels=(),
-        modes=("pretokenized", "retokenize", "sentence"),
+        modes=(*TOKEN_MODES, "sentence"),
         layout="a folder of web pages {lang}_{site}__{number}.html, also in folders below; or a "
         "tar archive of them, packed or not",
         source="Wikipedia; the pages as in https://github.com/lgessler/microbert, data/*/corpora",

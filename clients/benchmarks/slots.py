@@ -11,11 +11,11 @@ from typing import Final, cast
 from clients.benchmarks.base import Item, Names, Part
 from clients.benchmarks.tags import check_tokens, tag_names, to_bio
 from syntax.errors import NoLabelError
-from syntax.examples import Example, LabelSpec, LabelValue, Mode, Segment
+from syntax.examples import TOKEN_MODES, Example, LabelSpec, LabelValue, Mode, Segment
 
 LABELS: Final = (LabelSpec("intent", "class"), LabelSpec("slots", "tags", (), "utterance"))
 FIELDS: Final = ("utterance",)
-MODES: Final[tuple[Mode, ...]] = ("pretokenized", "retokenize")
+MODES: Final[tuple[Mode, ...]] = TOKEN_MODES
 REJECTS: Final = {
     "empty_token": "an utterance with a token that is empty or white space only",
     "label": "another number of tags than of tokens, or a tag that is none",

@@ -298,7 +298,7 @@ def table_benchmark(
     ...     id="pairID",
     ... )
     >>> nli.modes
-    ('raw', 'sentence', 'pretokenized', 'retokenize')
+    ('raw', 'sentence', 'pretokenized', 'retokenize', 'tokens_mwt')
     """
     chosen = TableColumns(tuple(fields), tuple(labels), dict(columns or {}), id)
     return replace(

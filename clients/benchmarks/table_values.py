@@ -18,14 +18,14 @@ from clients.benchmarks.lines import check_characters
 from clients.benchmarks.table_files import Row, Rows
 from clients.benchmarks.tags import OUTSIDE
 from syntax.errors import ExampleError, InputError, LabelError, NoLabelError, SpecError
-from syntax.examples import LabelKind, LabelSpec, LabelValue, Mode, Segment, SpanLabel
+from syntax.examples import TOKEN_MODES, LabelKind, LabelSpec, LabelValue, Mode, Segment, SpanLabel
 from syntax.labels import LARGEST_FLOAT
 from syntax.strict_json import parse_json
 
 UNLABELLED: Final = -1
 """Number of a `ClassLabel` for a missing label."""
 
-WITH_TOKENS: Final[tuple[Mode, ...]] = ("pretokenized", "retokenize")
+WITH_TOKENS: Final[tuple[Mode, ...]] = TOKEN_MODES
 """Modes that read tokens."""
 
 

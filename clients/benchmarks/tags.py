@@ -19,9 +19,9 @@ from typing import Final
 from clients.benchmarks.base import Item, Part, attempt
 from clients.benchmarks.lines import any_line, blocks, decoded, encoding_of
 from syntax.errors import EmptyTokenError, LabelError
-from syntax.examples import Example, LabelSpec, Mode, Segment
+from syntax.examples import TOKEN_MODES, Example, LabelSpec, Mode, Segment
 
-MODES: Final[tuple[Mode, ...]] = ("pretokenized", "retokenize")
+MODES: Final[tuple[Mode, ...]] = TOKEN_MODES
 REJECTS: Final = {
     "empty_token": "a sentence with a token that is empty or white space only",
     "label": "a sentence with a line that has no tag, or a tag of no known type (of a file of "

@@ -106,6 +106,7 @@ _SEGMENTS: Final[dict[Mode, Callable[[str, Sentence], Segment]]] = {
     "sentence": _raw,
     "pretokenized": _tokens,
     "retokenize": _tokens,
+    "tokens_mwt": _tokens,
 }
 
 UD: Final = register(

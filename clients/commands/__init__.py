@@ -1,4 +1,4 @@
-"""The sub-commands of this package: ``parse show backfill jobs benchmarks tokenizers demo``."""
+"""The sub-commands: ``parse fill show backfill jobs benchmarks tokenizers demo``."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import typer
 from clients.commands.backfill import backfill
 from clients.commands.benchmarks import benchmarks
 from clients.commands.demo import demo
+from clients.commands.fill import fill
 from clients.commands.jobs import jobs
 from clients.commands.parse import parse
 from clients.commands.show import show
@@ -17,6 +18,7 @@ def register(app: typer.Typer) -> None:
     """Add the sub-commands to the command line."""
     app.command()(demo)
     app.command()(parse)
+    app.command()(fill)
     app.command()(show)
     app.command()(backfill)
     app.add_typer(jobs, name="jobs")

@@ -62,8 +62,8 @@ def backfill(
     mode: Annotated[
         str | None,
         typer.Option(
-            help="raw, sentence, pretokenized, retokenize or gold. Default: the benchmark's first "
-            "mode."
+            help="raw, sentence, pretokenized, retokenize, tokens_mwt or gold. Default: the "
+            "benchmark's first mode."
         ),
     ] = None,
     expand_words: Annotated[

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 if TYPE_CHECKING:
     from clients.client.client import Client
+
+LOADING_SECONDS: Final = 300.0
+"""Deadline of requests to a service in this process, which loads its model first."""
 
 UrlOption = Annotated[
     str | None,
@@ -82,4 +85,7 @@ def connect(url: str | None, store: str | None, **settings: Any) -> Client:
     address = service_address(url, store)
     if address:
         return Client(address, api_key=os.environ.get(API_KEY))
+    # A command that gave up while its model loads would load it anew the next time.
+    if "PARSEBANK_REQUEST_DEADLINE_SECONDS" not in os.environ:
+        settings.setdefault("request_deadline_seconds", LOADING_SECONDS)
     return Client.embedded(store, **settings)

@@ -12,7 +12,12 @@ from syntax.errors import InvalidCharacterError, SpecError
 
 
 def read_texts(text: str, *, lines: bool) -> list[str]:
-    """The text on the command line or standard input (``-``), whole or line by line."""
+    """The text on the command line or standard input (``-``), whole or line by line.
+
+    A text that is the name of a file is parsed as it stands, with a note on how to parse the file.
+    """
+    if text != "-" and _is_file(text):
+        typer.echo(f"Note: {text!r} is parsed as a text; for the file, use - < {text}", err=True)
     given = (
         _decoded(typer.get_binary_stream("stdin").read(), "standard input") if text == "-" else text
     )
@@ -44,6 +49,13 @@ def read_tokens(path: Path) -> dict[str, Any]:
     if True in labelled:
         given["token_labels"] = [[str(label) for _, label in sentence] for sentence in sentences]
     return given
+
+
+def _is_file(text: str) -> bool:
+    try:
+        return Path(text).is_file()
+    except (OSError, ValueError):  # too long for a name, or a NUL
+        return False
 
 
 def _token(line: str) -> tuple[str, str | None]:

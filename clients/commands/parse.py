@@ -39,8 +39,9 @@ def parse(
     mode: Annotated[
         str | None,
         typer.Option(
-            help="`raw` or `sentence`. For tokens: `pretokenized` (the tokens are the words) or "
-            "`retokenize` (the parser finds its own words and aligns them with the tokens)."
+            help="`raw` or `sentence`. For tokens: `pretokenized` (the tokens are the words), "
+            "`tokens_mwt` (the parser splits multiword tokens) or `retokenize` (the parser finds "
+            "its own words and aligns them with the tokens)."
         ),
     ] = None,
     tokens: Annotated[
@@ -82,6 +83,7 @@ def parse(
     Exits with 1 if a text could not be parsed; the other texts are shown.
     """
     from clients.commands.inputs import read_texts, read_tokens
+    from syntax.examples import TOKEN_MODES
     from syntax.lists import listed
 
     options: dict[str, Any] = {"lang": lang, "parser": parser, "mode": mode}
@@ -91,7 +93,7 @@ def parse(
         if text != "-" or tokens or lines:
             raise typer.BadParameter("it comes instead of TEXT, --tokens and --lines")
         options |= read_tokens(tokens_file)
-    elif tokens or mode in ("pretokenized", "retokenize"):
+    elif tokens or mode in TOKEN_MODES:
         options["tokens"] = [line.split() for line in read_texts(text, lines=lines)]
     else:
         options["texts"] = read_texts(text, lines=lines)

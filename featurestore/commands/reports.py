@@ -145,7 +145,9 @@ def word_order(
 
 
 def export(
-    path: Annotated[Path, typer.Argument(help="New folder for Parquet, or a file NAME.conllu.")],
+    path: Annotated[
+        Path, typer.Argument(help="New folder for Parquet, or a file NAME.conllu or NAME.spacy.")
+    ],
     dataset: Annotated[str, typer.Option(help="Name of the dataset.")],
     store: Where = DEFAULT_STORE,
     tokenizer: Annotated[str | None, typer.Option(help="Tokenizer, if there are several.")] = None,
@@ -155,17 +157,20 @@ def export(
     version: Version = None,
     as_json: AsJson = False,
 ) -> None:
-    """Export a dataset: Parquet with a dataset card, or its parses as CoNLL-U."""
+    """Export a dataset: Parquet with a dataset card, or its parses as CoNLL-U or spaCy's DocBin."""
     from featurestore.dataset.dataset import EVERY
-    from featurestore.reports.export import export_conllu, export_dataset, parse_keys
+    from featurestore.reports.export import export_conllu, export_dataset, export_spacy, parse_keys
 
     with open_there(store) as opened:
         wanted = (tokenizer, split or EVERY, lang, version_of(version), parser)
         data = opened.dataset(dataset, *wanted)
-        if path.suffix == ".conllu":
+        if path.suffix in (".conllu", ".spacy"):
             keys = list(dict.fromkeys(parse_keys(data)))
-            with path.open("x", encoding="utf-8") as file:
-                written = export_conllu(opened, keys, file)
+            if path.suffix == ".spacy":
+                written = export_spacy(opened, keys, path)
+            else:
+                with path.open("x", encoding="utf-8") as file:
+                    written = export_conllu(opened, keys, file)
             missing = len(keys) - written
             print_record({"path": str(path), "texts": written, "missing": missing}, as_json)
             if missing:

@@ -25,6 +25,7 @@ from syntax.keys import parse_key
 from syntax.labels import Offsets, check_labels
 
 _TEXT_MODES: Final = frozenset({"raw", "sentence"})
+_GIVEN_TOKENS: Final = frozenset({"pretokenized", "tokens_mwt"})
 
 
 def check_key(record: ParseRecord) -> None:
@@ -46,7 +47,7 @@ def possible_keys(record: ParseRecord) -> Iterator[str]:
     text, tokens = None, None
     if record.mode in _TEXT_MODES:
         text = parse.text
-    elif record.mode == "pretokenized":
+    elif record.mode in _GIVEN_TOKENS:
         spans = zip(parse.token_start, parse.token_end, strict=True)
         tokens = [parse.text[start:end] for start, end in spans]
     else:

@@ -26,9 +26,12 @@ _TAGS: Final = ("upos", "deprel")
 _INPUTS: Final = r"""
     with inputs as (
         select key, parser, lang, mode, text,
-            case when mode = 'pretokenized' then [token_start, token_end] end as tokens,
+            case when mode in ('pretokenized', 'tokens_mwt')
+                then [token_start, token_end] end as tokens,
             regexp_replace(text, '[\s\p{Z}]', '', 'g') as characters,
-            list_position(['pretokenized', 'retokenize', 'sentence', 'raw', 'gold'], mode) as rank
+            list_position(
+                ['pretokenized', 'tokens_mwt', 'retokenize', 'sentence', 'raw', 'gold'], mode
+            ) as rank
         from parses where parser in ($first, $second) and ($lang is null or lang = $lang)
     )
 """

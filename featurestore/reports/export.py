@@ -1,7 +1,8 @@
-"""Exports of datasets: a folder for ``datasets.load_dataset``, and CoNLL-U."""
+"""Exports of datasets: a folder for ``datasets.load_dataset``, CoNLL-U, and spaCy's documents."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,10 @@ from featurestore.store import FeatureStore
 from featurestore.tables.encode.columns import binary_numbers, list_column, list_parts
 from featurestore.tables.schema import TOKENS, VECTORS
 from syntax.errors import SpecError
+from syntax.extras import missing_extra
 from syntax.trees.conllu import format_conllu
+from syntax.trees.documents import spacy_columns
+from syntax.trees.parse import Parse
 from syntax.trees.ud import DEPREL, UPOS
 
 _ROWS: Final = 2_000
@@ -76,17 +80,60 @@ def export_conllu(store: FeatureStore, keys: Iterable[str], file: TextIO) -> int
         Number of documents written.
     """
     written = 0
-    for batch in _batches(list(dict.fromkeys(keys)), _ROWS):
-        for key, record in store.parses.get_many(batch).items():
-            file.write(f"# newdoc id = {key}\n{format_conllu(record.parse.document(key))}")
-            written += 1
+    for key, parse in _stored(store, keys):
+        file.write(f"# newdoc id = {key}\n{format_conllu(parse.document(key))}")
+        written += 1
     return written
+
+
+def export_spacy(store: FeatureStore, keys: Iterable[str], path: Path) -> int:
+    """Write stored parses as a ``spacy.tokens.DocBin``, a document for each text.
+
+    `syntax.trees.documents.spacy_columns` says what becomes of multiword tokens. ``user_data`` has
+    the key too. spaCy writes the file at once, so all documents are in memory.
+
+    Args:
+        store: The store.
+        keys: Keys of the parses, in the order of the documents; those that are not in the store
+            are left out.
+        path: A new file.
+
+    Returns:
+        Number of documents written.
+
+    Raises:
+        MissingExtraError: spaCy is not installed.
+        SpecError: The file exists.
+    """
+    if path.exists():
+        raise SpecError(f"{path} exists; name a new file", path=str(path))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # those of spaCy's own imports
+        try:
+            from spacy.tokens import Doc, DocBin
+            from spacy.vocab import Vocab
+        except ImportError as error:
+            raise missing_extra(f"documents of spaCy need spaCy ({error})", "spacy") from None
+    binary, vocabulary = DocBin(store_user_data=True), Vocab()
+    for key, parse in _stored(store, keys):
+        document = Doc(vocabulary, **spacy_columns(parse))
+        document.user_data["key"] = key
+        binary.add(document)
+    binary.to_disk(path)
+    return len(binary)
 
 
 def parse_keys(data: FeatureDataset) -> Iterator[str]:
     """Keys of the parses of a dataset's examples, in the order of the examples."""
     for rows in _chunks(data, np.arange(len(data)), ["parse_keys"]):
         yield from rows["parse_keys"].combine_chunks().flatten().to_pylist()
+
+
+def _stored(store: FeatureStore, keys: Iterable[str]) -> Iterator[tuple[str, Parse]]:
+    """Each key once, with its parse, if it is in the store."""
+    for batch in _batches(list(dict.fromkeys(keys)), _ROWS):
+        for key, record in store.parses.get_many(batch).items():
+            yield key, record.parse
 
 
 def _write_part(data: FeatureDataset, part: int, folder: Path) -> list[Path]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 import re
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
@@ -26,10 +26,13 @@ _OPEN: Final[weakref.WeakSet[duckdb.DuckDBPyConnection]] = weakref.WeakSet()
 
 
 def run_query(
-    store: FeatureStore, query: str, params: list[Any] | dict[str, Any] | None = None
+    store: FeatureStore,
+    query: str,
+    params: list[Any] | dict[str, Any] | None = None,
+    config: Mapping[str, str] | None = None,
 ) -> duckdb.DuckDBPyRelation:
-    """The rows of a query; see `FeatureStore.sql`."""
-    connection = open_session(store)
+    """The rows of a query; see `FeatureStore.sql`, and `open_session` for ``config``."""
+    connection = open_session(store, config)
     statements = connection.extract_statements(query)
     if not _is_select(connection, statements):
         kinds = ", ".join(statement.type.name for statement in statements) or "none"
@@ -57,15 +60,22 @@ def _is_select(
     return kinds == [duckdb.StatementType.SELECT]
 
 
-def open_session(store: FeatureStore) -> duckdb.DuckDBPyConnection:
+def open_session(
+    store: FeatureStore, config: Mapping[str, str] | None = None
+) -> duckdb.DuckDBPyConnection:
     """A connection with the store's views and functions, at the newest version of each table.
 
     The relations made from it keep it open; it holds no lock and no file of its own. It reads the
     files behind the views and no other; its configuration is locked.
+
+    Args:
+        store: The store.
+        config: Options of DuckDB, such as ``memory_limit``.
     """
     _close_at_exit()
     # A name that is no view is a mistake, not a Python variable of the caller.
-    connection = duckdb.connect(config={"python_enable_replacements": "false"})
+    options: dict[str, str | bool | int | float | list[str]] = {**(config or {})}
+    connection = duckdb.connect(config={**options, "python_enable_replacements": "false"})
     _OPEN.add(connection)
     # It takes `python -c` for a person, and would draw bars into what the script prints.
     with suppress(duckdb.InvalidInputException):  # a notebook that cannot draw them refuses

@@ -208,7 +208,13 @@ class FeatureTables:
         cards = list(self._cards_of(name))
         if not cards:
             known = self.location.folders()
-            raise unknown_name("dataset", name, known, UnknownDatasetError)
+            raise unknown_name(
+                "dataset",
+                name,
+                known,
+                UnknownDatasetError,
+                remedy=f"`parsebank backfill` makes one in {self.location.uri}.",
+            )
         chosen = [card for card in cards if tokenizer is None or _is(card, tokenizer)]
         if not chosen:
             known = [card.tokenizer for card in cards]

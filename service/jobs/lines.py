@@ -39,6 +39,7 @@ FORMS: Mapping[Mode, str] = {
     "sentence": "text",
     "pretokenized": "tokens",
     "retokenize": "tokens",
+    "tokens_mwt": "tokens",
     "gold": "conllu",
 }
 """Which form of a segment each mode reads."""
@@ -142,7 +143,8 @@ def _check_field(label: LabelColumn, spec: BackfillSpec) -> None:
     if label.kind == "tags" and FORMS[spec.mode] == "text":
         raise SpecError(
             f"line 1: label {label.name!r} has a tag for each token, and mode {spec.mode!r} reads "
-            "running text; send tokens, with mode 'pretokenized' or 'retokenize'",
+            "running text; send tokens, with mode 'pretokenized', 'retokenize' or "
+            "'tokens_mwt'",
             line=1,
         )
 

@@ -52,7 +52,8 @@ class BackfillSpec(BaseModel):
     mode: Mode = Field(
         default="raw",
         description="How segments are read: `raw` text, one `sentence`, `pretokenized` tokens, "
-        "tokens to `retokenize`, or CoNLL-U with `gold` trees.",
+        "tokens to `retokenize`, tokens whose multiword ones are split (`tokens_mwt`), or CoNLL-U "
+        "with `gold` trees.",
     )
     long_sentences: LongSentences = Field(
         default="refuse",

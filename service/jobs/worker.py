@@ -41,9 +41,6 @@ POLL_SECONDS: Final = 0.1
 
 LONGEST_DELAY_SECONDS: Final = 60.0
 
-_NICENESS: Final = 10
-"""Twice that of the parsers of requests, so that requests come first."""
-
 _PERMANENT: Final = (
     InputError,
     UnknownNameError,
@@ -152,7 +149,7 @@ class Worker:
 def main() -> None:
     """Run the worker that standard input configures."""
     config, stop = read_config()
-    give_way(_NICENESS)
+    give_way(config.settings.job_nice)
     load_kernels()
     _rest_collector()
     with shard_store(config.settings.store) as store:

@@ -17,9 +17,6 @@ from syntax import Fingerprint, Parse, fingerprint
 from syntax.errors import ParsebankError
 from syntax.examples import LongSentences, ParseMode
 
-TOKEN_MODES: Final = frozenset({"pretokenized", "retokenize"})
-"""Modes that take tokens; the others take text."""
-
 Outcome = Parse | ParsebankError
 """What a text comes to: its parse, or its own error."""
 
@@ -28,7 +25,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class ParseInput:
-    """One text to parse: ``text``, or the ``tokens`` of a mode in `TOKEN_MODES`."""
+    """One text to parse: ``text``, or the ``tokens`` of `syntax.examples.TOKEN_MODES`."""
 
     mode: ParseMode
     text: str | None = None

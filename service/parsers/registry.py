@@ -192,7 +192,11 @@ def _by_name(index: _Index, name: str, preferred: Mapping[str, str]) -> ModelFil
     found = _beginning(index, f"{wanted}-") or (_beginning(index, wanted) if wanted else None)
     if found is None:
         raise unknown_name(
-            "parser", name, [model.name for model in index.models], UnknownParserError
+            "parser",
+            name,
+            [model.name for model in index.models],
+            UnknownParserError,
+            remedy="`parsebank models list --remote` shows what can be pulled.",
         )
     return found
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import Final
 
 from syntax import Parse
@@ -55,6 +55,41 @@ def joined_surface(tokens: Sequence[str]) -> Surface:
     ends = list(accumulate(map(len, tokens), lambda end, length: end + 1 + length))
     starts = [end - len(token) for end, token in zip(ends, tokens, strict=True)]
     return Surface(starts, ends, [1] * len(tokens))
+
+
+def with_words(
+    tokens: Sequence[str], found: Iterable[tuple[Sequence[str], Surface]]
+) -> tuple[list[str], Surface]:
+    """Given tokens as one sentence, in which multiword tokens are split into their words.
+
+    A given token is split if the tokenizer finds exactly its characters to be one token of several
+    words. Any other token is one word, also one that the tokenizer takes apart or joins with
+    another.
+
+    Args:
+        tokens: The tokens.
+        found: Words and tokens of each sentence that a tokenizer finds in the joined tokens.
+
+    Returns:
+        The form of each word, and the given tokens.
+
+    >>> found = Surface([0, 3, 5], [2, 5, 6], [2, 1, 1])
+    >>> with_words(["du", "Dr."], [(["de", "le", "Dr", "."], found)])
+    (['de', 'le', 'Dr.'], Surface(start=[0, 3], end=[2, 6], words=[2, 1], continues=False))
+    """
+    several: dict[tuple[int, int], Sequence[str]] = {}
+    for forms, surface in found:
+        last = accumulate(surface.words)
+        for start, end, count, after in zip(
+            surface.start, surface.end, surface.words, last, strict=True
+        ):
+            if count > 1:
+                several[start, end] = forms[after - count : after]
+    whole = joined_surface(tokens)
+    spans = zip(whole.start, whole.end, tokens, strict=True)
+    words = [several.get((start, end), [token]) for start, end, token in spans]
+    surface = Surface(whole.start, whole.end, [*map(len, words)])
+    return list(chain.from_iterable(words)), surface
 
 
 def within_limit(text: str, surface: Surface, limit: int, long: LongSentences) -> list[Surface]:

@@ -120,8 +120,7 @@ class Deriver:
         self._budget.claim(size, self._matrices)
         if pieces is None:
             return replace(item, matrices=tree_matrices(item.parse.parents(), self._matrices))
-        own = tree_matrices(pieces.parents, self._matrices)
-        shown = {name: _reindex(matrix, pieces.source) for name, matrix in own.items()}
+        shown = shown_matrices(pieces.parents, pieces.source, self._matrices)
         return replace(item, matrices=shown)
 
 
@@ -174,6 +173,14 @@ def tree_matrices(
 ) -> dict[str, NDArray[Any]]:
     """Matrices of a forest; pairs without a path have the dtype's maximum as distance."""
     return {name: _MATRICES[name](parents) for name in names}
+
+
+def shown_matrices(
+    parents: NDArray[np.int32], source: NDArray[np.int32], names: Sequence[MatrixName]
+) -> dict[str, NDArray[Any]]:
+    """Matrices in which each piece has the row and column of its source."""
+    own = tree_matrices(parents, names)
+    return {name: _reindex(matrix, source) for name, matrix in own.items()}
 
 
 def _reindex(matrix: NDArray[Any], source: NDArray[np.int32]) -> NDArray[Any]:

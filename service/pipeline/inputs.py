@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Final
 
 from service.parsers import Limits, ParseInput, ParserIdentity
-from service.parsers.base import TOKEN_MODES
 from service.parsers.languages import language_code
 from syntax import keys
 from syntax.errors import (
@@ -18,6 +17,7 @@ from syntax.errors import (
     SpecError,
     TextTooLongError,
 )
+from syntax.examples import TOKEN_MODES
 
 _FORBIDDEN: Final = re.compile("[\0\ud800-\udfff]")
 
@@ -46,8 +46,8 @@ def check_input(item: ParseInput, limits: Limits) -> None:
         InvalidCharacterError: NUL or a lone surrogate.
         EmptyTokenError: A token that is empty or white space. White space inside a token is
             part of the word, as UD allows.
-        SentenceTooLongError: More tokens than the limit, if tokens are words and long sentences
-            are refused.
+        SentenceTooLongError: More tokens than the limit, if the parser joins none and long
+            sentences are refused.
     """
     _check_form(item)
     _check_size(item, limits)
@@ -93,7 +93,7 @@ def _check_form(item: ParseInput) -> None:
     if (item.mode in TOKEN_MODES) != (item.tokens is not None):
         raise SpecError(
             f"mode {item.mode!r} came with {'text' if item.tokens is None else 'tokens'}; "
-            "modes 'pretokenized' and 'retokenize' take tokens, the others take text",
+            f"modes {', '.join(TOKEN_MODES)} take tokens, the others take text",
             mode=item.mode,
         )
 
@@ -133,7 +133,8 @@ def _check_tokens(tokens: tuple[str, ...]) -> None:
 def _check_length(item: ParseInput, limit: int) -> None:
     """Refuse a sentence that the parser would refuse, before it is queued."""
     words = len(item.tokens or ())
-    if item.mode == "pretokenized" and item.long_sentences == "refuse" and words > limit:
+    given = item.mode in ("pretokenized", "tokens_mwt")
+    if given and item.long_sentences == "refuse" and words > limit:
         raise SentenceTooLongError(
             f"the sentence has {words} tokens; at most {limit} are parsed. Split it, raise "
             "max_words_per_sentence, or ask for `long_sentences=split`",

@@ -5,12 +5,13 @@ from __future__ import annotations
 from importlib.metadata import version
 from typing import Final, get_args
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 
 from service.parsers import find_parser
 from service.pipeline.records import MatrixName
 from service.render.negotiate import FORMATS
 from service.schemas import InfoAnswer
+from service.security.middleware import ROLE_IN_SCOPE
 from service.services import UsesServices
 from service.settings import Settings
 from service.tokenizers import bundled_tokenizers
@@ -29,11 +30,12 @@ _LIMITS: Final = (
 
 
 @router.get("/info")
-async def info(services: UsesServices) -> InfoAnswer:
-    """Show version, defaults and limits."""
+async def info(request: Request, services: UsesServices) -> InfoAnswer:
+    """Show version, defaults, limits, and what the caller may do."""
     settings = services.settings
     return InfoAnswer(
         version=version("parsebank"),
+        role=request.scope.get(ROLE_IN_SCOPE, "admin"),
         lang=settings.lang,
         parser=_default_parser(settings),
         tokenizer=settings.tokenizer,

@@ -30,10 +30,11 @@ Each further line is an example, or one that its reader rejected:
                  "labels": {"label": "yes"}}}
     {"rejected": {"example_id": "2", "reason": "example", "message": "..."}}
 
-Segments have `text` (modes raw, sentence), `tokens` (pretokenized, retokenize) or `conllu`
-(gold). The label of a column of kind `class` or `string` is a string, of `float` a number, of
-`tags` a list of names, one for each token of the column's `field`, and of `spans` a list of
-`{"start_char": 0, "end_char": 4, "label": "LOC"}`, half-open, in code points of the field's text.
+Segments have `text` (modes raw, sentence), `tokens` (pretokenized, retokenize, tokens_mwt) or
+`conllu` (gold). The label of a column of kind `class` or `string` is a string, of `float` a
+number, of `tags` a list of names, one for each token of the column's `field`, and of `spans` a list
+of `{"start_char": 0, "end_char": 4, "label": "LOC"}`, half-open, in code points of the field's
+text.
 Tags and spans that do not fit drop their example as `label`."""
 
 _BODY: dict[str, Any] = {

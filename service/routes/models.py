@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from fastapi import APIRouter
 
@@ -107,6 +108,7 @@ def _describe(settings: Settings, model: ModelFile, loaded: Mapping[str, _Loaded
         treebank=card.get("treebank"),
         version=card.get("version") or card.get("treebank_version"),
         licence=card.get("licence"),
+        columns=_columns(card),
         size_bytes=_size(model),
         sha256=sha256,
         fingerprint=fingerprint,
@@ -115,6 +117,13 @@ def _describe(settings: Settings, model: ModelFile, loaded: Mapping[str, _Loaded
         memory_mb=None if pool is None else round(shared_bytes(pool.pids) / 2**20, 1),
         problem=problem,
     )
+
+
+def _columns(card: Mapping[str, Any]) -> list[str] | None:
+    """The columns that a card names."""
+    columns = card.get("columns")
+    is_list = isinstance(columns, list) and all(isinstance(name, str) for name in columns)
+    return columns if is_list else None
 
 
 def _size(model: ModelFile) -> int:

@@ -16,11 +16,20 @@ from service.settings import Settings, is_loopback
 from syntax.errors import AccessError, UnauthorizedError
 
 OPEN_PATHS: Final = frozenset(
-    {"/health/live", "/health/ready", "/docs", "/docs/oauth2-redirect", "/redoc", "/openapi.json"}
+    {
+        *("/", "/health/live", "/health/ready", "/openapi.json", "/docs", "/redoc"),
+        *("/docs/swagger.js", "/docs/swagger-ui-bundle.js", "/docs/swagger-ui.css"),
+        *("/docs/redoc.js", "/docs/redoc.standalone.js", "/docs/favicon.png"),
+    }
 )
 """Paths that need no key and do not count against a rate limit: supervisors and browsers cannot
 send a key. Without one they tell only the release and which part of the service fails."""
 
+OPEN_FOLDER: Final = "/page/"
+"""Files of the web page, which are open too; what the page asks for is not."""
+
+ROLE_IN_SCOPE: Final = "parsebank.role"
+"""Where the scope of an admitted request has the role of its key; absent where no key is needed."""
 
 _FORWARDED: Final = frozenset({b"forwarded", b"x-forwarded-for", b"x-real-ip"})
 
@@ -53,6 +62,7 @@ class Authenticator:
         status = None if rate is None else self._limits.hit(rate, who)
         if key is not None:
             key.check_role(rule_of(scope["method"], path_of(scope)).role)
+            scope[ROLE_IN_SCOPE] = key.role
         return status
 
     def trusts(self, scope: Scope) -> bool:
@@ -89,7 +99,7 @@ class AuthMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request to the app, or refuse it."""
-        if scope["type"] != "http" or path_of(scope) in OPEN_PATHS:
+        if scope["type"] != "http" or is_open(path_of(scope)):
             await self._app(scope, receive, send)
             return
         try:
@@ -98,6 +108,15 @@ class AuthMiddleware:
             await error_answer(error)(scope, receive, send)
             return
         await self._app(scope, receive, _announced(send, status) if status else send)
+
+
+def is_open(path: str) -> bool:
+    """Whether a path needs no key.
+
+    >>> is_open("/page/main.js"), is_open("/parse")
+    (True, False)
+    """
+    return path in OPEN_PATHS or path.startswith(OPEN_FOLDER)
 
 
 def _secret(scope: Scope) -> str:

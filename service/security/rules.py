@@ -17,7 +17,8 @@ from starlette.types import Scope
 
 Role = Literal["read", "parse", "admin"]
 """``read``: look at what is stored, and at the service. ``parse``: also send texts, which are
-parsed and stored. ``admin``: also load and unload models, cancel and retry jobs, and delete."""
+parsed and stored. ``admin``: also load and unload models, cancel and retry jobs, delete, query the
+store by SQL, and list the texts of others."""
 
 ROLES: Final[tuple[Role, ...]] = get_args(Role)
 """Each may do what those before it may."""
@@ -56,6 +57,7 @@ RULES: Final[Mapping[tuple[str, str], Rule]] = {
     ("POST", "/parse"): Rule("parse", JSON),
     ("GET", "/parses/{key}"): Rule("read"),
     ("DELETE", "/parses/{key}"): Rule("admin"),
+    ("POST", "/draw"): Rule("read", JSON),
     ("POST", "/features"): Rule("parse", JSON),
     ("GET", "/features/{key}"): Rule("read"),
     ("GET", "/api/models"): Rule("read"),
@@ -63,6 +65,11 @@ RULES: Final[Mapping[tuple[str, str], Rule]] = {
     ("GET", "/api/process"): Rule("parse"),
     ("POST", "/api/process"): Rule("parse"),
     ("GET", "/datasets"): Rule("read"),
+    # Texts that others sent to be parsed. Without this line the next one would show them.
+    ("GET", "/datasets/adhoc/examples"): Rule("admin"),
+    ("GET", "/datasets/{name}/examples"): Rule("read"),
+    # Reads all texts, and can keep two cores busy until its deadline.
+    ("POST", "/sql"): Rule("admin", JSON),
     ("POST", "/datasets/{name}/backfill"): Rule("parse", NDJSON),
     ("GET", "/jobs"): Rule("read"),
     ("GET", "/jobs/{job_id}"): Rule("read"),

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, groupby
-from typing import Final
+from typing import Final, NamedTuple
 
 from syntax.drawing.svg import (
     FONT,
     SMALL,
     Picture,
+    about,
     element,
     escaped,
     is_right_to_left,
@@ -34,6 +35,14 @@ class Piece:
     word: int | None
 
 
+class _Group(NamedTuple):
+    """A word, its id in CoNLL-U, and the pieces below it."""
+
+    form: str
+    id: str
+    pieces: list[Piece]
+
+
 def draw_alignment(forms: Sequence[str], pieces: Sequence[Piece], title: str) -> Picture:
     """The words of a sentence, each with its pieces below it.
 
@@ -43,47 +52,47 @@ def draw_alignment(forms: Sequence[str], pieces: Sequence[Piece], title: str) ->
         title: Of the picture.
     """
     groups = _groups(forms, pieces)
-    widths = [max(width_of(form), sum(map(_width, below)) - _GAP) for form, below in groups]
+    widths = [max(width_of(form), sum(map(_width, below)) - _GAP) for form, _, below in groups]
     starts = list(accumulate((width + 3 * _GAP for width in widths), initial=2 * _GAP))
     total = starts.pop() + _GAP
     mirrored = is_right_to_left("".join(forms))
     parts = []
-    for (form, below), start, width in zip(groups, starts, widths, strict=True):
+    for group, start, width in zip(groups, starts, widths, strict=True):
         left = total - start - width if mirrored else start
-        parts.append(_draw_group(form, below, left, width, mirrored))
+        parts.append(_draw_group(group, left, width, mirrored))
     described = "; ".join(
         f"{form or 'no word'}: {' '.join(piece.form for piece in below) or 'no wordpiece'}"
-        for form, below in groups
+        for form, _, below in groups
     )
     height = _PIECE_TOP + _PIECE_HEIGHT + 10
     return Picture(title, described, total, height, "".join(parts))
 
 
-def _groups(forms: Sequence[str], pieces: Sequence[Piece]) -> list[tuple[str, list[Piece]]]:
+def _groups(forms: Sequence[str], pieces: Sequence[Piece]) -> list[_Group]:
     """Each word with its pieces, in order; pieces without a word stand between under none."""
-    groups: list[tuple[str, list[Piece]]] = []
+    words = [_Group(form, str(at), []) for at, form in enumerate(forms, 1)]
+    groups: list[_Group] = []
     reached = 0
     for word, run in groupby(pieces, key=lambda piece: piece.word):
         if word is None or word < reached:
-            groups.append(("", list(run)))
+            groups.append(_Group("", "", list(run)))
             continue
-        groups += [(form, []) for form in forms[reached:word]]
-        groups.append((forms[word], list(run)))
+        groups += [*words[reached:word], words[word]._replace(pieces=list(run))]
         reached = word + 1
-    return [*groups, *((form, []) for form in forms[reached:])]
+    return [*groups, *words[reached:]]
 
 
-def _draw_group(
-    form: str, below: Sequence[Piece], left: float, width: float, mirrored: bool
-) -> str:
+def _draw_group(group: _Group, left: float, width: float, mirrored: bool) -> str:
+    form, word, below = group
     middle = left + width / 2
     row = sum(map(_width, below)) - _GAP
     at = middle - row / 2
-    parts = [text(form, middle, 10 + FONT)] if form else []
+    parts = [text(form, middle, 10 + FONT, **about(word))] if form else []
     for piece in reversed(below) if mirrored else below:
         wide = _width(piece) - _GAP
         if form:
-            parts.append(line([(middle, 30), (at + wide / 2, _PIECE_TOP)], "muted", stroke_width=1))
+            ends = [(middle, 30), (at + wide / 2, _PIECE_TOP)]
+            parts.append(line(ends, "muted", stroke_width=1, **about(word)))
         parts.append(_draw_piece(piece, at, wide))
         at += wide + _GAP
     return "".join(parts)
@@ -98,6 +107,7 @@ def _draw_piece(piece: Piece, left: float, wide: float) -> str:
         element("rect", **box, fill="none", stroke_width=1, **stroke("muted")),
         text(piece.form, middle, _PIECE_TOP + FONT, size=13),
         text(str(piece.id), middle, _PIECE_TOP + 28, colour="muted", size=SMALL),
+        **about("" if piece.word is None else str(piece.word + 1)),
     )
 
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from syntax.drawing.graph import Edge, Graph, Span
-from syntax.drawing.svg import FONT, SMALL, element, escaped, line, text, width_of
+from syntax.drawing.graph import Edge, Graph
+from syntax.drawing.svg import FONT, SMALL, about, element, escaped, line, text, width_of
 
 GAP = 14.0
 """Between two nodes, and at the margins, in pixels."""
@@ -90,17 +90,24 @@ def draw_node(graph: Graph, at: int, x: float, y: float, below: str, colour: str
         element("title", escaped(node.title)) if node.title else "",
         text(node.form, x, y, colour="muted" if node.is_empty else "ink", **style),
         text(below, x, y + FONT, colour=colour, size=SMALL) if below else "",
+        **about(node.id),
     )
 
 
-def draw_spans(spans: Sequence[Span], columns: Columns, y: float) -> str:
+def draw_spans(graph: Graph, columns: Columns, y: float) -> str:
     """A bracket below the words of each multiword token, and the token's form."""
     parts = []
-    for span in spans:
+    for span in graph.spans:
         inside = range(span.first, span.last + 1)
         left = min(columns.centres[at] - columns.halves[at] for at in inside)
         right = max(columns.centres[at] + columns.halves[at] for at in inside)
         bracket = [(left, y - 4), (left, y), (right, y), (right, y - 4)]
-        parts.append(line(bracket, "muted", stroke_width=1))
-        parts.append(text(span.form, (left + right) / 2, y + FONT, size=SPAN_FONT))
+        parts.append(
+            element(
+                "g",
+                line(bracket, "muted", stroke_width=1),
+                text(span.form, (left + right) / 2, y + FONT, size=SPAN_FONT),
+                **about(*(graph.nodes[at].id for at in inside)),
+            )
+        )
     return "".join(parts)

@@ -23,12 +23,14 @@ class Node:
         tag: Its part of speech; may be empty.
         title: All that is known of it, shown on hover.
         is_empty: Whether no word of the text realises it.
+        id: As CoNLL-U writes it: ``8`` or ``8.1``.
     """
 
     form: str
     tag: str = ""
     title: str = ""
     is_empty: bool = False
+    id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,11 @@ class Graph:
                 del edges[start]
         return edges
 
+    def ends(self, edge: Edge) -> tuple[str, ...]:
+        """Ids of the nodes of an edge."""
+        ends = (edge.dependent,) if edge.head < 0 else (edge.dependent, edge.head)
+        return tuple(self.nodes[at].id for at in ends)
+
     def described(self) -> str:
         """The relations in words."""
         return "; ".join(
@@ -96,7 +103,8 @@ class Graph:
 
 def graph_of_tree(tree: DependencyTree) -> Graph:
     """A tree without words: the nodes are their numbers."""
-    nodes = tuple(Node(str(number)) for number in range(1, len(tree) + 1))
+    numbers = map(str, range(1, len(tree) + 1))
+    nodes = tuple(Node(number, id=number) for number in numbers)
     pairs = enumerate(zip(tree.heads, tree.deprels, strict=True))
     return Graph(nodes, tuple(Edge(head - 1, at, label) for at, (head, label) in pairs))
 
@@ -127,14 +135,15 @@ def _word_node(word: Word) -> Node:
     names = ("lemma", "upos", "xpos", "feats", "deprel", "deps", "misc")
     known = ((name, getattr(word, name)) for name in names)
     lines = [f"{word.id} {word.form}", *(f"{name}: {value}" for name, value in known if value)]
-    return Node(word.form, word.upos or "", "\n".join(lines))
+    return Node(word.form, word.upos or "", "\n".join(lines), id=str(word.id))
 
 
 def _empty_node(node: EmptyNode) -> Node:
     form, lemma, upos, *_ = node.columns
     shown = form if form != "_" else lemma
-    title = f"{node.id[0]}.{node.id[1]} {shown} (not in the text)"
-    return Node(shown, "" if upos == "_" else upos, title, is_empty=True)
+    written = f"{node.id[0]}.{node.id[1]}"
+    title = f"{written} {shown} (not in the text)"
+    return Node(shown, "" if upos == "_" else upos, title, is_empty=True, id=written)
 
 
 def _basic(words: Sequence[Word], place: dict[tuple[int, int], int]) -> Iterator[Edge]:

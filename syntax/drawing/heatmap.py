@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from syntax.drawing.svg import SMALL, Picture, element, escaped, fill, number, text, width_of
+from syntax.drawing.svg import SMALL, Picture, about, element, escaped, fill, number, text, width_of
 from syntax.errors import InputError
 
 LARGEST: Final = 64
@@ -22,7 +22,9 @@ _STRONGEST: Final = 0.9
 """Opacity of the largest value."""
 
 
-def draw_matrix(name: str, matrix: NDArray[Any], labels: Sequence[str]) -> Picture:
+def draw_matrix(
+    name: str, matrix: NDArray[Any], labels: Sequence[str], words: Sequence[str] = ()
+) -> Picture:
     """A matrix or vector with a cell for each value; hovering over a cell names its words.
 
     The larger a value, the stronger its cell. Where there is no path, which distances mark with
@@ -33,6 +35,8 @@ def draw_matrix(name: str, matrix: NDArray[Any], labels: Sequence[str]) -> Pictu
         name: ``distance``, ``depth``, ``ancestor`` or another name.
         matrix: *Shape:* (L, L) or (L,), bool, integers or floats.
         labels: The words or wordpieces, L of them.
+        words: For a page that marks words, the id of each label's word in CoNLL-U; empty for a
+            piece without a word.
 
     Raises:
         InputError: The matrix has another shape.
@@ -47,44 +51,49 @@ def draw_matrix(name: str, matrix: NDArray[Any], labels: Sequence[str]) -> Pictu
     cells = values[:LARGEST, :LARGEST] if values.ndim == 2 else values[None, :LARGEST]
     row_names = shown if values.ndim == 2 else [""]
     title = name if size <= LARGEST else f"{name} (the first {LARGEST} of {size})"
+    ids = list(words[:LARGEST]) or [""] * len(shown)
+    row_ids = ids if values.ndim == 2 else [""]
     left = 12 + max((width_of(label, SMALL) for label in row_names), default=0.0)
     top = 12 + max((width_of(label, SMALL) for label in shown), default=0.0)
     parts = [
-        *_row_labels(row_names, left, top),
-        *_column_labels(shown, left, top),
-        *_cells(name, cells, row_names, shown, left, top),
+        *_row_labels(row_names, row_ids, left, top),
+        *_column_labels(shown, ids, left, top),
+        *_cells(name, cells, (row_names, shown), (row_ids, ids), (left, top)),
     ]
     size_drawn = (left + _CELL * len(shown) + 8, top + _CELL * len(row_names) + 8)
     return Picture(title, _described(name, cells, row_names, shown), *size_drawn, "".join(parts))
 
 
-def _row_labels(names: Sequence[str], left: float, top: float) -> Iterator[str]:
-    for at, name in enumerate(names):
-        yield text(name, left - 6, top + _CELL * at + 15, size=SMALL, anchor="end")
+def _row_labels(names: Sequence[str], ids: Sequence[str], left: float, top: float) -> Iterator[str]:
+    for at, (name, word) in enumerate(zip(names, ids, strict=True)):
+        y = top + _CELL * at + 15
+        yield text(name, left - 6, y, size=SMALL, anchor="end", **about(word))
 
 
-def _column_labels(labels: Sequence[str], left: float, top: float) -> Iterator[str]:
-    for at, label in enumerate(labels):
+def _column_labels(
+    labels: Sequence[str], ids: Sequence[str], left: float, top: float
+) -> Iterator[str]:
+    for at, (label, word) in enumerate(zip(labels, ids, strict=True)):
         x, y = left + _CELL * at + 15, top - 6
         turned = f"rotate(-90 {number(x)} {number(y)})"
-        yield text(label, x, y, size=SMALL, anchor="start", transform=turned)
+        yield text(label, x, y, size=SMALL, anchor="start", transform=turned, **about(word))
 
 
 def _cells(
     name: str,
     cells: NDArray[Any],
-    row_names: Sequence[str],
-    labels: Sequence[str],
-    left: float,
-    top: float,
+    names: tuple[Sequence[str], Sequence[str]],
+    ids: tuple[Sequence[str], Sequence[str]],
+    corner: tuple[float, float],
 ) -> Iterator[str]:
+    """The cells; names and ids are those of the rows, then those of the columns."""
     has_path = _has_path(name, cells)
     opacities = _opacities(cells, has_path)
     for row, column in np.ndindex(cells.shape):
-        x, y = left + _CELL * column, top + _CELL * row
+        x, y = corner[0] + _CELL * column, corner[1] + _CELL * row
         told = _told(cells[row, column]) if has_path[row, column] else "none"
         value = _SIGNS.get(told, told)
-        words = ", ".join(filter(None, dict.fromkeys((row_names[row], labels[column]))))
+        words = ", ".join(filter(None, dict.fromkeys((names[0][row], names[1][column]))))
         box = {"x": x, "y": y, "width": _CELL - 1, "height": _CELL - 1}
         opacity = float(opacities[row, column])
         yield element(
@@ -92,6 +101,7 @@ def _cells(
             element("title", escaped(f"{words}: {name} {told}")),
             element("rect", **box, fill_opacity=opacity, **fill("heat")),
             text(value, x + _CELL / 2 - 0.5, y + 15, size=SMALL) if value else "",
+            **about(ids[0][row], ids[1][column]),
         )
 
 

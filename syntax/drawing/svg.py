@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from html import escape
-from typing import Final
+from typing import Any, Final
 
 FONT: Final = 15.0
 """Size of words, in pixels."""
@@ -155,6 +155,18 @@ def fill(colour: str) -> dict[str, str]:
 def stroke(colour: str) -> dict[str, str]:
     """Attributes that draw lines in a colour of the scheme."""
     return {"stroke": _LIGHT[colour], "class_": f"{colour}-line"}
+
+
+def about(*words: str) -> dict[str, Any]:
+    """The attribute ``data-word`` with the ids of the words that an element shows.
+
+    A page marks a word in all its pictures by it.
+
+    >>> about("2", "8.1"), about("2", "2"), about("")
+    ({'data_word': '2 8.1'}, {'data_word': '2'}, {})
+    """
+    named = " ".join(dict.fromkeys(filter(None, words)))
+    return {"data_word": named} if named else {}
 
 
 def escaped(content: str) -> str:

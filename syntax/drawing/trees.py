@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from syntax.drawing.columns import GAP, Columns, draw_node, draw_spans, place_columns
 from syntax.drawing.graph import Edge, Graph, graph_of_sentence, graph_of_tree
-from syntax.drawing.svg import FONT, SMALL, Picture, element, escaped, fill, line, number, stroke
+from syntax.drawing.svg import (
+    FONT,
+    SMALL,
+    Picture,
+    about,
+    element,
+    escaped,
+    fill,
+    line,
+    number,
+    stroke,
+)
 from syntax.drawing.svg import text as draw_text
 
 if TYPE_CHECKING:
@@ -69,8 +80,8 @@ def _arcs(graph: Graph, title: str) -> Picture:
     base = _LEVEL * max(levels, default=0) + FONT + 6
     tops = [base - 4 - _LEVEL * level for level in levels]
     pairs = list(zip(graph.edges, tops, strict=True))
-    arcs = [_arc(edge, columns, base, top) for edge, top in pairs]
-    labels = [_arc_label(edge, columns, top) for edge, top in pairs]  # over all arcs
+    arcs = [_arc(graph, edge, columns, base, top) for edge, top in pairs]
+    labels = [_arc_label(graph, edge, columns, top) for edge, top in pairs]  # over all arcs
     words = [
         draw_node(graph, at, columns.centres[at], base + FONT + 2, below[at], "muted")
         for at in range(len(graph.nodes))
@@ -89,7 +100,8 @@ def _hierarchy(graph: Graph, title: str) -> Picture:
         if edge.head >= 0:
             start = (columns.centres[edge.head], tops[edge.head] + FONT + 5)
             end = (columns.centres[edge.dependent], tops[edge.dependent] - FONT)
-            lines.append(line([start, end], "muted", stroke_width=1.2, **_dashes(edge)))
+            look = {**_dashes(edge), **about(*graph.ends(edge))}
+            lines.append(line([start, end], "muted", stroke_width=1.2, **look))
     words = [
         draw_node(graph, at, columns.centres[at], tops[at], below[at], "accent")
         for at in range(len(graph.nodes))
@@ -107,12 +119,12 @@ def _with_spans(
     graph: Graph, title: str, columns: Columns, bottom: float, parts: Sequence[str]
 ) -> Picture:
     """The whole picture; the last line of text has its baseline at ``bottom``."""
-    spans = draw_spans(graph.spans, columns, bottom + 12)
+    spans = draw_spans(graph, columns, bottom + 12)
     height = bottom + (12 + FONT if spans else 0) + 10
     return Picture(title, graph.described(), columns.width, height, "".join([*parts, spans]))
 
 
-def _arc(edge: Edge, columns: Columns, base: float, top: float) -> str:
+def _arc(graph: Graph, edge: Edge, columns: Columns, base: float, top: float) -> str:
     """One arc from its head to the arrow at its dependent."""
     start, end = _ends(edge, columns)
     path = f"M{number(end)} {number(top)} V{number(base - 5)}"
@@ -131,14 +143,16 @@ def _arc(edge: Edge, columns: Columns, base: float, top: float) -> str:
         element("title", escaped(edge.label)),
         element("path", d=path, fill="none", stroke_width=1.2, **stroke("muted"), **_dashes(edge)),
         element("path", d=arrow, **fill("muted")),
+        **about(*graph.ends(edge)),
     )
 
 
-def _arc_label(edge: Edge, columns: Columns, top: float) -> str:
+def _arc_label(graph: Graph, edge: Edge, columns: Columns, top: float) -> str:
     """The relation over its arc, with an edge of paper where other arcs cross it."""
     start, end = _ends(edge, columns)
+    middle, words = (start + end) / 2, about(*graph.ends(edge))
     return draw_text(
-        edge.label, (start + end) / 2, top - 4, colour="accent", size=SMALL, has_halo=True
+        edge.label, middle, top - 4, colour="accent", size=SMALL, has_halo=True, **words
     )
 
 

@@ -29,7 +29,7 @@ from syntax.trees.sentence import Sentence, Word
 
 METRICS: Final = (
     *("Tokens", "Sentences", "Words"),
-    *("UPOS", "XPOS", "UFeats", "Lemmas", "UAS", "LAS"),
+    *("UPOS", "XPOS", "UFeats", "AllTags", "Lemmas", "UAS", "LAS"),
 )
 """Names of the metrics, in the order in which `evaluate` gives them."""
 
@@ -282,6 +282,11 @@ def _universal(feats: str | None) -> list[str]:
     return sorted(feat for feat in named if feat.partition("=")[0] in UNIVERSAL_FEATURES)
 
 
+def _tags(word: Word) -> tuple[str | None, str | None, list[str]]:
+    """UPOS, XPOS and universal features: what AllTags compares."""
+    return word.upos, word.xpos, _universal(word.feats)
+
+
 def _relation(deprel: str | None) -> str:
     return (deprel or "_").partition(":")[0]
 
@@ -294,6 +299,7 @@ _AGREEMENT: Final[dict[str, Callable[[Word, Word], Any]]] = {
     "UPOS": lambda gold, system: gold.upos == system.upos,
     "XPOS": lambda gold, system: gold.xpos == system.xpos,
     "UFeats": lambda gold, system: _universal(gold.feats) == _universal(system.feats),
+    "AllTags": lambda gold, system: _tags(gold) == _tags(system),
     "Lemmas": lambda gold, system: gold.lemma in (None, "_") or gold.lemma == system.lemma,
     "UAS": lambda gold, system: True,  # noqa: ARG005
     "LAS": lambda gold, system: _relation(gold.deprel) == _relation(system.deprel),

@@ -30,12 +30,15 @@ class DependencyTree:
         deprels: One relation per word.
 
     Raises:
-        EmptyTreeError, NoRootError, MultipleRootsError, CycleError, HeadOutOfRangeError,
-        MissingHeadError: The heads do not form one tree.
+        EmptyTreeError: There is no word.
+        NoRootError, MultipleRootsError: Not exactly one head is 0.
+        CycleError: Following the heads never reaches the root.
+        HeadOutOfRangeError, MissingHeadError: A head is no word of the sentence, or None.
         InputError: The numbers of heads and relations differ.
 
-    >>> DependencyTree([2, 0], ["nsubj", "root"]).parents
-    array([ 1, -1], dtype=int32)
+    Example:
+        >>> DependencyTree([2, 0], ["nsubj", "root"]).parents
+        array([ 1, -1], dtype=int32)
     """
 
     heads: tuple[int, ...]

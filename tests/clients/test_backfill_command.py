@@ -59,6 +59,7 @@ def account(output: str) -> dict[str, str]:
     return dict(line.split("\t") for line in output.splitlines() if line.count("\t") == 1)
 
 
+@pytest.mark.slow
 def test_several_parts_and_tokenizers_are_one_command_with_one_account(
     parsebank, tmp_path, other_tokenizer
 ):

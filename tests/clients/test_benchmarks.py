@@ -11,7 +11,7 @@ import pytest
 from clients.benchmarks import BENCHMARKS, Item, Part
 from clients.benchmarks.base import _listing, attempt, canonical_split
 from syntax.errors import EmptyTextError, InputError, SpecError, UnknownNameError
-from syntax.examples import Example, LabelSpec, Rejection, Segment
+from syntax.examples import TOKEN_MODES, Example, LabelSpec, Rejection, Segment
 from syntax.trees.conllu import parse_conllu
 from tests.clients.packed import PACKERS, pack_folder
 
@@ -167,7 +167,7 @@ def test_every_mode_can_be_read(name, place):
     for mode in reader.modes:
         examples = [x for x in reader.read(*place, mode) if isinstance(x, Example)]
         assert examples
-        forms = {"gold": "conllu", "pretokenized": "tokens", "retokenize": "tokens"}
+        forms = {"gold": "conllu"} | dict.fromkeys(TOKEN_MODES, "tokens")
         form = forms.get(mode, "text")
         assert all(getattr(s, form) is not None for x in examples for s in x.segments)
 

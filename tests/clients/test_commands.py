@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from clients.benchmarks import SAMPLE
 from clients.cli import build_app
 from clients.client.jobs import decode_job
+from clients.commands.connect import LOADING_SECONDS, connect
 from clients.commands.demo import queries
 from clients.commands.plan import Outcome
 from clients.commands.reports import account_facts, failures
@@ -89,6 +90,31 @@ def test_parse_names_a_bad_text_and_shows_the_others(parsebank):
     assert result.exit_code == 1
     assert "barked  root  VERB" in result.stdout
     assert "Error: empty_text: " in result.stderr
+
+
+def test_a_text_that_is_the_name_of_a_file_is_parsed_with_a_note(parsebank, tmp_path):
+    file = tmp_path / "story.txt"
+    file.write_text("Bees dance.")
+    result = parsebank("parse", file, "--lang", "en", "--format", "conllu")
+    assert result.exit_code == 0, result.output
+    assert f"# text = {file}" in result.stdout
+    assert f"use - < {file}" in result.stderr
+    assert "Note" not in parsebank("parse", "word " * 200, "--lang", "en").stderr
+
+
+def test_a_command_waits_until_its_model_is_loaded(tmp_path, monkeypatch):
+    with connect(None, str(tmp_path / "one")) as client:
+        assert client.info()["limits"]["request_deadline_seconds"] == LOADING_SECONDS
+    monkeypatch.setenv("PARSEBANK_REQUEST_DEADLINE_SECONDS", "7")
+    with connect(None, str(tmp_path / "two")) as client:
+        assert client.info()["limits"]["request_deadline_seconds"] == 7
+
+
+def test_an_unknown_parser_or_dataset_comes_with_a_remedy(parsebank, tmp_path):
+    parser = parsebank("parse", "Bees dance.", "--parser", "stanza/fr")
+    assert "`parsebank models list --remote`" in parser.stderr
+    dataset = parsebank("store", "export", tmp_path / "out", "--dataset", "nowhere")
+    assert "`parsebank backfill` makes one" in dataset.stderr, dataset.output
 
 
 def test_parse_names_standard_input_that_is_not_utf8(parsebank):

@@ -13,7 +13,7 @@ from clients.benchmarks.table_files import ENDINGS, Rows, open_rows
 from clients.benchmarks.table_values import NameSearch
 from clients.commands.parts import chosen_reader
 from syntax.errors import InputError, SpecError
-from syntax.examples import Example, LabelSpec, SpanLabel
+from syntax.examples import TOKEN_MODES, Example, LabelSpec, SpanLabel
 
 TABLE = BENCHMARKS["table"]
 LABEL = LabelSpec("label", "class")
@@ -321,7 +321,7 @@ def test_spans_of_a_text_with_other_spaces_are_not_moved_onto_tokens(one_row):
 
 
 def test_tags_need_tokens():
-    assert table_benchmark(labels=(LabelSpec("x", "tags"),)).modes == ("pretokenized", "retokenize")
+    assert table_benchmark(labels=(LabelSpec("x", "tags"),)).modes == TOKEN_MODES
 
 
 @pytest.mark.parametrize(

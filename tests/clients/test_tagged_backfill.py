@@ -57,6 +57,7 @@ def test_tags_come_back_from_the_store(client, place, benchmark_files, reader, s
     assert stored(place, f"{reader.name}-{mode}", split, "ner_tags") == examples
 
 
+@pytest.mark.slow
 def test_splits_share_the_names_of_their_folder(client, place, benchmark_files):
     folder = benchmark_files / "atis"
     train, dev = (backfilled(client, ATIS, folder, split) for split in ("train", "valid"))

@@ -62,6 +62,7 @@ def test_options_and_other_readers(train, tmp_path, benchmark_files):
     assert "own exists already; name a new folder with --out" in again.output
 
 
+@pytest.mark.slow
 def test_an_own_tokenizer_serves_a_backfill_at_once(parsebank, train, tmp_path):
     (tmp_path / "texts").mkdir()
     text = "The mill stands by the river.\nBees dance.\n\nThe river turns the wheel of the mill.\n"
@@ -84,6 +85,7 @@ def test_an_own_tokenizer_serves_a_backfill_at_once(parsebank, train, tmp_path):
     assert (batch["parents"][:, 0] == -1).all()
 
 
+@pytest.mark.slow
 def test_tokens_are_cut_before_the_parse(parsebank, train, tmp_path):
     path = tmp_path / "table.jsonl"
     tokens = ["The", "mill", "stands", "by", "the", "river", "and", "Ann", "grinds", "corn", "."]

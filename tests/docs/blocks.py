@@ -11,7 +11,7 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
-RUN = ("bash", "python", "pycon", "sql")
+RUN = ("bash", "python", "pycon", "sql", "javascript")
 SHOWN = ("json", "http", "conllu", "text")
 """Languages that are run, and those in which a block prints."""
 

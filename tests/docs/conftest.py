@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
 
 from service.processes import python_environment
+from tests.featurestore.s3 import S3
+from tests.service.jobs.postgres import postgres_server
 from tests.service.serving import served
 
 ENVIRONMENT = {
@@ -68,3 +72,38 @@ def serve(folder: Path) -> Iterator[Callable[[], str]]:
             return running.url.partition("://")[2].rstrip("/")
 
         yield start
+
+
+@pytest.fixture
+def elsewhere(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
+    """A PostgreSQL, an object store and a free port, by what a page calls them.
+
+    A service whose id the page writes to ``parsebank.pid`` is ended.
+    """
+    program = Path(__file__).parents[1] / "featurestore" / "s3_process.py"
+    monkeypatch.setenv("PARSEBANK_CACHE_DIR", str(folder / "copies"))
+    monkeypatch.setenv("AWS_ALLOW_HTTP", "true")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with (
+        postgres_server() as server,
+        subprocess.Popen([sys.executable, program], stdout=subprocess.PIPE, text=True) as process,
+    ):
+        assert process.stdout is not None
+        bucket = S3(int(process.stdout.readline()))
+        try:
+            yield {
+                "postgresql://parsebank:secret@db.example.org/parsebank": server.create("jobs"),
+                "https://s3.example.org": bucket.options["AWS_ENDPOINT_URL"],
+                "s3://parsebank/store": bucket.location(),
+                "8010": str(port),
+            }
+        finally:
+            _end(folder / "parsebank.pid")
+            process.terminate()
+
+
+def _end(pid: Path) -> None:
+    if pid.exists():
+        with suppress(ProcessLookupError):
+            os.kill(int(pid.read_text()), signal.SIGTERM)

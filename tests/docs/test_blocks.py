@@ -1,14 +1,16 @@
 """Every code block of the pages runs, or says why it does not.
 
 The blocks of a page run in order, in one folder with the store of the quickstart and, where the
-page talks to ``127.0.0.1:8000``, a service on that store. A block that shows what the one before
-it prints is compared with that.
+page talks to ``127.0.0.1:8000``, a service on that store; a page with a database elsewhere gets a
+PostgreSQL and an object store. A block that shows what the one before it prints is compared with
+that.
 """
 
 from __future__ import annotations
 
 import doctest
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -17,9 +19,18 @@ from tests.docs.blocks import DOCS, PAGES, ROOT, RUN, Block, blocks_of, check_pr
 from tests.docs.conftest import run_bash
 
 ADDRESS = "127.0.0.1:8000"
+DATABASE = "db.example.org"
 LONG = (
     *("README.md", "backfill.md", "quickstart.md", "sequences.md", "stream.md", "train.md"),
     *("benchmarks.md", "client.md", "parse.md", "store.md"),
+    *(
+        "contributor.md",
+        "linguist.md",
+        "moving.md",
+        "operator.md",
+        "other-languages.md",
+        "slurm.md",
+    ),
 )
 """Pages that backfill, train, or run many commands."""
 
@@ -38,7 +49,7 @@ def runnable(page: Path) -> list[Block]:
 def test_a_block_that_does_not_run_says_why(page: Path) -> None:
     if page.parent == DOCS / "extend":
         pytest.skip("tests/trainer/test_extend.py runs these pages")
-    languages = ("json", "http", "sh", "shell", "py", "console", "toml")
+    languages = ("json", "http", "sh", "shell", "py", "console", "toml", "js", "r")
     silent = [
         one.line for one in blocks_of(page) if one.language in languages and one.reason is None
     ]
@@ -50,13 +61,17 @@ def test_a_block_that_does_not_run_says_why(page: Path) -> None:
 )
 def test_the_blocks_of_a_page_run(page: Path, folder: Path, request, capsys) -> None:
     blocks = runnable(page)
-    address = ADDRESS
+    meant: dict[str, str] = {}
     if any(ADDRESS in block.code for block in blocks):
-        address = request.getfixturevalue("serve")()
+        meant[ADDRESS] = request.getfixturevalue("serve")()
+    if any(DATABASE in block.code for block in blocks):
+        meant |= request.getfixturevalue("elsewhere")
     names: dict[str, object] = {"__name__": "page"}
     try:
         for block in blocks:
-            code = block.code.replace(ADDRESS, address)
+            code = block.code
+            for written, real in meant.items():
+                code = code.replace(written, real)
             where = f"{page.relative_to(ROOT)}:{block.line}"
             printed = run(Block(block.line, block.language, code), names, folder, where, capsys)
             if block.printed is not None:
@@ -72,6 +87,8 @@ def run(block: Block, names: dict[str, object], folder: Path, where: str, capsys
     code, language = block.code, block.language
     if language == "bash":
         return run_bash(code, folder)
+    if language == "javascript":
+        return run_javascript(code, folder)
     if language == "sql":
         return "".join(query_printed(query, folder) for query in code.split(";") if query.strip())
     capsys.readouterr()
@@ -84,6 +101,14 @@ def run(block: Block, names: dict[str, object], folder: Path, where: str, capsys
     else:
         exec(compile(code, where, "exec"), names)
     return capsys.readouterr().out
+
+
+def run_javascript(code: str, folder: Path) -> str:
+    """Standard output of a module in Node.js."""
+    if shutil.which("node") is None:
+        pytest.skip("needs Node.js")
+    (folder / "page.mjs").write_text(code, encoding="utf-8")
+    return run_bash("node page.mjs", folder)
 
 
 def query_printed(query: str, folder: Path) -> str:

@@ -56,13 +56,13 @@ def test_sound_store_passes_deep_validation(keyed) -> None:
     assert sum(seen) == report.parses + report.examples == 30
 
 
-@pytest.mark.parametrize("mode", ["raw", "sentence", "pretokenized"])
+@pytest.mark.parametrize("mode", ["raw", "sentence", "pretokenized", "tokens_mwt"])
 @pytest.mark.parametrize("long", ["refuse", "split"])
 def test_key_of_another_text_is_found(store, parses, mode, long) -> None:
     parse = parse_from_sentences(parses[0].sentences(), layout="spaces")
     spans = zip(parse.token_start, parse.token_end, strict=True)
     tokens = [parse.text[start:end] for start, end in spans]
-    given = {"tokens": tokens} if mode == "pretokenized" else {"text": parse.text}
+    given = {"tokens": tokens} if "token" in mode else {"text": parse.text}
     key = parse_key(PARSER, "en", mode, **given, long_sentences=long)
     store.describe(PARSER, "parser", {"name": "gold"})
     store.parses.append([ParseRecord(key, "en", PARSER, mode, parse)])

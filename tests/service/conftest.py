@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,8 @@ from service.app import create_app
 from service.parsers import Parser, find_parser, load_parser
 from service.settings import Settings
 from tests.own_parser import load_added, run_command
+
+from .browser import Browser, open_browser
 
 MakeSettings = Callable[..., Settings]
 
@@ -85,6 +87,13 @@ def own_french(
         *("--lang", "fr", "--words-from", "udpipe/french-partut"),
     )
     return load_added(folder, "parsebank/french")
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """A real browser, one per test module."""
+    with open_browser(tmp_path_factory.mktemp("browser")) as opened:
+        yield opened
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from service.app import create_app
 from service.settings import Settings
 from syntax import parse_conllu
+from syntax.examples import TOKEN_MODES
 from syntax.trees.spacing import attribute
 from tests.own_parser import NAME as OWN
 
@@ -30,6 +31,7 @@ ENGLISH, FRENCH, STANZA = (
     "udpipe/french-partut-ud-2.5-191206",
     "stanza/fr",
 )
+MODES = ("raw", "sentence", *TOKEN_MODES)
 PARSERS = (ENGLISH, FRENCH, STANZA, OWN)
 TOKENIZER = "parsebank-wordpiece-en"
 ALL = {"tokenizer": TOKENIZER, "matrices": ["distance", "depth", "ancestor"]}
@@ -90,7 +92,7 @@ async def ask(client: httpx.AsyncClient, shape: str = "json", **body: Any) -> by
 
 
 @pytest.mark.parametrize("extras", EXTRAS)
-@pytest.mark.parametrize("mode", ["raw", "sentence", "pretokenized", "retokenize"])
+@pytest.mark.parametrize("mode", MODES)
 async def test_all_formats_say_the_same(
     client: httpx.AsyncClient, parser: str, mode: str, extras: str
 ) -> None:
@@ -103,7 +105,7 @@ async def test_all_formats_say_the_same(
     assert answers["conllu"] == [without_pieces(item) for item in first]
 
 
-@pytest.mark.parametrize("mode", ["raw", "sentence", "pretokenized", "retokenize"])
+@pytest.mark.parametrize("mode", MODES)
 async def test_every_text_has_its_offsets_or_its_error(
     client: httpx.AsyncClient, parser: str, mode: str
 ) -> None:
@@ -120,7 +122,7 @@ async def test_every_text_has_its_offsets_or_its_error(
     assert errors == expected
 
 
-@pytest.mark.parametrize("mode", ["pretokenized", "retokenize"])
+@pytest.mark.parametrize("mode", TOKEN_MODES)
 async def test_every_token_has_its_words(client: httpx.AsyncClient, parser: str, mode: str) -> None:
     tokens = [sent for sent in TOKENS if all(token.strip() for token in sent) and sent]
     labels = [[f"B-{at}" for at in range(len(sent))] for sent in tokens]
@@ -130,6 +132,9 @@ async def test_every_token_has_its_words(client: httpx.AsyncClient, parser: str,
         assert len(item["token_words"]) == len(sent)
         assert sorted({word for own in item["token_words"] for word in own}) == [*range(len(words))]
         assert len(item["word_labels"]) == len(words)
+        if mode != "retokenize":
+            assert [own["form"] for one in item["sentences"] for own in one["tokens"]] == sent
+            assert [word for own in item["token_words"] for word in own] == [*range(len(words))]
         if mode == "pretokenized":
             assert [word["form"] for word in words] == sent
             assert item["token_words"] == [[at] for at in range(len(sent))]

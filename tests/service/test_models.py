@@ -28,6 +28,7 @@ from service.parsers.records import (
 from service.settings import Settings
 from syntax.errors import ModelLoadError, UnknownLanguageError, UnknownParserError
 from syntax.fingerprint import file_sha256
+from tests.own_parser import run_command
 
 ENGLISH = "udpipe/english-ewt"
 
@@ -233,6 +234,14 @@ def test_a_model_trained_into_the_folder_is_recorded(bundled: Path, tmp_path: Pa
     (record,) = read_records(models_dir).values()
     assert (record.name, record.version) == ("udpipe/own", "r1")
     assert find_parser(settings, "own").sha256 == record.sha256
+    # The folder is what others pull from.
+    run_command(
+        *("models", "pull", "own", "--from", models_dir),
+        *("--models-dir", tmp_path / "pulled"),
+    )
+    (pulled,) = read_records(tmp_path / "pulled").values()
+    assert (pulled.name, pulled.sha256, pulled.licence) == ("udpipe/own", record.sha256, "CC0")
+    assert names_in(tmp_path / "pulled") == ["udpipe/own"]
 
 
 @pytest.mark.parametrize(

@@ -19,13 +19,13 @@ from service.parsers import (
 from service.parsers.base import Outcome, one_by_one
 from service.parsers.surface import CONTINUED, is_continued
 from syntax import DependencyTree, Parse
-from syntax.alignment import token_words
+from syntax.alignment import project_labels, token_words
 from syntax.errors import (
     NoSentenceError,
     ParsebankError,
     SentenceTooLongError,
 )
-from syntax.examples import LongSentences, ParseMode
+from syntax.examples import TOKEN_MODES, LongSentences, ParseMode
 
 MODELS = {"udpipe.v1": "english", "stanza.v1": "stanza_french", "parsebank.v1": "own_english"}
 FRENCH = {
@@ -140,6 +140,12 @@ def test_a_backend_reads_any_tokens(parser: Parser, tokens: list[str]) -> None:
     assert_sound(kept, " ".join(tokens))
     assert kept.form == tokens
     assert token_words(tokens, kept) == [[at] for at in range(len(tokens))]
+    split = parser.parse(ParseInput("tokens_mwt", tokens=tuple(tokens)), Limits())
+    assert_sound(split, " ".join(tokens))
+    assert (split.token_start, split.token_end) == (kept.token_start, kept.token_end)
+    assert token_words(tokens, split) == [[*range(*words)] for words in split.token_ranges()]
+    for token, (first, end) in zip(tokens, split.token_ranges(), strict=True):
+        assert end - first > 1 or split.form[first] == token
     try:
         cut = parser.parse(ParseInput("retokenize", tokens=tuple(tokens)), Limits())
     except NoSentenceError:
@@ -150,6 +156,13 @@ def test_a_backend_reads_any_tokens(parser: Parser, tokens: list[str]) -> None:
     assert {word for words in own for word in words} == set(range(cut.word_count))
     for token, words in zip(tokens, own, strict=True):
         assert words or all(is_blank(character) for character in token)
+    assert words_of_tokens(split) <= words_of_tokens(cut) | words_of_tokens(kept)
+
+
+def words_of_tokens(parse: Parse) -> set[tuple[int, int, tuple[str, ...]]]:
+    """Span and words of each token."""
+    ranges = (tuple(parse.form[first:end]) for first, end in parse.token_ranges())
+    return {*zip(parse.token_start, parse.token_end, ranges, strict=True)}
 
 
 def test_a_backend_reads_a_token_longer_than_its_model_can(parser: Parser) -> None:
@@ -193,10 +206,21 @@ def test_a_backend_splits_tokens_when_it_may(french: Parser) -> None:
     assert token_words(tokens, parse) == [[0], [1], [2, 3], [4], [5], [6]]
 
 
-@pytest.mark.parametrize("mode", ["raw", "sentence", "retokenize"])
+def test_given_tokens_stay_and_multiword_tokens_are_split(french: Parser) -> None:
+    tokens = ("Le", "Dr.", "parle", "aux", "enfants", "de", "New York", "d'", "hier", "...")
+    parse = french.parse(ParseInput("tokens_mwt", tokens=tokens), Limits())
+    assert parse.form == [*tokens[:3], "à", "les", *tokens[4:]]
+    words = [[0], [1], [2], [3, 4], *([at] for at in range(5, 11))]
+    assert token_words(tokens, parse) == words
+    labels = ["O", "O", "O", "B-PER", "I-PER", "O", "B-LOC", "O", "O", "O"]
+    projected = project_labels(labels, words, parse.word_count)
+    assert projected[3:6] == ["B-PER", "I-PER", "I-PER"]
+
+
+@pytest.mark.parametrize("mode", ["raw", "sentence", "retokenize", "tokens_mwt"])
 def test_multiword_tokens_share_or_split_their_span(french: Parser, mode: ParseMode) -> None:
     text = "Je parle du chat aux enfants ."
-    tokens = tuple(text.split()) if mode == "retokenize" else None
+    tokens = tuple(text.split()) if mode in TOKEN_MODES else None
     parse = french.parse(ParseInput(mode, None if tokens else text, tokens), Limits())
     assert parse.form == ["Je", "parle", "de", "le", "chat", "à", "les", "enfants", "."]
     spans = list(zip(parse.word_start, parse.word_end, strict=True))
@@ -215,6 +239,7 @@ def long_inputs(long: LongSentences) -> list[ParseInput]:
         ParseInput("sentence", LONG, None, long),
         ParseInput("pretokenized", None, tokens, long),
         ParseInput("retokenize", None, tokens, long),
+        ParseInput("tokens_mwt", None, tokens, long),
     ]
 
 
@@ -290,6 +315,8 @@ def test_many_texts_get_the_answers_that_each_gets_alone(parser: Parser) -> None
         raw("word " * 60),
         ParseInput("raw", "word " * 60, None, "split"),
         ParseInput("retokenize", tokens=("Le", "chat", "du", "voisin")),
+        ParseInput("tokens_mwt", tokens=("Le", "chat", "du", "voisin", "\x85a", "du" * 600)),
+        ParseInput("tokens_mwt", tokens=("Il", "parle", "aux", "chats")),
         ParseInput("pretokenized", tokens=("a",) * 41),
         *(raw(f"Sentence {at}, and one more.") for at in range(20)),
     ]

@@ -191,6 +191,15 @@ def test_a_long_run_is_cut_at_the_limit_and_not_where_udpipe_gave_up(english: Pa
     assert "".join(parse.form) == "".join(text.split())
 
 
+def test_words_of_multiword_tokens_are_parsed_as_given_words_are(english: Parser) -> None:
+    tokens = ("Dr.", "Smith", "can't", "find", "New York")
+    parse = english.parse(ParseInput("tokens_mwt", tokens=tokens), LIMITS)
+    assert parse.form == ["Dr.", "Smith", "ca", "n't", "find", "New York"]
+    given = english.parse(ParseInput("pretokenized", tokens=tuple(parse.form)), LIMITS)
+    assert (parse.head, parse.deprel, parse.upos) == (given.head, given.deprel, given.upos)
+    assert (parse.word_start[2:4], parse.word_end[2:4]) == ([10, 12], [12, 15])
+
+
 def test_tokens_may_be_split_and_joined_to_one_sentence(english: Parser) -> None:
     tokens = ("I", "can't", "stop.", "Don't", "you?")
     parse = english.parse(ParseInput("retokenize", tokens=tokens), LIMITS)

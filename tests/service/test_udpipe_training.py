@@ -22,12 +22,13 @@ from service.parsers.udpipe.component import (
     run_component,
 )
 from service.parsers.udpipe.evaluation import evaluate_model
-from service.parsers.udpipe.recipe import DEFAULT, RECIPES, TINY, Recipe, format_options
+from service.parsers.udpipe.recipe import DEFAULT, FULL, RECIPES, TINY, Recipe, format_options
 from service.parsers.udpipe.training import Progress, TrainedModel, train
 from service.parsers.udpipe.treebank import fold_of, open_treebank, raw_text, strip_columns
+from syntax import Word
 from syntax.errors import ConlluError, ModelLoadError, SpecError, UnknownNameError
 from syntax.fingerprint import file_sha256
-from syntax.trees.conllu import read_conllu
+from syntax.trees.conllu import read_conllu, write_conllu
 from syntax.trees.scoring import METRICS
 
 pytestmark = pytest.mark.slow
@@ -57,6 +58,23 @@ def train_tiny(
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[TrainedModel, list[Progress]]:
     return train_tiny(tmp_path_factory.mktemp("models"))
+
+
+def lettered(folder: Path) -> Path:
+    """The treebank with XPOS and FEATS, which its own files leave empty."""
+    shutil.copytree(TREEBANK, folder)
+    for path in folder.glob("*.conllu"):
+        sentences = [
+            replace(given, words=tuple(_lettered(word) for word in given.words))
+            for given in read_conllu(path)
+        ]
+        write_conllu(sentences, path)
+    return folder
+
+
+def _lettered(word: Word) -> Word:
+    feats = "Number=Plur" if word.form.endswith("s") else "Number=Sing"
+    return replace(word, xpos=(word.upos or "X")[:2], feats=feats)
 
 
 @pytest.fixture
@@ -178,6 +196,26 @@ def test_an_option_that_udpipe_refuses_is_an_error_with_its_words(
     assert not list(tmp_path.glob("tiny.work/parser-*"))
 
 
+def test_a_tagger_of_every_column_leaves_the_other_components_as_they_are(
+    finished: tuple[TrainedModel, list[Progress]], tmp_path: Path
+) -> None:
+    shutil.copytree(finished[0].model.parent / "tiny.work", tmp_path / "tiny.work")
+    tagger = {**FULL.tagger, "iterations_1": 1, "guesser_suffix_rules_1": 2}
+    recipe = replace(TINY, columns=FULL.columns, tagger=tagger)
+    trained, reports = train_tiny(tmp_path, recipe, lettered(tmp_path / "treebank-tiny"))
+    started = {report.component for report in reports if report.message == "started"}
+    assert started == {"tagger"}
+    test = trained.scores["test"]["gold_tokens"]
+    assert test["UPOS"] > 40.0
+    assert test["XPOS"] > 40.0
+    assert test["UFeats"] > 40.0
+    assert test["Lemmas"] > 40.0
+    assert test["AllTags"] > 30.0
+    text = trained.readme.read_text(encoding="utf-8")
+    assert "FORM, UPOS, LEMMA, XPOS, FEATS, HEAD, DEPREL" in text
+    assert "It gives no" not in text
+
+
 def test_a_component_that_is_no_model_cannot_be_combined(tmp_path: Path) -> None:
     broken = tmp_path / "broken.udpipe"
     broken.write_bytes(b"not a model")
@@ -204,8 +242,8 @@ def test_each_training_sentence_is_held_out_of_one_fold() -> None:
 
 def test_columns_that_the_recipe_does_not_learn_are_emptied() -> None:
     sentences = list(read_conllu(TREEBANK / "tiny-ud-train.conllu"))
-    stripped = strip_columns(sentences, TINY)
-    kept = strip_columns(sentences, replace(TINY, columns=("lemma",)))
+    stripped = strip_columns(sentences)
+    kept = strip_columns(sentences, ("lemma",))
     assert {word.lemma for given in stripped for word in given.words} == {None}
     assert [given.words for given in kept] == [given.words for given in sentences]
     assert [given.tokens for given in stripped] == [given.tokens for given in sentences]
@@ -220,10 +258,10 @@ def test_raw_text_keeps_spacing_and_paragraphs() -> None:
 
 def test_recipes_are_named_and_fingerprintable() -> None:
     assert RECIPES["default"] is DEFAULT
-    assert list(RECIPES) == ["default", "tiny"]
+    assert list(RECIPES) == ["default", "full", "tiny"]
     assert json.loads(json.dumps(DEFAULT.content()))["name"] == "default"
     assert format_options({"a": 1, "b": 0.5}) == "a=1;b=0.5"
-    with pytest.raises(UnknownNameError, match="Known: default, tiny"):
+    with pytest.raises(UnknownNameError, match="Known: default, full, tiny"):
         RECIPES["huge"]
 
 

@@ -43,6 +43,8 @@ def test_keys_of_parses_are_those_recorded() -> None:
     assert parse_key(parser, "en", "raw", "Time flies.") == "ebff1f9487c9133940f7eecbf891f84a"
     of_tokens = parse_key(parser, "fr", "pretokenized", tokens=("du", "chat"))
     assert of_tokens == "2263f45ffd28f2eb1ab0e1c7bf25fd36"
+    expanded = parse_key(parser, "fr", "tokens_mwt", tokens=("du", "chat"))
+    assert expanded == "ac2f7a334e4fa7d8a1b1b14cfbdba88c"
     split = parse_key(parser, "de", "sentence", "Ein\nSatz", long_sentences="split")
     assert split == "1e88b099fc327a507832292216f42302"
 

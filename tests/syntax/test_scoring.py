@@ -82,6 +82,15 @@ def test_each_annotation_is_counted_in_its_own_metric() -> None:
         assert scores[name].aligned_accuracy == 75.0
 
 
+def test_all_tags_are_right_only_together() -> None:
+    gold = change(DOGS, 1, xpos="NNS", feats="Number=Plur|Typo=Yes", lemma="dog")
+    one_wrong = [{"upos": "VERB"}, {"xpos": "NN"}, {"feats": "Number=Sing"}]
+    for wrong in one_wrong:
+        assert counts(evaluate([gold], [change(gold, 1, **wrong)])["AllTags"]) == (4, 4, 3)
+    system = change(gold, 1, lemma="dogs", feats="Number=Plur")
+    assert counts(evaluate([gold], [system])["AllTags"]) == (4, 4, 4)
+
+
 def test_features_outside_the_universal_ones_and_their_order_do_not_count() -> None:
     gold = change(DOGS, 2, feats="Mood=Ind|Tense=Pres")
     system = change(DOGS, 2, feats="Tense=Pres|Mood=Ind|Typo=Yes")

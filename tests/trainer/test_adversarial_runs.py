@@ -13,6 +13,8 @@ import torch
 from featurestore import FeatureStore, open_store
 from syntax.errors import SpecError
 from tests.trainer import treebank
+from tests.trainer.recorded import TWO, examples_of_steps, outcome
+from tests.trainer.test_resume import finish
 from tests.trainer.treebank import DOG, DU, EATEN, GO, TREES, append_treebank
 from trainer.evaluation.language_test import LanguageTestOptions, language_test
 from trainer.loop import Run, train
@@ -163,6 +165,33 @@ def test_an_interrupted_run_resumes_to_the_same_losses(store, tmp_path, crash, s
     assert resumed.recipe == expected.recipe
     ours, theirs = (model_of(run).state_dict() for run in (resumed, expected))
     assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["gan", "wgan", "reversal"])
+def test_two_processes_have_the_losses_of_one_with_as_large_a_batch(
+    tmp_path, tokenizer, without_dropout, method
+) -> None:
+    """A step has four sentences of each language; both sides learn in steps 1 and 3."""
+    uri = str(tmp_path / "store")
+    with open_store(uri) as opened:
+        append_treebank(opened, tokenizer, "train", TREES * 2)
+        append_treebank(opened, tokenizer, "dev")
+        append_treebank(opened, tokenizer, "train", (DU, EATEN, DOG, GO), lang="fr")
+    settings = ("max_steps=4", "batch_size=2", "threads=1", "task.parser.dropout=0")
+    recipe = made(*settings, *without_dropout[:2], n_critic=2, method=method)
+    one, two = tmp_path / "one", tmp_path / "two"
+    finish(uri, one, with_settings(recipe, ["accumulation=2"]), 1)
+    finish(uri, two, recipe, 1, TWO)
+    assert {step: sorted(names) for step, names in examples_of_steps(one).items()} == {
+        step: sorted(names) for step, names in examples_of_steps(two).items()
+    }
+    alone, both = outcome(one), outcome(two)
+    assert len(both["losses"]) == 4
+    assert both["losses"] == pytest.approx(alone["losses"], rel=1e-5)
+    assert both["scores"][-1]["loss"] == pytest.approx(alone["scores"][-1]["loss"], rel=1e-5)
+    weights = [(two / f"weights-{rank}").read_text() for rank in (0, 1)]
+    assert weights[0] == weights[1]
 
 
 def test_languages_join_in_turn_as_often_as_they_have_sentences(store, tmp_path) -> None:

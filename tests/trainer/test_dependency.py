@@ -156,6 +156,34 @@ def test_relations_and_tags_are_those_of_the_training_trees(store) -> None:
     assert model.config.task_options().parser == made.task.parser
 
 
+def test_characters_are_those_of_the_training_trees(store) -> None:
+    made = recipe("task.parser.char_width=8", "task.parser.projection=5")
+    model, made = built(store, made)
+    chars = made.task.parser.chars
+    assert list(chars) == sorted({*"ThedogbarksGowaseatenbyItcats.Venezdeleparc"})
+    assert model.head.parser.width == 5 + 8
+    (batch, *_) = batches(store, made, "train")
+    layout, ids = batch.arrays["word_layout"], batch.labels["parser_chars"]
+    for row, own in enumerate(batch.arrays["parses"]):
+        forms = [form for parse in own for form in parse.form]
+        for word in range(int(layout.counts[row])):
+            number = int(layout.words[row, word])
+            told = "".join(chars[one - 2] for one in ids[row, word].tolist() if one)
+            assert told == forms[number]
+        assert not ids[row, int(layout.counts[row]) :].any()
+    output = model.train()(batch)
+    output.loss.backward()
+    assert model.head.parser.chars.embed.weight.grad.abs().sum() > 0
+
+
+def test_the_objective_reads_characters_too(store) -> None:
+    parser = replace(MICROBERT, char_width=4, context="none")
+    made = replace(with_parser(), objectives=(DependencyObjectiveOptions(parser=parser),))
+    model, made = built(store, made)
+    (batch, *_) = batches(store, made, "train")
+    assert torch.isfinite(objective_loss(model, batch))
+
+
 @pytest.mark.parametrize(("rows", "words"), [("as_published", 4), ("as_released", 5)])
 def test_the_loss_counts_the_words_of_each_sentence(store, rows, words) -> None:
     """Two sentences of 3 and 1 words; released, [SEP] of the shorter one is a word, too."""

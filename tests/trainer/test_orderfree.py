@@ -224,6 +224,23 @@ def test_lstms_step_by_step_are_those_of_torch() -> None:
     assert (model.train()(states, real) - model.eval()(states, real)).abs().max() < 1e-12
 
 
+@torch.no_grad()
+def test_the_memory_of_lstms_is_that_behind_the_last_word() -> None:
+    torch.manual_seed(4)
+    model = VariationalBiLstm(3, 4, 2, dropout=0.5).double().eval()
+    states, real = torch.randn(2, 5, 3).double(), torch.ones(2, 5, dtype=torch.bool)
+    real[0, 3:] = False
+    found, memory = model.with_memory(states, real)
+    assert (found - model(states, real))[real].abs().max() < 1e-12
+    for row, count in enumerate((3, 5)):
+        own = states[row, :count]
+        for ahead, back in zip(model.forwards, model.backwards, strict=True):
+            there, (_, last) = ahead(own)
+            backward, (_, first) = back(own.flip(0))
+            own = torch.cat([there, backward.flip(0)], 1)
+        assert (memory[row] - torch.cat([last[0], first[0]])).abs().max() < 1e-12
+
+
 def test_words_without_a_piece_have_a_position_and_a_tag() -> None:
     arrays = sentence_arrays({"parses": [(parse_of(DU),), (parse_of(GO),)]})
     tags = [UPOS[one] for one in arrays["upos"][0]]
@@ -275,6 +292,11 @@ def test_dropout_takes_whole_words_and_no_tags() -> None:
     dropped = copy.deepcopy(encoder).train()._input(batch)
     assert torch.equal(plain[..., 4:], dropped[..., 4:])
     assert set(dropped[0, 1:, :4].sum(1).tolist()) == {0.0, 8.0}
+    encoder = encoder_of(words="states", word_dropout=0, tag_dropout=0.5)
+    plain, dropped = (one._input(batch) for one in (encoder, copy.deepcopy(encoder).train()))
+    ratios = (dropped / plain)[0]
+    assert torch.equal(ratios[1:, :4], torch.ones(len(ratios) - 1, 4)), "words stay"
+    assert {*map(tuple, ratios[:, 4:].tolist())} == {(0.0,) * 50, (2.0,) * 50}, "whole tags"
 
 
 def test_data_that_are_no_whole_examples_are_refused() -> None:

@@ -14,6 +14,7 @@ from torch import nn
 from syntax.errors import SpecError
 from trainer.metrics.entities import entities
 from trainer.nn.biaffine import Biaffine
+from trainer.nn.chars import CharLstm
 from trainer.nn.context import BiLstm, HighwayLayer, HighwayLstm, SharedDropout, WordTransformer
 from trainer.nn.crf import (
     ConditionalRandomField,
@@ -71,6 +72,30 @@ def test_words_have_the_states_of_their_pieces(pieces) -> None:
     assert torch.allclose(found[0, 1], states[0, 3])
     assert torch.allclose(found[0, 2], states[0, 3] + part.pieceless_D)
     assert (found[0, 1] != found[0, 2]).all()
+
+
+@torch.no_grad()
+def test_characters_tell_the_last_states_of_both_directions() -> None:
+    torch.manual_seed(0)
+    part = CharLstm(3, 6)
+    words = [[[2, 3, 4], [], [1]], [[4], [3, 3, 2, 2], [2, 1]]]
+    chars = torch.zeros(2, 3, 5, dtype=torch.int64)
+    for row, word in product(range(2), range(3)):
+        own = words[row][word]
+        chars[row, word, : len(own)] = torch.tensor(own, dtype=torch.int64)
+    found = part(chars)
+    for row, word in product(range(2), range(3)):
+        own, expected = torch.tensor(words[row][word]), torch.zeros(6)
+        if len(own):
+            states, _ = part.lstm(part.embed(own))
+            expected = torch.cat([states[-1, :3], states[0, 3:]])
+        assert torch.allclose(found[row, word], expected, atol=1e-6)
+    assert not part(torch.zeros_like(chars)).any()
+
+
+def test_characters_need_an_even_width() -> None:
+    with pytest.raises(SpecError, match="char_width is 5"):
+        ParserOptions(**SMALL, char_width=5)
 
 
 def test_the_lstm_is_that_of_torch_and_padding_changes_nothing() -> None:

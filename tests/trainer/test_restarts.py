@@ -32,7 +32,7 @@ def released(scores, watched, after, drop, double) -> list[int]:
     """The release's loop, with its variables."""
     best, best_watched, patient, decay, schedule, found = -1.0, -1.0, 0, 0, after, []
     for epoch, (score, uas) in enumerate(zip(scores, watched, strict=True)):
-        if score > best:
+        if score > best or (score == best and uas > best_watched):
             best, best_watched, patient = score, uas, 0
         elif uas < best_watched - drop or patient >= schedule:
             found.append(epoch)
@@ -47,12 +47,22 @@ def released(scores, watched, after, drop, double) -> list[int]:
 @pytest.mark.parametrize("seed", range(20))
 def test_a_run_restarts_where_the_release_does(seed) -> None:
     draw = torch.Generator().manual_seed(seed)
-    scores, watched = (torch.rand(80, generator=draw) * 0.2 + 0.5).tolist(), None
-    watched = (torch.rand(80, generator=draw) * 0.2 + 0.5).tolist()
+    scores, watched = (
+        (torch.rand(80, generator=draw) * 0.2 + 0.5).round(decimals=places).tolist()
+        for places in (2, 6)
+    )
     given = options(restart_after=3, restart_drop=0.1, restart_metric="uas", restart_double=2)
     expected = released(scores, watched, 3, 0.1, 2)
     assert len(expected) > 2
     assert restarts(evaluations(*scores, watched=tuple(watched)), given) == expected
+
+
+def test_the_watched_metric_breaks_ties() -> None:
+    """Fails where the earliest of equals is the best: the run would restart at 2 and at 4."""
+    tied = evaluations(0.5, 0.5, 0.5, 0.5, 0.5, watched=(0.6, 0.7, 0.65, 0.65, 0.7))
+    assert restarts(tied, options(restart_after=1, restart_metric="uas")) == [3]
+    assert Progress("uas", evaluations=tied).best is tied[1]
+    assert Progress(evaluations=tied).best is tied[0]
 
 
 def test_the_time_to_wait_doubles() -> None:

@@ -7,6 +7,7 @@ import copy
 import numpy as np
 import pytest
 import torch
+from transformers import AutoModel
 
 from featurestore import open_store
 from syntax.trees.conllu import parse_conllu, parse_from_sentences
@@ -32,6 +33,10 @@ def parser(dropout: float = 0.0) -> StackParser:
 
 def states(rows: int = 2, size: int = 5) -> torch.Tensor:
     return torch.randn(rows, size, 6, generator=torch.Generator().manual_seed(1))
+
+
+def mean_of(model: StackParser, own: torch.Tensor) -> torch.Tensor:
+    return model.mean(own[None], torch.ones(1, len(own), dtype=torch.bool))[0]
 
 
 def steps_of(*trees: list[int]) -> Steps:
@@ -76,7 +81,7 @@ def slow_steps(model: StackParser, own: torch.Tensor, steps: Steps, row: int, si
 def test_the_loss_is_four_means_over_steps() -> None:
     steps, real = steps_of(*HEADS), torch.ones(2, 5, dtype=torch.bool)
     real[0, 4:] = False
-    found = parser().loss(states(), real, steps)
+    found = parser().loss(states(), parser().mean(states(), real), real, steps)
     model = copy.deepcopy(parser()).double()
     each = []
     for row, heads in enumerate(HEADS):
@@ -94,7 +99,7 @@ def test_masks_are_the_same_at_all_steps() -> None:
     """With inputs and states dropped altogether, all steps of a sentence have the same input."""
     model = parser(0.999999).train()
     steps, real = steps_of([2, 0, 2]), torch.ones(1, 4, dtype=torch.bool)
-    assert torch.isfinite(model.loss(states(1, 4), real, steps))
+    assert torch.isfinite(model.loss(states(1, 4), torch.ones(1, 6), real, steps))
 
 
 def log_probability(model: StackParser, own: torch.Tensor, heads: list[int]) -> float:
@@ -124,7 +129,7 @@ def test_a_wide_beam_finds_the_likeliest_tree(seed) -> None:
     own = torch.randn(4, 6, generator=torch.Generator().manual_seed(seed)).double() * 3
     trees = [list(heads) for heads in product(range(4), repeat=3) if is_tree(heads, False)]
     likely = {tuple(heads): log_probability(model, own, heads) for heads in trees}
-    heads, relations = model.parse(own, beam=10_000, ordered=True)
+    heads, relations = model.parse(own, mean_of(model, own), beam=10_000, ordered=True)
     assert tuple(heads) == max(likely, key=likely.__getitem__)
     assert all(0 <= relation < 5 for relation in relations)
 
@@ -138,7 +143,7 @@ def test_every_answer_is_a_tree(beam, ordered) -> None:
     model = parser()
     for seed in range(8):
         own = torch.randn(9, 6, generator=torch.Generator().manual_seed(seed)) * 4
-        heads, _ = model.parse(own, beam, ordered)
+        heads, _ = model.parse(own, mean_of(model, own), beam, ordered)
         assert is_tree(tuple(heads), False)
 
 
@@ -157,9 +162,11 @@ def test_targets_are_the_steps_of_the_trees() -> None:
     assert (found["stack_targets"][2] == -100).all()
 
 
-def test_a_run_learns_and_gives_trees(tmp_path, tokenizer) -> None:
-    made = RECIPES["orderfree-selfatt-stack-delex"]()
+@pytest.mark.parametrize("context", ["selfatt", "rnn"])
+def test_a_run_learns_and_gives_trees(tmp_path, tokenizer, context) -> None:
+    made = RECIPES[f"orderfree-{context}-stack-delex"]()
     sizes = ("layers=1", "upos_width=16", "arc=16", "task.relation=8", "decoder_width=16")
+    sizes = (*sizes, "rnn_layers=1", "rnn_width=8", "parser_dropout=0.1", "tag_dropout=0.1")
     steps = ("max_steps=60", "evaluate_every=60", "checkpoint_every=null", "threads=1")
     rates = ("learning_rate=0.01", "warmup_epochs=0", "batch_size=3", f"data.dataset={NAME}")
     with open_store(str(tmp_path / "store")) as store:
@@ -169,3 +176,17 @@ def test_a_run_learns_and_gives_trees(tmp_path, tokenizer) -> None:
     losses = run.progress.losses
     assert np.mean(losses[-10:]) < 0.7 * np.mean(losses[:10])
     assert run.progress.evaluations[-1].scores["words"] == 25
+    head = run.accelerator.unwrap_model(run.model).head
+    assert (head.parser.weigh is None) == (context == "rnn")
+    assert head.beam == 1
+    loaded = AutoModel.from_pretrained(tmp_path / "run" / "model")
+    assert loaded.head.beam == 5
+
+
+def test_the_published_lstms_drop_tags_and_features_alike() -> None:
+    recipe = RECIPES["orderfree-rnn-stack"]()
+    model, task, training = recipe.model, recipe.task, recipe.training
+    assert (model.context, model.word_dropout, model.tag_dropout) == ("rnn", 0.33, 0.33)
+    assert (task.parser_dropout, task.input_dropout, task.state_dropout) == (0.33, 0.33, 0.33)
+    assert (training.learning_rate, training.batch_size) == (1e-3, 32)
+    assert RECIPES["orderfree-rnn-graph"]().model.tag_dropout == 0

@@ -140,6 +140,11 @@ def _checked(trained: TrainedRun, run: Path) -> TrainedRun:
             f"the parser of {run} reads the language-specific tag of each word, which a text does "
             "not have; train with task.parser.tag_width=0"
         )
+    if task.parser.char_width:
+        raise SpecError(
+            f"the parser of {run} reads characters, with an LSTM that torch.export unrolls to one "
+            "number of words; train with task.parser.char_width=0"
+        )
     if task.parser.context in ("lstm", "highway_lstm"):
         raise SpecError(
             f"the parser of {run} has an LSTM, which torch.export unrolls to one number of words; "

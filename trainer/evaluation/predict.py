@@ -15,7 +15,7 @@ from clients.client.results import ItemError
 from featurestore import DatasetHandle, ExampleRow, MemoryDataset
 from syntax.batches import SegmentFeatures
 from syntax.errors import SpecError
-from syntax.examples import DatasetSpec, LabelSpec, LabelValue, SpanLabel
+from syntax.examples import TOKEN_MODES, DatasetSpec, LabelSpec, LabelValue, SpanLabel
 from syntax.fingerprint import fingerprint
 from syntax.labels import token_offsets
 from syntax.strict_json import parse_json
@@ -291,7 +291,7 @@ def _segment_body(text: Text, mode: str) -> dict[str, Any]:
     """A text in the mode of the model's dataset, where that mode takes texts; likewise tokens."""
     if isinstance(text, str):
         return {"text": text, **({"mode": mode} if mode in ("raw", "sentence") else {})}
-    known = mode in ("pretokenized", "retokenize")
+    known = mode in TOKEN_MODES
     return {"tokens": list(text), **({"mode": mode} if known else {})}
 
 

@@ -146,7 +146,7 @@ class SyntaxModel(PreTrainedModel):
             needs |= cast(Head, head).needs
         wanted: dict[str, Any] = {
             f"output_{name}": True
-            for name in ("hidden_states", "attentions", "tree_scores")
+            for name in ("hidden_states", "attentions", "tree_scores", "last_memory")
             if name in needs
         }
         rows = AttentionRows() if "attention_rows" in needs else None

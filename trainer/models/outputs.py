@@ -27,6 +27,8 @@ class SyntaxEncoding(ModelOutput):
         syntax_states: States of the graph encoder, where there is one. *Shape:* (B, L, G).
         attention_rows: On request, computes rows of the last layer's attention weights.
         tree_scores: On request, of an encoder with a parser of pieces.
+        last_memory: On request, of an encoder whose last layer is an LSTM: its memory behind the
+            last word, and that of the other direction behind the first. *Shape:* (B, D).
     """
 
     last_hidden_state: Tensor | None = None
@@ -35,6 +37,7 @@ class SyntaxEncoding(ModelOutput):
     syntax_states: Tensor | None = None
     attention_rows: AttentionRows | None = None
     tree_scores: PieceScores | None = None
+    last_memory: Tensor | None = None
 
 
 def layers_of(encoding: SyntaxEncoding, states: Literal["last", "mix"]) -> tuple[Tensor, ...]:

@@ -33,7 +33,7 @@ class Encoder(nn.Module):
     """
 
     gives: ClassVar[frozenset[str]] = frozenset()
-    """What it gives on request: ``hidden_states``, ``attentions``."""
+    """What it gives on request: ``hidden_states``, ``attentions``, ``last_memory``."""
 
     width: int
     syntax_width: int | None = None

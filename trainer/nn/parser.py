@@ -18,6 +18,7 @@ from torch.nn import functional as F
 from syntax.batches import IGNORE
 from syntax.variant import Variant, is_released
 from trainer.nn.biaffine import Biaffine, keep_torch_weights
+from trainer.nn.chars import CharLstm
 from trainer.nn.context import BiLstm, HighwayLstm, SharedDropout, WordTransformer
 from trainer.nn.scalar_mix import ScalarMix
 from trainer.nn.words import WordStates
@@ -36,12 +37,15 @@ class Words(NamedTuple):
         sources: The word that tells the state of each word. *Shape:* (B, W).
         sentences: Sentence of each word, -1 on padding. *Shape:* (B, W).
         tags: Id of each word's tag, 0 for none or an unknown one. *Shape:* (B, W).
+        chars: Ids of each word's characters (`trainer.nn.chars`), where the parser reads them.
+            *Shape:* (B, W, C).
     """
 
     pieces: Tensor
     sources: Tensor
     sentences: Tensor
     tags: Tensor
+    chars: Tensor | None = None
 
 
 class BiaffineParser(nn.Module):
@@ -66,11 +70,16 @@ class BiaffineParser(nn.Module):
             check_range("parser.mixed_layers", options.mixed_layers or layers, 1, layers)
             self.mix = ScalarMix(options.mixed_layers or layers)
         self.pool = WordStates(width, options.pieces)
-        self.tags = None
+        self.projection = self.tags = self.chars = None
+        if options.projection:
+            self.projection = nn.Linear(width, options.projection)
         if options.tag_width:
             self.tags = nn.Embedding(len(options.xpos) + 1, options.tag_width)
-        self.context = _context(options, width + options.tag_width)
-        self.width = width + options.tag_width if self.context is None else self.context.width
+        if options.char_width:
+            self.chars = CharLstm(len(options.chars), options.char_width)
+        width = (options.projection or width) + options.tag_width + options.char_width
+        self.context = _context(options, width)
+        self.width = width if self.context is None else self.context.width
         self.shared = SharedDropout(options.dropout) if options.shared_dropout else None
         self.root_D = nn.Parameter(torch.empty(self.width))
         self.as_arc = nn.ModuleList(_projection(options, self.width, options.arc) for _ in "dh")
@@ -105,8 +114,13 @@ class BiaffineParser(nn.Module):
         if self.mix is not None:
             states_BLD = self.mix(layers[-len(self.mix.weights_K) :])
         states_BWD: Tensor = self.pool(states_BLD, words.pieces, words.sources)
+        if self.projection is not None:
+            states_BWD = self.projection(states_BWD)
         if self.tags is not None:
             states_BWD = torch.cat([states_BWD, self.tags(words.tags)], dim=2)
+        if self.chars is not None:
+            assert words.chars is not None
+            states_BWD = torch.cat([states_BWD, self.chars(words.chars)], dim=2)
         if self.context is not None:
             states_BWD = self.context(states_BWD, words.sentences >= 0)
         if self.shared is not None:

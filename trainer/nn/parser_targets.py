@@ -18,6 +18,12 @@ from syntax.variant import Variant, is_released
 from trainer.options.parser import ParserOptions, Trees
 
 WORDS: Final = ("parser_pieces", "parser_sources", "parser_sentences", "parser_tags")
+CHARS: Final = "parser_chars"
+"""Ids of the characters of each word, where a parser reads them."""
+
+LONGEST: Final = 20
+"""So many characters of a word are read, the first ones, as in supar."""
+
 TREES: Final = ("parser_heads", "parser_relations", "parser_upos")
 
 
@@ -39,9 +45,10 @@ def parser_targets(
             sequence is the longest of the batch.
 
     Returns:
-        `WORDS` and `TREES`: heads as `syntax.batches.words.tree_heads` gives them,
-        relations by their place in ``options.relations``, universal tags by their id in
-        `syntax.trees.ud`; -100 for what is not learned, which is all of a batch without parses.
+        `WORDS`, `CHARS` where the parser reads them, and `TREES`: heads as
+        `syntax.batches.words.tree_heads` gives them, relations by their place in
+        ``options.relations``, universal tags by their id in `syntax.trees.ud`; -100 for what is not
+        learned, which is all of a batch without parses.
     """
     layout: WordLayout = arrays["word_layout"]
     nothing = np.full(layout.words.shape, IGNORE, np.int64)
@@ -52,6 +59,8 @@ def parser_targets(
         "parser_tags": np.zeros_like(nothing),
         **dict.fromkeys(TREES, nothing),
     }
+    if options.char_width:
+        found[CHARS] = _characters(arrays, options.chars)
     if "parses" in arrays:
         found["parser_tags"] = np.maximum(column_ids(arrays, "xpos", options.xpos) + 1, 0)
         heads = tree_heads(layout, arrays["parses"])
@@ -87,6 +96,23 @@ def column_ids(arrays: Mapping[str, Any], column: str, names: Sequence[str]) -> 
         for own in arrays["parses"]
     ]
     return word_values(arrays["word_layout"], values)
+
+
+def _characters(arrays: Mapping[str, Any], chars: Sequence[str]) -> NDArray[np.int64]:
+    """Ids of each word's characters, 1 for an unknown one, then 0. *Shape:* (B, W, C), int64."""
+    layout: WordLayout = arrays["word_layout"]
+    places, forms = {char: place for place, char in enumerate(chars, start=2)}, dict[str, int]()
+    values = [
+        [[forms.setdefault(form, len(forms) + 1) for form in one.form] for one in own]
+        for own in arrays.get("parses", [])
+    ]
+    found = np.zeros((len(forms) + 1, LONGEST), np.int64)
+    for form, row in forms.items():
+        ids = [places.get(char, 1) for char in form[:LONGEST]]
+        found[row, : len(ids)] = ids
+    if not values:
+        return found[np.zeros(layout.words.shape, np.int64)]
+    return found[np.maximum(word_values(layout, values), 0)]
 
 
 def _with_separators(

@@ -38,11 +38,11 @@ class Steps(NamedTuple):
 class StackParser(nn.Module):
     """An LSTM over the nodes on top of the stack, which point to positions.
 
-    Its input is the state of the node and of its head. It begins with a weighted mean of all
-    states.
+    Its input is the state of the node and of its head. It begins with a summary of the sentence: a
+    weighted mean of all states, or what it is given.
 
     Args:
-        width: Of the states.
+        width: Of the states, and of a summary.
         arc, relation: Width of the projections.
         relations: How many.
         inputs, hidden: Width of the LSTM's input and of its states.
@@ -63,7 +63,8 @@ class StackParser(nn.Module):
         state_dropout: float,
     ) -> None:
         super().__init__()
-        self.weigh, self.start = nn.Linear(width, 1), nn.Linear(width, hidden)
+        self.weigh: nn.Linear | None = nn.Linear(width, 1)
+        self.start = nn.Linear(width, hidden)
         self.source, self.cell = nn.Linear(width, inputs), nn.LSTMCell(inputs, hidden)
         self.arc_top, self.arc_target = nn.Linear(hidden, arc), nn.Linear(width, arc)
         self.relation_top = nn.Linear(hidden, relation)
@@ -75,13 +76,20 @@ class StackParser(nn.Module):
         keep_torch_weights(self)
         setattr(self.cell, "own_initial_weights", True)  # noqa: B010 - no attribute of the class
 
-    def loss(self, states_BHD: Tensor, real_BH: Tensor, steps: Steps) -> Tensor:
+    def mean(self, states_BHD: Tensor, real_BH: Tensor) -> Tensor:
+        """The weighted mean of the states. *Shape:* (B, D)."""
+        assert self.weigh is not None
+        weights_BH = self.weigh(states_BHD)[..., 0].masked_fill(~real_BH, HIDDEN).softmax(-1)
+        mean_BD: Tensor = (weights_BH[:, :, None] * states_BHD).sum(1)
+        return mean_BD
+
+    def loss(self, states_BHD: Tensor, summary_BD: Tensor, real_BH: Tensor, steps: Steps) -> Tensor:
         """The negative log-likelihood of the right steps, a scalar.
 
         Heads of children, of nodes that point to themselves, and the relations of both are four
         means, each over its own steps.
         """
-        first_BD = self._first(states_BHD, real_BH)
+        first_BD = self.start(summary_BD)
         states_BHD = self._dropped(states_BHD)
         tops_BSD = self._run(states_BHD, steps.tops, steps.above, first_BD)
         arc_top, arc_target = self._together(self.arc_top(tops_BSD), self.arc_target(states_BHD))
@@ -104,11 +112,14 @@ class StackParser(nn.Module):
         return torch.stack(losses).sum()
 
     @torch.no_grad()
-    def parse(self, states_HD: Tensor, beam: int, ordered: bool) -> tuple[list[int], list[int]]:
+    def parse(
+        self, states_HD: Tensor, summary_D: Tensor, beam: int, ordered: bool
+    ) -> tuple[list[int], list[int]]:
         """The heads and relations of one sentence, the likeliest that a beam finds.
 
         Args:
             states_HD: Of ROOT and its words.
+            summary_D: Of the sentence.
             beam: Hypotheses that are kept.
             ordered: Children come in the order of the sentence; where no hypothesis can go on so,
                 in any order.
@@ -116,17 +127,17 @@ class StackParser(nn.Module):
         Returns:
             Heads from 1, 0 for ROOT, and relations without the symbols.
         """
-        found = self._search(states_HD, beam, ordered) if ordered else None
+        first_1D = self.start(summary_D)[None]
+        found = self._search(states_HD, first_1D, beam, ordered) if ordered else None
         if found is None:
-            found = self._search(states_HD, beam, ordered=False)
+            found = self._search(states_HD, first_1D, beam, ordered=False)
         assert found is not None
         return found.heads[1:], found.relations[1:]
 
-    def _search(self, states_HD: Tensor, beam: int, ordered: bool) -> _Hypothesis | None:
-        n = len(states_HD)
-        real_1H = torch.ones(1, n, dtype=torch.bool, device=states_HD.device)
-        memory_KD = self._first(states_HD[None], real_1H)
-        state_KD = memory_KD.tanh()
+    def _search(
+        self, states_HD: Tensor, memory_KD: Tensor, beam: int, ordered: bool
+    ) -> _Hypothesis | None:
+        n, state_KD = len(states_HD), memory_KD.tanh()
         arc_target = F.elu(self.arc_target(states_HD))[None]
         relation_target = F.elu(self.relation_target(states_HD))[None]
         kept = [_Hypothesis(0.0, [0], [0, *[-1] * (n - 1)], [0] * n, [0] * n, n - 1)]
@@ -154,13 +165,6 @@ class StackParser(nn.Module):
             chosen = [at for _, at, _ in moves]
             state_KD, memory_KD = state_KD[chosen], memory_KD[chosen]
         return kept[0]
-
-    def _first(self, states_BHD: Tensor, real_BH: Tensor) -> Tensor:
-        """The LSTM's memory before its first step. *Shape:* (B, D)."""
-        weights_BH = self.weigh(states_BHD)[..., 0].masked_fill(~real_BH, HIDDEN).softmax(-1)
-        mean_BD = (weights_BH[:, :, None] * states_BHD).sum(1)
-        found: Tensor = self.start(mean_BD)
-        return found
 
     def _run(
         self, states_BHD: Tensor, tops_BS: Tensor, above_BS: Tensor, memory_BD: Tensor

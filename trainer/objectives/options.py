@@ -11,7 +11,14 @@ import numpy as np
 from syntax.batches.labels import IGNORE
 from syntax.variant import Variant, check_variant
 from trainer.masking import MASKED_ARRAYS, PieceMasking, piece_masking
-from trainer.nn.parser_targets import TREES, WORDS, column_ids, learned_rows, parser_targets
+from trainer.nn.parser_targets import (
+    CHARS,
+    TREES,
+    WORDS,
+    column_ids,
+    learned_rows,
+    parser_targets,
+)
 from trainer.options.checks import check_positive, check_share
 from trainer.options.objective import ObjectiveOptions
 from trainer.options.parser import MICROBERT, ParserOptions, Trees, fitted_parser, words_with
@@ -205,7 +212,7 @@ class DependencyObjectiveOptions(ObjectiveOptions):
 
     def arrays(self) -> tuple[str, ...]:
         """The words, and what their trees teach."""
-        return (*WORDS, *TREES)
+        return (*WORDS, *TREES, *([CHARS] if self.parser.char_width else []))
 
     def targets(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
         """See `trainer.nn.parser_targets.parser_targets`."""

@@ -26,6 +26,9 @@ class ParserOptions:
         pieces: A word's state is that of its ``first`` piece, or the ``mean`` of all its pieces.
         tag_width: Of the embedding of a word's language-specific tag (XPOS), which joins its state;
             0 for none. The tags come with the trees.
+        char_width: Of the last states of a bidirectional LSTM over a word's characters, which join
+            its state; 0 for none. The words come with the trees.
+        projection: Of a linear map of a word's state, before tag and characters join; 0 for none.
         context: What is between encoder and parser: ``none``, a bidirectional ``lstm``, one with
             highway connections (``highway_lstm``, a slower loop over words), or layers of a
             ``transformer``.
@@ -45,7 +48,7 @@ class ParserOptions:
             none.
         relations: What the parser calls relations, subtypes among them; those of the training trees
             when left out, and a result records them.
-        xpos: The tags that are embedded, likewise.
+        xpos, chars: The tags and the characters that are embedded, likewise.
     """
 
     states: Literal["last", "mix"] = "last"
@@ -66,13 +69,22 @@ class ParserOptions:
     xpos: tuple[str, ...] = ()
     recurrent_dropout: float = 0.0
     shared_dropout: bool = False
+    char_width: int = 0
+    projection: int = 0
+    chars: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("context_layers", "context_width", "context_heads", "arc", "relation"):
             check_positive(f"parser.{name}", getattr(self, name))
         if self.mixed_layers is not None:
             check_positive("parser.mixed_layers", self.mixed_layers)
-        check_range("parser.tag_width", self.tag_width, 0)
+        for name in ("tag_width", "char_width", "projection"):
+            check_range(f"parser.{name}", getattr(self, name), 0)
+        if self.char_width % 2:
+            raise SpecError(
+                f"parser.char_width is {self.char_width}, and each of two directions has half of "
+                "it; give an even number"
+            )
         check_range("parser.context_dropout", self.context_dropout, 0, 1)
         check_range("parser.recurrent_dropout", self.recurrent_dropout, 0, 1)
         check_range("parser.dropout", self.dropout, 0, 1)
@@ -90,11 +102,12 @@ class ParserOptions:
             )
 
     def settled(self, before: ParserOptions) -> ParserOptions:
-        """With the relations and tags that an earlier run found."""
+        """With the relations, tags and characters that an earlier run found."""
         return replace(
             self,
             relations=self.relations or before.relations,
             xpos=self.xpos or before.xpos,
+            chars=self.chars or before.chars,
         )
 
 
@@ -117,12 +130,16 @@ MICROBERT: Final = ParserOptions(
 
 
 def fitted_parser(options: ParserOptions, dataset: FeatureDataset, trees: Trees) -> ParserOptions:
-    """A parser's options with the relations and tags of training examples, where they name none."""
+    """A parser's options with the names of what training examples have, where it names none."""
     if options.relations:
         return options
     relations = words_with(dataset, "deprel", trees)
-    xpos = words_with(dataset, "xpos", trees) if options.tag_width and not options.xpos else ()
-    return replace(options, relations=relations, xpos=options.xpos or xpos)
+    xpos, chars = options.xpos, options.chars
+    if options.tag_width and not xpos:
+        xpos = words_with(dataset, "xpos", trees)
+    if options.char_width and not chars:
+        chars = tuple(sorted(set("".join(words_with(dataset, "form", trees)))))
+    return replace(options, relations=relations, xpos=xpos, chars=chars)
 
 
 def words_with(dataset: FeatureDataset, column: str, trees: Trees) -> tuple[str, ...]:

@@ -35,7 +35,8 @@ class TrainingOptions:
         decay, decay_after: Settings of ``plateau``; ``restarts`` has the first.
         restart_after: Evaluations without a better one that are let pass before a restart.
         restart_drop: How far ``restart_metric`` may fall below its value at the best evaluation.
-        restart_metric: One of the scores; the headline when left out.
+        restart_metric: One of the scores, which also breaks ties of the headline; the headline when
+            left out.
         restart_double: Restarts after which ``restart_after`` is doubled.
         max_restarts: The run ends with this restart.
         warmup_steps: Steps over which the learning rate rises, before the schedule begins.

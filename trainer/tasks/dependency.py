@@ -33,7 +33,7 @@ from trainer.metrics.dependency import (
 )
 from trainer.models.outputs import HeadOutput, SyntaxEncoding, layers_of
 from trainer.nn.parser import BiaffineParser, Words, parser_loss
-from trainer.nn.parser_targets import TREES, WORDS, parser_targets
+from trainer.nn.parser_targets import CHARS, TREES, WORDS, parser_targets
 from trainer.options.parser import BIAFFINE, ParserOptions, Trees, fitted_parser
 from trainer.options.task import TaskOptions
 from trainer.tasks.base import TASKS, Arrays, Baseline, Head, TaskEntry
@@ -188,7 +188,7 @@ class DependencyHead(Head):
 
         Heads are 0 for ROOT and i for the i-th word of the sequence.
         """
-        words = Words(*(batch.labels[name] for name in WORDS))
+        words = Words(*(batch.labels[name] for name in WORDS), chars=batch.labels.get(CHARS))
         heads_BW, relations_BW, upos_BW = (batch.labels[name] for name in TREES)
         layers = layers_of(encoding, self.options.parser.states)
         states_BWD = self.parser.states(layers, words)

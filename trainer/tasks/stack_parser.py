@@ -33,7 +33,10 @@ from trainer.tasks.graph_parser import (
 )
 
 if TYPE_CHECKING:
+    from trainer.models.build import DataProfile
     from trainer.models.config import SyntaxConfig
+    from trainer.nn.encoder import Encoder
+    from trainer.options import Recipe
 
 STEPS: Final = ("stack_tops", "stack_above", "stack_targets", "stack_relations")
 
@@ -45,7 +48,7 @@ class StackParserOptions(UniversalParserOptions):
     Attributes:
         decoder_input, decoder_width: Of the LSTM.
         input_dropout, state_dropout: Of its input and states; the same at all steps.
-        beam: Hypotheses that are kept in evaluation.
+        beam, dev_beam: Hypotheses that are kept: by a trained model, and on dev in training.
         ordered: Whether children are found in the order of the sentence, where that can be.
     """
 
@@ -55,11 +58,12 @@ class StackParserOptions(UniversalParserOptions):
     input_dropout: float = 0.2
     state_dropout: float = 0.1
     beam: int = 5
+    dev_beam: int = 1
     ordered: bool = True
 
     def __post_init__(self) -> None:
         UniversalParserOptions.__post_init__(self)
-        for name in ("decoder_input", "decoder_width", "beam"):
+        for name in ("decoder_input", "decoder_width", "beam", "dev_beam"):
             check_positive(f"task.{name}", getattr(self, name))
         for name in ("input_dropout", "state_dropout"):
             check_range(f"task.{name}", getattr(self, name), 0, 1)
@@ -103,13 +107,17 @@ class StackParsing(UniversalParsing):
 
 
 class StackParserHead(UniversalParserHead):
-    """The stack-pointer decoder; arguments as of `UniversalParserHead`."""
+    """The stack-pointer decoder; arguments as of `UniversalParserHead`.
+
+    Attributes:
+        beam: Hypotheses that are kept.
+    """
 
     def __init__(self, config: SyntaxConfig, width: int) -> None:
         super().__init__(config, width)
         options = config.task_options()
         assert isinstance(options, StackParserOptions)
-        self.options = options
+        self.options, self.beam = options, options.beam
         self.parser = StackParser(
             width,
             options.arc,
@@ -122,6 +130,15 @@ class StackParserHead(UniversalParserHead):
             options.state_dropout,
         )
 
+    def connect(self, encoder: Encoder) -> None:
+        """Begin with the last memory of an LSTM encoder instead of a mean of the states."""
+        if "last_memory" in encoder.gives:
+            self.needs, self.parser.weigh = frozenset({"last_memory"}), None
+
+    def prepare(self, recipe: Recipe, profile: DataProfile) -> None:  # noqa: ARG002
+        """Keep as many hypotheses as on dev, for this is the model of a training run."""
+        self.beam = self.options.dev_beam
+
     def forward(self, encoding: SyntaxEncoding, batch: SyntaxBatch) -> HeadOutput:
         """The loss, and in evaluation ``heads`` and ``relations``, int64 (B, W).
 
@@ -131,13 +148,17 @@ class StackParserHead(UniversalParserHead):
         real_BW = batch.labels["parser_sentences"] >= 0
         real_BH = torch.cat([torch.ones_like(real_BW[:, :1]), real_BW], dim=1)
         steps = Steps(*(batch.labels[name] for name in STEPS))
-        loss = self.parser.loss(states_BHD, real_BH, steps)
+        if encoding.last_memory is None:
+            summary_BD = self.parser.mean(states_BHD, real_BH)
+        else:
+            summary_BD = encoding.last_memory.float()
+        loss = self.parser.loss(states_BHD, summary_BD, real_BH, steps)
         if self.training:
             return HeadOutput({}, loss)
         heads_BW, relations_BW = (torch.zeros_like(real_BW, dtype=torch.int64) for _ in range(2))
         for row, count in enumerate(real_BW.sum(1).tolist()):
-            own = states_BHD[row, : count + 1]
-            heads, relations = self.parser.parse(own, self.options.beam, self.options.ordered)
+            own = (states_BHD[row, : count + 1], summary_BD[row])
+            heads, relations = self.parser.parse(*own, self.beam, self.options.ordered)
             heads_BW[row, :count] = heads_BW.new_tensor(heads)
             relations_BW[row, :count] = relations_BW.new_tensor(relations)
         return HeadOutput({"heads": heads_BW, "relations": relations_BW}, loss)

@@ -18,7 +18,7 @@ from service.parsers.base import (
 from service.parsers.bulk import BulkParser
 from service.parsers.columns import Columns
 from service.parsers.devices import choose_device
-from service.parsers.stanza.drafts import Draft, given_draft, read_draft, shown_text
+from service.parsers.stanza.drafts import Draft, given_draft, read_draft, shown_text, split_draft
 from service.parsers.stanza.packages import (
     PROCESSORS,
     Package,
@@ -101,6 +101,9 @@ class StanzaParser(BulkParser):
             for at, document in zip(places, documents, strict=True):
                 text, shift = items[at].joined, texts[at][1]
                 found[at] = [read_draft(text, one, shift) for one in document.sentences]
+        for at, item in enumerate(items):
+            if item.mode == "tokens_mwt":
+                found[at] = [split_draft(item.tokens or (), found[at], longest)]
         return found
 
     def _annotated(self, texts: Sequence[Sequence[Draft]]) -> list[list[Any]]:

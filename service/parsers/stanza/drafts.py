@@ -11,7 +11,7 @@ from typing import Any, Final
 from service.parsers.base import ParseInput
 from service.parsers.columns import Annotation
 from service.parsers.stanza.processors import UNKNOWN, trimmed
-from service.parsers.surface import Surface, joined_surface, within_limit
+from service.parsers.surface import Surface, joined_surface, with_words, within_limit
 
 _LINE_BREAK: Final = re.compile(r"[\r\n]")
 
@@ -68,6 +68,18 @@ def given_draft(tokens: Sequence[str], longest: int) -> Draft:
     """The sentence whose words are given; the models are not shown those over ``longest``."""
     shown = [token if len(token) <= longest else UNKNOWN for token in tokens]
     return Draft(joined_surface(tokens), list(tokens), shown)
+
+
+def split_draft(tokens: Sequence[str], found: Sequence[Draft], longest: int) -> Draft:
+    """The sentence whose tokens are given, with the words of multiword tokens.
+
+    Args:
+        tokens: The tokens.
+        found: What the tokenizer finds in the joined tokens.
+        longest: The models are not shown words over this length.
+    """
+    form, surface = with_words(tokens, [(draft.form, draft.surface) for draft in found])
+    return Draft(surface, form, [word if len(word) <= longest else UNKNOWN for word in form])
 
 
 def read_draft(text: str, sentence: Any, shift: int) -> Draft:

@@ -7,7 +7,7 @@ as much as copying the attributes.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,7 +25,7 @@ from service.parsers.base import (
 from service.parsers.cards import model_card
 from service.parsers.columns import Columns
 from service.parsers.languages import language_of
-from service.parsers.surface import Surface, joined_surface, within_limit
+from service.parsers.surface import Surface, joined_surface, with_words, within_limit
 from service.parsers.udpipe.columns import annotation_of, forms_of, surface_of
 from syntax import Parse
 from syntax.errors import ModelLoadError, ParsebankError
@@ -77,7 +77,7 @@ class UdpipeParser:
 
     def segmented(self, item: ParseInput) -> list[tuple[list[str], Surface]]:
         """The words and tokens of each sentence of a text, without tags and trees."""
-        return [(forms_of(sentence), surface) for sentence, surface in self._found(item)]
+        return _segments(self._found(item))
 
     def _fitting(self, item: ParseInput, limit: int) -> list[_Found]:
         """The sentences of a text, those over the limit in pieces."""
@@ -94,6 +94,9 @@ class UdpipeParser:
         """The sentences of a text, tokenised."""
         if item.mode == "pretokenized" and item.tokens is not None:
             return [(_from_words(item.tokens), joined_surface(item.tokens))]
+        if item.mode == "tokens_mwt" and item.tokens is not None:
+            forms, surface = with_words(item.tokens, _segments(self._one(item.joined)))
+            return [(_from_words(forms), surface)]
         if item.mode == "raw":
             return self._split(item.joined)
         return self._one(item.joined)
@@ -181,6 +184,10 @@ def udpipe_version() -> str:
 UDPIPE: Final = Backend("udpipe", find_udpipe, udpipe_version, load_udpipe)
 
 
+def _segments(found: Iterable[_Found]) -> list[tuple[list[str], Surface]]:
+    return [(forms_of(sentence), surface) for sentence, surface in found]
+
+
 def _copied(item: ParseInput, found: list[_Found]) -> Parse:
     columns = Columns(item.joined)
     for sentence, surface in found:
@@ -188,7 +195,7 @@ def _copied(item: ParseInput, found: list[_Found]) -> Parse:
     return columns.parse()
 
 
-def _from_words(forms: Sequence[str]) -> Any:
+def _from_words(forms: Iterable[str]) -> Any:
     sentence = ufal.udpipe.Sentence()
     for form in forms:
         sentence.addWord(form)

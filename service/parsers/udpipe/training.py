@@ -137,14 +137,16 @@ class _Task:
 def _train_components(
     workshop: _Workshop, train: Sequence[Sentence], dev: Sequence[Sentence]
 ) -> dict[Kind, Path]:
-    train, dev = strip_columns(train, workshop.recipe), strip_columns(dev, workshop.recipe)
     recipe, work = workshop.recipe, workshop.work
+    columns = _write(work / "train-columns.conllu", strip_columns(train, recipe.columns))
+    columns_dev = _write(work / "dev-columns.conllu", strip_columns(dev, recipe.columns))
+    train, dev = strip_columns(train), strip_columns(dev)
     learn, heldout = _write(work / "train.conllu", train), _write(work / "dev.conllu", dev)
     tokenizer, tagger, *folds = _run_all(
         workshop,
         [
             _Task("tokenizer", "tokenizer", recipe.tokenizer, learn, heldout),
-            _Task("tagger", "tagger", recipe.tagger, learn, heldout),
+            _Task("tagger", "tagger", recipe.tagger, columns, columns_dev),
             *_fold_tasks(workshop, train, heldout),
         ],
     )

@@ -89,12 +89,12 @@ def open_treebank(
     return treebank
 
 
-def strip_columns(sentences: Iterable[Sentence], recipe: Recipe) -> list[Sentence]:
-    """Empty every column that the recipe does not learn, and leave out the enhanced graph."""
+def strip_columns(sentences: Iterable[Sentence], columns: Sequence[str] = ()) -> list[Sentence]:
+    """Empty LEMMA, XPOS and FEATS unless they are in *columns*, and the enhanced graph."""
     return [
         replace(
             sentence,
-            words=tuple(_stripped(word, recipe) for word in sentence.words),
+            words=tuple(_stripped(word, columns) for word in sentence.words),
             empty_nodes=(),
         )
         for sentence in sentences
@@ -115,12 +115,12 @@ def raw_text(sentences: Sequence[Sentence]) -> str:
     return "".join(_running(sentences)).strip() + "\n"
 
 
-def _stripped(word: Word, recipe: Recipe) -> Word:
+def _stripped(word: Word, columns: Sequence[str]) -> Word:
     return replace(
         word,
-        lemma=word.lemma if "lemma" in recipe.columns else None,
-        xpos=word.xpos if "xpos" in recipe.columns else None,
-        feats=word.feats if "feats" in recipe.columns else None,
+        lemma=word.lemma if "lemma" in columns else None,
+        xpos=word.xpos if "xpos" in columns else None,
+        feats=word.feats if "feats" in columns else None,
         deps=None,
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import warnings
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 from featurestore import Drop
-from featurestore.reports.export import export_conllu, export_dataset, parse_keys
+from featurestore.reports.export import export_conllu, export_dataset, export_spacy, parse_keys
 from syntax import parse_conllu
 from syntax.errors import SpecError
 from syntax.trees.ud import DEPREL, UPOS
@@ -82,6 +83,26 @@ def test_export_refuses_a_folder_that_is_not_empty(filled, tmp_path: Path) -> No
     (tmp_path / "out" / "mine.txt").write_text("mine")
     with pytest.raises(SpecError, match="not empty"):
         export_dataset(filled.dataset("pairs"), tmp_path / "out")
+
+
+def test_docbin_has_a_document_per_text(filled, records, rows, tmp_path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        spacy = pytest.importorskip("spacy", reason="needs the extra spacy")
+    filled.parses.append(records)
+    keys = [key for row in rows for key in row.parse_keys]
+    path = tmp_path / "trees.spacy"
+    assert export_spacy(filled, keys, path) == len(set(keys))
+    binary = spacy.tokens.DocBin().from_disk(path)
+    parses = {record.key: record.parse for record in records}
+    for document in binary.get_docs(spacy.vocab.Vocab()):
+        parse = parses[document.user_data["key"]]
+        assert document.user_data["text"] == parse.text
+        assert [token.text for token in document] == parse.form
+        above = [-1 if token.head.i == token.i else token.head.i for token in document]
+        assert above == parse.parents().tolist()
+    with pytest.raises(SpecError, match="exists"):
+        export_spacy(filled, keys, path)
 
 
 def test_conllu_has_a_document_per_text(filled, records, rows) -> None:

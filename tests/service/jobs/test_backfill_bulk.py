@@ -17,6 +17,7 @@ from service.jobs import shard as shard_module
 from service.jobs.shard import run_shard
 from service.parsers import Limits, ParseInput, find_parser, load_parser
 from syntax.alignment.tokens import project_labels, token_words
+from syntax.examples import TOKEN_MODES
 
 from .bench import Bench, Killed, Recorder, make_bench
 from .conftest import Running, Service, ndjson, pairs, run_service, settings_in
@@ -139,7 +140,7 @@ TOKENS = {
 async def test_tokens_map_to_the_words_of_either_mode_and_can_be_told_from_the_store(
     service: Service,
 ) -> None:
-    for mode in ("pretokenized", "retokenize"):
+    for mode in TOKEN_MODES:
         job = await service.backfill(token_body(mode), mode)
         assert (job["state"], job["mode"], job["counts"]["stored"]) == ("done", mode, 3)
     for example, mode, text, key in token_rows(service):
@@ -149,11 +150,12 @@ async def test_tokens_map_to_the_words_of_either_mode_and_can_be_told_from_the_s
         assert text.split(" ") == tokens
         words = token_words(tokens, parse)
         assert all(words)
-        assert (parse.form == tokens) == (mode == "pretokenized")
+        kept = mode == "pretokenized" or (mode, example) == ("tokens_mwt", "wide")
+        assert (parse.form == tokens) == kept
         labels = ["B-X" if "'" in token else "O" for token in tokens]
         projected = project_labels(labels, words, parse.word_count)
         assert projected.count("B-X") == labels.count("B-X")
-        if mode == "retokenize" and example == "plain":
+        if mode != "pretokenized" and example == "plain":
             assert parse.form[1:3] == ["wo", "n't"]
             assert projected[1:3] == ["B-X", "I-X"]
 
@@ -168,9 +170,9 @@ def token_body(mode: str) -> bytes:
 
 def token_rows(service: Service) -> list[tuple[str, str, str, str]]:
     query = "select example_id, dataset, texts[1], parse_keys[1] from examples"
-    query += " where dataset in ('pretokenized', 'retokenize')"
+    query += f" where dataset in {TOKEN_MODES}"
     rows = service.store.sql(query).fetchall()
-    assert len(rows) == 6
+    assert len(rows) == 3 * len(TOKEN_MODES)
     return rows
 
 

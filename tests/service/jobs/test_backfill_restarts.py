@@ -212,3 +212,12 @@ async def test_hanging_text_is_dropped_after_the_step_limit(
         assert (job["state"], job["counts"]["stored"]) == ("done", 30), job
         assert job["counts"]["dropped"] == {"worker_died": 1}
         assert len(service.rows()) == 30
+
+
+def test_a_worker_is_as_nice_as_the_settings_say(make_settings: Callable[..., Settings]) -> None:
+    worker = WorkerProcess(make_settings(job_nice=7))
+    try:
+        wait_for(lambda: psutil.Process(worker.pid).nice() == min(psutil.Process().nice() + 7, 19))
+        assert worker.is_alive
+    finally:
+        worker.kill()

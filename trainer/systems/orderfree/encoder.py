@@ -78,6 +78,7 @@ class OrderFreeEncoder(Encoder):
             sizes = (options.rnn_width, options.rnn_layers, options.rnn_dropout)
             self.context = VariationalBiLstm(width, *sizes)
             self.width = self.context.width
+            self.gives = frozenset({"last_memory"})  # type: ignore[misc]
         keep_torch_weights(self)
 
     def prepare(self, recipe: Recipe, profile: DataProfile) -> None:  # noqa: ARG002
@@ -92,11 +93,14 @@ class OrderFreeEncoder(Encoder):
                 "task.root=learned"
             )
 
-    def forward(self, batch: SyntaxBatch, **options: Any) -> SyntaxEncoding:  # noqa: ARG002
+    def forward(self, batch: SyntaxBatch, **options: Any) -> SyntaxEncoding:
         """Encode a batch of words. *Shape:* (B, L, D)."""
         states_BLD, real_BL = self._input(batch), batch.attention_mask_BL
         if isinstance(self.context, VariationalBiLstm):
-            return SyntaxEncoding(last_hidden_state=self.context(states_BLD, real_BL))
+            if not options.get("output_last_memory"):
+                return SyntaxEncoding(last_hidden_state=self.context(states_BLD, real_BL))
+            states_BLD, memory_BD = self.context.with_memory(states_BLD, real_BL)
+            return SyntaxEncoding(last_hidden_state=states_BLD, last_memory=memory_BD)
         length = states_BLD.shape[1]
         seen_BL = real_BL
         if is_released(self.options.padding_mask):
@@ -112,6 +116,7 @@ class OrderFreeEncoder(Encoder):
         """Word and tag of each position. *Shape:* (B, L, D)."""
         upos_BLD: Tensor = self.upos(tag_ids(batch, batch.upos_BL, len(UPOS)))
         options = self.options
+        upos_BLD = F.dropout1d(upos_BLD, options.tag_dropout, self.training)
         if options.words == "none":
             return upos_BLD
         words_BLD = batch.extra("word_states").float()

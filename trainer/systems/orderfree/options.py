@@ -40,7 +40,7 @@ class OrderFreeOptions(FrozenOptions):
         position_width: Of the sinusoids.
         padding_mask: Switch (`trainer.systems.orderfree.SWITCHES`).
         rnn_layers, rnn_width: Bidirectional LSTMs, and the width of each direction.
-        word_dropout: Of whole words' vectors or states.
+        word_dropout, tag_dropout: Of whole words' vectors or states, and of whole tags.
         attention_dropout, feed_forward_dropout, layer_dropout: Of attention weights, between the
             two maps of a feed-forward network, and of the output of both parts of a layer.
         rnn_dropout: Of the input and of the recurrent states of an LSTM; a sentence has the same
@@ -66,6 +66,7 @@ class OrderFreeOptions(FrozenOptions):
     rnn_layers: int = 3
     rnn_width: int = 300
     word_dropout: float = 0.2
+    tag_dropout: float = 0.0
     attention_dropout: float = 0.2
     feed_forward_dropout: float = 0.1
     layer_dropout: float = 0.2
@@ -80,8 +81,8 @@ class OrderFreeOptions(FrozenOptions):
         ):
             check_positive(f"model.{count}", getattr(self, count))
         for dropout in (
-            *("unknown_share", "word_dropout", "attention_dropout", "feed_forward_dropout"),
-            *("layer_dropout", "rnn_dropout"),
+            *("unknown_share", "word_dropout", "tag_dropout", "attention_dropout"),
+            *("feed_forward_dropout", "layer_dropout", "rnn_dropout"),
         ):
             check_range(f"model.{dropout}", getattr(self, dropout), 0, 1)
 

@@ -11,10 +11,11 @@ from dataclasses import replace
 
 from trainer import options
 from trainer.options import OrderFreeOptions, Recipe, TrainingOptions
+from trainer.options.settings import with_settings
 from trainer.recipes.base import RECIPES, variant, whole_sentences
 from trainer.systems.orderfree import SWITCHES
 
-# Compared with train_graph.sh and train_graph_rnn.sh of the release (commit 7ac7c15).
+# Compared with train_graph.sh, train_stptr.sh and their twins with _rnn of the release (7ac7c15).
 _TRAINING = TrainingOptions(
     seed=1234,
     batch_size=80,
@@ -75,6 +76,18 @@ def selfatt_stack_delex() -> Recipe:
     return variant(selfatt_stack(), "delex", "words=none", "vectors=")
 
 
+def rnn_stack() -> Recipe:
+    """LSTMs, which also drop tags, and the stack-pointer decoder, over word vectors and tags."""
+    task = options.StackParserOptions(parser_dropout=0.33, input_dropout=0.33, state_dropout=0.33)
+    changed = with_settings(replace(rnn_graph(), task=task), ["model.tag_dropout=0.33"])
+    return replace(changed, name="orderfree-rnn-stack")
+
+
+def rnn_stack_delex() -> Recipe:
+    """LSTMs and the stack-pointer decoder, over tags alone."""
+    return variant(rnn_stack(), "delex", "words=none", "vectors=")
+
+
 def selfatt_graph_directed() -> Recipe:
     """Self-attention that knows on which side a word is."""
     return variant(selfatt_graph(), "directed", "position=directed")
@@ -113,6 +126,8 @@ RECIPES.add("orderfree-selfatt-graph-delex", selfatt_graph_delex)
 RECIPES.add("orderfree-rnn-graph-delex", rnn_graph_delex)
 RECIPES.add("orderfree-selfatt-stack", selfatt_stack)
 RECIPES.add("orderfree-selfatt-stack-delex", selfatt_stack_delex)
+RECIPES.add("orderfree-rnn-stack", rnn_stack)
+RECIPES.add("orderfree-rnn-stack-delex", rnn_stack_delex)
 RECIPES.add("orderfree-selfatt-graph-directed", selfatt_graph_directed)
 RECIPES.add("orderfree-selfatt-graph-absolute", selfatt_graph_absolute)
 RECIPES.add("orderfree-selfatt-graph-none", selfatt_graph_none)

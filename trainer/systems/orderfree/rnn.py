@@ -47,24 +47,49 @@ class VariationalBiLstm(nn.Module):
             states_BWD: Of the words.
             real_BW: Where a word is; words come before padding. bool.
         """
-        counts_B1 = real_BW.sum(1, keepdim=True)
-        places_W = torch.arange(states_BWD.shape[1], device=states_BWD.device)
-        turned_BW = torch.where(real_BW, counts_B1 - 1 - places_W, places_W)
-        for ahead, back in zip(self.forwards, self.backwards, strict=True):
-            both_TBWD = torch.stack([states_BWD, _taken(states_BWD, turned_BW)])
+        turned_BW = _turned(real_BW)
+        for number in range(len(self.forwards)):
             if self.training and self.dropout:
-                ahead_BWH, back_BWH = self._stepwise(both_TBWD, [ahead, back])
-            else:
-                (ahead_BWH, _), (back_BWH, _) = ahead(both_TBWD[0]), back(both_TBWD[1])
+                states_BWD, _ = self._stepwise(number, states_BWD, turned_BW)
+                continue
+            ahead_BWH, _ = self.forwards[number](states_BWD)
+            back_BWH, _ = self.backwards[number](_taken(states_BWD, turned_BW))
             states_BWD = torch.cat([ahead_BWH, _taken(back_BWH, turned_BW)], dim=2)
         return states_BWD
 
-    def _stepwise(self, both_TBWD: Tensor, cells: list[nn.Module]) -> Tensor:
-        """The states of both directions, with masks. *Shape:* (T, B, W, H)."""
+    def with_memory(self, states_BWD: Tensor, real_BW: Tensor) -> tuple[Tensor, Tensor]:
+        """The states, and the memory of the last layer when each direction has read all words.
+
+        Args:
+            states_BWD: Of the words.
+            real_BW: Where a word is; words come before padding. bool.
+
+        Returns:
+            *Shape:* (B, W, width), and (B, width): forwards beside backwards.
+        """
+        turned_BW, memories_TBWH = _turned(real_BW), states_BWD.new_zeros(0)
+        for number in range(len(self.forwards)):
+            states_BWD, memories_TBWH = self._stepwise(number, states_BWD, turned_BW)
+        last_B = real_BW.sum(1).clamp(min=1) - 1
+        ends_TBH = memories_TBWH[:, torch.arange(len(last_B), device=last_B.device), last_B]
+        return states_BWD, torch.cat([*ends_TBH], dim=1)
+
+    def _stepwise(
+        self, number: int, states_BWD: Tensor, turned_BW: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """A layer with its masks, step by step.
+
+        Returns:
+            States, both directions beside each other, (B, W, width), and memories in the order of
+            the steps, (T, B, W, H).
+        """
+        cells = [self.forwards[number], self.backwards[number]]
+        both_TBWD = torch.stack([states_BWD, _taken(states_BWD, turned_BW)])
         T, B, W, D = both_TBWD.shape
         hidden = self.width // 2
-        inputs_TBD = F.dropout(both_TBWD.new_ones(T, B, D), self.dropout)
-        recurrent_TBH = F.dropout(both_TBWD.new_ones(T, B, hidden), self.dropout)
+        inputs_TBD = F.dropout(both_TBWD.new_ones(T, B, D), self.dropout, self.training)
+        recurrent_TBH = both_TBWD.new_ones(T, B, hidden)
+        recurrent_TBH = F.dropout(recurrent_TBH, self.dropout, self.training)
         weights = [
             torch.stack([getattr(cell, name) for cell in cells])
             for name in ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0")
@@ -75,14 +100,24 @@ class VariationalBiLstm(nn.Module):
         gates_TBWG = torch.baddbmm(bias_T1G, masked_TND, input_TGD.transpose(1, 2))
         gates_TBWG = gates_TBWG.unflatten(1, (B, W))
         state_TBH = cell_TBH = both_TBWD.new_zeros(T, B, hidden)
-        recurrent_THG, found = recurrent_TGH.transpose(1, 2), []
+        recurrent_THG, found, memories = recurrent_TGH.transpose(1, 2), [], []
         for step_TBG in gates_TBWG.unbind(2):
             step_TBG = torch.baddbmm(step_TBG, state_TBH * recurrent_TBH, recurrent_THG)
             enter, forget, new, leave = step_TBG.chunk(4, dim=2)
             cell_TBH = forget.sigmoid() * cell_TBH + enter.sigmoid() * new.tanh()
             state_TBH = leave.sigmoid() * cell_TBH.tanh()
             found.append(state_TBH)
-        return torch.stack(found, dim=2)
+            memories.append(cell_TBH)
+        ahead_BWH, back_BWH = torch.stack(found, dim=2)
+        both_BWD = torch.cat([ahead_BWH, _taken(back_BWH, turned_BW)], dim=2)
+        return both_BWD, torch.stack(memories, dim=2)
+
+
+def _turned(real_BW: Tensor) -> Tensor:
+    """The word at each place when sentences are turned round; padding stays. int64, (B, W)."""
+    counts_B1 = real_BW.sum(1, keepdim=True)
+    places_W = torch.arange(real_BW.shape[1], device=real_BW.device)
+    return torch.where(real_BW, counts_B1 - 1 - places_W, places_W)
 
 
 def _taken(states_BWD: Tensor, places_BW: Tensor) -> Tensor:

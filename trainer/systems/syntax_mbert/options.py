@@ -15,7 +15,7 @@ from trainer.systems.syntax_mbert.switches import SWITCHES
 if TYPE_CHECKING:
     from featurestore import FeatureDataset
 
-_AS_WRITTEN: Final = ("raw", "sentence", "retokenize")
+_AS_WRITTEN: Final = ("raw", "sentence", "retokenize", "tokens_mwt")
 """Modes of datasets in which a multiword token is one stretch of text."""
 
 

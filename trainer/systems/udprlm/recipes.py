@@ -147,12 +147,17 @@ def squad() -> Recipe:
 
 
 def parser() -> Recipe:
-    """A fresh parser on frozen states: the last four layers and the further one, mixed."""
+    """A fresh parser on frozen states: the last four layers and the further one, mixed.
+
+    As supar has it: 300 numbers of a word's states, 100 of its tag and 100 of its characters.
+    """
     lstm = ParserOptions(
         states="mix",
         mixed_layers=5,
         pieces="mean",
         tag_width=100,
+        char_width=100,
+        projection=300,
         context="lstm",
         context_layers=3,
         context_width=400,

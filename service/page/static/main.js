@@ -1,0 +1,87 @@
+// The shell: tabs by the address's hash, the API key, the colours.
+
+import {apiKey, errorBox, element, setApiKey} from './api.js';
+import * as parse from './parse.js';
+import * as store from './store.js';
+import * as jobs from './jobs.js';
+import * as models from './models.js';
+
+const TABS = {parse, store, jobs, models};
+const THEME = 'parsebank-theme';
+
+const main = document.getElementById('main');
+const tabs = document.getElementById('tabs');
+const keyPanel = document.getElementById('key-panel');
+const keyField = document.getElementById('key');
+const keyStatus = document.getElementById('key-status');
+const theme = document.getElementById('theme');
+
+/** Tab and parameters of a hash such as `#parse?lang=en`. */
+function place() {
+  const [name, ...query] = location.hash.slice(1).split('?');
+  return [name in TABS ? name : 'parse', new URLSearchParams(query.join('?'))];
+}
+
+/**
+ * Show the tab of the address in a new section. The section of the tab before leaves the document,
+ * by which that tab knows that it is over (`root.isConnected`).
+ */
+async function show() {
+  const [name, parameters] = place();
+  const root = element('section', {id: `tab-${name}`});
+  main.replaceChildren(root);
+  for (const tab of tabs.children) {
+    if (tab.hash === `#${name}`) {
+      tab.setAttribute('aria-current', 'page');
+      document.title = `${tab.textContent} - Parsebank`;
+    } else tab.removeAttribute('aria-current');
+  }
+  try {
+    await TABS[name].show(root, parameters);
+  } catch (error) {
+    root.append(errorBox(error));
+  }
+}
+
+function showKey() {
+  keyStatus.textContent = apiKey() ? 'A key is in use.' : 'No key is in use.';
+}
+
+function applyTheme() {
+  const chosen = localStorage.getItem(THEME) ?? '';
+  theme.value = chosen;
+  if (chosen) document.documentElement.dataset.theme = chosen;
+  else delete document.documentElement.dataset.theme;
+}
+
+document.getElementById('key-form').addEventListener('submit', (event) => {
+  event.preventDefault();
+  setApiKey(keyField.value.trim());
+  keyField.value = '';
+  showKey();
+  show();
+});
+document.getElementById('key-forget').addEventListener('click', () => {
+  setApiKey('');
+  showKey();
+  show();
+});
+document.addEventListener('parsebank:unauthorized', () => {
+  keyPanel.open = true;
+});
+theme.addEventListener('change', () => {
+  localStorage.setItem(THEME, theme.value);
+  applyTheme();
+});
+document.querySelector('.skip').addEventListener('click', (event) => {
+  event.preventDefault();  // the hash says the tab
+  main.focus();
+});
+window.addEventListener('hashchange', async () => {
+  await show();
+  main.focus();
+});
+
+applyTheme();
+showKey();
+await show();

@@ -1,0 +1,50 @@
+// Texts and pictures to the clipboard and to files.
+
+const SCALE = 2;  // of PNG, for screens and papers with many dots to an inch
+const LARGEST = 16000;  // of either side of a canvas, in pixels
+
+/** Copy a text; where a page may not (only HTTPS and this machine may), download it. */
+export async function copyText(text, name, tell) {
+  try {
+    await navigator.clipboard.writeText(text);
+    tell(`Copied ${name}.`);
+  } catch {
+    download(text, name, 'text/plain', tell);
+  }
+}
+
+/** @param {string|Blob} content */
+export function download(content, name, type, tell) {
+  const link = document.createElement('a');
+  link.href = URL.createObjectURL(new Blob([content], {type}));
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+  tell(`Saved ${name}.`);
+}
+
+/**
+ * A picture of the service as an element, without its style sheet: the page has the colours in its
+ * own, and its policy admits no other.
+ */
+export function svgElement(svg) {
+  const plain = svg.replace(/<style>[^<]*<\/style>/, '');
+  return new DOMParser().parseFromString(plain, 'image/svg+xml').documentElement;
+}
+
+/** A picture as PNG, in the light colours, which are right for paper. */
+export async function svgAsPng(svg) {
+  const drawn = svgElement(svg);
+  const width = Number(drawn.getAttribute('width'));
+  const height = Number(drawn.getAttribute('height'));
+  const scale = Math.min(SCALE, LARGEST / width, LARGEST / height);
+  const image = new Image();
+  const plain = new XMLSerializer().serializeToString(drawn);
+  image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(plain)}`;
+  await image.decode();
+  const canvas = document.createElement('canvas');
+  canvas.width = Math.ceil(width * scale);
+  canvas.height = Math.ceil(height * scale);
+  canvas.getContext('2d').drawImage(image, 0, 0, canvas.width, canvas.height);
+  return new Promise((resolve) => canvas.toBlob(resolve, 'image/png'));
+}

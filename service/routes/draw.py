@@ -1,0 +1,77 @@
+"""``POST /draw``: pictures of CoNLL-U."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, get_args
+
+from fastapi import APIRouter
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from service.render.pictures import Limits, PictureName, draw_conllu
+from service.routes.answers import error_answers
+from service.schemas import AnyText
+from service.services import UsesServices
+from syntax.subwords import POLICIES
+
+router = APIRouter(tags=["draw"])
+
+_EXAMPLE: JsonValue = {
+    "conllu": "1\tBirds\t_\tNOUN\t_\t_\t2\tnsubj\t_\t_\n2\tsing\t_\tVERB\t_\t_\t0\troot\t_\t_\n",
+    "pictures": ["arcs", "distance"],
+}
+
+
+class DrawRequest(BaseModel):
+    """A document, and which of its sentences to draw."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [_EXAMPLE]})
+
+    conllu: AnyText = Field(
+        description="One or more sentences, such as `POST /parse?format=conllu` answers."
+    )
+    sentence: Annotated[int, Field(ge=0, description="Which sentence, counted from 0.")] = 0
+    pictures: list[PictureName] = Field(
+        default_factory=lambda: list(get_args(PictureName)),
+        description="`arcs` and `hierarchy` show the tree; `wordpieces` needs a tokenizer. "
+        "Matrices are over the wordpieces, or over the words if there is no tokenizer.",
+    )
+    tokenizer: str | None = Field(
+        default=None, description="Name or path of a Hugging Face tokenizer."
+    )
+    policy: str = Field(
+        default="attach", description="How the pieces of a word hang, as in `POST /parse`."
+    )
+
+
+class DrawAnswer(BaseModel):
+    """Pictures of a sentence."""
+
+    texts: list[str] = Field(description="The text of every sentence that came.")
+    conllu: str = Field(description="The sentence that is drawn.")
+    pictures: dict[str, str] = Field(
+        description="SVG by name. Elements have the ids of their words in `data-word`."
+    )
+
+
+@router.post("/draw", responses=error_answers(408, 413, 503))
+async def draw(body: DrawRequest, services: UsesServices) -> DrawAnswer:
+    """Draw a sentence: its tree, its wordpieces, its matrices. This parses and stores nothing."""
+    settings = services.settings
+    POLICIES[body.policy]  # an unknown name is refused, whichever pictures are asked for
+    limits = Limits(
+        characters=settings.max_chars_per_text,
+        nodes=settings.max_words_per_sentence,
+        pieces=settings.max_matrix_pieces,
+    )
+    tokenizer = body.tokenizer and await services.pipeline.tokenizers.get(body.tokenizer)
+    drawn = await asyncio.to_thread(
+        draw_conllu,
+        body.conllu,
+        body.sentence,
+        list(dict.fromkeys(body.pictures)),
+        limits,
+        tokenizer or None,
+        body.policy,
+    )
+    return DrawAnswer(texts=drawn.texts, conllu=drawn.conllu, pictures=drawn.pictures)

@@ -1,0 +1,113 @@
+"""Parses as the arguments of spaCy's and Stanza's documents; nothing here imports either."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+from syntax.trees.parse import Parse
+
+
+def spacy_columns(parse: Parse) -> dict[str, Any]:
+    """The arguments of ``spacy.tokens.Doc`` after its vocabulary.
+
+    spaCy has no multiword tokens and knows one space after a token, so the tokens of the document
+    are the *words* of the parse. Words that spell their token stand together as it does (*ca*
+    *n't*); words that do not (*de* *le* for *du*) stand apart, in place of the token, and the text
+    of the document differs there from that of the parse. ``user_data`` keeps what would be lost:
+    ``text``, and ``multiword_tokens``, the first word, end and form of each.
+
+    Heads count words from 0 through the text; a root is its own head, with the label ``ROOT``, as
+    spaCy expects. Missing values are empty.
+
+    >>> from syntax.trees.conllu import parse_conllu, parse_from_sentences
+    >>> columns = "1-2 du _ _ _ _ _ _ _ _|1 de _ ADP _ _ 3 case _ _|2 le _ DET _ _ 3 det _ _"
+    >>> columns += "|3 chat _ NOUN _ _ 0 root _ _"
+    >>> lines = columns.replace(" ", chr(9)).replace("|", chr(10))
+    >>> arguments = spacy_columns(parse_from_sentences(list(parse_conllu(lines))))
+    >>> arguments["words"], arguments["heads"], arguments["deps"]
+    (['de', 'le', 'chat'], [2, 2, 2], ['case', 'det', 'ROOT'])
+    >>> arguments["user_data"]["multiword_tokens"]
+    [[0, 2, 'du']]
+    """
+    heads = parse.parents().tolist()
+    starts = [False] * parse.word_count
+    for first in parse.sentence_first_word:
+        starts[first] = True
+    multiword = [
+        [first, end, parse.text[start:stop]]
+        for (first, end), start, stop in zip(
+            parse.token_ranges(), parse.token_start, parse.token_end, strict=True
+        )
+        if end - first > 1
+    ]
+    return {
+        "words": list(parse.form),
+        "spaces": _spaces(parse),
+        "lemmas": [value or "" for value in parse.lemma],
+        "pos": [value or "" for value in parse.upos],
+        "tags": [value or "" for value in parse.xpos],
+        "morphs": [value or "" for value in parse.feats],
+        "heads": [at if head < 0 else head for at, head in enumerate(heads)],
+        "deps": [
+            "ROOT" if head < 0 else value or ""
+            for head, value in zip(heads, parse.deprel, strict=True)
+        ],
+        "user_data": {"text": parse.text, "multiword_tokens": multiword},
+    }
+
+
+def _spaces(parse: Parse) -> list[bool]:
+    """Whether something stands between each word and the next one."""
+    spans = zip(parse.word_start, parse.word_end, strict=True)
+    apart = [
+        end < start or (before, end) == (start, stop)
+        for (before, end), (start, stop) in pairwise(spans)
+    ]
+    return [*apart, False]
+
+
+def stanza_sentences(parse: Parse) -> list[list[dict[str, Any]]]:
+    """The sentences of ``stanza.Document(sentences, text=parse.text)``.
+
+    Multiword tokens are entries of their own before their words, as in CoNLL-U. Single words and
+    multiword tokens have ``start_char`` and ``end_char`` in the text, the words of a multiword
+    token if they spell it. Columns without a value are left out.
+    """
+    ranges = parse.token_ranges()
+    spans = list(zip(parse.token_start, parse.token_end, strict=True))
+    sentences: list[list[dict[str, Any]]] = []
+    at = 0
+    for first, end in parse.word_ranges():
+        entries: list[dict[str, Any]] = []
+        while at < len(ranges) and ranges[at][0] < end:
+            words, span = ranges[at], spans[at]
+            if words[1] - words[0] > 1:
+                ids = (words[0] - first + 1, words[1] - first)
+                entries.append({"id": ids, "text": parse.text[slice(*span)], **_place(*span)})
+            entries += [_stanza_word(parse, word, first, words, span) for word in range(*words)]
+            at += 1
+        sentences.append(entries)
+    return sentences
+
+
+def _stanza_word(
+    parse: Parse, at: int, first: int, token: tuple[int, int], span: tuple[int, int]
+) -> dict[str, Any]:
+    own = parse.word_start[at], parse.word_end[at]
+    columns = {
+        "lemma": parse.lemma[at],
+        "upos": parse.upos[at],
+        "xpos": parse.xpos[at],
+        "feats": parse.feats[at],
+        "head": parse.head[at],
+        "deprel": parse.deprel[at],
+    }
+    word: dict[str, Any] = {"id": at - first + 1, "text": parse.form[at]}
+    word |= {name: value for name, value in columns.items() if value is not None}
+    has_place = token[1] - token[0] == 1 or own != span
+    return word | _place(*own) if has_place else word
+
+
+def _place(start: int, end: int) -> dict[str, int]:
+    return {"start_char": start, "end_char": end}

@@ -1,0 +1,118 @@
+"""``POST /draw``: pictures of CoNLL-U, equal to what ``POST /parse`` tells."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+from syntax.subwords import POLICIES
+
+EVERYTHING = (Path(__file__).parents[1] / "fixtures" / "conllu" / "everything.conllu").read_text(
+    "utf-8"
+)
+TEXT = "Birds don't sing.  Unparsable sentences are reparsed!\nIt works."
+TOKENIZER = "parsebank-wordpiece-en"
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+async def drawn(client: httpx.AsyncClient, **body: Any) -> dict[str, Any]:
+    answer = await client.post("/draw", json=body)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+async def refused(client: httpx.AsyncClient, **body: Any) -> tuple[int, str, str]:
+    answer = await client.post("/draw", json=body)
+    return answer.status_code, answer.json()["error_type"], answer.json()["message"]
+
+
+def cells(svg: str, name: str) -> list[str]:
+    """The values of a heat map, row by row."""
+    titles = [node.text or "" for node in ET.fromstring(svg).iter(f"{SVG}title")][1:]
+    return [title.rpartition(f": {name} ")[2] for title in titles]
+
+
+async def test_a_sentence_with_all_that_conllu_knows_is_drawn(client) -> None:
+    answer = await drawn(client, conllu=EVERYTHING, pictures=["arcs", "hierarchy"])
+    assert [*answer["pictures"]] == ["arcs", "hierarchy"]
+    assert len(answer["texts"]) == 2
+    assert answer["conllu"] == EVERYTHING.split("\n\n")[0] + "\n\n"
+    for svg in answer["pictures"].values():
+        assert " style=" not in svg
+        marked = {node.get("data-word") for node in ET.fromstring(svg).iter()} - {None}
+        assert {"1", "2", "4.1"} <= {word for words in marked for word in words.split()}
+
+
+async def test_without_a_tokenizer_matrices_are_over_words(client) -> None:
+    answer = await drawn(client, conllu=EVERYTHING)
+    assert [*answer["pictures"]] == ["arcs", "hierarchy", "distance", "depth", "ancestor"]
+
+
+@pytest.mark.parametrize("policy", [name.split(".")[0] for name in POLICIES])
+async def test_pictures_show_what_parse_answers(client, policy: str) -> None:
+    body = {"text": TEXT, "tokenizer": TOKENIZER, "policy": policy}
+    names = ["distance", "depth", "ancestor"]
+    parsed = (await client.post("/parse", json={**body, "matrices": names})).json()["items"][0]
+    conllu = (await client.post("/parse?format=conllu", json={"text": TEXT})).text
+    pieces, words = parsed["wordpieces"], [len(one["words"]) for one in parsed["sentences"]]
+    word_ids = np.array([-1 if word is None else word for word in pieces["word_ids"]])
+    ends = [0, *np.cumsum(words).tolist()]
+    assert len(words) == 3
+    for at, (first, end) in enumerate(pairwise(ends)):
+        answer = await drawn(client, conllu=conllu, sentence=at, tokenizer=TOKENIZER, policy=policy)
+        inside = np.flatnonzero((first <= word_ids) & (word_ids < end))
+        distance = np.array(parsed["matrices"]["distance"])[np.ix_(inside, inside)]
+        told = ["none" if value == 255 else str(value) for value in distance.ravel().tolist()]
+        assert cells(answer["pictures"]["distance"], "distance") == told
+        depth = np.array(parsed["matrices"]["depth"])[inside]
+        assert cells(answer["pictures"]["depth"], "depth") == [*map(str, depth.tolist())]
+        ancestor = np.array(parsed["matrices"]["ancestor"])[np.ix_(inside, inside)]
+        told = ["yes" if value else "no" for value in ancestor.ravel().tolist()]
+        assert cells(answer["pictures"]["ancestor"], "ancestor") == told
+        ids = [str(pieces["input_ids"][piece]) for piece in inside]
+        texts = [node.text for node in ET.fromstring(answer["pictures"]["wordpieces"]).iter()]
+        assert [text for text in texts if text in ids][: len(ids)] != []
+        assert re.findall(r"wordpiece (\d+)", answer["pictures"]["wordpieces"]) == ids
+
+
+async def test_what_cannot_be_drawn_is_named(client) -> None:
+    assert (await refused(client, conllu="1\tx"))[:2] == (422, "conllu")
+    status, kind, message = await refused(client, conllu=EVERYTHING, sentence=9)
+    assert (status, kind) == (422, "spec")
+    assert "`sentence` is 9, and 2 sentences came" in message
+    assert (await refused(client, conllu=""))[1] == "no_sentence"
+    unknown = {"conllu": EVERYTHING, "tokenizer": "no/such", "pictures": ["wordpieces"]}
+    assert (await refused(client, **unknown))[1] == "unknown_tokenizer"
+    assert (await refused(client, conllu=EVERYTHING, policy="none.v9"))[1] == "unknown_policy"
+    assert (await refused(client, conllu=EVERYTHING, pictures=["photo"]))[0] == 422
+    cycle = "1\ta\t_\t_\t_\t_\t2\tx\t_\t_\n2\tb\t_\t_\t_\t_\t1\tx\t_\t_\n"
+    assert (await drawn(client, conllu=cycle, pictures=["arcs"]))["texts"] == ["a b"]
+    assert (await refused(client, conllu=cycle))[0] == 422
+
+
+async def test_large_sentences_are_refused_before_they_are_drawn(serve) -> None:
+    long = "".join(
+        f"{at}\tword\t_\t_\t_\t_\t{at - 1}\t{'dep' if at > 1 else 'root'}\t_\t_\n"
+        for at in range(1, 31)
+    )
+    edges = (
+        "1\ta\t_\t_\t_\t_\t0\troot\t"
+        + "|".join(["1.1:dep"] * 40)
+        + "\t_\n1.1\t"
+        + "\t".join("_" * 9)
+    )
+    async with serve(max_words_per_sentence=20) as client:
+        assert (await refused(client, conllu=long))[1] == "sentence_too_long"
+        assert (await refused(client, conllu=edges + "\n"))[1] == "sentence_too_long"
+    async with serve(max_chars_per_text=100) as client:
+        assert (await refused(client, conllu=long))[1] == "text_too_long"
+        assert (await drawn(client, conllu=long, pictures=["arcs"]))["pictures"]
+    async with serve(max_matrix_pieces=20) as client:
+        assert (await refused(client, conllu=long))[1] == "text_too_long"

@@ -1,0 +1,169 @@
+import json
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from clients.cli import build_app
+from syntax.errors import SpecError, UnknownNameError
+from trainer.options.settings import with_settings
+from trainer.recipes import RECIPES
+from trainer.reproduction.account import account, data_hash, figure_rows, page
+from trainer.reproduction.row import Figure, Findings, Row, Source
+from trainer.reproduction.rows import ROWS, adversarial, transfer, udprlm, wolof
+from trainer.reproduction.rows.paired import less, over_languages
+from trainer.reproduction.trial import Trial
+
+RESULTS = Path(__file__).parents[2] / "docs" / "reproduction"
+
+
+@given(st.lists(st.floats(-100, 100), min_size=2, max_size=8))
+def test_the_interval_is_that_of_students_t(values: list[float]) -> None:
+    # 0.975 quantiles of t for 1 to 7 degrees of freedom, as tables print them.
+    quantile = [12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646][len(values) - 2]
+    mean = sum(values) / len(values)
+    variance = sum((value - mean) ** 2 for value in values) / (len(values) - 1)
+    half = quantile * math.sqrt(variance / len(values))
+    found = Figure("f", None, tuple(values)).interval
+    assert found == pytest.approx((mean - half, mean + half), abs=0.05 + 1e-4 * half)
+
+
+def test_one_seed_has_no_interval() -> None:
+    figure = Figure("f", 3.0, (2.0,))
+    assert figure.deviation is None
+    assert figure.interval is None
+
+
+@pytest.mark.parametrize(
+    ("holds", "small", "full"),
+    [
+        (True, "smaller trial: consistent", "reproduced"),
+        (False, "smaller trial: inconsistent", "not reproduced"),
+        (None, "smaller trial: undecided", "undecided"),
+    ],
+)
+def test_a_smaller_trial_is_only_consistent(holds: bool | None, small: str, full: str) -> None:
+    assert Findings([], holds).verdict(reduced=True) == small
+    assert Findings([], holds).verdict(reduced=False) == full
+
+
+def trial(folder: Path, data: Path) -> Trial:
+    row = Row(
+        name="dependency-distances",
+        claim="A claim",
+        source="A paper, Table 1",
+        convention="test",
+        rule="a rule",
+        data=(Source("treebanks/X", "https://example.org"),),
+        run=lambda _: Findings([Figure("LAS", 1.0, (2.0, 4.0))], holds=True, notes=("a note",)),
+        reductions={"small": "shorter"},
+        seeds={"small": 2},
+    )
+    return Trial(row, folder, data, "small", (1, 2))
+
+
+def test_missing_data_is_named_with_its_origin(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match=r"treebanks/X \(https://example.org\)"):
+        trial(tmp_path, tmp_path).check_data()
+
+
+def test_an_account_can_be_shown(tmp_path: Path) -> None:
+    (tmp_path / "treebanks" / "X").mkdir(parents=True)
+    one = trial(tmp_path / "out", tmp_path)
+    one.check_data()
+    content = json.loads(json.dumps(account(one, one.row.run(one))))
+    assert content["verdict"] == "smaller trial: consistent"
+    assert content["command"] == "parsebank reproduce dependency-distances --size small --seeds 2"
+    assert figure_rows(content) == [("LAS", "1.00", "3.00", "1.41", "-9.71 to 15.71", 2)]
+    shown = page([content])
+    assert "[dependency-distances](#dependency-distances-small)" in shown
+    assert "Smaller trial: consistent" in shown
+    assert "a note" in shown
+
+
+def test_the_hash_of_data_covers_names_and_bytes(tmp_path: Path) -> None:
+    folder = tmp_path / "treebank"
+    folder.mkdir()
+    (folder / "a").write_text("one")
+    hashes = [data_hash(folder)]
+    (folder / "a").write_text("two")
+    hashes.append(data_hash(folder))
+    (folder / "a").rename(folder / "b")
+    hashes.append(data_hash(folder))
+    assert len(set(hashes)) == 3
+    assert data_hash(folder) == hashes[-1]
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_row_says_beforehand_what_it_claims(name: str) -> None:
+    row = ROWS[name]
+    assert all((row.claim, row.source, row.convention, row.rule, row.data))
+    assert row.name == name
+
+
+@pytest.mark.parametrize("path", sorted(RESULTS.glob("*.json")), ids=lambda path: path.stem)
+def test_results_were_judged_by_the_rule_that_stands(path: Path) -> None:
+    content = json.loads(path.read_text(encoding="utf-8"))
+    assert path.stem == f"{content['row']}-{content['size']}"
+    assert content["rule"] == ROWS[content["row"]].rule
+    assert content["data"].keys() == {source.path for source in ROWS[content["row"]].data}
+
+
+def test_the_settings_of_small_trials_fit_their_recipes() -> None:
+    parsers = (transfer.SELFATT, transfer.RNN)
+    assert all(
+        with_settings(RECIPES[one](), transfer.SMALL).training.epochs == 12 for one in parsers
+    )
+    for recipe, *settings in filter(None, wolof.CONDITIONS.values()):
+        small = (*wolof.SMALL["pretraining"], *settings)
+        assert with_settings(RECIPES[recipe](), small).training.max_steps == 2500
+    assert with_settings(RECIPES["microbert-ud-frozen"](), wolof.SMALL["parser"])
+    assert with_settings(RECIPES["microbert-ner"](), wolof.SMALL["tagger"])
+
+
+def test_the_settings_of_small_arms_fit_their_recipes() -> None:
+    for settings in adversarial.CONDITIONS.values():
+        made = with_settings(RECIPES[adversarial.RECIPE](), (*adversarial.SMALL, *settings))
+        assert made.training.delay == made.training.epochs / 2
+    for settings in udprlm.CONDITIONS.values():
+        assert with_settings(RECIPES["udprlm-parser"](), (*udprlm.SMALL["parser"], *settings))
+    for phase in ("udprlm-phase-1", "udprlm-phase-2"):
+        small = (*udprlm.SMALL["encoder"], *udprlm.SMALL["training"])
+        assert with_settings(RECIPES[phase](), small).training.batch_size == 32
+
+
+def test_differences_are_paired_over_languages() -> None:
+    one = [{"a": 3.0, "b": 12.0, "c": 22.0}, {"a": 1.0, "b": 10.0, "c": 24.0}]
+    other = [{"a": 1.0, "b": 10.0, "c": 20.0}, {"a": 1.0, "b": 10.0, "c": 20.0}]
+    found = over_languages(one, other)
+    assert found.difference == pytest.approx(5 / 3)
+    assert (found.low, found.high) == pytest.approx((1, 3))  # of a and b, and of c
+    assert less("LAS", None, one, other).values == pytest.approx((2, 4 / 3))
+
+
+def test_the_list_says_what_is_missing(tmp_path: Path) -> None:
+    found = CliRunner().invoke(build_app(), ["reproduce", "--list", "--data", str(tmp_path)])
+    assert found.exit_code == 0
+    assert f"needs {tmp_path}/treebanks/UD_English-EWT" in found.output
+
+
+def test_an_unknown_row_is_an_error(tmp_path: Path) -> None:
+    found = CliRunner().invoke(build_app(), ["reproduce", "transfers", "--output", str(tmp_path)])
+    assert isinstance(found.exception, UnknownNameError) or "transfer" in found.output
+    assert found.exit_code != 0
+
+
+@pytest.mark.slow
+def test_table_3_4_is_reproduced(tmp_path: Path, data_dir: Path) -> None:
+    arguments = ["reproduce", "dependency-distances", "--output", str(tmp_path)]
+    found = CliRunner().invoke(build_app(), [*arguments, "--data", str(data_dir), "--json"])
+    assert found.exit_code == 0, found.output
+    findings = tmp_path / "dependency-distances-small" / "findings.json"
+    content = json.loads(findings.read_text(encoding="utf-8"))
+    assert content["verdict"] == "reproduced"
+    assert [round(one["mean"], 2) for one in content["figures"]] == [
+        *(14.48, 15.38, 31.41, 7.62, 9.90, 21.23)
+    ]

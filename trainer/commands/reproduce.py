@@ -1,0 +1,86 @@
+"""``parsebank reproduce``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from syntax.commands.tables import AsJson, print_json, print_table
+from syntax.errors import SpecError
+
+if TYPE_CHECKING:
+    from trainer.reproduction.trial import Trial
+
+
+def reproduce(
+    row: Annotated[str, typer.Argument(help="Name of a row; see --list.", show_default=False)] = "",
+    every: Annotated[bool, typer.Option("--list", help="List the rows and what is there.")] = False,
+    size: Annotated[str, typer.Option(help="small, or full: as published.")] = "small",
+    seeds: Annotated[
+        int | None, typer.Option(help="How many seeds. Default: the row's.", min=1)
+    ] = None,
+    output: Annotated[
+        Path, typer.Option(help="Folder of all trials; each goes on where it stopped.")
+    ] = Path("reproduction"),
+    data: Annotated[
+        Path,
+        typer.Option(envvar="PARSEBANK_DATA", help="Folder of treebanks and benchmarks."),
+    ] = Path("data"),
+    threads: Annotated[
+        int | None, typer.Option(help="Threads of each training. Default: torch's choice.", min=1)
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compute a published figure again, and say whether it holds."""
+    from trainer.environment import require_training
+
+    require_training()
+    from trainer.reproduction import rows
+    from trainer.reproduction.account import COLUMNS, FINDINGS, account, figure_rows
+    from trainer.reproduction.row import SIZES
+    from trainer.reproduction.trial import Trial
+    from trainer.results import write_json
+
+    if size not in SIZES:
+        raise SpecError(f"`--size {size}` is unknown; it is one of {', '.join(SIZES)}")
+
+    def trial_of(name: str) -> Trial:
+        chosen = rows.ROWS[name]
+        usual = chosen.seeds.get(size, 0)
+        count = usual if seeds is None or not usual else seeds
+        folder = output.absolute() / f"{name}-{size}"
+        return Trial(chosen, folder, data.absolute(), size, tuple(range(1, count + 1)), threads)
+
+    if every or not row:
+        print_table(
+            ("row", "source", "rule", "state"), [_state(trial_of(one)) for one in rows.ROWS]
+        )
+        return
+    trial = trial_of(row)
+    trial.check_data()
+    trial.folder.mkdir(parents=True, exist_ok=True)
+    content = account(trial, trial.row.run(trial))
+    write_json(trial.folder / FINDINGS, content)
+    if as_json:
+        print_json(content)
+        return
+    print_table(COLUMNS, figure_rows(content))
+    typer.echo(f"rule: {content['rule']}\n{content['verdict']}", err=True)
+    typer.echo(f"All numbers are in {trial.folder / FINDINGS}", err=True)
+
+
+def _state(trial: Trial) -> tuple[str, str, str, str]:
+    """Name, source and rule of a row, and whether it ran or could run."""
+    from trainer.reproduction.account import FINDINGS
+    from trainer.results import read_json
+
+    findings, row = trial.folder / FINDINGS, trial.row
+    if findings.exists():
+        state = str(read_json(findings, f"{findings} is gone")["verdict"])
+    elif missing := trial.missing():
+        state = f"needs {', '.join(missing)}"
+    else:
+        state = "not run here"
+    return row.name, row.source, row.rule, state

@@ -1,0 +1,1 @@
+"""Published figures, computed again: ``parsebank reproduce`` and `docs/reproduction.md`."""

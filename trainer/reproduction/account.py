@@ -1,0 +1,128 @@
+"""What a trial came to, as JSON that can be committed, and as a page for people."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from hashlib import sha256
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Final
+
+from syntax.commands.tables import markdown_table
+from trainer.reproduction.row import ROWS, Findings
+from trainer.reproduction.trial import Trial
+from trainer.results import read_result
+
+FINDINGS: Final = "findings.json"
+COLUMNS: Final = ("figure", "published", "ours", "± (seeds)", "95 % interval", "n")
+_LIBRARIES: Final = ("parsebank", "torch", "transformers", "numpy")
+
+
+def account(trial: Trial, findings: Findings) -> dict[str, Any]:
+    """Everything worth keeping of a trial, as plain JSON."""
+    row = trial.row
+    return {
+        "row": row.name,
+        "claim": row.claim,
+        "source": row.source,
+        "convention": row.convention,
+        "rule": row.rule,
+        "size": trial.size,
+        "reductions": row.reductions.get(trial.size, "none"),
+        "verdict": findings.verdict(trial.size in row.reductions),
+        "figures": [figure.to_json() for figure in findings.figures],
+        "notes": list(findings.notes),
+        "seeds": list(trial.seeds),
+        "command": trial.command,
+        "when": datetime.now(UTC).isoformat(timespec="seconds"),
+        "commit": commit(),
+        "versions": {name: version(name) for name in _LIBRARIES},
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+        "training_seconds": round(sum(_seconds(trial.folder / "runs"))),
+        "data": {source.path: data_hash(trial.data / source.path) for source in row.data},
+    }
+
+
+def _seconds(runs: Path) -> Iterable[float]:
+    return (read_result(path)["seconds"] for path in runs.glob("*/*/result.json"))
+
+
+def data_hash(path: Path) -> str:
+    """The first 16 digits of SHA-256 over the names and bytes of the files, in order of name."""
+    digest = sha256()
+    files = [path] if path.is_file() else sorted(one for one in path.rglob("*") if one.is_file())
+    for file in files:
+        digest.update(file.relative_to(path.parent).as_posix().encode())
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def commit() -> str | None:
+    """The commit of the source tree that this code runs from; None of an installed package."""
+    folder = Path(__file__).parent
+    command = ("git", "-C", str(folder), "describe", "--always", "--dirty", "--abbrev=12")
+    try:
+        found = subprocess.run(command, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return found.stdout.strip()
+
+
+def figure_rows(content: Mapping[str, Any]) -> list[tuple[object, ...]]:
+    """The figures of an account under `COLUMNS`, rounded for people."""
+    return [
+        (
+            figure["name"],
+            _rounded(figure["published"]),
+            _rounded(figure["mean"]),
+            _rounded(figure["deviation"]),
+            " to ".join(map(_rounded, figure["interval_95"] or ())),
+            len(figure["values"]),
+        )
+        for figure in content["figures"]
+    ]
+
+
+def _rounded(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"
+
+
+def page(accounts: Iterable[Mapping[str, Any]]) -> str:
+    """The accounts as Markdown: a table of verdicts, then each row with its figures."""
+    ordered = sorted(accounts, key=lambda one: (list(ROWS).index(one["row"]), one["size"]))
+    verdicts = [
+        (f"[{one['row']}](#{one['row']}-{one['size']})", one["source"], one["verdict"])
+        for one in ordered
+    ]
+    overview = markdown_table(("row", "source", "verdict"), verdicts)
+    return "\n".join((overview, *map(_section, ordered)))
+
+
+def _section(one: Mapping[str, Any]) -> str:
+    facts = {
+        "source": one["source"],
+        "scored": one["convention"],
+        "rule": one["rule"],
+        "reduced": one["reductions"],
+        "seeds": ", ".join(map(str, one["seeds"])) or "none",
+        "command": f"`{one['command']}`",
+        "made": f"{one['when'][:10]}, {one['machine']}, {one['training_seconds'] / 3600:.1f} h "
+        f"of training, commit {one['commit'] or 'unknown'}",
+        "data": ", ".join(f"{path} (`{digest}`)" for path, digest in one["data"].items()),
+    }
+    lines = [f"- **{name}**: {value}" for name, value in facts.items()]
+    notes = [f"\n{note}" for note in one["notes"]]
+    return "\n".join(
+        (
+            f"### {one['row']} {one['size']}\n",
+            f"{one['claim']}. **{one['verdict'].capitalize()}.**\n",
+            *lines,
+            "",
+            markdown_table(COLUMNS, figure_rows(one)),
+            *notes,
+        )
+    )

@@ -1,0 +1,133 @@
+"""A row of the reproduction page: a published claim, and how it is put to the test.
+
+Nothing here imports torch.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from scipy import stats
+
+from syntax.registry import Registry
+
+if TYPE_CHECKING:
+    from trainer.reproduction.trial import Trial
+
+Size = Literal["small", "full"]
+SIZES: Final = ("small", "full")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Data that a row needs.
+
+    Attributes:
+        path: File or folder below the data folder.
+        origin: Where it comes from, for people who do not have it.
+    """
+
+    path: str
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A number, published and ours.
+
+    Attributes:
+        name: What is measured, with its unit.
+        published: The number as printed; None of a figure that no paper has.
+        values: Ours, one of each seed.
+    """
+
+    name: str
+    published: float | None
+    values: tuple[float, ...]
+
+    @property
+    def mean(self) -> float:
+        """Mean over seeds."""
+        return statistics.fmean(self.values)
+
+    @property
+    def deviation(self) -> float | None:
+        """Standard deviation of a sample; None of one seed."""
+        return statistics.stdev(self.values) if len(self.values) > 1 else None
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Of the mean, 95 %, by Student's t over seeds; None of one seed."""
+        if self.deviation is None:
+            return None
+        count = len(self.values)
+        half = float(stats.t.ppf(0.975, count - 1)) * self.deviation / math.sqrt(count)
+        return self.mean - half, self.mean + half
+
+    def to_json(self) -> dict[str, Any]:
+        """Every number by name."""
+        return {
+            "name": self.name,
+            "published": self.published,
+            "values": list(self.values),
+            "mean": self.mean,
+            "deviation": self.deviation,
+            "interval_95": self.interval,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What a trial came to.
+
+    Attributes:
+        figures: In the order in which they are shown.
+        holds: Whether the rule of the row is met; None where it cannot be told yet.
+        notes: What a reader of the figures must know.
+    """
+
+    figures: Sequence[Figure]
+    holds: bool | None
+    notes: tuple[str, ...] = ()
+
+    def verdict(self, reduced: bool) -> str:
+        """The rule's answer; a reduced trial is only consistent with a claim, or not."""
+        if self.holds is None:
+            return "smaller trial: undecided" if reduced else "undecided"
+        if reduced:
+            return f"smaller trial: {'consistent' if self.holds else 'inconsistent'}"
+        return "reproduced" if self.holds else "not reproduced"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A published claim, and how it is put to the test.
+
+    Attributes:
+        name: Of the row, on the command line and in file names.
+        claim: What was published, in a sentence.
+        source: Paper, table or section.
+        convention: Split, punctuation, subtypes: what exactly is scored.
+        rule: When the claim holds; it is stated before anything runs.
+        reductions: What a size leaves out of the published trial; no entry where nothing is.
+        data: What must be at hand.
+        seeds: How many seeds each size has by default; an empty mapping where nothing is drawn.
+        run: Gives the findings of a trial, and goes on where an earlier call was interrupted.
+    """
+
+    name: str
+    claim: str
+    source: str
+    convention: str
+    rule: str
+    data: tuple[Source, ...]
+    run: Callable[[Trial], Findings]
+    reductions: Mapping[Size, str] = field(default_factory=dict)
+    seeds: Mapping[Size, int] = field(default_factory=dict)
+
+
+ROWS: Final[Registry[Row]] = Registry("row")

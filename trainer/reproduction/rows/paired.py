@@ -1,0 +1,45 @@
+"""Scores of two systems on the same treebanks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from trainer.metrics.significance import Difference, difference
+from trainer.reproduction.row import Figure
+
+Scores = Mapping[str, float]
+"""A score of each language."""
+
+
+def mean(scores: Scores) -> float:
+    """Over the languages."""
+    return sum(scores.values()) / len(scores)
+
+
+def over_languages(one: Sequence[Scores], other: Sequence[Scores]) -> Difference:
+    """The mean difference, with its bootstrap over languages; scores are means over seeds."""
+    names = sorted(one[0])
+    # An example is a language, whose score counts once in the mean.
+    sides = [
+        np.array([[[of[name], 1.0] for of in seeds] for name in names]) for seeds in (one, other)
+    ]
+    return difference(*sides, resamples=10_000)
+
+
+def less(
+    name: str, published: float | None, one: Sequence[Scores], other: Sequence[Scores]
+) -> Figure:
+    """The difference of the means, of each seed."""
+    pairs = zip(one, other, strict=True)
+    return Figure(name, published, tuple(mean(a) - mean(b) for a, b in pairs))
+
+
+def note(name: str, found: Difference) -> str:
+    """What the bootstrap over languages says."""
+    return (
+        f"{name}: {found.difference:+.2f}, 95 % of the bootstrap over languages {found.low:+.2f} "
+        f"to {found.high:+.2f}, p = {found.bootstrap:.3f}; by permutation p = "
+        f"{found.permutation:.3f}."
+    )

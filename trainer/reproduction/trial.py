@@ -1,0 +1,118 @@
+"""One trial of a row: its folder, its size, and the parsebank commands that it runs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from syntax.errors import SpecError
+from trainer.reproduction.row import Row, Size
+from trainer.results import read_json, read_result
+
+CONSOLE: Final = (sys.executable, "-P", "-c", "from clients.cli import main; main()")
+"""The command line of this installation, whatever is first on the path."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A row that runs, in a folder of its own.
+
+    Everything it makes stays in the folder, so that the same trial goes on where it stopped.
+
+    Attributes:
+        row: What is put to the test.
+        folder: Of the store, the runs and the findings.
+        data: Folder of treebanks, tokenizers and benchmarks (`docs/data.md`).
+        size: ``small`` or ``full``.
+        seeds: Of the runs.
+        threads: Of each training process; None leaves it to torch.
+    """
+
+    row: Row
+    folder: Path
+    data: Path
+    size: Size
+    seeds: tuple[int, ...]
+    threads: int | None = None
+
+    @property
+    def store(self) -> Path:
+        """The trial's own store."""
+        return self.folder / "store"
+
+    @property
+    def command(self) -> str:
+        """The command line of this trial."""
+        seeds = f" --seeds {len(self.seeds)}" if self.seeds else ""
+        return f"parsebank reproduce {self.row.name} --size {self.size}{seeds}"
+
+    def missing(self) -> list[str]:
+        """The data that is not at hand, each with where it comes from."""
+        return [
+            f"{self.data / source.path} ({source.origin})"
+            for source in self.row.data
+            if not (self.data / source.path).exists()
+        ]
+
+    def check_data(self) -> None:
+        """Check that all data is at hand.
+
+        Raises:
+            SpecError: Some is not; the message names it and where it comes from.
+        """
+        if missing := self.missing():
+            listed = "\n  ".join(missing)
+            raise SpecError(
+                f"{self.row.name} needs data that is not there:\n  {listed}\n"
+                "put it there, or set PARSEBANK_DATA to another folder"
+            )
+
+    def parsebank(self, *arguments: str, environment: Mapping[str, str] | None = None) -> None:
+        """Run a command of parsebank.
+
+        Raises:
+            SpecError: It failed; what it printed says why.
+        """
+        print("$ parsebank", *arguments, flush=True)  # noqa: T201  (the log of a long trial)
+        code = subprocess.run((*CONSOLE, *arguments), check=False, env=environment).returncode
+        if code:
+            raise SpecError(
+                f"`parsebank {arguments[0]}` ended with {code}; see its message above, and run "
+                "the same `parsebank reproduce` again to go on"
+            )
+
+    def backfill(
+        self, name: str, *arguments: str, environment: Mapping[str, str] | None = None
+    ) -> None:
+        """Fill the trial's store once; ``name`` tells the backfills of a trial apart."""
+        report = self.folder / "backfills" / f"{name}.json"
+        if not report.exists():
+            report.parent.mkdir(parents=True, exist_ok=True)
+            where = ("--store", str(self.store), "--report", str(report))
+            command = ("backfill", *arguments, "--no-matrices", *where)
+            self.parsebank(*command, environment=environment)
+
+    def train(self, recipe: str, name: str, seed: int, settings: Sequence[str] = ()) -> Path:
+        """Train a recipe with a seed, or go on with it; the folder of the finished run."""
+        output = self.folder / "runs" / name / f"seed{seed}"
+        if not (output / "result.json").exists():
+            threads = () if self.threads is None else (f"threads={self.threads}",)
+            sets = [part for one in (*settings, *threads) for part in ("--set", one)]
+            resume = ("--resume",) if (output / "checkpoint").exists() else ()
+            where = ("--store", str(self.store), "--output", str(output), "--seed", str(seed))
+            self.parsebank("train", recipe, *where, *sets, *resume)
+        return output
+
+    def result(self, run: Path) -> dict[str, Any]:
+        """The result of a finished run."""
+        return read_result(run)
+
+    def evaluation(self, run: Path, file: str, *arguments: str) -> dict[str, Any]:
+        """Evaluate a run once and read ``file`` of its folder, which that writes."""
+        if not (run / file).exists():
+            self.parsebank("evaluate", str(run), "--store", str(self.store), *arguments)
+        return read_json(run / file, f"`parsebank evaluate {run}` did not write {file}")

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from clients.client.async_client import AsyncClient
     from clients.client.client import Client
+    from clients.progress import ProgressBar
 
-__all__ = ["AsyncClient", "Client"]
+__all__ = ["AsyncClient", "Client", "ProgressBar"]
 
 
 def __getattr__(name: str) -> Any:
@@ -19,4 +20,8 @@ def __getattr__(name: str) -> Any:
         from clients.client.async_client import AsyncClient
 
         return AsyncClient
+    if name == "ProgressBar":
+        from clients.progress import ProgressBar
+
+        return ProgressBar
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -21,7 +21,7 @@ _GRACE_SECONDS = 15.0
 
 def parsebank(*arguments: str) -> list[str]:
     """The command line of ``parsebank``, which need not be on the PATH."""
-    return [sys.executable, "-m", "clients.cli", *arguments]
+    return [sys.executable, "-P", "-m", "parsebank", *arguments]
 
 
 @contextmanager

@@ -9,6 +9,7 @@ ARG TORCH_INDEX="https://download.pytorch.org/whl/cpu"
 ENV PIP_NO_CACHE_DIR=1 PYTHONUNBUFFERED=1 NUMBA_CACHE_DIR=/tmp/numba
 WORKDIR /app
 COPY pyproject.toml constraints.txt README.md LICENSE ./
+COPY parsebank ./parsebank
 COPY syntax ./syntax
 COPY featurestore ./featurestore
 COPY service ./service

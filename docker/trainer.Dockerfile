@@ -5,6 +5,7 @@ FROM pytorch/pytorch:2.13.0-cuda13.0-cudnn9-runtime
 ENV PIP_NO_CACHE_DIR=1 PYTHONUNBUFFERED=1 NUMBA_CACHE_DIR=/tmp/numba
 WORKDIR /app
 COPY pyproject.toml constraints.txt README.md LICENSE ./
+COPY parsebank ./parsebank
 COPY syntax ./syntax
 COPY featurestore ./featurestore
 COPY service ./service

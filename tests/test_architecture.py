@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ("syntax", "featurestore", "service", "clients", "trainer")
+PACKAGES = ("parsebank", "syntax", "featurestore", "service", "clients", "trainer")
 
 MAY_IMPORT = {
     "syntax": set(),
@@ -22,11 +22,16 @@ MAY_IMPORT = {
     "clients": {"syntax"},
     "service": {"syntax", "featurestore"},
     "trainer": {"syntax", "featurestore", "clients"},
+    "parsebank": {"syntax", "featurestore", "clients", "trainer"},
 }
 THIRD_PARTY = {
+    "parsebank": set(),
     "syntax": {"numpy", "numba"},
     "featurestore": {"numpy", "pyarrow", "deltalake", "duckdb", "scipy", "matplotlib", "spacy"},
-    "clients": {"numpy", "httpx", "ijson", "datasets", "typer", "rich", "tokenizers", "zstandard"},
+    "clients": {
+        *("numpy", "httpx", "ijson", "datasets", "typer", "rich", "tokenizers", "zstandard"),
+        "IPython",  # of the notebook that runs the client
+    },
     "service": {
         *("numpy", "pyarrow", "fastapi", "starlette", "pydantic", "pydantic_settings", "uvicorn"),
         *("tokenizers", "transformers", "ufal", "stanza", "spacy", "sqlalchemy", "structlog"),
@@ -44,6 +49,7 @@ THIRD_PARTY = {
 # above it (``*`` stands for any folder), the longest that fits; an empty name is the package's own
 # ``__init__``.
 LAYERS: dict[str, tuple[set[str], ...]] = {
+    "parsebank": ({""}, {"__main__"}),
     "syntax": (
         {"errors", "compiled", "deprecated", "spans", "fingerprint", "strict_json"},
         {"extras", "keys", "lists", "mixing", "options", "plugins", "reasons", "registry"}
@@ -72,6 +78,7 @@ LAYERS: dict[str, tuple[set[str], ...]] = {
     "clients": (
         {"files", "processes", "results", "retries", "spelling"},
         {"client"},
+        {"progress"},
         {""},
         {"benchmarks", "cut", "display", "expand", "fill", "wordpiece"},
         {"demo"},

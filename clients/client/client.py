@@ -80,6 +80,8 @@ class Client:
 
         The service starts with the first call and ends with `close`. A store folder serves one
         service at a time.
+        It logs warnings and errors; ``log_level="info"`` of the first such
+        client of a process logs requests too.
 
         Args:
             store: Folder or ``s3://`` address of the store; the service's default when left out.

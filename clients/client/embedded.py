@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 import weakref
 from collections.abc import AsyncIterator, Iterable
@@ -35,6 +36,8 @@ def load_app(**settings: Any) -> Any:
     # Only this process reaches the app, so keys and limits of a public service do not apply, and
     # its jobs need not give way to anybody's requests.
     own = {"keys_file": None, "rate_limit": None, "tokenizers_dir": "/", "job_nice": 0}
+    if "PARSEBANK_LOG_LEVEL" not in os.environ:
+        own["log_level"] = "warning"  # standard error belongs to the program around it
     given = {name: value for name, value in settings.items() if value is not None}
     try:
         return create(**{**own, **given})

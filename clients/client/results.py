@@ -151,7 +151,7 @@ class ParseResult:
     parser: Named
     tokenizer: Named | None
     items: tuple[ParsedItem | ItemError, ...]
-    json: JsonObject
+    json: JsonObject = field(repr=False)
 
     def __len__(self) -> int:
         return len(self.items)

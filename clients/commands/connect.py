@@ -85,9 +85,7 @@ def connect(url: str | None, store: str | None, **settings: Any) -> Client:
     address = service_address(url, store)
     if address:
         return Client(address, api_key=os.environ.get(API_KEY))
-    # Of a service in this process, the user wants answers and warnings only.
-    level = os.environ.get("PARSEBANK_LOG_LEVEL", "warning")
     # A command that gave up while its model loads would load it anew the next time.
     if "PARSEBANK_REQUEST_DEADLINE_SECONDS" not in os.environ:
         settings.setdefault("request_deadline_seconds", LOADING_SECONDS)
-    return Client.embedded(store, log_level=level, **settings)
+    return Client.embedded(store, **settings)

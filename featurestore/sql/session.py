@@ -6,7 +6,7 @@ import atexit
 import re
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -78,7 +78,8 @@ def open_session(
     connection = duckdb.connect(config={**options, "python_enable_replacements": "false"})
     _OPEN.add(connection)
     # It takes `python -c` for a person, and would draw bars into what the script prints.
-    connection.execute("set enable_progress_bar = false")
+    with suppress(duckdb.InvalidInputException):  # a notebook that cannot draw them refuses
+        connection.execute("set enable_progress_bar = false")
     for function in FUNCTIONS:
         function.register(connection)
     relations = views.TableRelations(connection)

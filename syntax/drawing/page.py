@@ -58,6 +58,12 @@ def listing(kind: str, columns: Sequence[str], rows: Sequence[Sequence[object]])
     return element("table", caption, element("tr", head), *body)
 
 
+def progress(line: str, done: int, total: int) -> str:
+    """A progress bar with a line of text behind it."""
+    bar = element("progress", "", value=str(done), max=str(max(total, 1)))
+    return element("div", bar, f" {escaped(line)}")
+
+
 def plain(kind: str, facts: Mapping[str, object]) -> str:
     """The facts on a line, as ``repr`` shows them.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from html import escape
 from typing import Any, Final
@@ -62,7 +62,7 @@ class Picture:
     description: str
     width: float
     height: float
-    body: str
+    body: str = field(repr=False)
 
     def svg(self) -> str:
         """The picture as one ``<svg>`` element."""
@@ -81,6 +81,9 @@ class Picture:
             class_="parsebank",
             font_family=_FONTS,
         )
+
+    def _repr_svg_(self) -> str:
+        return self.svg()
 
 
 def stacked(title: str, pictures: Sequence[Picture]) -> Picture:

@@ -191,3 +191,22 @@ def test_unclosed_embedded_client_shuts_down_at_exit():
     command = [sys.executable, "-c", FORGOTTEN]
     done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
     assert (done.stdout, done.stderr, done.returncode) == ("answered\nstopped\n", "", 0)
+
+
+EMBEDDED = """
+import sys
+from clients import Client
+
+settings = {"log_level": sys.argv[2]} if len(sys.argv) > 2 else {}
+with Client.embedded(sys.argv[1], workers=1, job_workers=0, **settings) as client:
+    client.parse("Birds sing.", lang="en")
+"""
+
+
+@pytest.mark.parametrize("level", [None, pytest.param("info", marks=pytest.mark.slow)])
+def test_an_embedded_service_is_silent_unless_asked(tmp_path, monkeypatch, level):
+    monkeypatch.delenv("PARSEBANK_LOG_LEVEL", raising=False)
+    command = [sys.executable, "-c", EMBEDDED, str(tmp_path), *([level] if level else [])]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert ("route=/parse" in done.stderr) if level else done.stderr == ""

@@ -22,6 +22,7 @@ from typing import Any, Literal
 
 import ufal.udpipe
 
+from service.processes import python_command, python_environment
 from syntax.errors import ModelLoadError, WorkError
 from syntax.strict_json import parse_json
 
@@ -62,9 +63,9 @@ def run_component(job: ComponentJob, on_round: Callable[[int, str], None]) -> No
     Raises:
         TrainingError: The process failed; nothing was written.
     """
-    command = [sys.executable, "-m", __name__]
     process = subprocess.Popen(
-        command,
+        python_command(__name__),
+        env=python_environment(),
         stdin=subprocess.PIPE,
         stderr=subprocess.PIPE,
         encoding="utf-8",

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from syntax.commands.tables import markdown_table
-from trainer.reproduction.row import ROWS, Findings
+from trainer.reproduction.row import Findings
+from trainer.reproduction.rows import ROWS
 from trainer.reproduction.trial import Trial
 from trainer.results import read_result
 

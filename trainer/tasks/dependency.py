@@ -188,7 +188,8 @@ class DependencyHead(Head):
 
         Heads are 0 for ROOT and i for the i-th word of the sequence.
         """
-        words = Words(*(batch.labels[name] for name in WORDS), chars=batch.labels.get(CHARS))
+        words = Words(*(batch.labels[name] for name in WORDS))
+        words = words._replace(chars=batch.labels.get(CHARS))
         heads_BW, relations_BW, upos_BW = (batch.labels[name] for name in TREES)
         layers = layers_of(encoding, self.options.parser.states)
         states_BWD = self.parser.states(layers, words)

@@ -22,10 +22,10 @@ def over_languages(one: Sequence[Scores], other: Sequence[Scores]) -> Difference
     """The mean difference, with its bootstrap over languages; scores are means over seeds."""
     names = sorted(one[0])
     # An example is a language, whose score counts once in the mean.
-    sides = [
+    first, second = (
         np.array([[[of[name], 1.0] for of in seeds] for name in names]) for seeds in (one, other)
-    ]
-    return difference(*sides, resamples=10_000)
+    )
+    return difference(first, second, resamples=10_000)
 
 
 def less(

@@ -72,8 +72,8 @@ def _prepare(trial: Trial) -> None:
                 link.symlink_to(file.resolve())
     gold = ("ud", "--path", str(folder), "--lang", "all")
     if not tokenizer.exists():
-        small = ("--vocab-size", "8000") if trial.size == "small" else ()
-        made = ("--split", "train", *small, "--out", str(tokenizer))
+        pieces = ("--vocab-size", "8000") if trial.size == "small" else ()
+        made = ("--split", "train", *pieces, "--out", str(tokenizer))
         trial.parsebank("tokenizers", "train", *gold, *made)
     small = ("--limit", "1200", "--max-pieces", "128") if trial.size == "small" else ()
     words = ("--expand-words", *(small or ("--max-pieces", "256")))
@@ -97,9 +97,8 @@ def _phase(trial: Trial, phase: int, name: str, seed: int, further: int, *settin
     """A run of one phase; without a further layer and a second phase, of both at once."""
     layers, steps = (3, _STEPS) if trial.size == "small" else (12, 600_000)
     steps *= 1 if further else 2
-    size = (f"model.layers={layers - further}",)
-    if trial.size == "small":
-        size = (*size, *SMALL["encoder"])
+    sizes = SMALL["encoder"] if trial.size == "small" else ()
+    size = (f"model.layers={layers - further}", *sizes)
     small = (*SMALL["training"], "streams.ud.data.max_length=128")
     given = (
         *("data.dataset=ud", "data.lang=*", f"max_steps={steps}", f"evaluate_every={steps}"),

@@ -100,7 +100,7 @@ def page(accounts: Iterable[Mapping[str, Any]]) -> str:
         for one in ordered
     ]
     overview = markdown_table(("row", "source", "verdict"), verdicts)
-    return "\n".join((overview, *map(_section, ordered)))
+    return "\n\n".join((overview, *map(_section, ordered))) + "\n"
 
 
 def _section(one: Mapping[str, Any]) -> str:

@@ -41,7 +41,7 @@ async def test_info_announces_defaults_and_limits(client: httpx.AsyncClient) -> 
     info = (await client.get("/info")).json()
     assert info["parser"] == "udpipe/english-ewt"
     assert info["tokenizer"] in info["tokenizers"]
-    assert info["modes"] == ["raw", "sentence", "pretokenized", "retokenize"]
+    assert info["modes"] == ["raw", "sentence", "pretokenized", "retokenize", "tokens_mwt"]
     assert info["limits"]["max_words_per_sentence"] == 1000
 
 

@@ -47,6 +47,7 @@ async def test_every_model_is_described(client: httpx.AsyncClient, bundled: Path
         "name": ENGLISH,
         "backend": "udpipe.v1",
         "langs": ["en"],
+        "columns": ["form", "upos", "head", "deprel"],
         "default_for": ["en"],
         "treebank": "UD_English-EWT",
         "version": "15d613d8",

@@ -112,7 +112,7 @@ def test_a_broken_card_is_a_named_error(settings: Settings, models_dir: Path) ->
 
 
 def test_every_backend_says_its_version() -> None:
-    assert list(BACKENDS) == ["udpipe.v1", "stanza.v1", "parsebank.v1"]
+    assert list(BACKENDS) == ["udpipe.v1", "stanza.v1", "parsebank.v1", "spacy.v1"]
     assert all(backend.version() for backend in BACKENDS.values())
 
 

@@ -13,7 +13,7 @@ from syntax.errors import SpecError
 from trainer.reproduction.row import Row, Size
 from trainer.results import read_json, read_result
 
-CONSOLE: Final = (sys.executable, "-P", "-c", "from clients.cli import main; main()")
+CONSOLE: Final = (sys.executable, "-P", "-m", "parsebank")
 """The command line of this installation, whatever is first on the path."""
 
 

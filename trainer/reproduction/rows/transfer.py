@@ -45,7 +45,8 @@ def prepare(trial: Trial) -> None:
 def transfer(trial: Trial, arm: str, recipe: str, seed: int, *settings: str) -> dict[str, Any]:
     """The table of word order and transfer of one parser."""
     small = (*SMALL, *((_RATE,) if recipe == SELFATT else ())) if trial.size == "small" else ()
-    run = trial.train(recipe, arm, seed, ("data.lang=en", *small, *settings))
+    kept = ("data.lang=en", "checkpoint_every=157")
+    run = trial.train(recipe, arm, seed, (*kept, *small, *settings))
     return trial.evaluation(run, "word-order-test.json", "--word-order")
 
 

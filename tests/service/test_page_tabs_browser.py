@@ -14,6 +14,7 @@ import pytest
 from service.security.keys import KeyFile
 
 from .browser import Browser
+from .jobs.servers import wait_for
 from .serving import Served, served
 
 pytestmark = pytest.mark.slow
@@ -213,6 +214,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, 
             body = {"text": "Birds sing.", "tokenizer": TOKENIZER}
             assert client.post("/parse", json=body).status_code == 200
             submit(client, "pairs", 3)
+            wait_for(lambda: "adhoc" in client.get("/datasets").text)
         yield started, reader
 
 

@@ -282,11 +282,11 @@ def test_a_parser_can_be_exported() -> None:
     layers = (torch.randn(2, 6, 12), torch.randn(2, 6, 12))
     B, L, W = (torch.export.Dim(name, min=2, max=64) for name in ("B", "L", "W"))
     shapes = ({0: B, 1: L}, {0: B, 1: L}, {0: B, 1: L}, *[{0: B, 1: W}] * 3)
-    exported = torch.export.export(whole, (*layers, *given), dynamic_shapes=shapes)
+    exported = torch.export.export(whole, (*layers, *given[:4]), dynamic_shapes=shapes)
     other = words([[0] * 5, [0] * 2, [0, 0, 1]], 7)
     layers = (torch.randn(3, 7, 12), torch.randn(3, 7, 12))
     for found, expected in zip(
-        exported.module()(*layers, *other), whole(*layers, *other), strict=True
+        exported.module()(*layers, *other[:4]), whole(*layers, *other[:4]), strict=True
     ):
         assert torch.allclose(found, expected, atol=1e-5)
 

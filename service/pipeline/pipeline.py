@@ -231,7 +231,9 @@ class FeaturePipeline:
     def _offer(self, plan: Plan, fresh: Fresh) -> bool:
         """Put new parses into the store without waiting; returns whether that succeeded."""
         records = _new_records(plan, fresh)
-        if records and plan.parser.fingerprint not in self._described:
+        if not records:
+            return True
+        if plan.parser.fingerprint not in self._described:
             return False
         with self._stages.measure("store"):
             return all(self._store.parses.offer(record) for record in records)

@@ -34,7 +34,10 @@ QUICK = {"workers": 1, "job_workers": 0}
 
 def lookups(app: FastAPI) -> int:
     """Requests so far that went the long way."""
-    return sum(app.state.services.stages.histograms["lookup"].counts)
+    (family,) = app.state.services.stages.histogram.collect()
+    labels = {"stage": "lookup"}
+    counts = (s for s in family.samples if s.name.endswith("_count") and s.labels == labels)
+    return int(next(counts).value)
 
 
 async def ask(client: httpx.AsyncClient, body: Any, query: str = "", **headers: str) -> Any:

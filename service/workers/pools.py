@@ -180,7 +180,8 @@ class WorkerPools:
                     await asyncio.shield(slot.starting)
             except TimeoutError:
                 raise DeadlineError(
-                    f"{model.name} is still being loaded; try again in a few seconds"
+                    f"{model.name} is still being loaded; try again in a few seconds",
+                    loading=model.name,
                 ) from None
             yield slot.pool
 

@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from service import page
+from syntax.trees.ud import DEPREL, UPOS
 
 STATIC = Path(page.__file__).parent / "static"
 FILES = sorted(path.name for path in STATIC.iterdir())
@@ -76,6 +77,14 @@ def test_the_files_name_only_each_other() -> None:
         named = re.findall(r"from '\./([\w.]+)'|(?:href|src)=\"page/([\w.]+)\"", text)
         assert {one or other for one, other in named} <= {*FILES}, name
         assert len(text.splitlines()) <= 400, name
+
+
+def test_the_tags_of_the_page_are_those_of_features() -> None:
+    code = (STATIC / "ud.js").read_text("utf-8")
+    for name, tags in (("UPOS", UPOS), ("DEPREL", DEPREL)):
+        found = re.search(rf"const {name} = (.*?);", code, re.S)
+        assert found
+        assert tuple("".join(re.findall(r"'(.*?)'", found[1])).split()) == tags
 
 
 def test_the_page_has_no_code_inside() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import time
@@ -22,9 +23,21 @@ pytestmark = pytest.mark.slow
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "conllu"
 PARSER = "udpipe/english-ewt"
+FULL = "udpipe/english-ewt-full"
 TEXT = "Birds don't sing. Store it."
+LONG = (
+    "The old linguist's dogs did not bark at the postman who brought her three letters this week. "
+    "She hears them."
+)
 WIDE, NARROW = 1280, 400
 DONE = "document.querySelectorAll('.derived figure').length >= 3"
+# What scrolls without a stop of the Tab key, or without the shadow that says so.
+UNREACHABLE = """return [...document.querySelectorAll('main *')]
+  .filter((one) => getComputedStyle(one).overflowX === 'auto' && one.tagName !== 'TEXTAREA')
+  .filter((one) => one.scrollWidth > one.clientWidth)
+  .filter((one) => one.tabIndex !== 0
+    || !getComputedStyle(one).backgroundAttachment.includes('local'))
+  .map((one) => one.outerHTML.slice(0, 80))"""
 DOWN, ENTER = "\ue015", "\ue007"
 
 
@@ -167,12 +180,58 @@ def test_empty_nodes_and_multiword_tokens_of_conllu_are_shown(browser, service) 
 
 def test_two_parsers_stand_side_by_side(browser, service) -> None:
     browser.resize(WIDE)
-    other = "udpipe/english-ewt-full"
-    show(browser, service, text="Time flies like an arrow.", parser=PARSER, compare=other)
+    show(browser, service, text="Time flies like an arrow.", parser=PARSER, compare=FULL)
     assert "Of 6 words, 6 have the same head, 4 the same head and relation." in browser.text()
     tops = "return [...document.querySelectorAll('.trees figure')].map((f) => f.offsetTop)"
     assert len(set(browser.script(tops))) == 1
     assert len(browser.script(tops)) == 2
+    heading = "return document.querySelector('#{}').textContent"
+    for part in ("words", "pieces", "matrices"):
+        assert browser.script(heading.format(part)).endswith(f", by {PARSER}"), part
+    assert f"Analysis by {PARSER}:" in browser.text()
+
+
+def test_two_wide_trees_stand_one_below_the_other(browser, service) -> None:
+    browser.resize(WIDE)
+    show(browser, service, text=LONG, compare=FULL)
+    first, second = browser.script(
+        """return [...document.querySelectorAll('.trees figure .scroll')]
+          .map((one) => [one.offsetTop, one.scrollWidth - one.clientWidth]);"""
+    )
+    assert first[0] < second[0]
+    assert first[1] == second[1] == 0  # all of either is in view
+    pieces = "document.querySelector('figure[data-picture=wordpieces] .scroll')"
+    assert browser.script(f"return {pieces}.clientWidth") > WIDE - 100
+
+
+def test_a_parser_is_not_offered_to_be_compared_with_itself(browser, service) -> None:
+    offered = "return [...document.querySelectorAll('#parse-compare option')].map((o) => o.value)"
+    show(browser, service, text=TEXT, compare=PARSER)  # an old link still opens
+    assert len(browser.script("return document.querySelectorAll('.trees figure')")) == 2
+    assert browser.script(offered) == ["", FULL]
+    browser.type("#parse-parser", FULL)
+    assert browser.script(offered) == ["", PARSER]
+
+
+def test_a_refused_copy_is_a_file_and_says_why(browser, service, tmp_path: Path) -> None:
+    show(browser, service, text=TEXT)
+    browser.devtools("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
+    permission = {"name": "clipboard-write", "allowWithoutSanitization": False}
+    browser.devtools("Browser.setPermission", permission=permission, setting="denied")
+    press(browser, "Copy link")
+    browser.wait_for_text("Saved link.txt.")
+    assert re.search(r"Not copied: .*denied.* Saved link\.txt\.", browser.text())
+    assert f"2 sentences, analysed by {PARSER}." in browser.text()
+    assert wait_for_file(tmp_path / "link.txt").startswith(service.url.encode())
+
+
+def test_a_parse_waits_until_its_model_is_loaded(browser, tmp_path: Path) -> None:
+    """The deadline is shorter than the start of a worker, so the first answers are refusals."""
+    with served(tmp_path, request_deadline_seconds="0.2") as hasty:
+        show(browser, hasty, text="Birds sing.", parser=FULL)
+        asked = [one for one in browser.requested() if "/parse?" in one]
+        assert len(asked) > 1
+        assert f"1 sentence, analysed by {FULL}." in browser.text()
 
 
 def test_errors_are_shown_as_the_service_tells_them(browser, service) -> None:
@@ -220,6 +279,16 @@ def test_texts_of_any_script_and_width_are_drawn_properly(browser, service) -> N
             show(browser, service, kind="conllu", lang=lang, text=text)
             assert browser.width() <= width, (lang, width)
     browser.resize(NARROW)
+    show(browser, service, text=LONG, compare=FULL)
+    assert browser.width() <= NARROW
+    cut = """return ['parse-lang', 'parse-parser', 'parse-compare'].filter((id) => {
+        const select = document.getElementById(id);
+        const shown = select.offsetWidth;
+        Object.assign(select.style, {width: 'max-content', maxWidth: 'none'});
+        return select.offsetWidth > shown;
+      })"""
+    assert browser.script(cut) == []
+    assert browser.script(UNREACHABLE) == []
     show(browser, service, kind="conllu", lang="he", text=HEBREW)
     first, second, frame = browser.script(
         """const figure = document.querySelector('figure[data-picture=arcs]');

@@ -16,6 +16,7 @@ from service.security.keys import KeyFile
 from .browser import Browser
 from .jobs.servers import wait_for
 from .serving import Served, served
+from .test_page_browser import UNREACHABLE
 
 pytestmark = pytest.mark.slow
 
@@ -88,6 +89,8 @@ def test_the_store_leads_from_datasets_to_an_example(service: Served, browser: B
     browser.wait_for_text("What a trainer gets")
     browser.wait_for("document.querySelectorAll('#tab-store figure svg').length === 5")
     assert "Anna has sold 29 boats." in browser.text()
+    for tag in ("12 PROPN", "35 root"):
+        assert tag in browser.text()
     words = "document.querySelector('[data-picture=arcs]').textContent"
     assert "Anna" in browser.script(f"return {words}")
     browser.click("#tab-store a[href*='field=1']")
@@ -132,7 +135,9 @@ def test_sql_from_the_keyboard_and_a_query_that_is_wrong(service: Served, browse
     browser.type("#sql-query", "\ue000 nonsense")
     browser.click("#tab-store form button")
     browser.wait_for("document.querySelector('#tab-store [role=alert]')")
-    assert "spec" in browser.script("return document.querySelector('[role=alert]').innerText")
+    told = browser.script("return document.querySelector('[role=alert]').innerText")
+    assert told.startswith("Parser Error")
+    assert told.endswith(" spec")
 
 
 def test_a_job_is_followed_and_cancelled(service: Served, browser: Browser) -> None:
@@ -188,6 +193,9 @@ def test_every_view_fits_a_telephone_and_has_names_for_its_fields(
         browser.wait_for("document.querySelector('main table')")
         browser.wait_for("!document.body.innerText.includes('...')")
         assert browser.width() <= NARROW, url
+        assert browser.script(UNREACHABLE) == [], url
+        rows = "return [...document.querySelectorAll('.wide tr')].map((row) => row.offsetHeight)"
+        assert max(browser.script(rows)) < 90, url
         for scheme in ("light", "dark"):
             browser.colours(scheme)
             browser.screenshot(tmp_path / f"{number}-{scheme}.png")
@@ -237,6 +245,8 @@ def test_what_a_key_may_not_do_is_said(guarded: tuple[Served, str], browser: Bro
     assert not browser.script("return document.querySelector('#tab-models button')")
     browser.script(here, "#jobs")
     browser.wait_for("document.querySelector('#tab-jobs tbody a')")
+    browser.wait_for_text("A job that is queued waits for a worker")
     browser.click("#tab-jobs tbody a")
+    browser.wait_for_text("The job is queued. It waits for a worker")
     browser.wait_for_text("Cancelling and trying again takes a key with the role admin")
     assert not browser.script("return document.querySelector('#tab-jobs button')")

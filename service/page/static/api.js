@@ -91,11 +91,11 @@ export function element(tag, attributes = {}, ...children) {
   return made;
 }
 
-/** An error for its reader: what the service says, as it says it. */
+/** An error for its reader: what the service says, as it says it, then its `error_type`. */
 export function errorBox(error) {
   const type = error instanceof ApiError ? error.type : error.name;
   return element('div', {class: 'error', role: 'alert'},
-    element('strong', {}, type), ' ', element('span', {}, error.message));
+    element('span', {class: error.message.includes('\n') && 'lines'}, error.message), ' ', element('code', {}, type));
 }
 
 /** A link to a tab: `link('parse', {lang: 'en'})` is `#parse?lang=en`. */

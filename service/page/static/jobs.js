@@ -6,6 +6,7 @@ import {action, count, facts, onLeave, refusal, table} from './tables.js';
 const PAGE = 20;
 const LOOK_MS = 3000;
 const ACTIVE = ['queued', 'running'];
+const WAITING = 'It waits for a worker, and starts once one is free.';
 
 export async function show(root, parameters) {
   const id = parameters.get('job');
@@ -60,7 +61,9 @@ function listed(jobs, chosen) {
     ? element('p', {}, element('a', {href: link('jobs',
       {...(chosen.state ? {state: chosen.state} : {}), before: jobs.at(-1).id})}, 'Older jobs'))
     : '';
-  return [shown, older];
+  const waiting = jobs.some(isQueued)
+    ? element('p', {class: 'hint'}, 'A job that is queued waits for a worker, and starts once one is free.') : '';
+  return [shown, waiting, older];
 }
 
 /** One job, followed by the service's events until it has ended. */
@@ -81,7 +84,7 @@ async function showJob(root, id) {
     box.replaceChildren(...report(job));
     if (job.state === last) return;
     last = job.state;
-    status.textContent = `The job is ${job.state}.`;
+    status.textContent = `The job is ${job.state}.${isQueued(job) ? ` ${WAITING}` : ''}`;
     buttons.replaceChildren(...actions(job));
   }
 
@@ -195,6 +198,10 @@ function stateOf(job) {
 
 function dropped(job) {
   return Object.values(job.counts.dropped).reduce((sum, number) => sum + number, 0);
+}
+
+function isQueued(job) {
+  return job.state === 'queued';
 }
 
 function isActive(job) {

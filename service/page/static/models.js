@@ -82,9 +82,9 @@ function megabytes(bytes) {
 
 function more() {
   const lines = [
-    ['parsebank models list --remote', 'what can be fetched'],
-    ['parsebank models pull fr', 'fetch the default model of a language'],
-    ['parsebank models pull stanza/fr', 'fetch a package of Stanza'],
+    ['parsebank models list --remote --lang fr', 'what can be fetched for a language'],
+    ['parsebank models pull french-gsd', 'fetch UDPipe\'s model of a treebank'],
+    ['parsebank models pull stanza/fr', 'fetch Stanza\'s default package of a language'],
     ['parsebank models train --help', 'train a model from a treebank'],
     ['parsebank models add --help', 'serve a parser that was trained here'],
   ];

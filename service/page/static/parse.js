@@ -15,6 +15,8 @@ const KINDS = {
   conllu: 'CoNLL-U',
 };
 const OF_TEXT = ['raw', 'sentence'];
+const LOADING_MS = 300_000;  // after which a parser that is still being loaded counts as an error
+const PAUSE_MS = 1000;
 
 /**
  * What a view shows; the defaults are left out of its link.
@@ -57,7 +59,7 @@ export async function show(root, parameters) {
     tell('Parsing ...');
     result.replaceChildren();
     try {
-      const documents = await analyses(asked, signal);
+      const documents = await analyses(asked, tell, signal);
       if (asked.key) form.elements.text.value = textOf(documents[0].conllu);
       for (const failure of documents.flatMap(({failed}) => failed)) result.append(errorBox(failure));
       if (!linesOf(documents[0].conllu).length) {
@@ -74,7 +76,11 @@ export async function show(root, parameters) {
     }
   }
   if (isAsked) await run();
-  else form.elements.text.value = EXAMPLE;
+  else {
+    form.elements.text.value = EXAMPLE;
+    result.append(element('p', {class: 'hint'}, 'Press Parse: the tree of each sentence, its words, '
+      + 'its wordpieces and the matrices over them are shown here, and can be saved.'));
+  }
 }
 
 function linkOf(asked, usual) {
@@ -127,10 +133,10 @@ function parseForm(asked, info, models, send) {
     }
     field.value = asked[name];
     if (field.selectedIndex === -1) field.selectedIndex = 0;
-    if (name === 'lang') offer();
+    if (name === 'lang' || name === 'parser') offer();
   }
   adapt();
-  fields.lang.addEventListener('change', offer);
+  for (const field of [fields.lang, fields.parser]) field.addEventListener('change', offer);
   fields.kind.addEventListener('change', adapt);
   fields.text.addEventListener('keydown', (event) => {
     if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) form.requestSubmit();
@@ -160,36 +166,56 @@ function languages(models) {
     .sort((one, other) => one[1].localeCompare(other[1]));
 }
 
-/** Offer the parsers of the chosen language, and those of which nobody knows the language. */
+/**
+ * Offer the parsers of the chosen language, and those of which nobody knows the language; to compare
+ * with, all but the chosen one.
+ */
 function offerParsers(fields, info, models) {
   const lang = fields.lang.value;
   const fitting = models.filter((one) => !lang || !one.langs.length || one.langs.includes(lang));
   const standing = lang ? fitting.find((one) => one.default_for.includes(lang))?.name : info.parser;
-  const options = () => fitting.map((one) => element('option',
+  const options = (offered) => offered.map((one) => element('option',
     {value: one.name, disabled: Boolean(one.problem), title: one.problem},
     one.problem ? `${one.name} (cannot be used)` : one.name));
-  const first = {parser: standing ? `default (${standing})` : 'default', compare: 'nothing'};
-  for (const name of ['parser', 'compare']) {
-    const chosen = fields[name].value;
-    fields[name].replaceChildren(element('option', {value: ''}, first[name]), ...options());
-    if (fitting.some((one) => one.name === chosen)) fields[name].value = chosen;
-  }
+  const offer = (field, first, offered) => {
+    const chosen = field.value;
+    field.replaceChildren(element('option', {value: ''}, first), ...options(offered));
+    if (offered.some((one) => one.name === chosen)) field.value = chosen;
+  };
+  offer(fields.parser, standing ? `default (${standing})` : 'default', fitting);
+  const chosen = fields.parser.value || standing;
+  offer(fields.compare, 'nothing', fitting.filter((one) => one.name !== chosen));
 }
 
 /** The analyses that a view shows, as CoNLL-U: that of the parser, and that of a second one. */
-async function analyses(asked, signal) {
+async function analyses(asked, tell, signal) {
   if (asked.kind === 'conllu') return [{name: 'CoNLL-U', conllu: `${asked.text.trim()}\n`, failed: []}];
   const parsers = asked.compare && !asked.key ? [asked.parser, asked.compare] : [asked.parser];
-  return Promise.all(parsers.map((parser) => analysis({...asked, parser}, signal)));
+  return Promise.all(parsers.map((parser) => analysis({...asked, parser}, tell, signal)));
 }
 
-async function analysis(asked, signal) {
+async function analysis(asked, tell, signal) {
   const answer = asked.key
     ? await request('GET', `parses/${encodeURIComponent(asked.key)}?format=conllu`, {signal})
-    : await request('POST', 'parse?format=conllu', {body: bodyOf(asked), signal});
+    : await afterLoading(() => request('POST', 'parse?format=conllu',
+      {body: bodyOf(asked), signal}), tell);
   const conllu = await answer.text();
   const failed = conllu.split('\n').filter((line) => line.startsWith('# error = ')).map(failure);
   return {name: comment(conllu, 'parser').split(' ')[0], conllu, failed};
+}
+
+/** Ask again as long as the service answers that it is still loading the parser. */
+async function afterLoading(ask, tell) {
+  const end = Date.now() + LOADING_MS;
+  for (;;) {
+    try {
+      return await ask();
+    } catch (error) {
+      if (!error.detail?.loading || Date.now() > end) throw error;
+      tell(`${error.detail.loading} is being loaded; the page asks again by itself ...`);
+      await new Promise((resolve) => { setTimeout(resolve, PAUSE_MS); });
+    }
+  }
 }
 
 /** An error as CoNLL-U has it: `# error = 1 sentence_too_long: the sentence has ...`. */

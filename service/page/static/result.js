@@ -5,41 +5,49 @@ import {linesOf, table, wordsOf} from './conllu.js';
 import {Marks, button, figure} from './pictures.js';
 import {copyText, download} from './save.js';
 
-const DERIVED = ['wordpieces', 'depth', 'distance', 'ancestor'];
+const MATRICES = ['depth', 'distance', 'ancestor'];
 const LAYOUTS = {arcs: 'arcs', hierarchy: 'hierarchy'};
 
 /**
  * @param {Element} box takes the result
  * @param {object} view `documents` (one, or two to compare), `asked` (the form's values),
- *   `remember` (puts changed values into the link), `tell` (says something), `signal`, `answer`
+ *   `remember` (puts changed values into the link), `tell` (says what is shown), `signal`, `answer`
  *   (asks for the JSON)
  */
-export async function showResult(box, view) {
-  const {asked, tell, remember} = view;
+export async function showResult(box, shown) {
+  const saved = element('span', {role: 'status', class: 'hint'});
+  const view = {...shown, tellSaved: (text) => { saved.textContent = text; }};
+  const {asked, remember} = view;
   const words = element('div', {class: 'scroll', tabindex: '0', role: 'group', 'aria-label': 'Words'});
   const parts = {
     chooser: element('div', {class: 'row', role: 'group', 'aria-label': 'Sentence'}),
     trees: element('div', {class: 'trees'}),
     difference: element('div'),
+    pieces: element('div'),
     words,
-    derived: element('div', {class: 'derived'}),
+    matrices: element('div', {class: 'derived'}),
   };
   box.append(
-    saving(view),
+    saving(view, saved),
     element('div', {class: 'row'}, parts.chooser, layouts(asked, (layout) => {
       remember({layout});
       drawTrees(view, parts).catch((error) => parts.trees.append(errorBox(error)));
     })),
     parts.trees, parts.difference,
+    asked.tokenizer
+      ? section('pieces', `Wordpieces of ${asked.tokenizer}`, view, parts.pieces) : '',
     element('div', {class: 'lower'},
-      element('section', {'aria-labelledby': 'words'},
-        element('h2', {id: 'words'}, 'Words'), parts.words),
-      element('section', {'aria-labelledby': 'derived'},
-        element('h2', {id: 'derived'}, asked.tokenizer
-          ? `Wordpieces of ${asked.tokenizer}, and matrices over them`
-          : 'Matrices over the words'), parts.derived)));
+      section('words', 'Words', view, parts.words),
+      section('matrices', `Matrices over the ${asked.tokenizer ? 'wordpieces' : 'words'}`, view,
+        parts.matrices)));
   new Marks(box);
   await showSentence(view, parts);
+}
+
+/** A part that follows from the first document; which one that is, is said where there are two. */
+function section(id, title, {documents}, part) {
+  return element('section', {'aria-labelledby': id},
+    element('h2', {id}, documents.length > 1 ? `${title}, by ${documents[0].name}` : title), part);
 }
 
 async function showSentence(view, parts) {
@@ -99,7 +107,7 @@ async function drawTrees(view, parts) {
   parts.trees.replaceChildren(...outcomes.map(({value, reason}, at) => element('section',
     {'aria-label': `Tree by ${documents[at].name}`},
     documents.length > 1 ? element('h2', {}, documents[at].name) : null,
-    value ? figure(value.pictures[layout], layout, asked.lang, view.tell) : errorBox(reason))));
+    value ? figure(value.pictures[layout], layout, asked.lang, view.tellSaved) : errorBox(reason))));
   if (documents.length > 1) parts.difference.replaceChildren(difference(documents, lines, parts));
   if (!drawn[0]) {
     view.tell('');
@@ -110,17 +118,20 @@ async function drawTrees(view, parts) {
 }
 
 async function drawDerived(view, parts) {
-  const pictures = view.asked.tokenizer ? DERIVED : DERIVED.slice(1);
-  parts.derived.setAttribute('aria-busy', 'true');
+  const pictures = view.asked.tokenizer ? ['wordpieces', ...MATRICES] : MATRICES;
+  parts.matrices.setAttribute('aria-busy', 'true');
   try {
     const drawn = await drawing(view, view.documents[0].conllu, pictures);
-    parts.derived.replaceChildren(...pictures.map((name) =>
-      figure(drawn.pictures[name], name, view.asked.lang, view.tell)));
+    const made = pictures.map((name) =>
+      figure(drawn.pictures[name], name, view.asked.lang, view.tellSaved));
+    parts.matrices.replaceChildren(...made.splice(-MATRICES.length));
+    parts.pieces.replaceChildren(...made);
   } catch (error) {
     if (error.name === 'AbortError') return;
-    parts.derived.replaceChildren(errorBox(error));
+    parts.pieces.replaceChildren();
+    parts.matrices.replaceChildren(errorBox(error));
   } finally {
-    parts.derived.removeAttribute('aria-busy');
+    parts.matrices.removeAttribute('aria-busy');
   }
 }
 
@@ -155,9 +166,9 @@ function difference(documents, lines, parts) {
           element('td', {dir: 'auto'}, relation(other, theirs))))))));
 }
 
-/** Copies and files of the whole answer, and a link to the view. */
-function saving(view) {
-  const {documents, asked, tell} = view;
+/** Copies and files of the whole answer of the first parser, and a link to the view. */
+function saving(view, saved) {
+  const {documents, asked, tellSaved: tell} = view;
   const {conllu} = documents[0];
   const json = (use) => async () => {
     try {
@@ -172,8 +183,9 @@ function saving(view) {
     button('Save JSON', json((text) => download(text, 'parse.json', 'application/json', tell))),
   ];
   return element('div', {class: 'row save', role: 'group', 'aria-label': 'Save the whole text'},
+    documents.length > 1 ? element('span', {class: 'hint'}, `Analysis by ${documents[0].name}:`) : '',
     button('Copy CoNLL-U', () => copyText(conllu, 'parse.conllu', tell)),
     button('Save CoNLL-U', () => download(conllu, 'parse.conllu', 'text/plain', tell)),
     parsed,
-    button('Copy link', () => copyText(location.href, 'link.txt', tell)));
+    button('Copy link', () => copyText(location.href, 'link.txt', tell)), saved);
 }

@@ -3,13 +3,15 @@
 const SCALE = 2;  // of PNG, for screens and papers with many dots to an inch
 const LARGEST = 16000;  // of either side of a canvas, in pixels
 
-/** Copy a text; where a page may not (only HTTPS and this machine may), download it. */
+/** Copy a text; where the browser refuses, say why and download it. */
 export async function copyText(text, name, tell) {
   try {
     await navigator.clipboard.writeText(text);
     tell(`Copied ${name}.`);
-  } catch {
-    download(text, name, 'text/plain', tell);
+  } catch (error) {
+    const reason = navigator.clipboard ? error.message
+      : 'browsers allow it only over HTTPS and from localhost or 127.0.0.1.';
+    download(text, name, 'text/plain', (saved) => tell(`Not copied: ${reason} ${saved}`));
   }
 }
 

@@ -4,6 +4,7 @@ import {element, errorBox, get, link, request} from './api.js';
 import {showResult} from './result.js';
 import {showSql} from './sql.js';
 import {count, facts, refusal, table} from './tables.js';
+import {tagged} from './ud.js';
 
 const ADHOC = 'adhoc';
 const PAGE = 20;
@@ -101,7 +102,7 @@ async function showExamples(root, parameters) {
       page.examples.map((example) => [
         element('a', {href: link('store', {...part, example: example.number})}, example.example_id),
         ...page.fields.map((_, at) =>
-          element('span', {class: 'text', lang: example.lang}, example.texts[at] ?? '')),
+          element('span', {lang: example.lang}, example.texts[at] ?? '')),
         ...Object.values(example.labels).map(labelOf), example.pieces.join(' + '), example.parser,
       ])));
 }
@@ -211,5 +212,5 @@ function sequence(example) {
   return table('Arrays by position, special tokens included',
     ['Position', ...columns.map(([name]) => name)],
     example.input_ids.map((_, at) =>
-      [String(at), ...columns.map(([, values]) => String(values[at] ?? ''))]));
+      [String(at), ...columns.map(([name, values]) => tagged(name, values[at] ?? ''))]));
 }

@@ -13,7 +13,7 @@ export function table(caption, columns, rows) {
   const body = rows.map(([first, ...cells]) => element('tr', {},
     element('th', {scope: 'row', dir: 'auto'}, shown(first)), cells.map(cell)));
   return element('div', {class: 'scroll', tabindex: '0', role: 'group', 'aria-label': caption},
-    element('table', {}, element('caption', {}, caption),
+    element('table', {class: 'wide'}, element('caption', {}, caption),
       element('thead', {}, element('tr', {},
         columns.map((name) => element('th', {scope: 'col'}, name)))),
       element('tbody', {}, body)));

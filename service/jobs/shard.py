@@ -9,6 +9,9 @@ Counts are exact too. Before its first commit a try announces the counts it is a
 about. A later try that finds nothing left to parse knows that the commits had begun, and reports
 what was announced rather than what it finds (its own rows, "already stored"). A later try that
 still has parses to make knows that nothing was committed, and announces its own counts.
+
+A shard of an array job has a job in each of its repetitions, so its transaction is named after its
+lines. Two repetitions at the same time commit one of each shard.
 """
 
 from __future__ import annotations
@@ -33,6 +36,7 @@ from syntax.alignment import batch_features
 from syntax.batches import SegmentFeatures
 from syntax.errors import InputError, ParsebankError, WorkerDiedError
 from syntax.examples import Example, Rejection, Segment
+from syntax.fingerprint import fingerprint
 from syntax.reasons import drop_reason
 from syntax.trees.parse import Parse
 
@@ -41,6 +45,9 @@ KEPT_KEYS: Final = 1_024
 
 BULK_CHARACTERS: Final = STEP_CHARACTERS
 """Text that a bulk analyser is given at once, some 1,500 words: enough to fill its batches."""
+
+FIRST_LINE: Final = 2
+"""Number of the upload's first example; the specification stands before it."""
 
 ALIGNED_TEXTS: Final = 256
 """Texts that are tokenized and aligned in one go."""
@@ -143,7 +150,7 @@ def run_shard(shard: Shard, lines: Sequence[StagedLine], tools: Tools, signals: 
         counts = shard.plan
     signals.beat()
     signals.announce(counts)
-    _commit(shard, tools, analyses, work.drops, rows)
+    _commit(shard, lines, tools, analyses, work.drops, rows)
     return counts
 
 
@@ -311,7 +318,7 @@ def _row(
     features: Mapping[str, SegmentFeatures],
 ) -> ExampleRow:
     return ExampleRow(
-        seq=shard.first_seq + work.line.position,
+        seq=_place(shard, work.line),
         example_id=work.example.example_id,
         example_key=work.line.key,
         parser=shard.request.parser_fingerprint,
@@ -338,21 +345,37 @@ def _counts(lines: int, work: Sorted, rows: Sequence[ExampleRow], analyses: Anal
     )
 
 
+def _place(shard: Shard, line: StagedLine) -> int:
+    """The line's position in training order; in an array job, that of the whole."""
+    return line.line - FIRST_LINE if shard.request.shard else shard.first_seq + line.position
+
+
+def _transaction(shard: Shard, lines: Sequence[StagedLine]) -> Transaction:
+    request = shard.request
+    if request.shard is None:
+        return Transaction(f"{shard.job}/{shard.number}")
+    return Transaction(fingerprint([request.target, *(line.key for line in lines)]))
+
+
 def _commit(
     shard: Shard,
+    lines: Sequence[StagedLine],
     tools: Tools,
     analyses: Analyses,
     drops: Sequence[Drop],
     rows: Sequence[ExampleRow],
 ) -> None:
-    transaction = Transaction(f"{shard.job}/{shard.number}")
+    store, transaction = tools.store, _transaction(shard, lines)
     if analyses.new:
-        tools.store.parses.append(analyses.new)
+        store.parses.append(analyses.new)
     if drops:
-        tools.store.drops.append_new(drops, transaction)
+        store.drops.append_new(drops, transaction)
     if rows:
-        tools.store.features.append(tools.handle, rows, transaction)
-        tools.store.parses.keep([*analyses.known, *analyses.new])
+        written = store.features.append(tools.handle, rows, transaction)
+        if shard.request.shard and not written:
+            # An earlier run committed this shard. If its rows were deleted since, they come again.
+            store.features.append_new(tools.handle, rows)
+        store.parses.keep([*analyses.known, *analyses.new])
 
 
 def _drop_for(shard: Shard, line: StagedLine, example: Example, error: ParsebankError) -> Drop:

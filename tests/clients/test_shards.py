@@ -8,10 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clients.client.client import Client
 from clients.client.staging import Upload
+from clients.cut import cut_items
+from clients.expand import expanded
 from clients.shards import Shard
+from service.tokenizers import bundled_tokenizers
 from syntax.errors import SpecError
-from syntax.examples import Example, Rejection, Segment
+from syntax.examples import DatasetSpec, Example, Rejection, Segment
 
 TEXTS = st.text(st.characters(exclude_categories=()), max_size=8)
 
@@ -53,6 +57,17 @@ def test_a_shard_leaves_room_for_the_others() -> None:
     numbers = [n for n, line in enumerate(lines) if line]
     assert numbers == [n for n, item in enumerate(sent) if item]
     assert json.loads(lines[numbers[0]])["example"]["example_id"] == str(numbers[0])
+
+
+def test_expansion_and_cutting_leave_room_for_the_others() -> None:
+    conllu = "1\tHi\t_\tINTJ\t_\t_\t0\troot\t_\t_\n\n"
+    item = Example("1", (Segment(conllu=conllu),))
+    spec = DatasetSpec("x", "dev", "en", ("text",), mode="gold")
+    (folder,) = bundled_tokenizers().values()
+    with Client() as unused:
+        found = list(expanded(unused, spec, [None, item, None]))
+    assert [each is None for each in found] == [True, False, True]
+    assert list(cut_items(spec, [None, item], folder, 8)) == [None, item]
 
 
 def test_no_items_at_all_are_an_error() -> None:

@@ -29,29 +29,33 @@ PAIRS = 120
 EXAMPLES = "select seq, example_id, example_key, texts, input_ids, head from examples order by all"
 
 
-@pytest.fixture
-def table(tmp_path: Path) -> Path:
+Start = Callable[..., subprocess.Popen[bytes]]
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Pairs of sentences in a TSV file, one repeated, one of which nothing can be made."""
     lines = [f"{sentence(n // 2, 'Ida')}\t{sentence(n, 'Ida')} Again {n}." for n in range(PAIRS)]
     lines[70] = lines[3]
     lines[90] = "\tno premise"
-    path = tmp_path / "pairs.tsv"
+    path = tmp_path_factory.mktemp("inputs") / "pairs.tsv"
     rows = [f"{n}\t{line}" for n, line in enumerate(lines)]
     rows.append(rows[3])
     path.write_text("\n".join(["id\tpremise\thypothesis", *rows]) + "\n", encoding="utf-8")
     return path
 
 
-@pytest.fixture
-def command(table: Path) -> Callable[..., subprocess.Popen[bytes]]:
+@pytest.fixture(scope="module")
+def command(table: Path) -> Start:
     """Starts ``parsebank backfill`` of the table, in a process group of its own."""
 
-    def start(store: Path, *options: str) -> subprocess.Popen[bytes]:
+    def start(store: Path, shard: str | None = None) -> subprocess.Popen[bytes]:
         arguments = ["table", "--path", str(table), "--split", "dev", "--lang", "en", "--id", "id"]
         place = ["--columns", "premise,hypothesis", "--name", "pairs", "--store", str(store)]
+        part = [] if shard is None else ["--shard", shard]
         own = {"PARSEBANK_JOB_WORKERS": "1", "PARSEBANK_JOB_SHARD_SEGMENTS": "40"}
         return subprocess.Popen(
-            [sys.executable, "-m", "parsebank", "backfill", *arguments, *place, *options],
+            [sys.executable, "-m", "parsebank", "backfill", *arguments, *place, *part, "--json"],
             env={**os.environ, **own},
             process_group=0,
             stdout=subprocess.PIPE,
@@ -61,9 +65,25 @@ def command(table: Path) -> Callable[..., subprocess.Popen[bytes]]:
     return start
 
 
+@dataclass(frozen=True)
+class Whole:
+    """What one command without shards counts and stores."""
+
+    counts: dict[str, Any]
+    rows: list[tuple[Any, ...]]
+
+
+@pytest.fixture(scope="module")
+def whole(command: Start, tmp_path_factory: pytest.TempPathFactory) -> Whole:
+    folder = tmp_path_factory.mktemp("whole")
+    counts = finish(command(folder))
+    with open_store(folder) as store:
+        return Whole(counts, stored(store))
+
+
 def finish(process: subprocess.Popen[bytes]) -> dict[str, Any]:
     """The report of a command that ends well."""
-    output, errors = process.communicate(timeout=300)
+    output, errors = process.communicate(timeout=600)
     assert process.returncode == 0, errors.decode()
     (job,) = json.loads(output)["jobs"]
     return dict(job["counts"])
@@ -75,19 +95,18 @@ def stored(store: FeatureStore) -> list[tuple[Any, ...]]:
 
 @pytest.mark.slow
 def test_shards_in_any_order_and_at_once_equal_one_run(
-    command: Callable[..., subprocess.Popen[bytes]], tmp_path: Path
+    command: Start, whole: Whole, tmp_path: Path
 ) -> None:
-    whole = finish(command(tmp_path / "whole", "--json"))
-    tasks = [command(tmp_path / "array", "--json", "--shard", f"{k}/3") for k in (3, 1)]
-    counts = [*map(finish, tasks), finish(command(tmp_path / "array", "--json", "--shard", "2/3"))]
+    tasks = [command(tmp_path, "3/3"), command(tmp_path, "1/3")]
+    counts = [*map(finish, tasks), finish(command(tmp_path, "2/3"))]
     assert all(count["stored"] > 10 for count in counts)
     for name in ("examples", "stored", "already_stored"):
-        assert sum(count[name] for count in counts) == whole[name]
-    assert whole["dropped"] == {"empty_text": 1}
+        assert sum(count[name] for count in counts) == whole.counts[name]
+    assert whole.counts["dropped"] == {"empty_text": 1}
     assert sum(sum(count["dropped"].values()) for count in counts) == 1
-    with open_store(tmp_path / "whole") as one, open_store(tmp_path / "array") as array:
-        assert stored(array) == stored(one)
-        data = array.dataset("pairs", tokenizer="parsebank-wordpiece-en", split="dev", lang="en")
+    with open_store(tmp_path) as store:
+        assert stored(store) == whole.rows
+        data = store.dataset("pairs", tokenizer="parsebank-wordpiece-en", split="dev", lang="en")
         assert data.report == {"empty_text": 1}
         assert sorted(report["shard"] for report in data.reports) == ["1/3", "2/3", "3/3"]
         ids = [key for batch in data.stream(shuffle=False) for key in batch["example_id"]]
@@ -98,25 +117,21 @@ def test_shards_in_any_order_and_at_once_equal_one_run(
 
 @pytest.mark.slow
 def test_a_killed_shard_that_is_repeated_equals_one_run(
-    command: Callable[..., subprocess.Popen[bytes]], tmp_path: Path
+    command: Start, whole: Whole, tmp_path: Path
 ) -> None:
-    whole = finish(command(tmp_path / "whole", "--json"))
-    store = tmp_path / "array"
-    task = command(store, "--json", "--shard", "1/2")
-    wait_for(lambda: examples_in(store) > 0)
+    task = command(tmp_path, "1/2")
+    wait_for(lambda: examples_in(tmp_path) > 0)
     family = psutil.Process(task.pid).children(recursive=True)
     os.killpg(task.pid, signal.SIGKILL)
     task.communicate()
     wait_for(lambda: not any(map(is_running, family)))
-    before = examples_in(store)
-    again = finish(command(store, "--json", "--shard", "1/2"))
-    other = finish(command(store, "--json", "--shard", "2/2"))
-    assert 0 < before <= again["already_stored"]
-    assert again["examples"] + other["examples"] == whole["examples"]
-    with open_store(tmp_path / "whole") as one, open_store(store) as array:
-        assert stored(array) == stored(one)
-    third = finish(command(store, "--json", "--shard", "1/2"))
-    assert (third["stored"], third["parses_done"]) == (0, 0)
+    before = examples_in(tmp_path)
+    twins = [finish(twin) for twin in (command(tmp_path, "1/2"), command(tmp_path, "1/2"))]
+    other = finish(command(tmp_path, "2/2"))
+    assert all(0 < before <= twin["already_stored"] for twin in twins)
+    assert twins[0]["examples"] + other["examples"] == whole.counts["examples"]
+    with open_store(tmp_path) as store:
+        assert stored(store) == whole.rows
 
 
 def examples_in(folder: Path) -> int:

@@ -47,7 +47,7 @@ def jobs(place: Path, benchmark_files: Path) -> dict[tuple[str, str, str], Job]:
     """
     models = place / "models"
     models.mkdir()
-    (english,) = Path(service.__file__).parent.rglob("english-ewt*.udpipe")
+    (english,) = Path(service.__file__).parent.rglob("english-ewt.udpipe")
     (models / "both.udpipe").symlink_to(english)
     settings: dict[str, Any] = {"models_dir": models, "state_dir": place / "state"}
     settings |= {"workers": 1, "job_workers": 1}

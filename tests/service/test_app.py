@@ -47,8 +47,10 @@ async def test_info_announces_defaults_and_limits(client: httpx.AsyncClient) -> 
 
 @asyncio_module
 async def test_models_say_language_licence_and_checksum(client: httpx.AsyncClient) -> None:
-    (model,) = (await client.get("/models")).json()
+    model, full = (await client.get("/models")).json()
     assert model["name"] == "udpipe/english-ewt"
+    assert full["name"] == "udpipe/english-ewt-full"
+    assert (model["default_for"], full["default_for"]) == (["en"], [])
     assert model["langs"] == ["en"]
     assert model["licence"].startswith("CC BY-SA")
     assert len(model["sha256"]) == 64

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any, Final
 
@@ -13,6 +14,12 @@ from trainer.reproduction.trial import Trial
 
 SELFATT: Final = "orderfree-selfatt-graph-delex"
 RNN: Final = "orderfree-rnn-graph-delex"
+GRAPH: Final[Mapping[str, str]] = {"selfatt": SELFATT, "rnn": RNN}
+STACK: Final[Mapping[str, str]] = {
+    "selfatt-stack": "orderfree-selfatt-stack-delex",
+    "rnn-stack": "orderfree-rnn-stack-delex",
+}
+"""Recipes by name, the one that is to transfer better first."""
 
 # UAS and LAS as printed.
 _TABLE_3_2: Final = {
@@ -20,6 +27,10 @@ _TABLE_3_2: Final = {
     ("rnn", "zh"): (41.53, 24.32),
     ("selfatt", "ja"): (28.18, 20.91),
     ("rnn", "ja"): (18.41, 11.99),
+    ("selfatt-stack", "zh"): (40.56, 23.32),
+    ("rnn-stack", "zh"): (40.92, 23.45),
+    ("selfatt-stack", "ja"): (20.72, 13.19),
+    ("rnn-stack", "ja"): (15.16, 9.32),
 }
 _PEARSON: Final = 0.90
 _CONVENTION: Final = (
@@ -44,7 +55,7 @@ def prepare(trial: Trial) -> None:
 
 def transfer(trial: Trial, arm: str, recipe: str, seed: int, *settings: str) -> dict[str, Any]:
     """The table of word order and transfer of one parser."""
-    small = (*SMALL, *((_RATE,) if recipe == SELFATT else ())) if trial.size == "small" else ()
+    small = (*SMALL, *((_RATE,) if "selfatt" in recipe else ())) if trial.size == "small" else ()
     kept = ("data.lang=en", "checkpoint_every=157")
     run = trial.train(recipe, arm, seed, (*kept, *small, *settings))
     return trial.evaluation(run, "word-order-test.json", "--word-order")
@@ -55,12 +66,13 @@ def of_language(table: Mapping[str, Any], lang: str, score: str) -> float:
     return next(float(one[score]) for one in table["languages"] if one["lang"] == lang)
 
 
-def _run_table_3_2(trial: Trial) -> Findings:
+def _run_table_3_2(trial: Trial, recipes: Mapping[str, str], least: float) -> Findings:
+    """Two parsers side by side; the claim holds if the first is so much better on Japanese."""
     prepare(trial)
-    tables: dict[str, list[dict[str, Any]]] = {"selfatt": [], "rnn": []}
+    tables: dict[str, list[dict[str, Any]]] = {arm: [] for arm in recipes}
     for seed in trial.seeds:  # arm beside arm, so that an interrupted trial has pairs
-        tables["selfatt"].append(transfer(trial, "selfatt", SELFATT, seed))
-        tables["rnn"].append(transfer(trial, "rnn", RNN, seed))
+        for arm, recipe in recipes.items():
+            tables[arm].append(transfer(trial, arm, recipe, seed))
     figures = [
         Figure(
             f"{arm} {lang} {score.upper()}",
@@ -72,14 +84,14 @@ def _run_table_3_2(trial: Trial) -> Findings:
         for place, score in enumerate(("uas", "las"))
     ]
     figures += [_correlation(arm, tables[arm]) for arm in tables]
-    ahead = [
-        of_language(ours, "ja", "uas") - of_language(theirs, "ja", "uas")
-        for ours, theirs in zip(tables["selfatt"], tables["rnn"], strict=True)
-    ]
-    return Findings(
-        [Figure("ja UAS, selfatt less rnn", 28.18 - 18.41, tuple(ahead)), *figures],
-        holds=all(points > 5 for points in ahead),
+    ours, theirs = recipes
+    ahead = tuple(
+        of_language(one, "ja", "uas") - of_language(other, "ja", "uas")
+        for one, other in zip(tables[ours], tables[theirs], strict=True)
     )
+    published = _TABLE_3_2[ours, "ja"][0] - _TABLE_3_2[theirs, "ja"][0]
+    difference = Figure(f"ja UAS, {ours} less {theirs}", published, ahead)
+    return Findings([difference, *figures], holds=all(points > least for points in ahead))
 
 
 def _correlation(arm: str, tables: Sequence[Mapping[str, Any]]) -> Figure:
@@ -125,9 +137,23 @@ ROWS.add(
         convention=_CONVENTION,
         rule="SelfAtt-Graph is more than 5 UAS better than RNN-Graph on Japanese in every seed",
         data=_DATA,
-        run=_run_table_3_2,
+        run=partial(_run_table_3_2, recipes=GRAPH, least=5),
         reductions=_REDUCTIONS,
         seeds={"small": 3, "full": 5},
+    ),
+)
+ROWS.add(
+    "transfer-stack",
+    Row(
+        name="transfer-stack",
+        claim="Self-attention transfers better to Japanese with a stack-pointer decoder too",
+        source="Ahmad et al. 2019; the dissertation's Table 3.2, delexicalised zh and ja",
+        convention=_CONVENTION,
+        rule="SelfAtt-Stack is better than RNN-Stack on Japanese (UAS) in every seed",
+        data=_DATA,
+        run=partial(_run_table_3_2, recipes=STACK, least=0),
+        reductions=_REDUCTIONS,
+        seeds={"small": 1, "full": 5},
     ),
 )
 ROWS.add(

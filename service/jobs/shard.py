@@ -28,7 +28,6 @@ from service.jobs.labels import given_tokens, label_error
 from service.jobs.lines import SortedLines, Work, read_item, rejection_of, sort_lines
 from service.jobs.records import Counts, Shard
 from service.jobs.staging import StagedLine
-from service.jobs.steps import STEP_CHARACTERS
 from service.parsers.base import Outcome
 from service.tokenizers import LoadedTokenizer
 from syntax.alignment import batch_features
@@ -38,8 +37,9 @@ from syntax.examples import Rejection, Segment
 from syntax.fingerprint import fingerprint
 from syntax.trees.parse import Parse
 
-BULK_CHARACTERS: Final = STEP_CHARACTERS
-"""Text that a bulk analyser is given at once, some 1,500 words: enough to fill its batches."""
+STEP_CHARACTERS: Final = 8_000
+"""Text that an analyser parses in one step, unless a text alone is longer: some 1,500 words, enough
+to fill its batches."""
 
 FIRST_LINE: Final = 2
 """Number of the upload's first example; the specification stands before it."""
@@ -204,7 +204,7 @@ def _chunks(segments: Mapping[str, Segment], isolated_keys: Set[str]) -> Iterato
     for key, segment in segments.items():
         if key in isolated_keys:
             continue
-        if chunk and size + segment.characters > BULK_CHARACTERS:
+        if chunk and size + segment.characters > STEP_CHARACTERS:
             yield chunk
             chunk, size = [], 0
         chunk.append(key)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
@@ -72,9 +73,12 @@ def queries(store: Path) -> list[str]:
     """Commands that look into the store; they can be pasted into a shell as they are."""
     query = "select upos, count(*) as n from words group by upos order by n desc limit 5"
     place = shlex.quote(str(store))
+    # `make demo` runs in an environment that the shell has not activated.
+    here = shlex.quote(str(Path(sys.executable).with_name("parsebank")))
+    command = "parsebank" if shutil.which("parsebank") else here
     return [
-        f"parsebank store inspect --store {place}",
-        f"parsebank store sql --store {place} {shlex.quote(query)}",
+        f"{command} store inspect --store {place}",
+        f"{command} store sql --store {place} {shlex.quote(query)}",
     ]
 
 

@@ -63,14 +63,14 @@ def show(
         list[str] | None,
         typer.Option(help="In SVG and HTML, draw heat maps, any of distance,depth,ancestor."),
     ] = None,
-    form: Annotated[
-        Format,
+    asked_form: Annotated[
+        Format | None,
         typer.Option(
             "--format",
             help="`terminal` is a tree of characters, `svg` one picture, `html` a page that loads "
-            "nothing from elsewhere.",
+            "nothing from elsewhere. Default: svg or html if --output ends so, else terminal.",
         ),
-    ] = Format.terminal,
+    ] = None,
     layout: Annotated[
         Layout,
         typer.Option(help="In SVG and HTML: `arcs` over the words, or a `hierarchy` of heads."),
@@ -86,6 +86,7 @@ def show(
         raise typer.BadParameter("give one of TEXT, --key and --conllu")
     if sent_id and conllu is None:
         raise typer.BadParameter("--sent-id selects sentences of --conllu")
+    form = asked_form or _form_of(output)
     asked = {"lang": lang, "parser": parser, "tokenizer": tokenizer, "matrices": matrices}
     options = {name: value for name, value in asked.items() if value}
     if options and text is None:
@@ -100,6 +101,17 @@ def show(
         typer.echo(content, nl=False)
     else:
         output.write_text(content, encoding="utf-8")
+
+
+def _form_of(output: Path | None) -> Format:
+    """The format that the name of a file asks for."""
+    suffix = output.suffix.lower() if output else ""
+    if suffix in (".png", ".pdf", ".jpg", ".jpeg"):
+        raise typer.BadParameter(
+            f"{output}: pictures are written as .svg or .html; the page of the service "
+            "(`parsebank serve`) saves PNG"
+        )
+    return {".svg": Format.svg, ".html": Format.html}.get(suffix, Format.terminal)
 
 
 def _item(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,14 +15,22 @@ if TYPE_CHECKING:
     from rich.progress import Progress as Bars
 
     from service.parsers.udpipe.training import Listener, TrainedModel
+    from service.parsers.udpipe.treebank import Treebank
 
 
 def train_udpipe(
     treebank: Annotated[Path, typer.Option(help="Folder with *-ud-{train,dev,test}.conllu.")],
     out: Annotated[Path, typer.Option(help="Folder for the model and its cards.")] = Path("models"),
-    name: Annotated[str, typer.Option(help="Name of the model.")] = "",
-    lang: Annotated[str, typer.Option(help="ISO code of the language.")] = "en",
-    recipe: Annotated[str, typer.Option(help="Training recipe: default or tiny.")] = "default",
+    name: Annotated[
+        str, typer.Option(help="Name of the model. Default: the treebank's, as in english-ewt.")
+    ] = "",
+    lang: Annotated[
+        str,
+        typer.Option(help="ISO code of the language. Default: en of en_ewt-ud-train.conllu."),
+    ] = "",
+    recipe: Annotated[
+        str, typer.Option(help="Training recipe: default, full (also lemmas, XPOS, FEATS) or tiny.")
+    ] = "default",
     jobs: Annotated[int, typer.Option(min=1, help="Components to train at the same time.")] = 1,
     treebank_version: Annotated[str, typer.Option(help="Release or commit of the treebank.")] = "",
     licence: Annotated[
@@ -43,10 +52,11 @@ def train_udpipe(
         treebank, version=treebank_version, licence=licence, attribution=attribution
     )
     model_name = name or bank.name.removeprefix("UD_").lower()
+    language = lang or _language(bank)
     told = {
         "treebank": bank.name,
         "name": model_name,
-        "lang": lang,
+        "lang": language,
         "recipe": recipe,
         "treebank-version": treebank_version,
         "licence": licence,
@@ -59,12 +69,29 @@ def train_udpipe(
             RECIPES[recipe],
             _listener(bars),
             name=model_name,
-            language=lang,
+            language=language,
             command=_command(told),
             jobs=jobs,
         )
-    _print_result(trained)
-    _record(trained)
+    _print_result(trained, RECIPES[recipe].columns)
+    _record(trained, language)
+
+
+def _language(bank: Treebank) -> str:
+    """The language in the names of the treebank's files.
+
+    Raises:
+        SpecError: They name none.
+    """
+    from syntax.errors import SpecError
+
+    if code := bank.language:
+        return code
+    raise SpecError(
+        f"{bank.path('train').name} does not begin with a language, as en_ewt-ud-train.conllu "
+        "does; give --lang",
+        folder=str(bank.folder),
+    )
 
 
 def _command(told: dict[str, str]) -> str:
@@ -104,20 +131,26 @@ def _listener(bars: Bars) -> Listener:
     return listen
 
 
-def _record(trained: TrainedModel) -> None:
+def _record(trained: TrainedModel, language: str) -> None:
     """Note the model in the registry file, if it was written into the models folder."""
     from service.models.upkeep import note_trained
+    from service.parsers import find_parser
     from service.settings import read_settings
 
     settings = read_settings()
     card = parse_json(trained.card.read_text(encoding="utf-8"))
     if note_trained(settings, trained.model, card):
         typer.echo(f"recorded in {settings.models_dir}")
+        answers = find_parser(settings, lang=language)
+        typer.echo(f"requests in {language!r} that name no parser get {answers.name}")
 
 
-def _print_result(trained: TrainedModel) -> None:
+def _print_result(trained: TrainedModel, columns: Collection[str]) -> None:
+    from service.parsers.udpipe.cards import told_metrics
+
     for split, by_input in trained.scores.items():
         for kind, figures in by_input.items():
-            cells = "  ".join(f"{metric} {value:.2f}" for metric, value in figures.items())
+            told = told_metrics(figures, columns)
+            cells = "  ".join(f"{metric} {figures[metric]:.2f}" for metric in told)
             typer.echo(f"{split} {kind}: {cells}")
     typer.echo(f"{trained.model} ({trained.model.stat().st_size:,} bytes), {trained.readme}")

@@ -90,11 +90,13 @@ def test_a_page_has_trees_wordpieces_and_heat_maps(show, store, tmp_path):
     assert titles(page.read_text("utf-8")) == [TEXT, f"Wordpieces: {TEXT}", "distance", "depth"]
 
 
-def test_a_conllu_file_is_shown_without_a_parser(show):
+def test_a_conllu_file_is_shown_without_a_parser(show, tmp_path):
     path = FIXTURES / "everything.conllu"
     assert show("--conllu", path).stdout.count("└── form  root  NOUN") == 1
     whole = show("--conllu", path, "--format", "svg")
     one = show("--conllu", path, "--format", "svg", "--sent-id", "tour-2")
+    assert show("--conllu", path, "--output", tmp_path / "trees.svg").exit_code == 0
+    assert (tmp_path / "trees.svg").read_text("utf-8") == whole.stdout
     assert len(one.stdout) < len(whole.stdout)
     assert "8.1 guess (not in the text)" in whole.stdout
     assert "8.1 guess (not in the text)" not in one.stdout
@@ -108,6 +110,7 @@ def test_a_conllu_file_is_shown_without_a_parser(show):
         (("x", "--sent-id", "1"), "--sent-id selects sentences"),
         (("--key", "0", "--lang", "en"), "--lang is for a TEXT"),
         (("x", "--tokenizer", "t"), "need --format svg or html"),
+        (("x", "--output", "tree.png"), "tree.png: pictures are written as .svg or .html"),
         (("--conllu", FIXTURES / "everything.conllu", "--sent-id", "no"), "tour-1"),
         (("--conllu", FIXTURES / "nine-columns.conllu"), "9 columns instead of 10"),
         (("--conllu", FIXTURES / "no-such-file.conllu"), "No such file"),

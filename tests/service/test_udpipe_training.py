@@ -275,12 +275,28 @@ def test_the_command_trains_prints_the_scores_and_records_the_model(
     next((tmp_path / "own.work").glob("tokenizer-*.udpipe")).unlink()
     app = typer.Typer()
     app.command()(train_udpipe)
-    arguments = ["--treebank", str(TREEBANK), "--out", str(tmp_path), "--recipe", "tiny"]
-    result = CliRunner().invoke(app, [*arguments, "--name", "own", "--jobs", "2"])
+    arguments = ["--treebank", str(TREEBANK), "--lang", "en", "--out", str(tmp_path)]
+    own = ["--recipe", "tiny", "--name", "own", "--jobs", "2"]
+    result = CliRunner().invoke(app, [*arguments, *own])
     assert result.exit_code == 0, result.output
     assert "test raw: Tokens" in result.output
     card = json.loads((tmp_path / "own.json").read_text(encoding="utf-8"))
     assert str(tmp_path) not in json.dumps(card)
     assert card["command"].splitlines()[0] == "parsebank models train udpipe \\"
     assert f"recorded in {tmp_path}" in result.output
+    assert "requests in 'en' that name no parser get udpipe/own" in result.output
+    assert "UPOS" in result.output
+    assert "Lemmas" not in result.output + (tmp_path / "own.md").read_text(encoding="utf-8")
     assert read_records(tmp_path)["udpipe/own"].sha256 == card["sha256"]
+
+
+def test_the_language_is_that_of_the_files(tmp_path: Path) -> None:
+    for split in ("train", "dev", "test"):
+        (tmp_path / f"fr_sequoia-ud-{split}.conllu").touch()
+    assert open_treebank(tmp_path).language == "fr"
+    for split in ("train", "dev", "test"):
+        (tmp_path / f"fr_sequoia-ud-{split}.conllu").rename(tmp_path / f"mine-ud-{split}.conllu")
+    app = typer.Typer()
+    app.command()(train_udpipe)
+    refused = CliRunner().invoke(app, ["--treebank", str(tmp_path), "--out", str(tmp_path / "out")])
+    assert "mine-ud-train.conllu does not begin with a language" in str(refused.exception)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from service.parsers.udpipe.backend import udpipe_version
 from service.parsers.udpipe.evaluation import Scores
@@ -116,8 +116,23 @@ def _licence_section(card: ModelCard) -> Iterator[str]:
     yield from ("", f"Authors of the treebank: {card.attribution}", "")
 
 
+_NEEDED: Final = {
+    "XPOS": {"xpos"},
+    "UFeats": {"feats"},
+    "AllTags": {"xpos", "feats"},
+    "Lemmas": {"lemma"},
+}
+"""Columns that a model fills if a metric is to say something of it."""
+
+
+def told_metrics(metrics: Iterable[str], columns: Collection[str]) -> list[str]:
+    """The metrics that say something of a model which fills these columns, in the given order."""
+    return [metric for metric in metrics if _NEEDED.get(metric, set()) <= set(columns)]
+
+
 def _score_section(card: ModelCard) -> Iterator[str]:
-    metrics = list(next(iter(card.scores.values()))["raw"])
+    every = next(iter(card.scores.values()))["raw"]
+    metrics = told_metrics(every, card.columns)
     yield from ("## Scores", "")
     yield "F1 in percent, as the CoNLL 2018 shared task defines the metrics (Zeman et al. 2018)."
     yield from ("Raw text: the model also splits sentences, tokens and words.", "")

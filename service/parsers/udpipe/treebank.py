@@ -35,6 +35,16 @@ class Treebank:
     licence: str
     attribution: str
 
+    @property
+    def language(self) -> str | None:
+        """ISO code in the names of the files, ``en`` of *en_ewt-ud-train.conllu*; if there is one.
+
+        Raises:
+            SpecError: There is not one train file.
+        """
+        code, underscore, _ = self.path("train").name.partition("_")
+        return code if underscore and code.isalpha() and len(code) in (2, 3) else None
+
     def path(self, split: str) -> Path:
         """The CoNLL-U file of a split.
 

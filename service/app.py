@@ -13,7 +13,7 @@ from fastapi.middleware.cors import CORSMiddleware
 
 from service.errors import install_error_handlers
 from service.logs import configure_logging
-from service.metrics import Metrics, RequestCounts
+from service.metrics import Metrics, RequestMetrics
 from service.middleware.access_log import AccessLog
 from service.middleware.admission import AdmissionMiddleware
 from service.middleware.compression import add_compression
@@ -105,7 +105,7 @@ def _wrap(app: FastAPI, settings: Settings) -> None:
         # Outside authentication: browsers send no key with a preflight, and must read refusals.
         app.add_middleware(CORSMiddleware, **_cross_origin(settings.cors_origins))
     app.add_middleware(OriginCheck, settings=settings)
-    requests = RequestCounts()
+    requests = RequestMetrics()
     app.add_middleware(AdmissionMiddleware)
     app.add_middleware(AccessLog, counts=requests)
     app.state.metrics = Metrics(app, requests)

@@ -7,7 +7,6 @@ libraries quote what they were given.
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
 import os
 import sys
@@ -45,7 +44,7 @@ def configure_logging(level: str, form: LogFormat = "console") -> None:
             structlog.processors.TimeStamper(fmt="iso", utc=True, key="time"),
             _describe_exception,
             _hide_passwords,
-            _json_line if form == "json" else _console_line,
+            structlog.processors.JSONRenderer(default=str) if form == "json" else _console_line,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(_number(level)),
         logger_factory=_StandardError,
@@ -152,10 +151,6 @@ def _hide_passwords(_: Any, __: str, event: Event) -> Event:
         if isinstance(value, str) and "://" in value:
             event[name] = without_passwords(value)
     return event
-
-
-def _json_line(_: Any, __: str, event: Event) -> str:
-    return json.dumps(event, default=str)
 
 
 def _console_line(_: Any, __: str, event: Event) -> str:

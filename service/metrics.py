@@ -1,32 +1,23 @@
-"""Prometheus metrics: read, at each scrape, from the counts that the parts keep of themselves.
-
-Counting costs the work a microsecond, and Prometheus is known only here.
-"""
+"""Prometheus metrics: read, at each scrape, from what the parts count of themselves."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Final, get_args
 
 import psutil
 from fastapi import FastAPI
-from prometheus_client import Metric, generate_latest
-from prometheus_client.core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    HistogramMetricFamily,
-)
+from prometheus_client import Counter, Gauge, Histogram, Metric, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 from sqlalchemy.exc import SQLAlchemyError
 
 from service.services import Services
-from service.timing import SECONDS, Histogram
+from service.timing import SECONDS
 from service.workers.memory import shared_bytes
 from service.workers.stats import Reason
 from syntax.errors import ParsebankError
@@ -34,8 +25,8 @@ from syntax.errors import ParsebankError
 Labels = tuple[str, ...]
 
 
-class RequestCounts:
-    """HTTP requests by method and route; belongs to one event loop.
+class RequestMetrics:
+    """HTTP requests by method and route.
 
     Attributes:
         in_progress: Requests that have come and are not answered whole.
@@ -44,9 +35,22 @@ class RequestCounts:
     """
 
     def __init__(self) -> None:
-        self.in_progress = 0
-        self.answered: Counter[tuple[str, str, int]] = Counter()
-        self.seconds: dict[Labels, Histogram] = {}
+        self.in_progress = Gauge(
+            "parsebank_requests_in_progress", "Requests that are being answered.", registry=None
+        )
+        self.answered = Counter(
+            "parsebank_requests",
+            "Requests answered.",
+            ["method", "route", "status"],
+            registry=None,
+        )
+        self.seconds = Histogram(
+            "parsebank_request_seconds",
+            "Time to answer a request.",
+            ["method", "route"],
+            registry=None,
+            buckets=SECONDS,
+        )
 
     def count(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count an answered request.
@@ -57,11 +61,8 @@ class RequestCounts:
             status: Of the answer.
             seconds: From its arrival to the last byte.
         """
-        self.answered[method, route, status] += 1
-        histogram = self.seconds.get((method, route))
-        if histogram is None:
-            histogram = self.seconds[method, route] = Histogram(SECONDS)
-        histogram.observe(seconds)
+        self.answered.labels(method, route, status).inc()
+        self.seconds.labels(method, route).observe(seconds)
 
 
 class Metrics:
@@ -72,7 +73,7 @@ class Metrics:
         requests: Counted by the app's middleware.
     """
 
-    def __init__(self, app: FastAPI, requests: RequestCounts) -> None:
+    def __init__(self, app: FastAPI, requests: RequestMetrics) -> None:
         self._app = app
         self._requests = requests
 
@@ -82,7 +83,8 @@ class Metrics:
         What belongs to the event loop is read in it; what waits, for the system or for the job
         tables, in a thread.
         """
-        families = [*_request_metrics(self._requests)]
+        requests = self._requests
+        families = [*_collected(requests.in_progress, requests.answered, requests.seconds)]
         services: Services | None = getattr(self._app.state, "services", None)
         if services is None:
             return generate_latest(_Families(families))
@@ -117,19 +119,12 @@ class _Processes:
         return cls({pool.model.name: pool.pids for pool in pools}, services.jobs.worker_pids)
 
 
-def _request_metrics(requests: RequestCounts) -> Iterator[Metric]:
-    yield _gauge(
-        "requests_in_progress", "Requests that are being answered.", (), {(): requests.in_progress}
-    )
-    yield _counter(
-        "requests",
-        "Requests answered.",
-        ("method", "route", "status"),
-        {(m, route, str(status)): n for (m, route, status), n in requests.answered.items()},
-    )
-    yield _histogram(
-        "request_seconds", "Time to answer a request.", ("method", "route"), requests.seconds
-    )
+def _collected(*metrics: Collector) -> Iterator[Metric]:
+    """What Prometheus' own metrics hold, without the times at which they were made."""
+    for metric in metrics:
+        for family in metric.collect():
+            family.samples = [one for one in family.samples if not one.name.endswith("_created")]
+            yield family
 
 
 def _text_metrics(services: Services) -> Iterator[Metric]:
@@ -145,12 +140,7 @@ def _text_metrics(services: Services) -> Iterator[Metric]:
         ("outcome",),
         {(outcome,): count for outcome, count in [*services.adhoc.counts.items()]},
     )
-    yield _histogram(
-        "stage_seconds",
-        "Time that a request spent in a stage.",
-        ("stage",),
-        {(stage,): histogram for stage, histogram in services.stages.histograms.items()},
-    )
+    yield from _collected(services.stages.histogram)
 
 
 def _cache_metrics(services: Services) -> Iterator[Metric]:
@@ -196,18 +186,7 @@ def _queue_metrics(services: Services) -> Iterator[Metric]:
 
 def _worker_metrics(services: Services) -> Iterator[Metric]:
     stats = {(name,): stats for name, stats in services.pools.stats.items()}
-    yield _histogram(
-        "batch_words",
-        "Words in a batch that a worker parsed.",
-        ("parser",),
-        {labels: counts.batch_words for labels, counts in stats.items()},
-    )
-    yield _histogram(
-        "batch_seconds",
-        "Time that a worker took for a batch.",
-        ("parser",),
-        {labels: counts.batch_seconds for labels, counts in stats.items()},
-    )
+    yield from _collected(*services.pools.stats.histograms)
     yield _counter(
         "worker_restarts",
         "Parser processes replaced, by reason.",
@@ -291,13 +270,4 @@ def _counter(name: str, text: str, labels: Labels, values: Mapping[Labels, float
     family = CounterMetricFamily(f"parsebank_{name}", text, labels=labels)
     for given, value in values.items():
         family.add_metric(given, value)
-    return family
-
-
-def _histogram(name: str, text: str, labels: Labels, values: Mapping[Labels, Histogram]) -> Metric:
-    family = HistogramMetricFamily(f"parsebank_{name}", text, labels=labels)
-    for given, histogram in values.items():
-        uppers = [*map(str, histogram.bounds), "+Inf"]
-        buckets = [*zip(uppers, accumulate(histogram.counts), strict=True)]
-        family.add_metric(given, buckets, sum_value=histogram.total)
     return family

@@ -36,7 +36,7 @@ class Services:
         pipeline: Answers `/parse`.
         assembler: Answers `/features`: what a trainer would see.
         adhoc: The dataset of the interactive routes.
-        responses: Cache of whole answers.
+        responses: Cache of whole responses.
         queries: Runs SQL over the store.
         stages: Times of the stages of requests.
         stopping: Set when the service stops: endless streams end, and it is no longer ready.
@@ -67,7 +67,7 @@ async def running_services(settings: Settings) -> AsyncIterator[Services]:
         pools = WorkerPools(settings, stages)
         adhoc = AdhocDataset(store, settings.commit_seconds)
         pipeline = FeaturePipeline(settings, store, pools, adhoc, stages)
-        responses = ResponseCache(settings, pipeline.parsers, pipeline.tokenizers)
+        responses = ResponseCache(settings, store, pipeline.parsers, pipeline.tokenizers)
         assembler = FeatureAssembler(settings, store, pipeline, adhoc)
         jobs = JobManager(settings, store, pipeline.tokenizers.cache)
         await jobs.start()

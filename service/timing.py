@@ -1,12 +1,11 @@
-"""Histograms of the times of a request's stages."""
+"""Times of a request's stages, as a histogram of Prometheus."""
 
 from __future__ import annotations
 
-import threading
-import time
-from bisect import bisect_left
-from collections.abc import Mapping, Sequence
 from typing import Final, Literal, get_args
+
+from prometheus_client import Histogram
+from prometheus_client.context_managers import Timer
 
 Stage = Literal["lookup", "queue", "parse", "store", "derive", "render"]
 """``lookup`` of parses in the store, wait in the ``queue``, ``parse`` of one text, write to the
@@ -21,69 +20,31 @@ SECONDS: Final = (
 """Upper bounds of durations, from a lookup in memory to the longest deadline."""
 
 
-class Histogram:
-    """Counts of values by upper bound. Safe for threads.
-
-    Args:
-        bounds: Upper bounds, ascending; larger values are counted too.
-
-    Attributes:
-        counts: Values up to each bound and above the previous one; the last counts larger values.
-        total: Sum of the values.
-
-    >>> sizes = Histogram((1, 10))
-    >>> sizes.observe(10); sizes.observe(11); sizes.counts, sizes.total
-    ([0, 1, 1], 21.0)
-    """
-
-    __slots__ = ("_lock", "bounds", "counts", "total")
-
-    def __init__(self, bounds: Sequence[float]) -> None:
-        self.bounds = tuple(bounds)
-        self.counts = [0] * (len(self.bounds) + 1)
-        self.total = 0.0
-        self._lock = threading.Lock()
-
-    def observe(self, value: float) -> None:
-        """Count a value."""
-        at = bisect_left(self.bounds, value)
-        with self._lock:
-            self.counts[at] += 1
-            self.total += value
-
-
 class Stages:
     """The stages of all requests; any thread may measure.
+
+    Attributes:
+        histogram: Seconds by stage.
 
     >>> stages = Stages()
     >>> with stages.measure("lookup"):
     ...     found = {}
-    >>> sum(stages.histograms["lookup"].counts)
-    1
     """
 
     def __init__(self) -> None:
-        self.histograms: Mapping[Stage, Histogram] = {name: Histogram(SECONDS) for name in STAGES}
+        self.histogram = Histogram(
+            "parsebank_stage_seconds",
+            "Time that a request spent in a stage.",
+            ["stage"],
+            registry=None,
+            buckets=SECONDS,
+        )
+        self._stages = {name: self.histogram.labels(name) for name in STAGES}
 
-    def measure(self, stage: Stage) -> Measured:
+    def measure(self, stage: Stage) -> Timer:
         """Time the block of a ``with`` statement, whether or not it raises."""
-        return Measured(self.histograms[stage])
+        return self._stages[stage].time()
 
     def observe(self, stage: Stage, seconds: float) -> None:
         """Count a duration that was taken elsewhere."""
-        self.histograms[stage].observe(seconds)
-
-
-class Measured:
-    """The block that `Stages.measure` times."""
-
-    __slots__ = ("_histogram", "_started")
-
-    def __init__(self, histogram: Histogram) -> None:
-        self._histogram = histogram
-
-    def __enter__(self) -> None:
-        self._started = time.perf_counter()
-
-    def __exit__(self, *_: object) -> None:
-        self._histogram.observe(time.perf_counter() - self._started)
+        self._stages[stage].observe(seconds)

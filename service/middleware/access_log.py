@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.errors import unexpected_answer
 from service.logs import request_facts
-from service.metrics import RequestCounts
+from service.metrics import RequestMetrics
 
 HEADER: Final = b"x-request-id"
 
@@ -36,7 +36,7 @@ class AccessLog:
         counts: Metrics of the requests.
     """
 
-    def __init__(self, app: ASGIApp, counts: RequestCounts) -> None:
+    def __init__(self, app: ASGIApp, counts: RequestMetrics) -> None:
         self._app = app
         self._counts = counts
         self._log: Any = structlog.get_logger("parsebank.requests").bind()
@@ -49,12 +49,12 @@ class AccessLog:
         started = time.perf_counter()
         request_id = _request_id(scope)
         answer = _Answer(send, request_id)
-        self._counts.in_progress += 1
+        self._counts.in_progress.inc()
         with request_facts(request_id.decode()) as facts:
             try:
                 await self._guarded(scope, receive, answer)
             finally:
-                self._counts.in_progress -= 1
+                self._counts.in_progress.dec()
                 self._finish(scope, answer, time.perf_counter() - started, facts)
 
     async def _guarded(self, scope: Scope, receive: Receive, answer: _Answer) -> None:

@@ -2,34 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any, Final
-from urllib.parse import parse_qs
 
-from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.logs import note
-from service.pipeline.response_cache import CachedResponse, response_key
-from service.render.etag import is_current
-from service.render.negotiate import FORMATS, choose_encoding, negotiate
+from service.pipeline.response_cache import CachedResponse, Origin, ResponseCache, response_key
 
 LONGEST_BODY: Final = 262_144
 """Bytes of the longest request that is looked up; hashing them takes 0.3 ms."""
+
+ORIGIN: Final = "response_origin"
+"""Name in the request's state under which a route leaves the `Origin` of a response to keep."""
 
 _PATH: Final = "/parse"
 _JSON: Final = b"application/json"
 
 
 class ResponseCacheMiddleware:
-    """ASGI middleware that answers repeated requests from the `ResponseCache`.
+    """ASGI middleware that keeps responses, and answers repeated requests with them.
 
-    It answers a request only if its bytes equal those of a request that the app has answered;
-    every other request goes to the app. The middleware around it checks keys, rates and sizes.
+    It answers a request only if its bytes, its query, and the headers that choose format and
+    encoding equal those of a request that the app has answered; every other request goes to the
+    app. A response is kept as it was sent, if the route has left its `ORIGIN`. The middleware
+    around it checks keys, rates and sizes.
 
     Args:
-        app: The app behind it.
+        app: The app behind it, which compresses.
         route: The route that it answers for, so that requests are counted under that route.
     """
 
@@ -40,22 +39,51 @@ class ResponseCacheMiddleware:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or pass it on."""
         headers = _cacheable_headers(scope)
-        shape = headers and _shape(
-            scope["query_string"], headers.get(b"accept", b""), headers.get(b"accept-encoding", b"")
-        )
-        if not headers or not shape:
+        if headers is None:
             await self._app(scope, receive, send)
             return
         body = _Body(receive)
         services = scope["app"].state.services
-        answer = await services.responses.get(response_key(await body.read(), *shape))
-        if answer is None:
-            await self._app(scope, body, send)
+        cache: ResponseCache = services.responses
+        chosen = (headers.get(name, b"") for name in (b"accept", b"accept-encoding"))
+        key = response_key(await body.read(), scope["query_string"], *chosen)
+        response = cache.get(key)
+        if response is None:
+            await self._app(scope, body, _Recorder(scope, send, cache, key))
             return
         scope["route"] = self._route
-        services.pipeline.counts["reused"] += answer.texts
-        note(items=answer.texts)
-        await _send(answer, headers.get(b"if-none-match", b"").decode("latin-1"), send)
+        services.pipeline.counts["reused"] += response.origin.texts
+        note(items=response.origin.texts)
+        # A copy: outer middleware appends to it.
+        start = {"type": "http.response.start", "status": 200, "headers": [*response.headers]}
+        await send(start)
+        await send({"type": "http.response.body", "body": response.content})
+
+
+class _Recorder:
+    """Sends a response on, and keeps it if its route allows that."""
+
+    __slots__ = ("_cache", "_headers", "_key", "_parts", "_scope", "_send")
+
+    def __init__(self, scope: Scope, send: Send, cache: ResponseCache, key: bytes) -> None:
+        self._scope = scope
+        self._send = send
+        self._cache = cache
+        self._key = key
+        self._headers: tuple[tuple[bytes, bytes], ...] = ()
+        self._parts: list[bytes] = []
+
+    async def __call__(self, message: Message) -> None:
+        origin: Origin | None = self._scope.get("state", {}).get(ORIGIN)
+        if origin is not None and message["type"] == "http.response.start":
+            # A copy: outer middleware appends what belongs to this request only.
+            self._headers = tuple(message["headers"])
+        elif origin is not None:
+            self._parts.append(message.get("body", b""))
+            if not message.get("more_body", False):
+                content = b"".join(self._parts)
+                self._cache.put(self._key, CachedResponse(content, self._headers, origin))
+        await self._send(message)
 
 
 class _Body:
@@ -107,26 +135,3 @@ def _cacheable_headers(scope: Scope) -> dict[bytes, bytes] | None:
         return None
     kind = headers.get(b"content-type", b"")
     return headers if kind.partition(b";")[0].strip().lower() == _JSON else None
-
-
-@lru_cache(maxsize=64)
-def _shape(query: bytes, accept: bytes, accept_encoding: bytes) -> Sequence[str]:
-    """The format and encoding that the route would choose; empty if the query is ambiguous."""
-    asked = parse_qs(query.decode("latin-1"), keep_blank_values=True).pop("format", [])
-    known = [name for name in FORMATS if asked == [name]]
-    if asked and not known:
-        return ()
-    try:
-        shape = negotiate(accept.decode("latin-1"), known[0] if known else None)
-    except HTTPException:
-        return ()
-    return shape, choose_encoding(accept_encoding.decode("latin-1"))
-
-
-async def _send(answer: CachedResponse, held: str, send: Send) -> None:
-    unchanged = bool(held) and is_current(held, answer.etag)
-    status = 304 if unchanged else 200
-    # A copy: outer middleware appends to it.
-    headers = list(answer.unchanged_headers if unchanged else answer.headers)
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": b"" if unchanged else answer.content})

@@ -9,15 +9,15 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
-import re
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import IO, Final
+from typing import Final
 
 import httpx
 
@@ -30,7 +30,6 @@ _TRIES: Final = 4
 _CONNECT_SECONDS: Final = 10.0
 _RETRIED: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 _MISSING: Final = frozenset({404, 410})
-_CONTENT_RANGE: Final = re.compile(r"bytes (?:(\d+)-\d+|\*)/(\d+|\*)")
 
 Report = Callable[[str, int, int | None], None]
 """Told as a file grows: its name, bytes that are there, bytes there will be (if known)."""
@@ -147,28 +146,32 @@ class Downloader:
         part = wanted.target.with_name(wanted.target.name + ".part")
         part.parent.mkdir(parents=True, exist_ok=True)
         with _disk_errors(part):
-            if self._transfer(source, part):
+            if not is_url(source):
+                self._copy(Path(source), part)
+            elif self._download(source, part):
                 try:
                     return _finish(part, source, wanted)
                 except DownloadError:
                     # The first half may have been another file's: once more, from the start.
-                    self._transfer(source, part)
+                    self._download(source, part)
             return _finish(part, source, wanted)
 
-    def _transfer(self, source: str, part: Path) -> bool:
-        """Bring the whole file; says whether it was put together from several tries."""
-        if not is_url(source):
-            self._copy(Path(source), part)
-            return False
+    def _download(self, url: str, part: Path) -> bool:
+        """Bring the whole file; says whether it was put together from several requests."""
         resumed, failed, wait = False, 0, self._wait
         while True:
             before = _size(part)
             try:
-                return self._request(source, part) or resumed
+                return self._request(url, part) or resumed
             except _BrokenOffError as error:
                 failed = failed + 1 if _size(part) <= before else 1
                 if failed >= _TRIES:
-                    raise _given_up(source, error) from None
+                    raise DownloadError(
+                        f"{url} could not be fetched in {_TRIES} tries ({error}); check the "
+                        "network and the proxy settings and try again: what has come is kept. "
+                        "Without a network, fetch from a folder (--from)",
+                        url=url,
+                    ) from None
                 resumed = True
                 time.sleep(wait)
                 wait = min(wait * 2, 30.0)
@@ -179,52 +182,53 @@ class Downloader:
         headers = {"Range": f"bytes={start}-", "If-Range": validator} if start else {}
         try:
             with self._client.stream("GET", url, headers=headers) as response:
-                if _is_complete(response, start):
-                    return True
-                if _is_beside(response, start):
+                answered = response.headers.get("content-range", "")
+                is_past_end = response.status_code == httpx.codes.REQUESTED_RANGE_NOT_SATISFIABLE
+                goes_on = response.status_code == httpx.codes.PARTIAL_CONTENT
+                if is_past_end and answered == f"bytes */{start}":
+                    return True  # nothing is missing
+                if is_past_end or (goes_on and not answered.startswith(f"bytes {start}-")):
                     _forget(part)
                     raise _BrokenOffError("the server sent another part than asked for")
                 _check_status(response, url)
-                goes_on = response.status_code == httpx.codes.PARTIAL_CONTENT
-                self._receive(response, url, part, start if goes_on else 0)
+                start = start if goes_on else 0
+                length = response.headers.get("content-length", "")
+                total = start + int(length) if length.isdecimal() else None
+                _note(part, url, response)
+                done = self._write(response.iter_raw(_BLOCK), part, start, total)
+                if total not in (None, done):
+                    raise _BrokenOffError(f"{done:,} of {total:,} bytes came")
                 return goes_on
         except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
             raise DownloadError(f"{url} is no URL to fetch: {error}", url=url) from None
         except httpx.HTTPError as error:
-            raise _BrokenOffError(_words(error)) from None
-
-    def _receive(self, response: httpx.Response, url: str, part: Path, start: int) -> None:
-        total = _total(response, start)
-        if total is not None:
-            _check_space(part, total - start)
-        _note(part, url, response)
-        with part.open("ab" if start else "wb") as file:
-            done = start
-            for block in response.iter_raw(_BLOCK):
-                file.write(block)
-                done += len(block)
-                self._report(part.stem, done, total)
-        if total is not None and done != total:
-            raise _BrokenOffError(f"{done:,} of {total:,} bytes came")
+            text = f"{type(error).__name__}: {error}".removesuffix(": ")
+            raise _BrokenOffError(text) from None
 
     def _copy(self, source: Path, part: Path) -> None:
         try:
-            with source.open("rb") as reader, part.open("wb") as writer:
-                total = source.stat().st_size
-                _check_space(part, total)
-                self._copy_blocks(reader, writer, total, part.stem)
+            with source.open("rb") as file:
+                blocks = iter(partial(file.read, _BLOCK), b"")
+                self._write(blocks, part, 0, source.stat().st_size)
         except (FileNotFoundError, IsADirectoryError):
             _forget(part)
             raise NotThereError(
                 f"there is no file {source}; check the folder to fetch from", path=str(source)
             ) from None
 
-    def _copy_blocks(self, reader: IO[bytes], writer: IO[bytes], total: int, name: str) -> None:
-        done = 0
-        while block := reader.read(_BLOCK):
-            writer.write(block)
-            done += len(block)
-            self._report(name, done, total)
+    def _write(self, blocks: Iterable[bytes], part: Path, start: int, total: int | None) -> int:
+        """Append to a part from ``start`` on; returns its size."""
+        free = shutil.disk_usage(part.parent).free
+        if total is not None and total - start > free:
+            needed = f"{(total - start) / 1e6:,.1f} MB are needed and {free / 1e6:,.1f} MB free"
+            raise OSError(errno.ENOSPC, needed)
+        done = start
+        with part.open("ab" if start else "wb") as file:
+            for block in blocks:
+                file.write(block)
+                done += len(block)
+                self._report(part.stem, done, total)
+        return done
 
 
 class _BrokenOffError(Exception):
@@ -249,28 +253,6 @@ def _check_status(response: httpx.Response, url: str) -> None:
             "another source (--from, models_url)",
             url=url,
         )
-
-
-def _is_complete(response: httpx.Response, start: int) -> bool:
-    """Whether the server says that nothing is missing."""
-    if response.status_code != httpx.codes.REQUESTED_RANGE_NOT_SATISFIABLE:
-        return False
-    found = _CONTENT_RANGE.match(response.headers.get("content-range", ""))
-    return found is not None and found[2] == str(start)
-
-
-def _is_beside(response: httpx.Response, start: int) -> bool:
-    """Whether what comes does not begin where what we have ends."""
-    if response.status_code == httpx.codes.REQUESTED_RANGE_NOT_SATISFIABLE:
-        return True
-    found = _CONTENT_RANGE.match(response.headers.get("content-range", ""))
-    is_part = response.status_code == httpx.codes.PARTIAL_CONTENT
-    return is_part and (found is None or found[1] != str(start))
-
-
-def _total(response: httpx.Response, start: int) -> int | None:
-    length = response.headers.get("content-length", "")
-    return start + int(length) if length.isdecimal() else None
 
 
 def _note_of(part: Path) -> Path:
@@ -298,10 +280,7 @@ def _so_far(part: Path, url: str) -> tuple[int, str]:
 
 
 def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:
-        return 0
+    return path.stat().st_size if path.exists() else 0
 
 
 def _forget(part: Path) -> None:
@@ -312,21 +291,26 @@ def _forget(part: Path) -> None:
 def _finish(part: Path, source: str, wanted: Wanted) -> Fetched:
     """Put the whole file in its place, if it is the one expected."""
     try:
-        fetched = _check(part, source, wanted)
+        sha256, size = file_sha256(part), part.stat().st_size
+        if wanted.sha256 is not None:
+            _compare(source, "SHA-256", sha256, wanted.sha256)
+        if wanted.md5 is not None:
+            _compare(source, "MD5", file_md5(part), wanted.md5)
         part.replace(wanted.target)
     finally:
         _forget(part)
-    return fetched
+    return Fetched(source, sha256, size, checked=bool(wanted.sha256 or wanted.md5))
 
 
-def _check(part: Path, source: str, wanted: Wanted) -> Fetched:
-    found = file_sha256(part)
-    if wanted.sha256 is not None and found != wanted.sha256.lower():
-        raise _wrong(source, "SHA-256", found, wanted.sha256)
-    if wanted.md5 is not None and (md5 := file_md5(part)) != wanted.md5.lower():
-        raise _wrong(source, "MD5", md5, wanted.md5)
-    checked = wanted.sha256 is not None or wanted.md5 is not None
-    return Fetched(source, found, part.stat().st_size, checked)
+def _compare(source: str, kind: str, found: str, expected: str) -> None:
+    if found != expected.lower():
+        raise DownloadError(
+            f"{source} has {kind} {found}, but {expected} was expected; nothing was kept. Try "
+            "again, or another source (--from)",
+            source=source,
+            found=found,
+            expected=expected,
+        )
 
 
 def file_md5(path: Path) -> str:
@@ -335,47 +319,15 @@ def file_md5(path: Path) -> str:
         return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
 
 
-def _wrong(source: str, kind: str, found: str, expected: str) -> DownloadError:
-    return DownloadError(
-        f"{source} has {kind} {found}, but {expected} was expected; nothing was kept. Try again, "
-        "or another source (--from)",
-        source=source,
-        found=found,
-        expected=expected,
-    )
-
-
-def _check_space(part: Path, needed: int) -> None:
-    free = shutil.disk_usage(part.parent).free
-    if needed > free:
-        raise _no_space(part, f"{needed / 1e6:,.1f} MB are needed and {free / 1e6:,.1f} MB free")
-
-
-def _no_space(part: Path, why: str) -> NoSpaceError:
-    return NoSpaceError(
-        f"no room in {part.parent}: {why}. Make room and try again: what has come is kept",
-        path=str(part.parent),
-    )
-
-
 @contextmanager
 def _disk_errors(part: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise _no_space(part, str(error.strerror)) from None
-        raise
-
-
-def _words(error: httpx.HTTPError) -> str:
-    return f"{type(error).__name__}: {error}".removesuffix(": ")
-
-
-def _given_up(url: str, error: _BrokenOffError) -> DownloadError:
-    return DownloadError(
-        f"{url} could not be fetched in {_TRIES} tries ({error}); check the network and the proxy "
-        "settings and try again: what has come is kept. Without a network, fetch from a folder "
-        "(--from)",
-        url=url,
-    )
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise NoSpaceError(
+            f"no room in {part.parent}: {error.strerror}. Make room and try again: what has come "
+            "is kept",
+            path=str(part.parent),
+        ) from None

@@ -16,7 +16,7 @@ from fastapi import APIRouter, Header
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
-from service.render.etag import is_current
+from service.render.etag import not_modified
 
 router = APIRouter(include_in_schema=False)
 
@@ -71,9 +71,8 @@ def _answer(name: str, if_none_match: str) -> Response:
         raise HTTPException(404, f"the page has no file {name!r}")
     content, media_type, tag = static[name]
     headers = {**_HEADERS, "ETag": tag}
-    if is_current(if_none_match, tag):
-        return Response(status_code=304, headers=headers)
-    return Response(content, headers={**headers, "Content-Type": media_type})
+    unchanged = not_modified(if_none_match, headers)
+    return unchanged or Response(content, headers={**headers, "Content-Type": media_type})
 
 
 @lru_cache(maxsize=1)

@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from service.pipeline.features import MatrixBudget
 from service.settings import Settings
 from service.tokenizers import LoadedTokenizer
 from syntax import Parse
@@ -143,8 +144,7 @@ class Assembler:
         self._spec = spec
         self._padded = padded
         self._axes = [MATRICES[name](np.empty(0, np.int32)).ndim for name in spec.matrices]
-        self._longest = settings.max_matrix_pieces
-        self._room = settings.max_matrix_cells
+        self._budget = MatrixBudget.of(settings)
 
     def assemble(
         self, examples: Sequence[Example | FailedExample]
@@ -182,26 +182,23 @@ class Assembler:
         if isinstance(example, FailedExample) or not self._axes:
             return example
         length = self._length(example)
-        cells = self._cells(length)
-        if length <= self._longest and cells <= self._room:
-            self._room -= cells
-            return example
-        error = TextTooLongError(
-            f"the example has {length} positions; matrices are answered for at most "
-            f"{self._longest}, and this answer has room for {self._room} more cells. Give a "
-            "smaller max_length, send fewer examples, or ask for no matrices",
-            pieces=length,
-            limit=self._longest,
-            room=self._room,
-        )
-        return FailedExample(example.example_id, error)
+        try:
+            self._budget.claim(
+                length,
+                self._cells(length),
+                f"the example has {length} positions",
+                "Give a smaller max_length, send fewer examples, or ask for no matrices",
+            )
+        except TextTooLongError as error:
+            return FailedExample(example.example_id, error)
+        return example
 
     def _check_batch(self, examples: Sequence[Example]) -> None:
         """Check the size of the padded batch: one long example pads all others."""
         longest = max(map(self._length, examples), default=0)
         width = round_up(longest, self._spec.pad_to_multiple_of)
         cells = len(examples) * (self._cells(width) + width)
-        room = self._room + sum(self._cells(self._length(x)) for x in examples)
+        room = self._budget.cells + sum(self._cells(self._length(x)) for x in examples)
         if cells > room:
             raise TextTooLongError(
                 f"{len(examples)} examples padded to {width} positions make {cells} cells; an "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,10 +16,8 @@ from service.tokenizers import LoadedTokenizer, PieceArrays
 from syntax import Parse
 from syntax.alignment import project_labels, segment_features, token_words
 from syntax.errors import ParsebankError, TextTooLongError
-from syntax.matrices import ancestor_mask, tree_depth, tree_distance
+from syntax.matrices.tree import matrices_of_one, one_forest
 from syntax.subwords import POLICIES
-
-_MATRICES = {"distance": tree_distance, "depth": tree_depth, "ancestor": ancestor_mask}
 
 
 @dataclass
@@ -27,8 +25,8 @@ class MatrixBudget:
     """The size that the matrices of an answer may still take.
 
     Attributes:
-        largest: Most pieces of a text with matrices.
-        cells: Matrix cells left for the remaining texts.
+        largest: Most nodes of a text or example with matrices.
+        cells: Matrix cells left for the rest of the answer.
         setting: Setting that limits them, for messages.
     """
 
@@ -37,7 +35,7 @@ class MatrixBudget:
     setting: str
 
     @classmethod
-    def of(cls, settings: Settings, packed: bool) -> MatrixBudget:
+    def of(cls, settings: Settings, packed: bool = False) -> MatrixBudget:
         """The budget of one answer.
 
         As JSON a cell takes three bytes and an object in the client; packed it takes one byte or
@@ -47,18 +45,22 @@ class MatrixBudget:
             return cls(LARGEST_MATRIX, settings.max_packed_matrix_mb << 20, "max_packed_matrix_mb")
         return cls(settings.max_matrix_pieces, settings.max_matrix_cells, "max_matrix_cells")
 
-    def claim(self, size: int, matrices: Sequence[MatrixName]) -> None:
-        """Reserve the matrices of a text of ``size`` pieces.
+    def claim(self, size: int, cells: int, measured: str, advice: str) -> None:
+        """Reserve the matrices of a text or example of ``size`` nodes.
+
+        Args:
+            size: Number of nodes.
+            cells: Cells of all its matrices.
+            measured: What is too large, for the error.
+            advice: What to do about it, for the error.
 
         Raises:
             TextTooLongError: The budget is exceeded.
         """
-        cells = sum(size if name == "depth" else size * size for name in matrices)
         if size > self.largest or cells > self.cells:
             raise TextTooLongError(
-                f"the text has {size} pieces; matrices are answered for at most {self.largest}, "
-                f"and this answer has room for {self.cells} more cells ({self.setting}). Send "
-                "shorter or fewer texts, or derive the matrices from the heads",
+                f"{measured}; matrices are answered for at most {self.largest}, and this answer "
+                f"has room for {self.cells} more cells ({self.setting}). {advice}",
                 pieces=size,
                 limit=self.largest,
                 room=self.cells,
@@ -66,62 +68,52 @@ class MatrixBudget:
         self.cells -= cells
 
 
-class Deriver:
-    """Adds pieces and matrices to the items of one answer.
+def derive(
+    items: Sequence[ItemFeatures | ParsebankError],
+    tokenizer: LoadedTokenizer | None,
+    request: FeatureRequest,
+    budget: MatrixBudget,
+) -> list[ItemFeatures | ParsebankError]:
+    """Add pieces and matrices to parses; an item that fails becomes its error.
 
     Args:
-        settings: Limits of matrices.
+        items: Bare parses and errors.
         tokenizer: Without one, matrices are over words.
         request: Policy and matrices.
+        budget: Of the whole answer.
     """
-
-    def __init__(
-        self, settings: Settings, tokenizer: LoadedTokenizer | None, request: FeatureRequest
-    ) -> None:
-        self._tokenizer = tokenizer
-        self._policy = request.policy
-        self._matrices = request.matrices
-        self._budget = MatrixBudget.of(settings, request.packed)
-
-    def derive(
-        self, items: Iterable[ItemFeatures | ParsebankError]
-    ) -> list[ItemFeatures | ParsebankError]:
-        """Complete the items; an item that fails becomes its error."""
-        listed = list(items)
-        encoded = iter(self._encode(listed))
-        return [
-            item if isinstance(item, ParsebankError) else self._complete(item, next(encoded))
-            for item in listed
-        ]
-
-    def _encode(
-        self, items: Sequence[ItemFeatures | ParsebankError]
-    ) -> Sequence[PieceArrays | None]:
-        """The pieces of each parse among the items; ``None`` without a tokenizer."""
-        texts = [item.parse.text for item in items if isinstance(item, ItemFeatures)]
-        if self._tokenizer is None:
-            return [None] * len(texts)
-        return self._tokenizer.encode_batch(texts)
-
-    def _complete(
-        self, item: ItemFeatures, encoded: PieceArrays | None
-    ) -> ItemFeatures | ParsebankError:
+    texts = [item.parse.text for item in items if isinstance(item, ItemFeatures)]
+    encoded = iter([None] * len(texts) if tokenizer is None else tokenizer.encode_batch(texts))
+    derived: list[ItemFeatures | ParsebankError] = []
+    for item in items:
+        if isinstance(item, ParsebankError):
+            derived.append(item)
+            continue
+        pieces = next(encoded)
         try:
-            if encoded is not None:
-                pieces = align_pieces(item.parse, *encoded, self._policy)
-                item = replace(item, pieces=pieces)
-            return self._with_matrices(item) if self._matrices else item
+            derived.append(_derive_one(item, pieces, request, budget))
         except ParsebankError as error:
-            return error
+            derived.append(error)
+    return derived
 
-    def _with_matrices(self, item: ItemFeatures) -> ItemFeatures:
-        pieces = item.pieces
-        size = item.parse.word_count if pieces is None else len(pieces.parents)
-        self._budget.claim(size, self._matrices)
-        if pieces is None:
-            return replace(item, matrices=tree_matrices(item.parse.parents(), self._matrices))
-        shown = shown_matrices(pieces.parents, pieces.source, self._matrices)
-        return replace(item, matrices=shown)
+
+def _derive_one(
+    item: ItemFeatures, encoded: PieceArrays | None, request: FeatureRequest, budget: MatrixBudget
+) -> ItemFeatures:
+    pieces = None if encoded is None else align_pieces(item.parse, *encoded, request.policy)
+    matrices: Mapping[str, NDArray[Any]] = {}
+    if request.matrices:
+        parents = item.parse.parents() if pieces is None else pieces.parents
+        size = len(parents)
+        budget.claim(
+            size,
+            sum(size if name == "depth" else size * size for name in request.matrices),
+            f"the text has {size} pieces",
+            "Send shorter or fewer texts, or derive the matrices from the heads",
+        )
+        source = None if pieces is None else pieces.source
+        matrices = shown_matrices(parents, source, request.matrices)
+    return replace(item, pieces=pieces, matrices=matrices)
 
 
 def with_tokens(
@@ -168,21 +160,12 @@ def align_pieces(
     )
 
 
-def tree_matrices(
-    parents: NDArray[np.int32], names: Sequence[MatrixName]
-) -> dict[str, NDArray[Any]]:
-    """Matrices of a forest; pairs without a path have the dtype's maximum as distance."""
-    return {name: _MATRICES[name](parents) for name in names}
-
-
 def shown_matrices(
-    parents: NDArray[np.int32], source: NDArray[np.int32], names: Sequence[MatrixName]
+    parents: NDArray[np.int32], source: NDArray[np.int32] | None, names: Sequence[MatrixName]
 ) -> dict[str, NDArray[Any]]:
-    """Matrices in which each piece has the row and column of its source."""
-    own = tree_matrices(parents, names)
-    return {name: _reindex(matrix, source) for name, matrix in own.items()}
+    """Matrices of a forest, in which each node has the row and column of its source.
 
-
-def _reindex(matrix: NDArray[Any], source: NDArray[np.int32]) -> NDArray[Any]:
-    """Give each piece the row (and column) of its source."""
-    return matrix[np.ix_(*(source,) * matrix.ndim)]
+    One compiled pass makes all of them. Pairs without a path have the dtype's maximum as distance.
+    """
+    made = matrices_of_one(one_forest(parents, source), names)
+    return {name: made[name] for name in names}

@@ -1,4 +1,4 @@
-"""The pipeline of a request: plan, parse, derive, render."""
+"""The path of every answer: plan, parse what is missing, derive, render."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
-from typing import Final, Generic, TypeVar
+from functools import partial
+from typing import Final, TypeVar
 
 from featurestore import FeatureStore, ParseRecord
 from service.logs import note
 from service.parsers.base import Outcome
 from service.pipeline.adhoc import AdhocDataset
 from service.pipeline.ahead import read_ahead
-from service.pipeline.features import Deriver
+from service.pipeline.features import MatrixBudget, derive
 from service.pipeline.plan import Plan, Planner
 from service.pipeline.records import FeatureAnswer, FeatureRequest, ItemFeatures
 from service.pipeline.resolvers import ParserResolver, TokenizerResolver
@@ -26,22 +26,13 @@ from syntax import Parse
 from syntax.errors import ParsebankError
 from syntax.subwords import POLICIES
 
-SMALL_TEXTS: Final = 8
-SMALL_CHARACTERS: Final = 1_000
-"""Limits of a small request: about 200 words, 1 ms to derive and render."""
+SHORT_TEXTS: Final = 8
+SHORT_CHARACTERS: Final = 1_000
+"""Limits of a short request: about 200 words, 1 ms to derive and render."""
 
 T = TypeVar("T")
 Fresh = Mapping[str, Outcome]
-Numbered = tuple[int, ItemFeatures | ParsebankError]
-"""Index of a text in its request, and its features or error."""
-
-
-@dataclass(frozen=True)
-class _Finished(Generic[T]):
-    """A rendered value, and the outcome of each text for the counts."""
-
-    value: T
-    outcomes: Sequence[str]
+"""Outcomes of the texts that were parsed for a request, by key."""
 
 
 class FeaturePipeline:
@@ -88,48 +79,8 @@ class FeaturePipeline:
             ModelLoadError, DeadlineError: The model cannot be loaded, or not in time.
             StoreError: The store cannot be read or written.
         """
-        return await self.answer(request, lambda _, answer: answer)
-
-    async def answer(
-        self,
-        request: FeatureRequest,
-        render: Callable[[Plan, FeatureAnswer], T],
-        peek: Callable[[Plan], T | None] = lambda _: None,
-    ) -> T:
-        """As `run`, with the answer rendered in the thread that derives it.
-
-        Small requests (`_is_small`) whose data is in memory stay on the event loop, because a
-        change of threads would take longer than the work.
-
-        Args:
-            request: The request.
-            render: Renders the answer.
-            peek: Called before anything is parsed; a result other than ``None`` is the answer.
-        """
-        tokenizer, deadline = await self._prepare(request)
-
-        def begin(plan: Plan) -> Plan | _Finished[T]:
-            early = peek(plan)
-            if early is not None:
-                return _Finished(early, ())
-            return plan if plan.missing else self._complete(plan, {}, render)
-
-        def look_up_and_begin() -> Plan | _Finished[T]:
-            return begin(self._look_up(request, tokenizer, deadline))
-
-        def keep_and_complete(plan: Plan, fresh: Fresh) -> _Finished[T]:
-            self._keep(plan, fresh)
-            return self._complete(plan, fresh, render)
-
-        cached = self._plan_cached(request, tokenizer, deadline)
-        begun = begin(cached) if cached else await asyncio.to_thread(look_up_and_begin)
-        if isinstance(begun, Plan):
-            fresh = await self._parse(begun)
-            if cached and self._offer(begun, fresh):
-                begun = self._complete(begun, fresh, render)
-            else:
-                begun = await asyncio.to_thread(keep_and_complete, begun, fresh)
-        return self._counted(begun)
+        answer, _ = await self.answer(await self.plan(request), lambda _: None)
+        return answer
 
     async def plan(self, request: FeatureRequest) -> Plan:
         """Check a request, and look up its stored parses.
@@ -138,64 +89,86 @@ class FeaturePipeline:
             UnknownNameError: No such parser, language, tokenizer or policy.
             ModelLoadError, StoreError: The model or the store cannot be read.
         """
-        tokenizer, deadline = await self._prepare(request)
-        return await asyncio.to_thread(self._look_up, request, tokenizer, deadline)
+        POLICIES[request.policy]
+        most = self._settings.request_deadline_seconds
+        seconds = most if request.deadline_seconds is None else request.deadline_seconds
+        deadline = asyncio.get_running_loop().time() + min(seconds, most)
+        note(items=len(request.items))
+        tokenizer = await self.tokenizers.get(request.tokenizer) if request.tokenizer else None
+        plan = None
+        if _is_short(request):
+            with self._stages.measure("lookup"):
+                plan = self._planner.plan_cached(request, tokenizer, deadline)
+        if plan is None:
+            plan = await asyncio.to_thread(self._look_up, request, tokenizer, deadline)
+        return plan
+
+    async def answer(
+        self, plan: Plan, render: Callable[[FeatureAnswer], T]
+    ) -> tuple[FeatureAnswer, T]:
+        """Parse what is missing, derive the features, and render them.
+
+        Args:
+            plan: From `plan`.
+            render: Renders the answer, in the thread that derives it.
+
+        Raises:
+            OverloadedError: The queue is full; nothing was parsed.
+            ModelLoadError, DeadlineError: The model cannot be loaded, or not in time.
+            StoreError: The store cannot be written.
+        """
+        fresh = await self._parse(plan)
+        finish = partial(
+            self._finish, plan, range(len(plan.keys)), fresh, self._budget(plan), render
+        )
+        # A change of threads takes longer than a short answer without matrices.
+        is_quick = _is_short(plan.request) and not plan.request.matrices
+        if is_quick and self._offer(plan, fresh):
+            answer, rendered = finish(keep=False)
+        else:
+            answer, rendered = await asyncio.to_thread(finish)
+        self._count(answer)
+        return answer, rendered
 
     async def stream(
-        self, plan: Plan, render: Callable[[Sequence[Numbered]], T]
+        self, plan: Plan, render: Callable[[Sequence[int], FeatureAnswer], T]
     ) -> AsyncGenerator[T]:
         """Answer texts as they finish: first those that need no parser, then in any order.
 
         Parses are stored as they finish. Closing the iterator cancels the rest. The errors of
-        `run` are raised here too, usually before the first group.
+        `answer` are raised here too, usually before the first group.
 
         Args:
             plan: From `plan`.
-            render: Renders a group of texts, in a thread.
+            render: Renders a group of texts, given their indices in the request.
 
         Yields:
             The rendered groups.
         """
-        deriver = self._deriver(plan)
+        budget = self._budget(plan)
 
-        def finish(places: Sequence[int], fresh: Fresh) -> _Finished[T]:
-            return self._finish_group(plan, deriver, places, fresh, render)
+        async def finish(places: Sequence[int], fresh: Fresh) -> T:
+            answer, rendered = await asyncio.to_thread(
+                self._finish, plan, places, fresh, budget, partial(render, places)
+            )
+            self._count(answer)
+            return rendered
 
         async with read_ahead(self._fresh(plan)) as reading:
             if places := plan.ready_places():
-                group = await asyncio.to_thread(finish, places, {})
+                group = await finish(places, {})
                 reading.check()
-                yield self._counted(group)
+                yield group
             async with aclosing(reading.groups()) as groups:
                 async for outcomes in groups:
                     fresh = dict(outcomes)
-                    group = await asyncio.to_thread(finish, plan.places(fresh), fresh)
-                    yield self._counted(group)
-
-    async def _prepare(self, request: FeatureRequest) -> tuple[LoadedTokenizer | None, float]:
-        """The tokenizer, and the deadline of the parses."""
-        most = self._settings.request_deadline_seconds
-        seconds = most if request.deadline_seconds is None else request.deadline_seconds
-        deadline = asyncio.get_running_loop().time() + min(seconds, most)
-        POLICIES[request.policy]
-        note(items=len(request.items))
-        tokenizer = await self.tokenizers.get(request.tokenizer) if request.tokenizer else None
-        return tokenizer, deadline
+                    yield await finish(plan.places(fresh), fresh)
 
     def _look_up(
         self, request: FeatureRequest, tokenizer: LoadedTokenizer | None, deadline: float
     ) -> Plan:
         with self._stages.measure("lookup"):
             return self._planner.plan(request, tokenizer, deadline)
-
-    def _plan_cached(
-        self, request: FeatureRequest, tokenizer: LoadedTokenizer | None, deadline: float
-    ) -> Plan | None:
-        """The plan of a small request, if everything it needs is in memory."""
-        if not _is_small(request):
-            return None
-        with self._stages.measure("lookup"):
-            return self._planner.plan_cached(request, tokenizer, deadline)
 
     async def _parse(self, plan: Plan) -> Fresh:
         fresh: dict[str, Outcome] = {}
@@ -219,46 +192,32 @@ class FeaturePipeline:
             async for position, outcome in answers:
                 yield keys[position], outcome
 
-    def _complete(
-        self, plan: Plan, fresh: Fresh, render: Callable[[Plan, FeatureAnswer], T]
-    ) -> _Finished[T]:
-        """Derive and render a whole answer."""
-        answer = self._derived(plan, self._deriver(plan), list(plan.items(fresh)))
-        with self._stages.measure("render"):
-            value = render(plan, answer)
-        return _Finished(value, [_outcome_name(item) for item in answer.items])
-
-    def _finish_group(
+    def _finish(
         self,
         plan: Plan,
-        deriver: Deriver,
         places: Sequence[int],
         fresh: Fresh,
-        render: Callable[[Sequence[Numbered]], T],
-    ) -> _Finished[T]:
-        """Store, derive and render some texts of an answer."""
-        self._keep(plan, fresh)
-        answer = self._derived(plan, deriver, [plan.item(place, fresh) for place in places])
-        with self._stages.measure("render"):
-            value = render(list(zip(places, answer.items, strict=True)))
-        return _Finished(value, [_outcome_name(item) for item in answer.items])
-
-    def _counted(self, finished: _Finished[T]) -> T:
-        self.counts.update(finished.outcomes)
-        return finished.value
-
-    def _deriver(self, plan: Plan) -> Deriver:
-        return Deriver(self._settings, plan.tokenizer, plan.request)
-
-    def _derived(
-        self, plan: Plan, deriver: Deriver, items: Sequence[ItemFeatures | ParsebankError]
-    ) -> FeatureAnswer:
+        budget: MatrixBudget,
+        render: Callable[[FeatureAnswer], T],
+        keep: bool = True,
+    ) -> tuple[FeatureAnswer, T]:
+        """Store new parses, then derive and render some texts of a request."""
+        if keep:
+            self._keep(plan, fresh)
         with self._stages.measure("derive"):
-            derived = deriver.derive(items)
-        answer = FeatureAnswer(plan.parser, plan.lang, plan.tokenizer, derived)
+            parsed = [plan.item(place, fresh) for place in places]
+            items = derive(parsed, plan.tokenizer, plan.request, budget)
+        answer = FeatureAnswer(plan.parser, plan.lang, plan.tokenizer, items)
         if plan.request.store:
             self._adhoc.add_answer(answer, plan.generation)
-        return answer
+        with self._stages.measure("render"):
+            return answer, render(answer)
+
+    def _count(self, answer: FeatureAnswer) -> None:
+        self.counts.update(_outcome_name(item) for item in answer.items)
+
+    def _budget(self, plan: Plan) -> MatrixBudget:
+        return MatrixBudget.of(self._settings, plan.request.packed)
 
     def _keep(self, plan: Plan, fresh: Fresh) -> None:
         """Put new parses into the store."""
@@ -272,7 +231,9 @@ class FeaturePipeline:
     def _offer(self, plan: Plan, fresh: Fresh) -> bool:
         """Put new parses into the store without waiting; returns whether that succeeded."""
         records = _new_records(plan, fresh)
-        if records and plan.parser.fingerprint not in self._described:
+        if not records:
+            return True
+        if plan.parser.fingerprint not in self._described:
             return False
         with self._stages.measure("store"):
             return all(self._store.parses.offer(record) for record in records)
@@ -285,12 +246,10 @@ class FeaturePipeline:
             self._described.add(parser.fingerprint)
 
 
-def _is_small(request: FeatureRequest) -> bool:
-    """Whether the work beside parsing takes a fraction of a millisecond."""
+def _is_short(request: FeatureRequest) -> bool:
+    """Whether the work beside parsing takes a fraction of a millisecond, matrices aside."""
     items = request.items
-    if request.matrices or len(items) > SMALL_TEXTS:
-        return False
-    return sum(item.characters for item in items) <= SMALL_CHARACTERS
+    return len(items) <= SHORT_TEXTS and sum(i.characters for i in items) <= SHORT_CHARACTERS
 
 
 def _new_records(plan: Plan, fresh: Fresh) -> list[ParseRecord]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -47,20 +47,6 @@ class Plan:
     def missing(self) -> dict[str, ParseInput]:
         """Texts without a stored parse, by key."""
         return {key: item for key, item in self.wanted.items() if key not in self.stored}
-
-    @property
-    def is_sound(self) -> bool:
-        """Whether all texts passed the checks."""
-        return all(isinstance(key, str) for key in self.keys)
-
-    @property
-    def is_stored(self) -> bool:
-        """Whether every text has a stored parse."""
-        return self.is_sound and len(self.stored) == len(self.wanted)
-
-    def items(self, fresh: Mapping[str, Outcome]) -> Iterator[ItemFeatures | ParsebankError]:
-        """Each text's bare parse or error, in the order asked."""
-        return (self.item(index, fresh) for index in range(len(self.keys)))
 
     def item(self, index: int, fresh: Mapping[str, Outcome]) -> ItemFeatures | ParsebankError:
         """The bare parse or error of one text.

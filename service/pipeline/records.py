@@ -109,3 +109,8 @@ class FeatureAnswer:
     lang: str
     tokenizer: LoadedTokenizer | None
     items: list[ItemFeatures | ParsebankError]
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether every text was answered from the store."""
+        return all(isinstance(item, ItemFeatures) and item.cached for item in self.items)

@@ -1,40 +1,34 @@
-"""Whole answers, kept as bytes for requests that come again word for word."""
+"""Whole responses, kept as they were sent for requests that come again byte for byte."""
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter, OrderedDict
 from dataclasses import dataclass, field
-from functools import cached_property
 from hashlib import blake2b
 from typing import Final, Literal
 
+from featurestore import FeatureStore
 from service.pipeline.plan import Plan
 from service.pipeline.resolvers import ParserResolver, TokenizerResolver
 from service.settings import Settings
-from syntax.errors import ParsebankError
 
-RECHECK_SECONDS: Final = 1.0
 _ENTRY_BYTES: Final = 1_000
 """Approximate bytes of an entry beside its content."""
 
 _LARGEST_SHARE: Final = 8
-"""An answer larger than this fraction (1/8) of the memory limit is not stored."""
-
-_CHOICES: Final = 256
-
-VARIES: Final = "Accept, Accept-Encoding"
-"""``Vary`` of answers that may be compressed, and of 304."""
+"""A response larger than this fraction (1/8) of the memory limit is not stored."""
 
 
 @dataclass(frozen=True)
 class Origin:
-    """What an answer depends on beside its request: the parser and the tokenizer.
+    """What a response depends on beside its request: the parser, the tokenizer and the store.
 
     Attributes:
         parser, lang, tokenizer: Names in the request.
         chosen: Fingerprint of the parser, and language of the texts.
         tokenizer_fingerprint: ``None`` without a tokenizer.
+        generation: `ParseTable.generation` before the parses were looked up.
+        texts: Number of texts.
     """
 
     parser: str | None
@@ -42,10 +36,12 @@ class Origin:
     tokenizer: str | None
     chosen: tuple[str, str]
     tokenizer_fingerprint: str | None
+    generation: int
+    texts: int
 
     @classmethod
     def of(cls, plan: Plan) -> Origin:
-        """The origin of a planned request's answer."""
+        """The origin of the response to a planned request."""
         request, tokenizer = plan.request, plan.tokenizer
         return cls(
             request.parser,
@@ -53,24 +49,17 @@ class Origin:
             request.tokenizer,
             (plan.parser.fingerprint, plan.lang),
             None if tokenizer is None else tokenizer.fingerprint,
+            plan.generation,
+            len(plan.keys),
         )
 
 
 @dataclass(frozen=True)
 class CachedResponse:
-    """The bytes of an answer whose texts were all stored.
-
-    Attributes:
-        content: The body, compressed if the caller accepts that.
-        headers: Raw headers, with the length and the entity tag.
-        etag: The entity tag.
-        origin: The parser and the tokenizer.
-    """
+    """The body and the raw headers of a response whose texts were all stored."""
 
     content: bytes = field(repr=False)
     headers: tuple[tuple[bytes, bytes], ...]
-    etag: str
-    texts: int
     origin: Origin
 
     @property
@@ -78,132 +67,90 @@ class CachedResponse:
         """Approximate bytes in memory."""
         return len(self.content) + _ENTRY_BYTES
 
-    @cached_property
-    def unchanged_headers(self) -> tuple[tuple[bytes, bytes], ...]:
-        """The headers of the answer 304."""
-        kept = [pair for pair in self.headers if not pair[0].startswith((b"content-", b"vary"))]
-        return (*kept, (b"vary", VARIES.encode()))
-
 
 class ResponseCache:
-    """The most recently used answers, as bytes. Belongs to one event loop.
+    """The most recently used responses. Belongs to one event loop.
 
-    An answer is valid while the names in its request resolve to the same parser and tokenizer.
-    The parses behind it cannot change, because a parse key covers everything that made the parse.
-    When parses are deleted, `forget` drops all answers.
+    A response is valid while the names in its request resolve to the same parser and tokenizer,
+    and no parse was deleted. The parses behind it cannot change, because a parse key covers
+    everything that made the parse.
 
     Args:
         settings: The memory limit.
+        store: Tells whether parses were deleted.
         parsers: Resolves the parser names in requests.
-        tokenizers: The loaded tokenizers; answers of a tokenizer that was unloaded are invalid.
-        recheck_seconds: Seconds for which a resolved name is trusted before the model files are
-            checked again.
+        tokenizers: The loaded tokenizers; responses of a tokenizer that was unloaded are invalid.
 
     Attributes:
         size: Bytes in use.
-        generation: Number of calls of `forget`.
         lookups: Number of hits and misses.
     """
 
     def __init__(
         self,
         settings: Settings,
+        store: FeatureStore,
         parsers: ParserResolver,
         tokenizers: TokenizerResolver,
-        recheck_seconds: float = RECHECK_SECONDS,
     ) -> None:
+        self._store = store
         self._parsers = parsers
         self._tokenizers = tokenizers
-        self.recheck_seconds = recheck_seconds
         self._room = settings.ready_answers_mb << 20
-        self._answers: OrderedDict[bytes, CachedResponse] = OrderedDict()
-        self._choices: OrderedDict[tuple[str | None, str | None], _Choice] = OrderedDict()
+        self._responses: OrderedDict[bytes, CachedResponse] = OrderedDict()
         self.size = 0
-        self.generation = 0
         self.lookups: Counter[Literal["hit", "miss"]] = Counter()
 
     def __len__(self) -> int:
-        return len(self._answers)
+        return len(self._responses)
 
-    async def get(self, key: bytes) -> CachedResponse | None:
-        """The answer under a key, if it is still valid."""
-        answer = self._answers.get(key)
-        if answer is not None and not await self._is_valid(answer.origin):
+    def get(self, key: bytes) -> CachedResponse | None:
+        """The response under a key, if it is still valid."""
+        response = self._responses.get(key)
+        if response is not None and not self._is_valid(response.origin):
             self._drop(key)
-            answer = None
-        self.lookups["hit" if answer is not None else "miss"] += 1
-        if key in self._answers:
-            self._answers.move_to_end(key)
-        return answer
+            response = None
+        if response is not None:
+            self._responses.move_to_end(key)
+        self.lookups["miss" if response is None else "hit"] += 1
+        return response
 
-    def put(self, key: bytes, answer: CachedResponse, generation: int | None = None) -> None:
-        """Store an answer; the least recently used ones are evicted.
-
-        Args:
-            key: Its `response_key`.
-            answer: The answer.
-            generation: The generation in which its parses were looked up. An answer of an earlier
-                generation is not stored, because its parses may have been deleted since.
-        """
+    def put(self, key: bytes, response: CachedResponse) -> None:
+        """Store a response, if no parse was deleted meanwhile; the least recently used ones go."""
         self._drop(key)
-        if generation not in (None, self.generation) or answer.size * _LARGEST_SHARE > self._room:
+        is_old = response.origin.generation != self._store.parses.generation
+        if is_old or response.size * _LARGEST_SHARE > self._room:
             return
-        self._answers[key] = answer
-        self.size += answer.size
+        self._responses[key] = response
+        self.size += response.size
         while self.size > self._room:
-            self._drop(next(iter(self._answers)))
+            self._drop(next(iter(self._responses)))
 
     def forget(self) -> None:
-        """Drop all answers: parses behind them may have been deleted."""
-        self.generation += 1
-        self._answers.clear()
+        """Drop all responses: parses behind them may have been deleted."""
+        self._responses.clear()
         self.size = 0
 
     def _drop(self, key: bytes) -> None:
-        answer = self._answers.pop(key, None)
-        if answer is not None:
-            self.size -= answer.size
+        response = self._responses.pop(key, None)
+        if response is not None:
+            self.size -= response.size
 
-    async def _is_valid(self, origin: Origin) -> bool:
+    def _is_valid(self, origin: Origin) -> bool:
+        if origin.generation != self._store.parses.generation:
+            return False
         if origin.tokenizer is not None:
             tokenizer = self._tokenizers.cached(origin.tokenizer)
             if tokenizer is None or tokenizer.fingerprint != origin.tokenizer_fingerprint:
                 return False
-        return await self._chosen(origin.parser, origin.lang) == origin.chosen
-
-    async def _chosen(self, parser: str | None, lang: str | None) -> tuple[str, str] | None:
-        """Fingerprint and language that a request's names resolve to; ``None`` if unknown."""
-        now = asyncio.get_running_loop().time()
-        choice = self._choices.get((parser, lang))
-        if choice is None or now - choice.since >= self.recheck_seconds:
-            looking = asyncio.create_task(asyncio.to_thread(self._choose, parser, lang))
-            choice = self._choices[parser, lang] = _Choice(now, looking)
-            while len(self._choices) > _CHOICES:
-                self._choices.popitem(last=False)
-        if choice.looking.done():
-            return choice.looking.result()
-        # Shielded: a caller that is cancelled must not cancel the lookup of the others.
-        return await asyncio.shield(choice.looking)
-
-    def _choose(self, parser: str | None, lang: str | None) -> tuple[str, str] | None:
-        try:
-            _, identity, spoken = self._parsers.choose(parser, lang)
-        except ParsebankError:
-            return None
-        return identity.fingerprint, spoken
+        choice = self._parsers.cached(origin.parser, origin.lang)
+        return choice is not None and (choice[1].fingerprint, choice[2]) == origin.chosen
 
 
-@dataclass(frozen=True)
-class _Choice:
-    """A lookup of the models: when it started, and its result."""
-
-    since: float
-    looking: asyncio.Task[tuple[str, str] | None]
-
-
-def response_key(body: bytes, *shape: str) -> bytes:
-    """Key of an answer: a digest of the request's bytes, format and encoding."""
-    digest = blake2b("\0".join(shape).encode(), digest_size=16)
-    digest.update(b"\0")
-    digest.update(body)
+def response_key(*parts: bytes) -> bytes:
+    """Key of a response: a digest of what in the request determines it."""
+    digest = blake2b(digest_size=16)
+    for part in parts:
+        digest.update(b"%d:" % len(part))
+        digest.update(part)
     return digest.digest()

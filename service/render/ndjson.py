@@ -14,7 +14,7 @@ from typing import Any
 import structlog
 
 from service.errors import error_body, named_error, unexpected_body
-from service.pipeline.pipeline import FeaturePipeline, Numbered
+from service.pipeline.pipeline import FeaturePipeline
 from service.pipeline.plan import Plan
 from service.pipeline.records import FeatureAnswer
 from service.render.json import dump, item_content, makers
@@ -25,7 +25,7 @@ _log = structlog.get_logger(__name__)
 
 def render_ndjson(answer: FeatureAnswer) -> bytes:
     """The whole answer, with the texts in order."""
-    lines, failed = _item_lines(list(enumerate(answer.items)))
+    lines, failed = _item_lines(range(len(answer.items)), answer)
     return _head_line(answer) + lines + done_line(len(answer.items), failed)
 
 
@@ -55,10 +55,11 @@ def _head_line(made_by: Plan | FeatureAnswer) -> bytes:
     return _line(makers(made_by.parser, made_by.tokenizer))
 
 
-def _item_lines(items: Sequence[Numbered]) -> tuple[bytes, int]:
+def _item_lines(places: Sequence[int], answer: FeatureAnswer) -> tuple[bytes, int]:
     """Items as in JSON, each with its index; and the number of failed items."""
-    lines = [_line({"index": index, **item_content(item)}) for index, item in items]
-    return b"".join(lines), sum(isinstance(item, ParsebankError) for _, item in items)
+    numbered = zip(places, answer.items, strict=True)
+    lines = [_line({"index": index, **item_content(item)}) for index, item in numbered]
+    return b"".join(lines), sum(isinstance(item, ParsebankError) for item in answer.items)
 
 
 def done_line(items: int, failed: int) -> bytes:

@@ -1,4 +1,4 @@
-"""Which format and which encoding a caller wants, read off its headers."""
+"""The format that a caller wants, read off its headers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from starlette.exceptions import HTTPException
 from syntax.errors import SpecError
 
 Format = Literal["json", "conllu", "ndjson", "arrow"]
-Encoding = Literal["identity", "gzip", "zstd"]
 
 MEDIA_TYPES: Final[dict[Format, str]] = {
     "json": "application/json",
@@ -24,7 +23,10 @@ MEDIA_TYPES: Final[dict[Format, str]] = {
 
 FORMATS: Final[tuple[Format, ...]] = get_args(Format)
 
-_ENCODINGS: Final[tuple[Encoding, ...]] = ("zstd", "gzip")
+
+def content_type(shape: Format) -> str:
+    """The header ``Content-Type`` of a format."""
+    return MEDIA_TYPES[shape] + ("; charset=utf-8" if shape == "conllu" else "")
 
 
 def named_format(name: str | None) -> Format | None:
@@ -71,25 +73,6 @@ def negotiate(
         HTTPStatus.NOT_ACCEPTABLE,
         f"Accept says {accept!r}; the answer can be {known}. Accept one of these, or */*",
     )
-
-
-@lru_cache(maxsize=64)
-def choose_encoding(accept_encoding: str) -> Encoding:
-    """How to compress the answer.
-
-    Args:
-        accept_encoding: The header ``Accept-Encoding``; empty if none came.
-
-    >>> choose_encoding("gzip, deflate, br, zstd")
-    'zstd'
-    >>> choose_encoding("gzip, zstd;q=0.5"), choose_encoding("zstd;q=0, br")
-    ('gzip', 'identity')
-    """
-    qualities = dict(_ranges(accept_encoding))
-    others = qualities.get("*", 0.0)
-    rated = {name: qualities.get(name, others) for name in _ENCODINGS}
-    best = max(_ENCODINGS, key=lambda name: rated[name])
-    return best if rated[best] > 0 else "identity"
 
 
 def _ranges(header: str) -> Iterator[tuple[str, float]]:

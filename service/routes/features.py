@@ -11,10 +11,9 @@ from fastapi import APIRouter, Header, Path, Query, Request
 from fastapi.responses import Response
 
 from service.pipeline.assembled import AssemblyAnswer
-from service.render.etag import entity_tag, is_current
+from service.render.etag import CACHE_CONTROL, entity_tag, not_modified
 from service.render.features import features_json, features_ndjson
 from service.render.negotiate import MEDIA_TYPES, negotiate
-from service.render.representation import CACHE_CONTROL
 from service.routes.answers import error_answers
 from service.routes.disconnect import while_connected
 from service.routes.feature_schemas import FeatureFormat as Format
@@ -102,8 +101,8 @@ async def stored_features(
     tag = _tag(keys, tokenizer, spec, shape)
     # A tokenizer's name may come to mean another one, so that a cache has to ask each time.
     headers = {"ETag": tag, "Cache-Control": CACHE_CONTROL, "Vary": "Accept"}
-    if is_current(if_none_match, tag):
-        return Response(status_code=304, headers=headers)
+    if unchanged := not_modified(if_none_match, headers):
+        return unchanged
     answer = await services.assembler.stored(keys, tokenizer, spec)
     return await asyncio.to_thread(_render, answer, shape, headers)
 

@@ -8,16 +8,17 @@ from typing import Any, Final
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from service.pipeline.plan import Plan
-from service.pipeline.response_cache import CachedResponse, Origin, response_key
-from service.render import Rendered, Representation
+from service.middleware.response_cache import ORIGIN
+from service.pipeline.response_cache import Origin
+from service.render import RENDERERS
+from service.render.etag import CACHE_CONTROL
 from service.render.ndjson import stream_ndjson
-from service.render.negotiate import FORMATS, MEDIA_TYPES, choose_encoding, named_format, negotiate
+from service.render.negotiate import FORMATS, MEDIA_TYPES, content_type, named_format, negotiate
 from service.render.streaming import ClosingStream
 from service.routes.answers import error_answers
 from service.routes.disconnect import while_connected
 from service.schemas import ErrorBody, ParseAnswer, ParseRequest
-from service.services import Services, services_of
+from service.services import services_of
 
 router = APIRouter(tags=["parse"])
 
@@ -32,18 +33,11 @@ _RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
             MEDIA_TYPES["ndjson"]: _TEXT,
             MEDIA_TYPES["arrow"]: _BINARY,
         },
-        "headers": {
-            "ETag": {
-                "description": "If every text was answered; for NDJSON, if all were stored.",
-                "schema": {"type": "string"},
-            }
-        },
         "description": "One item per text, in order; a text that could not be used is an item "
         "with `error`. As CoNLL-U: a document per text, and for a failed one a comment "
         "`# error = ...` at the head. As NDJSON: a line per text as it finishes, with its "
         "`index`, and a last line with `done` or `error`. As an Arrow IPC stream: a row per text.",
     },
-    304: {"description": "`If-None-Match` has the tag of the answer, and every text is stored."},
     406: {"model": ErrorBody, "description": "`Accept` admits none of the formats."},
     **error_answers(408, 413, 501),
     422: {
@@ -57,8 +51,8 @@ _RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
 }
 
 
-# FastAPI takes longer to read these four than the rest of a cached answer, so they are described
-# here and read by hand.
+# FastAPI takes longer to read this than the rest of a short answer, so it is described here and
+# read by hand.
 _PARAMETERS: Final[list[dict[str, Any]]] = [
     {
         "name": "format",
@@ -66,13 +60,6 @@ _PARAMETERS: Final[list[dict[str, Any]]] = [
         "required": False,
         "schema": {"type": "string", "enum": list(FORMATS)},
         "description": "Overrides `Accept`.",
-    },
-    {
-        "name": "If-None-Match",
-        "in": "header",
-        "required": False,
-        "schema": {"type": "string"},
-        "description": "Tags of answers at hand; 304 if one is that of this answer.",
     },
 ]
 
@@ -90,48 +77,24 @@ async def parse(request: Request, body: ParseRequest) -> Response:
     fails alone.
     """
     services = services_of(request)
-    shape = Representation(
-        negotiate(_header(request, "accept"), named_format(request.query_params.get("format"))),
-        choose_encoding(_header(request, "accept-encoding")),
-    )
-    held = _header(request, "if-none-match")
+    # Several headers of one name make one list.
+    accept = ",".join(request.headers.getlist("accept"))
+    shape = negotiate(accept, named_format(request.query_params.get("format")))
+    headers = {
+        "Content-Type": content_type(shape),
+        "Cache-Control": CACHE_CONTROL,
+        "Vary": "Accept",
+    }
     wanted = body.to_features(services.settings.max_items)
-    generation = services.responses.generation
+    if shape == "arrow":
+        wanted = replace(wanted, packed=True)
     async with while_connected(request):
-        outcome: Rendered | Plan = await services.pipeline.answer(
-            replace(wanted, packed=True) if shape.format == "arrow" else wanted,
-            shape.render,
-            lambda plan: shape.unchanged(plan, held) or _left_to_stream(plan, shape),
-        )
-        if isinstance(outcome, Plan):
-            return await _streamed(services, outcome, shape)
-    if outcome.is_stored and outcome.status == 200:
-        _keep_ready(services, await request.body(), shape, outcome, generation)
-    return Response(outcome.content, outcome.status, outcome.headers)
-
-
-def _header(request: Request, name: str) -> str:
-    """A header that is a list; several of one name make one list."""
-    return ",".join(request.headers.getlist(name))
-
-
-def _left_to_stream(plan: Plan, shape: Representation) -> Plan | None:
-    """A request whose texts are to be sent one by one, as they are parsed."""
-    return plan if shape.format == "ndjson" and plan.missing else None
-
-
-async def _streamed(services: Services, plan: Plan, shape: Representation) -> Response:
-    lines = stream_ndjson(services.pipeline, plan)
-    # Until the first lines are there, a failure has a status of its own.
-    first = await anext(lines)
-    return ClosingStream(first, lines, shape.headers())
-
-
-def _keep_ready(
-    services: Services, body: bytes, shape: Representation, rendered: Rendered, generation: int
-) -> None:
-    """Keep an answer for the next request with the same body."""
-    raw = tuple((name.lower().encode(), value.encode()) for name, value in rendered.kept_headers())
-    texts, origin = len(rendered.plan.keys), Origin.of(rendered.plan)
-    answer = CachedResponse(rendered.content, raw, rendered.etag, texts, origin)
-    services.responses.put(response_key(body, shape.format, shape.encoding), answer, generation)
+        plan = await services.pipeline.plan(wanted)
+        if shape == "ndjson" and plan.missing:
+            lines = stream_ndjson(services.pipeline, plan)
+            # Until the first lines are there, a failure has a status of its own.
+            return ClosingStream(await anext(lines), lines, headers)
+        answer, content = await services.pipeline.answer(plan, RENDERERS[shape])
+    if answer.is_stored:
+        setattr(request.state, ORIGIN, Origin.of(plan))
+    return Response(content, headers=headers)

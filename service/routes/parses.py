@@ -9,9 +9,9 @@ from fastapi import APIRouter, Header, Path, Query
 from fastapi.responses import Response
 from pydantic import BaseModel, Field
 
-from service.render.etag import entity_tag, is_current
-from service.render.negotiate import MEDIA_TYPES, Format, negotiate
-from service.render.representation import CACHE_CONTROL, RENDERERS, Representation
+from service.render import RENDERERS
+from service.render.etag import CACHE_CONTROL, entity_tag, not_modified
+from service.render.negotiate import MEDIA_TYPES, Format, content_type, negotiate
 from service.routes.answers import error_answers
 from service.schemas import ErrorBody, ParseAnswer
 from service.services import Services, UsesServices
@@ -86,11 +86,10 @@ async def stored_parse(
     made_by = [answer.parser.name, answer.parser.fingerprint]
     tag = entity_tag({"parse": key, "parser": made_by, "format": shape})
     headers = {"ETag": tag, "Cache-Control": CACHE_CONTROL, "Vary": "Accept"}
-    if is_current(if_none_match, tag):
-        return Response(status_code=304, headers=headers)
+    if unchanged := not_modified(if_none_match, headers):
+        return unchanged
     content = await asyncio.to_thread(RENDERERS[shape], answer)
-    kind = Representation(shape, "identity").content_type
-    return Response(content, headers={**headers, "Content-Type": kind})
+    return Response(content, headers={**headers, "Content-Type": content_type(shape)})
 
 
 @router.delete("/parses/{key}")

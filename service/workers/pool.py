@@ -16,7 +16,7 @@ from service.timing import Stages
 from service.workers.feeder import Feeder
 from service.workers.process import ForkServer, ParserProcess
 from service.workers.queue import FairQueue, PendingRequest, PendingText
-from service.workers.stats import PoolStats, Reason
+from service.workers.stats import PoolStats, Reason, StatsByParser
 from syntax.errors import ModelLoadError, ParsebankError, WorkerDiedError
 
 _MIB = 1024 * 1024
@@ -50,7 +50,7 @@ class WorkerPool:
         self.model = model
         self.fingerprint = fingerprint
         self.queue = FairQueue(settings.max_queued_words, settings.workers, settings.batch_words)
-        self.stats = PoolStats() if stats is None else stats
+        self.stats = StatsByParser()[model.name] if stats is None else stats
         self.busy = 0
         bulk = BACKENDS[model.backend].bulk
         self._feeder = Feeder(self.queue, self.stats, stages or Stages(), bulk)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict, defaultdict
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, contextmanager
 from contextvars import Context
 from typing import Final
@@ -17,7 +17,7 @@ from service.settings import Settings
 from service.timing import Stages
 from service.workers.memory import shared_bytes
 from service.workers.pool import WorkerPool, unloaded
-from service.workers.stats import PoolStats
+from service.workers.stats import StatsByParser
 from syntax.errors import ConflictError, DeadlineError, OverloadedError, WorkError
 
 _log = structlog.get_logger(__name__)
@@ -41,7 +41,7 @@ class WorkerPools:
         self._settings = settings
         self._stages = Stages() if stages is None else stages
         self._slots: OrderedDict[_Key, _Slot] = OrderedDict()
-        self._stats: defaultdict[str, PoolStats] = defaultdict(PoolStats)
+        self._stats = StatsByParser()
         self._measured: dict[str, int] = {}
         self._users = 0
         self._quiet = asyncio.Event()
@@ -52,7 +52,7 @@ class WorkerPools:
         self._is_stopped = False
 
     @property
-    def stats(self) -> Mapping[str, PoolStats]:
+    def stats(self) -> StatsByParser:
         """Counts by model name, including unloaded models."""
         return self._stats
 

@@ -1,4 +1,4 @@
-"""Counts of what a model's workers have done."""
+"""Counts of what the workers have done, by model."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from service.timing import SECONDS, Histogram
+from prometheus_client import Histogram
+
+from service.timing import SECONDS
 
 Reason = Literal["died", "deadline", "recycled_texts", "recycled_memory"]
 """Why a worker was replaced: it died; it was killed after a deadline; it had parsed
@@ -20,17 +22,49 @@ class PoolStats:
     """Counts of one model's workers; they never decrease, also when the model is reloaded.
 
     Attributes:
-        texts: Texts answered by a parse or by an error of the text.
         batch_words: Words of each completed batch.
         batch_seconds: Seconds from sending each completed batch to its last answer.
+        texts: Texts answered by a parse or by an error of the text.
         replaced: Workers replaced, by `Reason`.
         loads: Times that the model was loaded.
         fork_server_restarts: Times that the fork server died and was replaced.
     """
 
+    batch_words: Histogram
+    batch_seconds: Histogram
     texts: int = 0
-    batch_words: Histogram = field(default_factory=lambda: Histogram(_WORDS))
-    batch_seconds: Histogram = field(default_factory=lambda: Histogram(SECONDS))
     replaced: Counter[Reason] = field(default_factory=Counter)
     loads: int = 0
     fork_server_restarts: int = 0
+
+
+class StatsByParser(dict[str, PoolStats]):
+    """The counts of all models, by name; a model's begin with the first look at them.
+
+    Attributes:
+        histograms: Of batches, by model.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.histograms = (
+            Histogram(
+                "parsebank_batch_words",
+                "Words in a batch that a worker parsed.",
+                ["parser"],
+                registry=None,
+                buckets=_WORDS,
+            ),
+            Histogram(
+                "parsebank_batch_seconds",
+                "Time that a worker took for a batch.",
+                ["parser"],
+                registry=None,
+                buckets=SECONDS,
+            ),
+        )
+
+    def __missing__(self, parser: str) -> PoolStats:
+        words, seconds = self.histograms
+        self[parser] = PoolStats(words.labels(parser), seconds.labels(parser))
+        return self[parser]

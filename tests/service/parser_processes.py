@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 
 import psutil
+from prometheus_client import Histogram
 
 
 def children(of: int | None = None) -> list[psutil.Process]:
@@ -48,3 +49,9 @@ async def until(condition: Callable[[], bool], seconds: float = 120.0) -> None:
     while not condition():
         assert time.monotonic() < deadline, "did not happen in time"
         await asyncio.sleep(0.02)
+
+
+def summed(histogram: Histogram, suffix: str) -> float:
+    """A histogram's ``_sum`` or ``_count``, over all labels."""
+    samples = [sample for family in histogram.collect() for sample in family.samples]
+    return sum(sample.value for sample in samples if sample.name.endswith(suffix))

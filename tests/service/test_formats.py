@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from starlette.exceptions import HTTPException
 
 from service.render.etag import is_current
-from service.render.negotiate import FORMATS, MEDIA_TYPES, choose_encoding, negotiate
+from service.render.negotiate import FORMATS, MEDIA_TYPES, negotiate
 from syntax import parse_conllu
 from tests.service.asgi import Exchange
 from tests.service.conftest import connected, running
@@ -82,9 +82,6 @@ async def test_a_header_that_comes_twice_is_one_list(client: httpx.AsyncClient) 
     headers = [("accept", "image/png"), ("accept", "text/x-conllu")]
     response = await client.post("/parse", json={"text": "Yes."}, headers=headers)
     assert response.headers["content-type"] == "text/x-conllu; charset=utf-8"
-    tag = (await ask(client, "json", text="Yes.")).headers["etag"]
-    held = [("if-none-match", '"other"'), ("if-none-match", tag)]
-    assert (await client.post("/parse", json={"text": "Yes."}, headers=held)).status_code == 304
 
 
 @pytest.mark.parametrize("query", ["format=xml", "format=", "format=json&format=xml"])
@@ -98,27 +95,8 @@ async def test_a_format_by_an_unknown_name_is_refused(
 @given(st.text())
 @settings(max_examples=200)
 async def test_no_header_breaks_the_choice(header: str) -> None:
-    assert choose_encoding(header) in ("identity", "gzip", "zstd")
     with suppress(HTTPException):
         assert negotiate(header) in FORMATS
-
-
-@pytest.mark.parametrize(
-    ("accept_encoding", "expected"),
-    [
-        ("", "identity"),
-        ("gzip, deflate, br, zstd", "zstd"),
-        ("gzip", "gzip"),
-        ("GZIP;q=1, zstd;q=0.1", "gzip"),
-        ("*", "zstd"),
-        ("zstd;q=0, *;q=0.5", "gzip"),
-        ("br", "identity"),
-        ("gzip;q=0", "identity"),
-        ("identity;q=0", "identity"),
-    ],
-)
-async def test_the_best_liked_encoding_is_used(accept_encoding: str, expected: str) -> None:
-    assert choose_encoding(accept_encoding) == expected
 
 
 @pytest.mark.parametrize("shape", FORMATS)
@@ -153,77 +131,22 @@ async def test_a_short_answer_is_not_compressed(client: httpx.AsyncClient) -> No
 async def test_openapi_names_every_format(client: httpx.AsyncClient) -> None:
     schema = (await client.get("/openapi.json")).json()["paths"]["/parse"]["post"]
     assert set(schema["responses"]["200"]["content"]) == set(MEDIA_TYPES.values())
-    assert {parameter["name"] for parameter in schema["parameters"]} == {"format", "If-None-Match"}
-    assert {"304", "406", "413", "422", "429", "503", "504"} <= set(schema["responses"])
+    assert {parameter["name"] for parameter in schema["parameters"]} == {"format"}
+    assert {"406", "413", "422", "429", "503", "504"} <= set(schema["responses"])
     assert (await client.get("/info")).json()["formats"] == list(FORMATS)
 
 
 # Entity tags.
 
 
-@pytest.mark.parametrize("shape", FORMATS)
-async def test_matching_etag_answers_304(client: httpx.AsyncClient, shape: str) -> None:
-    body = {"texts": [f"Tagged as {shape}.", "Twice."], "tokenizer": TOKENIZER}
-    first = await ask(client, shape, **body)
-    second = await ask(client, shape, **body)
-    tag = second.headers["etag"]
-    assert tag.startswith('W/"')
-    # A stream begins before it is known whether every text can be answered.
-    assert first.headers.get("etag", tag if shape == "ndjson" else "") == tag
-    for held in (tag, tag.removeprefix("W/"), f'"other", {tag}', "*"):
+async def test_post_has_no_entity_tag_and_is_always_answered(client: httpx.AsyncClient) -> None:
+    for _ in range(3):
         response = await client.post(
-            f"/parse?format={shape}", json=body, headers={"if-none-match": held}
+            "/parse", json={"text": "Yes."}, headers={"if-none-match": "*"}
         )
-        assert response.status_code == 304
-        assert response.content == b""
-        assert response.headers["etag"] == tag
+        assert response.status_code == 200
+        assert "etag" not in response.headers
         assert response.headers["cache-control"] == "private, no-cache"
-        assert "content-type" not in response.headers
-    other = await client.post(
-        f"/parse?format={shape}", json=body, headers={"if-none-match": '"other"'}
-    )
-    assert other.status_code == 200
-
-
-async def test_a_revalidation_derives_and_renders_nothing(
-    app: FastAPI, client: httpx.AsyncClient
-) -> None:
-    tag = (await ask(client, "json", text="Not rendered again.")).headers["etag"]
-    stages = app.state.services.stages.histograms
-    before = sum(stages["derive"].counts), sum(stages["render"].counts)
-    response = await client.post(
-        "/parse", json={"text": "Not rendered again."}, headers={"if-none-match": tag}
-    )
-    assert response.status_code == 304
-    assert (sum(stages["derive"].counts), sum(stages["render"].counts)) == before
-
-
-async def test_tags_tell_apart_what_differs(client: httpx.AsyncClient) -> None:
-    requests: list[tuple[str, dict[str, Any]]] = [
-        *((shape, {"text": "One."}) for shape in FORMATS),
-        ("json", {"text": "Two."}),
-        ("json", {"texts": ["One.", "Two."]}),
-        ("json", {"texts": ["Two.", "One."]}),
-        ("json", {"text": "One.", "mode": "sentence"}),
-        ("json", {"text": "One.", "tokenizer": TOKENIZER}),
-        ("json", {"text": "One.", "tokenizer": TOKENIZER, "policy": "chain"}),
-        ("json", {"text": "One.", "matrices": ["depth"]}),
-        ("json", {"text": "One.", "matrices": ["distance", "depth"]}),
-        ("json", {"tokens": [["One", "."]]}),
-        ("json", {"tokens": [["One", "."]], "token_labels": [["B-X", "O"]]}),
-        ("json", {"tokens": [["One", "."]], "token_labels": [["O", "O"]]}),
-    ]
-    tags = []
-    for shape, body in requests:
-        await ask(client, shape, **body)
-        tags.append((await ask(client, shape, **body)).headers["etag"])
-    assert len(set(tags)) == len(requests)
-
-
-async def test_an_answer_with_a_failed_text_has_no_tag(client: httpx.AsyncClient) -> None:
-    for shape in FORMATS:
-        for _ in range(2):
-            assert "etag" not in (await ask(client, shape, texts=["Yes.", ""])).headers
 
 
 async def test_a_list_of_tags_is_read() -> None:

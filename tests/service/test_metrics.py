@@ -16,7 +16,7 @@ from fastapi import FastAPI
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from service.timing import Histogram, Stages
+from service.timing import Stages
 
 asyncio_module = pytest.mark.asyncio(loop_scope="module")
 
@@ -156,12 +156,9 @@ async def test_metrics_exist_before_the_app_starts(make_settings: Callable[..., 
     assert "parsebank_texts" not in text
 
 
-def test_histogram_counts_a_value_on_a_bound_below_it() -> None:
-    histogram = Histogram((1.0, 2.0))
-    for value in (0.5, 1.0, 1.5, 2.0, 2.5):
-        histogram.observe(value)
-    assert histogram.counts == [2, 2, 1]
-    assert histogram.total == 7.5
+def stage_count(stages: Stages, stage: str) -> float:
+    (family,) = stages.histogram.collect()
+    return values(family, "_count")[stage,]
 
 
 async def test_stages_are_safe_for_threads() -> None:
@@ -173,11 +170,11 @@ async def test_stages_are_safe_for_threads() -> None:
                 pass
 
     await asyncio.gather(*(asyncio.to_thread(work) for _ in range(8)))
-    assert sum(stages.histograms["derive"].counts) == 4000
+    assert stage_count(stages, "derive") == 4000
 
 
 def test_failing_stage_is_measured() -> None:
     stages = Stages()
     with pytest.raises(ValueError, match="broken"), stages.measure("parse"):
         raise ValueError("broken")
-    assert sum(stages.histograms["parse"].counts) == 1
+    assert stage_count(stages, "parse") == 1

@@ -14,8 +14,7 @@ from fastapi import FastAPI
 
 from service.parsers import ParseInput
 from service.pipeline import FeatureAnswer, FeatureRequest, ItemFeatures
-from service.pipeline.pipeline import SMALL_CHARACTERS, SMALL_TEXTS
-from service.pipeline.plan import Plan
+from service.pipeline.pipeline import SHORT_CHARACTERS, SHORT_TEXTS
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -26,11 +25,15 @@ async def rendered_in(app: FastAPI, *texts: str, **fields: Any) -> tuple[str, li
     """The thread that rendered an answer, and its items."""
     items = tuple(ParseInput("raw", text=text) for text in texts)
 
-    def render(_: Plan, answer: FeatureAnswer) -> tuple[str, list[ItemFeatures]]:
+    def render(answer: FeatureAnswer) -> tuple[str, list[ItemFeatures]]:
         assert all(isinstance(item, ItemFeatures) for item in answer.items)
         return threading.current_thread().name, list(answer.items)
 
-    return await app.state.services.pipeline.answer(FeatureRequest(items, **fields), render)
+    pipeline = app.state.services.pipeline
+    _, rendered = await pipeline.answer(
+        await pipeline.plan(FeatureRequest(items, **fields)), render
+    )
+    return rendered
 
 
 @pytest_asyncio.fixture(loop_scope="module")
@@ -52,10 +55,10 @@ async def test_what_is_small_stays_and_what_is_large_goes(serve: Callable[..., A
         assert (await rendered_in(app, "A new text."))[0] == here
         assert (await rendered_in(app, "A new text."))[0] == here
         assert (await rendered_in(app, "With pieces.", tokenizer=TOKENIZER))[0] == here
-        texts = [f"Text {number}." for number in range(SMALL_TEXTS + 1)]
+        texts = [f"Text {number}." for number in range(SHORT_TEXTS + 1)]
         assert (await rendered_in(app, *texts[:-1]))[0] == here
         assert (await rendered_in(app, *texts))[0] != here
-        assert (await rendered_in(app, "x " * (SMALL_CHARACTERS // 2 + 1)))[0] != here
+        assert (await rendered_in(app, "x " * (SHORT_CHARACTERS // 2 + 1)))[0] != here
         assert (await rendered_in(app, "Matrices.", matrices=("depth",)))[0] != here
 
 
@@ -63,7 +66,7 @@ async def test_both_ways_give_the_same(client: httpx.AsyncClient, warm: FastAPI)
     texts = ["I can't go.", "It works. Really.", "", "a\0b", "I can't go."]
     body = {"tokenizer": TOKENIZER, "store": False}
     small = (await client.post("/parse", json={**body, "texts": texts})).json()
-    padded = [*texts, *(["Yes."] * SMALL_TEXTS)]
+    padded = [*texts, *(["Yes."] * SHORT_TEXTS)]
     large = (await client.post("/parse", json={**body, "texts": padded})).json()
     assert small["items"] == large["items"][: len(texts)]
 

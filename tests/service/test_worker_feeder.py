@@ -20,9 +20,11 @@ from service.timing import Stages
 from service.workers.feeder import Feeder
 from service.workers.process import ForkServer, ParserProcess
 from service.workers.queue import FairQueue, PendingRequest, PendingText
-from service.workers.stats import PoolStats
+from service.workers.stats import StatsByParser
 from syntax import Parse
 from syntax.errors import DeadlineError, WorkerDiedError
+
+from .parser_processes import summed
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -38,7 +40,7 @@ class Bench:
         self.workers: list[ParserProcess] = []
         self.fork_server = fork_server
         self.queue = FairQueue(capacity=10**6, workers=1, quantum=10**6)
-        self.stats = PoolStats()
+        self.stats = StatsByParser()["own"]
         self.feeder = Feeder(self.queue, self.stats, Stages(), bulk)
 
     def request(self, items: Sequence[ParseInput], seconds: float = 60.0) -> PendingRequest:
@@ -115,7 +117,7 @@ async def test_feeder_counts_answered_batches(either: Bench) -> None:
     assert not worker.is_gone
     assert outcomes(asked) == ["Parse", "NoSentenceError", "Parse"]
     assert either.stats.texts == 3
-    assert either.stats.batch_words.total == sum(job.words for job in asked.texts)
+    assert summed(either.stats.batch_words, "_sum") == sum(job.words for job in asked.texts)
     assert either.queue.expected_seconds(100) > 0
 
 

@@ -16,7 +16,7 @@ from service.workers.memory import shared_bytes
 from service.workers.pool import WorkerPool
 from syntax import Parse
 
-from .parser_processes import until
+from .parser_processes import summed, until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -92,12 +92,12 @@ async def test_single_text_overtakes_a_large_request(running: WorkerPool) -> Non
 
 async def test_a_pool_counts_what_it_does(running: WorkerPool) -> None:
     stats = running.stats
-    texts, words = stats.texts, stats.batch_words.total
+    texts, words = stats.texts, summed(stats.batch_words, "_sum")
     await running.parse([SHORT] * 10, later(30))
     await until(lambda: running.is_idle)
     assert stats.texts - texts == 10
-    assert stats.batch_words.total - words == 10 * SHORT.words
-    assert sum(stats.batch_words.counts) == sum(stats.batch_seconds.counts) >= 2
+    assert summed(stats.batch_words, "_sum") - words == 10 * SHORT.words
+    assert summed(stats.batch_words, "_count") == summed(stats.batch_seconds, "_count") >= 2
     assert stats.replaced.total() == stats.fork_server_restarts == 0
 
 

@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from clients.client.staging import Sent
 from syntax.errors import SpecError, TextTooLongError
 from syntax.examples import TOKEN_MODES, DatasetSpec, Example, Rejection, Segment
 from syntax.trees.conllu import parse_conllu
@@ -25,15 +26,15 @@ CUT: Final = "cut"
 
 
 def cut_items(
-    spec: DatasetSpec, items: Iterable[Example | Rejection], tokenizer: Path, max_pieces: int
-) -> Iterator[Example | Rejection]:
+    spec: DatasetSpec, items: Iterable[Sent], tokenizer: Path, max_pieces: int
+) -> Iterator[Sent]:
     """Examples whose sequences have at most ``max_pieces`` pieces, special tokens included.
 
     Each token is encoded alone.
 
     Args:
         spec: Specification of the examples: one field of tokens or gold trees.
-        items: Items of a reader.
+        items: Items of a reader, or of one shard of them.
         tokenizer: Folder of the tokenizer that counts, by its ``tokenizer.json``.
         max_pieces: Longest sequence.
 
@@ -53,9 +54,7 @@ def cut_items(
         encodings = backend.encode_batch(list(tokens), add_special_tokens=False)
         return [len(encoding.ids) for encoding in encodings]
 
-    return (
-        item if isinstance(item, Rejection) else _cut(spec, item, sizes, room) for item in items
-    )
+    return (_cut(spec, item, sizes, room) if isinstance(item, Example) else item for item in items)
 
 
 def _check(spec: DatasetSpec) -> None:

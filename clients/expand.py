@@ -14,6 +14,7 @@ from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from clients.client.results import ItemError, ParsedItem
+from clients.client.staging import Sent
 from syntax.errors import LabelError, SpecError
 from syntax.examples import (
     TOKEN_MODES,
@@ -58,8 +59,8 @@ def expanded_spec(spec: DatasetSpec) -> DatasetSpec:
 
 
 def expanded(
-    client: Client, spec: DatasetSpec, examples: Iterable[Example | Rejection], **options: Any
-) -> Iterator[Example | Rejection]:
+    client: Client, spec: DatasetSpec, examples: Iterable[Sent], **options: Any
+) -> Iterator[Sent]:
     """Replace the text of every example by the words of its parse.
 
     A word inherits the tag of its token, as in the release: one ``B-LOC`` becomes two. All texts
@@ -69,7 +70,7 @@ def expanded(
     Args:
         client: Parses the texts.
         spec: Specification of the examples before the expansion.
-        examples: Items of a reader.
+        examples: Items of a reader, or of one shard of them.
         options: Keywords of `Client.parse`: ``parser``, ``long_sentences``.
 
     Returns:
@@ -90,15 +91,15 @@ def expanded(
     return _read_back(file, count)
 
 
-def _read_back(file: IO[bytes], count: int) -> Iterator[Example | Rejection]:
+def _read_back(file: IO[bytes], count: int) -> Iterator[Sent]:
     with file:
         for _ in range(count):
             yield pickle.load(file)
 
 
 def _made(
-    client: Client, spec: DatasetSpec, examples: Iterable[Example | Rejection], options: Any
-) -> Iterator[Example | Rejection]:
+    client: Client, spec: DatasetSpec, examples: Iterable[Sent], options: Any
+) -> Iterator[Sent]:
     items = iter(examples)
     step = max(1, min(AT_ONCE, _MOST_TEXTS // len(spec.fields)))
     while batch := [*islice(items, step)]:
@@ -108,8 +109,8 @@ def _made(
             yield from _expanded_batch(client, spec, batch, options)
 
 
-def _expanded_gold(item: Example | Rejection) -> Example | Rejection:
-    if isinstance(item, Rejection):
+def _expanded_gold(item: Sent) -> Sent:
+    if not isinstance(item, Example):
         return item
     segments = [
         Segment(conllu=format_conllu(map(_expanded_sentence, parse_conllu(segment.conllu or ""))))
@@ -130,8 +131,8 @@ def _expanded_sentence(sentence: Sentence) -> Sentence:
 
 
 def _expanded_batch(
-    client: Client, spec: DatasetSpec, batch: Sequence[Example | Rejection], options: dict[str, Any]
-) -> Iterator[Example | Rejection]:
+    client: Client, spec: DatasetSpec, batch: Sequence[Sent], options: dict[str, Any]
+) -> Iterator[Sent]:
     """Expand the items of one request."""
     segments = [x for item in batch if isinstance(item, Example) for x in item.segments]
     if not segments:
@@ -142,7 +143,7 @@ def _expanded_batch(
     answer = client.parse(**{form: given, "lang": spec.lang, "mode": spec.mode, **options})
     found = iter(answer)
     for item in batch:
-        if isinstance(item, Rejection):
+        if not isinstance(item, Example):
             yield item
         else:
             yield _with_words(spec, item, [*islice(found, len(item.segments))])

@@ -76,7 +76,7 @@ LAYERS: dict[str, tuple[set[str], ...]] = {
         {"commands"},
     ),
     "clients": (
-        {"files", "processes", "results", "retries", "spelling"},
+        {"files", "processes", "results", "retries", "shards", "spelling"},
         {"client"},
         {"progress"},
         {""},

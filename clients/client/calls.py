@@ -23,9 +23,9 @@ from clients.client.features import (
 )
 from clients.client.jobs import Forecast, Job, JobState, decode_forecast, decode_job
 from clients.client.results import Deletion, ParseResult, decode_deletion, decode_parse_result
-from clients.client.staging import BackfillOptions, Upload, backfill_spec
+from clients.client.staging import BackfillOptions, Sent, Upload, backfill_spec
 from syntax.errors import SpecError
-from syntax.examples import DatasetSpec, Example, LongSentences, ParseMode, Rejection
+from syntax.examples import DatasetSpec, LongSentences, ParseMode
 from syntax.strict_json import parse_json
 
 T = TypeVar("T")
@@ -206,7 +206,7 @@ def health() -> Call[bool]:
 
 def backfill(
     spec: DatasetSpec,
-    examples: Iterable[Example | Rejection],
+    examples: Iterable[Sent],
     **options: Unpack[BackfillOptions],
 ) -> Call[Job]:
     """``POST /datasets/{name}/backfill``; not replayable, the examples can be read only once."""
@@ -216,7 +216,7 @@ def backfill(
 
 def forecast(
     spec: DatasetSpec,
-    examples: Iterable[Example | Rejection],
+    examples: Iterable[Sent],
     **options: Unpack[BackfillOptions],
 ) -> Call[Forecast]:
     """``POST /datasets/{name}/backfill?dry_run=true``, with the options of `backfill`."""

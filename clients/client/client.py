@@ -24,11 +24,11 @@ from clients.client.features import ExampleLike, FeatureOptions, FeaturesResult,
 from clients.client.jobs import Forecast, Job, JobState
 from clients.client.results import Deletion, ParseResult
 from clients.client.retries import MAX_OUTAGE_SECONDS, OnOutage, Outage, Retries
-from clients.client.staging import BackfillOptions
+from clients.client.staging import BackfillOptions, Sent
 from clients.client.streams import AnswerReader, JobEvents, NumberedItem, is_event_stream
 from syntax.drawing.page import plain
 from syntax.errors import OverloadedError, ParsebankError, RateLimitError, without_passwords
-from syntax.examples import DatasetSpec, Example, Rejection
+from syntax.examples import DatasetSpec
 
 T = TypeVar("T")
 
@@ -188,7 +188,7 @@ class Client:
     def backfill(
         self,
         spec: DatasetSpec,
-        examples: Iterable[Example | Rejection],
+        examples: Iterable[Sent],
         **options: Unpack[BackfillOptions],
     ) -> Job:
         """Send a dataset split to be parsed, aligned and stored.
@@ -206,7 +206,7 @@ class Client:
     def forecast(
         self,
         spec: DatasetSpec,
-        examples: Iterable[Example | Rejection],
+        examples: Iterable[Sent],
         **options: Unpack[BackfillOptions],
     ) -> Forecast:
         """Forecast what `backfill` would do with the same arguments; nothing is kept.

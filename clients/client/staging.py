@@ -23,6 +23,10 @@ _CHUNK_SECONDS = 5.0
 """Age at which an incomplete chunk is sent: the service refuses bodies that pause for 30 s."""
 
 
+Sent = Example | Rejection | None
+"""An item; ``None`` keeps the place of an item of another shard."""
+
+
 class BackfillOptions(TypedDict, total=False):
     """Keywords of ``backfill`` and ``forecast``.
 
@@ -33,12 +37,14 @@ class BackfillOptions(TypedDict, total=False):
         matrices: Whether to store the matrices beside the vectors (default: true).
         long_sentences: ``refuse`` (default) drops examples with sentences over the service's limit;
             ``split`` splits the sentences.
+        shard: ``K/N``, if N calls share the examples; see `clients.shards.Shard`.
     """
 
     tokenizer: str | None
     parser: str | None
     matrices: bool
     long_sentences: LongSentences | None
+    shard: str | None
 
 
 class Upload:
@@ -49,7 +55,7 @@ class Upload:
             an error of its own, so the client raises it instead.
     """
 
-    def __init__(self, spec: dict[str, Any], examples: Iterable[Example | Rejection]) -> None:
+    def __init__(self, spec: dict[str, Any], examples: Iterable[Sent]) -> None:
         self.failure: Exception | None = None
         self._spec = spec
         self._examples = examples
@@ -80,10 +86,10 @@ def _given(content: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in content.items() if value is not None}
 
 
-def _lines(spec: dict[str, Any], examples: Iterable[Example | Rejection]) -> Iterator[bytes]:
+def _lines(spec: dict[str, Any], examples: Iterable[Sent]) -> Iterator[bytes]:
     yield _line({"spec": spec})
     for item in examples:
-        yield _line(_body(item))
+        yield b"\n" if item is None else _line(_body(item))
 
 
 def _body(item: Example | Rejection) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from clients.commands.connect import (
     UrlOption,
     connect,
     engine_settings,
+    own_jobs,
     service_address,
 )
 from syntax.commands.tables import AsJson
@@ -118,6 +119,13 @@ def backfill(
             "--dry-run", help="Only report what would be parsed and stored, the time and the size."
         ),
     ] = False,
+    shard: Annotated[
+        str | None,
+        typer.Option(
+            metavar="K/N",
+            help="With --store: process only shard K of N, as one task of an array job.",
+        ),
+    ] = None,
     report: Annotated[
         Path | None,
         typer.Option(help="Also write the report to this file, as JSON."),
@@ -140,6 +148,7 @@ def backfill(
     from clients.commands.plan import BackfillPlan
     from clients.commands.progress import Watcher
     from clients.commands.reports import check_report, show_outcome, write_report
+    from clients.shards import Shard
     from syntax.lists import ParserChoice, listed
 
     reader = chosen_reader(
@@ -163,6 +172,7 @@ def backfill(
         limit=limit,
         expand_words=expand_words,
         max_pieces=max_pieces,
+        shard=Shard.read(shard) if shard else None,
         options={
             "parser": str(parsers) or None,
             "matrices": matrices,
@@ -171,8 +181,13 @@ def backfill(
     )
     if report is not None:
         check_report(report)
-    settings = engine_settings(engine, scheduler, service_address(url, store))
-    with connect(url, store, **settings) as client, Watcher() as watcher:
+    address = service_address(url, store)
+    settings = engine_settings(engine, scheduler, address)
+    with (
+        own_jobs(shard, address) as own,
+        connect(url, store, **settings, **own) as client,
+        Watcher() as watcher,
+    ):
         outcome = plan.forecast(client, watcher) if dry_run else plan.run(client, watcher)
     show_outcome(outcome, watcher.seconds, as_json)
     if report is not None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -50,6 +52,30 @@ def engine_settings(
             "--scheduler, or work on a --store"
         )
     return settings
+
+
+@contextmanager
+def own_jobs(shard: str | None, address: str | None) -> Iterator[dict[str, str]]:
+    """Settings of a service in this process whose jobs no other process sees.
+
+    The tasks of an array job have the store in common and nothing else: their jobs are in a
+    temporary folder of their own machine.
+
+    Raises:
+        BadParameter: A shard was given, and the service at ``address`` is meant.
+    """
+    from tempfile import TemporaryDirectory
+
+    if shard is None:
+        yield {}
+        return
+    if address:
+        raise typer.BadParameter(
+            f"--shard runs without a service, and {address} is one; give the --store that all "
+            "shards share"
+        )
+    with TemporaryDirectory(prefix="parsebank-") as folder:
+        yield {"state_dir": folder, "jobs_url": f"sqlite:///{folder}/jobs.sqlite"}
 
 
 def service_address(url: str | None, store: str | None) -> str | None:

@@ -19,10 +19,12 @@ from syntax.examples import Example
 from syntax.lists import ParserChoice
 
 if TYPE_CHECKING:
-    from clients.benchmarks import Benchmark, Item
+    from clients.benchmarks import Benchmark
     from clients.client.client import Client
     from clients.client.jobs import Forecast, Job
+    from clients.client.staging import Sent
     from clients.commands.progress import Watcher
+    from clients.shards import Shard
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +114,7 @@ class BackfillPlan:
         limit: Largest number of items of each part.
         expand_words: Whether multiword tokens are replaced by their words.
         max_pieces: Most pieces of a sequence, to which tokens are cut before they are parsed.
+        shard: The shard of each part that is sent; everything when left out.
         options: Keywords of `Client.backfill`.
     """
 
@@ -124,6 +127,7 @@ class BackfillPlan:
     limit: int | None = None
     expand_words: bool = False
     max_pieces: int | None = None
+    shard: Shard | None = None
     options: dict[str, Any] = field(default_factory=dict)
 
     def run(self, client: Client, watcher: Watcher) -> Outcome:
@@ -188,9 +192,12 @@ class BackfillPlan:
         for warning in ahead.warnings:
             watcher.warn(warning)
         title = f"{spec.name} {planned.split} {planned.lang}"
-        items = _noting(self.reader.items(part, self.reader.mode(self.mode)), outcome, title)
-        sent = watcher.sending(items, self.limit, f"{spec.name} {planned}{place}")
+        items = self.reader.items(part, self.reader.mode(self.mode))
+        read = watcher.sending(items, self.limit, f"{spec.name} {planned}{place}")
+        sent = _noting(self.shard.of(read) if self.shard else read, outcome, title)
         options = {"tokenizer": planned.tokenizer, **self.options}
+        if self.shard:
+            options["shard"] = str(self.shard)
         if self.expand_words:
             parser = ParserChoice.read(options.get("parser")).of(planned.lang)
             long_sentences = options.get("long_sentences")
@@ -220,7 +227,7 @@ def _insisted(send: Callable[[], Any], watcher: Watcher, *, is_first: bool) -> A
         time.sleep(pause)
 
 
-def _noting(items: Iterable[Item], outcome: Outcome, part: str) -> Iterator[Item]:
+def _noting(items: Iterable[Sent], outcome: Outcome, part: str) -> Iterator[Sent]:
     """The items of a part; counts the unlabelled ones."""
     unlabelled = 0
     for item in items:
@@ -230,7 +237,7 @@ def _noting(items: Iterable[Item], outcome: Outcome, part: str) -> Iterator[Item
         yield item
 
 
-def _noting_cuts(items: Iterable[Item], outcome: Outcome, part: str) -> Iterator[Item]:
+def _noting_cuts(items: Iterable[Sent], outcome: Outcome, part: str) -> Iterator[Sent]:
     """The items of a part; counts those that were cut."""
     count = 0
     for item in items:

@@ -1,7 +1,7 @@
 """What a backfill would do, without doing it: every line is read, nothing is kept.
 
-Lines are counted as a job would count them, up to what only the parser can say. What that, the
-time and the disk come to is measured on a sample of the lines (`service.jobs.sample`).
+Lines are sorted as a shard sorts them (`service.jobs.lines`), up to what only the parser can say.
+What that, the time and the disk come to is measured on a sample of them (`service.jobs.sample`).
 """
 
 from __future__ import annotations
@@ -19,13 +19,11 @@ from numpy.typing import NDArray
 from featurestore.records import key_bytes
 from featurestore.tables.index import keys_of
 from service.jobs.analysers import Analyser
+from service.jobs.lines import sort_lines
 from service.jobs.records import JobRequest
 from service.jobs.sample import Sample, take_sample
 from service.jobs.tools import Toolbox
 from service.jobs.uploads import Lines, ReadLine, Receiver, open_upload, read_groups, stored_keys
-from syntax.errors import InputError
-from syntax.examples import Example
-from syntax.reasons import drop_reason
 
 SAMPLE_LINES: Final = 1_000
 """Lines that are kept for the sample; as many of them are parsed as the time allows."""
@@ -108,25 +106,17 @@ class Forecaster:
         """Take in some lines."""
         held = stored_keys(self._store, self.found.request, group)
         is_new = self._seen_lines.add([line.key for line in group])
-        keys: list[str] = []
-        for line, first in zip(group, is_new.tolist(), strict=True):
-            self.found.examples += 1
-            if not isinstance(line.item, Example):
-                self.found.dropped[line.item.reason] += 1
-            elif line.key in held or not first:
-                self.found.already_stored += 1
-            else:
-                keys += self._keys(line, line.item)
-        self._count_texts(keys)
-
-    def _keys(self, line: ReadLine, example: Example) -> list[str]:
-        try:
-            keys = [self._analyser.key(segment) for segment in example.segments]
-        except InputError as error:
-            self.found.dropped[drop_reason(error)] += 1
-            return []
-        self.sample.offer(line.body)
-        return keys
+        lines = (
+            (line, line.item, line.key in held or not first)
+            for line, first in zip(group, is_new.tolist(), strict=True)
+        )
+        found = sort_lines(lines, self._analyser.key)
+        self.found.examples += len(group)
+        self.found.already_stored += found.already_stored
+        self.found.dropped.update(rejection.reason for _, rejection in found.rejected)
+        for work in found.works:
+            self.sample.offer(work.line.body)
+        self._count_texts([key for work in found.works for key in work.keys])
 
     def _count_texts(self, keys: Sequence[str]) -> None:
         is_new = self._seen_texts.add(keys)

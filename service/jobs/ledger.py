@@ -1,8 +1,9 @@
-"""The service's side of the job tables: submit, list, show, cancel and retry jobs."""
+"""The service's side of the job tables: submit, list, show, count, cancel and retry jobs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from sqlalchemy import (
@@ -19,16 +20,34 @@ from sqlalchemy import (
     update,
 )
 
-from service.jobs.database import database_time, taking_turns, transaction
+from service.jobs.database import database_time, jobs, shards, taking_turns, transaction
 from service.jobs.queue import Clock
-from service.jobs.records import ACTIVE, Counts, FailedShard, Job, JobFilter, JobRequest
-from service.jobs.tables import jobs, shards
+from service.jobs.records import ACTIVE, Counts, FailedShard, Job, JobFilter, JobRequest, JobState
 from syntax.errors import ConflictError, UnknownJobError
 
 _NOTHING: Final = Counts()
 
 SHOWN_FAILURES: Final = 100
 """Failed shards that are shown with a job."""
+
+_JOB_STATES: Final[tuple[JobState, ...]] = ("queued", "running", "done", "failed", "cancelled")
+
+
+@dataclass(frozen=True, slots=True)
+class Census:
+    """Numbers at one moment.
+
+    Attributes:
+        jobs: By state; every state is there.
+        shards_waiting: Shards of unfinished jobs that no worker has claimed.
+        shards_running: Shards that a worker has claimed.
+        shards_failed: Shards that were given up.
+    """
+
+    jobs: dict[JobState, int]
+    shards_waiting: int
+    shards_running: int
+    shards_failed: int
 
 
 class JobLedger:
@@ -169,6 +188,29 @@ class JobLedger:
             if lang is not None:
                 found = found.where(jobs.c.request["dataset"]["lang"].as_string() == lang)
             return set(connection.execute(found).scalars())
+
+    def census(self) -> Census:
+        """Number of jobs and shards by state; shards that are done, by far the most, are left out.
+
+        Raises:
+            JobDatabaseError: The database is locked or does not answer.
+        """
+        by_state = select(jobs.c.state, func.count()).group_by(jobs.c.state)
+        left = (
+            select(shards.c.state, shards.c.owner.is_not(None), func.count())
+            .join(jobs, jobs.c.id == shards.c.job)
+            .where(shards.c.state.in_(("open", "failed")), jobs.c.state != "cancelled")
+            .group_by(shards.c.state, shards.c.owner.is_not(None))
+        )
+        with transaction(self._engine) as connection:
+            found: dict[str, int] = dict(map(tuple, connection.execute(by_state)))
+            counts = {(state, bool(owned)): n for state, owned, n in connection.execute(left)}
+        return Census(
+            jobs={state: found.get(state, 0) for state in _JOB_STATES},
+            shards_waiting=counts.get(("open", False), 0),
+            shards_running=counts.get(("open", True), 0),
+            shards_failed=counts.get(("failed", False), 0) + counts.get(("failed", True), 0),
+        )
 
 
 def check_failed(job: Job) -> None:

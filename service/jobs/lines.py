@@ -1,8 +1,8 @@
 """The lines of a backfill upload: one JSON object each, checked before anything is accepted.
 
-Texts are not looked at here: a text that cannot be parsed, or that its tags and spans do not fit,
-costs its example (a drop with a reason), while a line that breaks the format costs the upload,
-because its sender is mistaken.
+A line that breaks the format costs the upload, because its sender is mistaken. A text that cannot
+be parsed, or that its tags and spans do not fit, costs its example (a drop with a reason).
+`sort_lines` finds the former of these; the parser and the labels tell the rest.
 """
 
 from __future__ import annotations
@@ -10,13 +10,15 @@ from __future__ import annotations
 import hashlib
 import json
 import reprlib
-from collections.abc import AsyncGenerator, AsyncIterable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Final, Generic, TypeVar
 
 from pydantic import ValidationError
 
 from service.jobs.schemas import BackfillSpec, LabelColumn
-from syntax.errors import ExampleError, SpecError
+from syntax.errors import ExampleError, InputError, ParsebankError, SpecError
 from syntax.examples import (
     DatasetSpec,
     Example,
@@ -29,7 +31,7 @@ from syntax.examples import (
 )
 from syntax.fingerprint import Fingerprint
 from syntax.labels import LARGEST_FLOAT
-from syntax.reasons import DROP_REASONS
+from syntax.reasons import DROP_REASONS, drop_reason
 from syntax.strict_json import parse_json
 
 Item = Example | Rejection
@@ -316,3 +318,67 @@ def _finite(name: str, value: Any) -> float:
             f"label {name} is {reprlib.repr(value)}, which is no finite number in 32 bits"
         )
     return float(value)
+
+
+KEPT_KEYS: Final = 1_024
+"""Segments whose key is remembered within a shard."""
+
+Line = TypeVar("Line")
+"""A line of an upload: staged, or just read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work(Generic[Line]):
+    """An example that needs a row, and the key of each segment's parse."""
+
+    line: Line
+    example: Example
+    keys: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class SortedLines(Generic[Line]):
+    """Lines by what has to be done about them.
+
+    Attributes:
+        works: Those that need a row.
+        rejected: Those that cannot be used, as far as is known without a parser.
+        already_stored: How many the dataset holds, or came before.
+        already_parsed: How many segments these have.
+    """
+
+    works: list[Work[Line]] = field(default_factory=list)
+    rejected: list[tuple[Line, Rejection]] = field(default_factory=list)
+    already_stored: int = 0
+    already_parsed: int = 0
+
+
+def sort_lines(
+    lines: Iterable[tuple[Line, Item, bool]], key: Callable[[Segment], str]
+) -> SortedLines[Line]:
+    """Sort lines, as shards and forecasts do.
+
+    Args:
+        lines: Each with its content, and whether it came before or the dataset holds it.
+        key: `Analyser.key`.
+    """
+    # Premises and passages come many times in a row.
+    key = lru_cache(maxsize=KEPT_KEYS)(key)
+    found = SortedLines[Line]()
+    for line, item, is_stored in lines:
+        if isinstance(item, Rejection):
+            found.rejected.append((line, item))
+        elif is_stored:
+            found.already_stored += 1
+            found.already_parsed += len(item.segments)
+        else:
+            try:
+                found.works.append(Work(line, item, tuple(map(key, item.segments))))
+            except InputError as error:
+                found.rejected.append((line, rejection_of(item, error)))
+    return found
+
+
+def rejection_of(example: Example, error: ParsebankError) -> Rejection:
+    """An example that cannot be used, and why."""
+    return Rejection(example.example_id, drop_reason(error), error.message)

@@ -12,11 +12,10 @@ import structlog
 from sqlalchemy import Engine
 
 from featurestore import FeatureStore
-from service.jobs.census import Census, take_census
 from service.jobs.database import JobDatabaseError, open_database
 from service.jobs.engines import engine_of
 from service.jobs.forecast import Forecast, forecast
-from service.jobs.ledger import check_failed
+from service.jobs.ledger import Census, check_failed
 from service.jobs.processes import WorkerProcess, is_gone
 from service.jobs.records import Job, JobFilter
 from service.jobs.reports import ReportWriter
@@ -127,7 +126,7 @@ class JobManager:
 
     def census(self) -> Census:
         """Number of jobs and shards; a blocking database query."""
-        return take_census(self._engine)
+        return self._ledger.census()
 
     async def get(self, job_id: str) -> Job:
         """One job; the report of one that has ended is in the store.
@@ -250,7 +249,7 @@ class JobManager:
     def _look_after(self) -> int:
         """Kill stopped workers, reap dead ones, clean up; returns the number of free shards.
 
-        A worker that is stuck ends by itself (`service.jobs.steps`), unless a signal stopped it.
+        A worker that is stuck ends by itself (`service.jobs.running`), unless a signal stopped it.
         """
         overdue = self._queue.overdue_owners()
         for worker in self._workers:

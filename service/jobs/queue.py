@@ -27,9 +27,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.sql.dml import ReturningUpdate
 
-from service.jobs.database import database_time, taking_turns, transaction
+from service.jobs.database import database_time, jobs, shards, taking_turns, transaction
 from service.jobs.records import ACTIVE, Counts, JobRequest, Shard, error_json
-from service.jobs.tables import jobs, shards
 from syntax.errors import WorkerDiedError, WorkError
 
 Clock = Callable[[Connection], float]

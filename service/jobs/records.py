@@ -27,6 +27,7 @@ class JobRequest:
         matrices: Whether to store the matrices beside the vectors.
         long_sentences: What becomes of sentences over the limit.
         warnings: What the client was told at submission.
+        shard: `K/N` if the upload is one shard of an array job.
     """
 
     dataset: DatasetSpec
@@ -37,6 +38,7 @@ class JobRequest:
     matrices: bool = True
     long_sentences: LongSentences = "refuse"
     warnings: tuple[str, ...] = ()
+    shard: str | None = None
 
     @property
     def target(self) -> Fingerprint:

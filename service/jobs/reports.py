@@ -81,6 +81,7 @@ def report_of(job: Job, version: int | None) -> dict[str, Any]:
         "tokenizer": request.tokenizer_fingerprint,
         "parser": request.parser_fingerprint,
         "version": version,
+        **({"shard": request.shard} if request.shard else {}),
         **job.counts.to_json(),
         **dict(_times(job)),
     }

@@ -73,6 +73,12 @@ class BackfillSpec(BaseModel):
     matrices: bool = Field(
         default=True, description="Also store distance, depth and ancestor matrices."
     )
+    shard: str | None = Field(
+        default=None,
+        pattern=r"^[1-9][0-9]*/[1-9][0-9]*$",
+        description="`K/N`, if N uploads share the examples of a split. A blank line keeps the "
+        "place of an example of another upload.",
+    )
 
     def dataset(self, name: str) -> DatasetSpec:
         """The dataset split that the upload describes."""

@@ -9,38 +9,40 @@ Counts are exact too. Before its first commit a try announces the counts it is a
 about. A later try that finds nothing left to parse knows that the commits had begun, and reports
 what was announced rather than what it finds (its own rows, "already stored"). A later try that
 still has parses to make knows that nothing was committed, and announces its own counts.
+
+A shard of an array job has a job in each of its repetitions, so its transaction is named after its
+lines. Two repetitions at the same time commit one of each shard.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Final, Protocol
 
 from featurestore import Drop, ExampleRow, FeatureStore, ParseRecord, Transaction
 from featurestore.records import DatasetHandle
 from service.jobs.analysers import Analyser
 from service.jobs.labels import given_tokens, label_error
-from service.jobs.lines import read_item
+from service.jobs.lines import SortedLines, Work, read_item, rejection_of, sort_lines
 from service.jobs.records import Counts, Shard
 from service.jobs.staging import StagedLine
-from service.jobs.steps import STEP_CHARACTERS
 from service.parsers.base import Outcome
 from service.tokenizers import LoadedTokenizer
 from syntax.alignment import batch_features
 from syntax.batches import SegmentFeatures
 from syntax.errors import InputError, ParsebankError, WorkerDiedError
-from syntax.examples import Example, Rejection, Segment
-from syntax.reasons import drop_reason
+from syntax.examples import Rejection, Segment
+from syntax.fingerprint import fingerprint
 from syntax.trees.parse import Parse
 
-KEPT_KEYS: Final = 1_024
-"""Segments whose key is remembered within a shard."""
+STEP_CHARACTERS: Final = 8_000
+"""Text that an analyser parses in one step, unless a text alone is longer: some 1,500 words, enough
+to fill its batches."""
 
-BULK_CHARACTERS: Final = STEP_CHARACTERS
-"""Text that a bulk analyser is given at once, some 1,500 words: enough to fill its batches."""
+FIRST_LINE: Final = 2
+"""Number of the upload's first example; the specification stands before it."""
 
 ALIGNED_TEXTS: Final = 256
 """Texts that are tokenized and aligned in one go."""
@@ -89,25 +91,6 @@ class Tools:
     tokenizer: LoadedTokenizer
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
-    """An example that needs a row, and the key of each segment's parse."""
-
-    line: StagedLine
-    example: Example
-    keys: tuple[str, ...]
-
-
-@dataclass(slots=True)
-class Sorted:
-    """The lines of a shard by what has to be done about them."""
-
-    works: list[Work] = field(default_factory=list)
-    drops: list[Drop] = field(default_factory=list)
-    already_stored: int = 0
-    already_parsed: int = 0
-
-
 @dataclass(slots=True)
 class Analyses:
     """The outcome of each distinct parse key of a shard, and which parses were there or are new."""
@@ -134,34 +117,27 @@ def run_shard(shard: Shard, lines: Sequence[StagedLine], tools: Tools, signals: 
     Raises:
         StoreError: The store could not be read or written; running again is safe.
     """
-    work = _sort(shard, lines, tools)
+    found = _sort(shard, lines, tools)
     signals.beat()
-    analyses = _analyse(work.works, shard, tools, signals)
-    rows = _rows(work, analyses, shard, tools, signals)
-    counts = _counts(len(lines), work, rows, analyses)
+    analyses = _analyse(found.works, shard, tools, signals)
+    drops = [_drop(shard, line, rejection) for line, rejection in found.rejected]
+    rows = _rows(found.works, analyses, drops, shard, tools, signals)
+    counts = _counts(found, drops, rows, analyses)
     if shard.plan is not None and not analyses.new:
         counts = shard.plan
     signals.beat()
     signals.announce(counts)
-    _commit(shard, tools, analyses, work.drops, rows)
+    _commit(shard, lines, tools, analyses, drops, rows)
     return counts
 
 
-def _sort(shard: Shard, lines: Sequence[StagedLine], tools: Tools) -> Sorted:
-    work = Sorted()
+def _sort(shard: Shard, lines: Sequence[StagedLine], tools: Tools) -> SortedLines[StagedLine]:
     stored = _stored(shard, lines, tools.store)
-    # Premises and passages come many times in a row.
-    key = lru_cache(maxsize=KEPT_KEYS)(tools.analyser.key)
-    for line in lines:
-        item = read_item(line.body, shard.request.dataset)
-        if isinstance(item, Rejection):
-            work.drops.append(_drop(shard, line, item.example_id, item.reason, item.message))
-        elif line.is_repeat or line.key in stored:
-            work.already_stored += 1
-            work.already_parsed += len(item.segments)
-        else:
-            _sort_example(work, shard, line, item, key)
-    return work
+    read = (
+        (line, read_item(line.body, shard.request.dataset), line.is_repeat or line.key in stored)
+        for line in lines
+    )
+    return sort_lines(read, tools.analyser.key)
 
 
 def _stored(shard: Shard, lines: Sequence[StagedLine], store: FeatureStore) -> set[str]:
@@ -175,22 +151,9 @@ def _stored(shard: Shard, lines: Sequence[StagedLine], store: FeatureStore) -> s
     )
 
 
-def _sort_example(
-    work: Sorted,
-    shard: Shard,
-    line: StagedLine,
-    example: Example,
-    key: Callable[[Segment], str],
-) -> None:
-    try:
-        keys = tuple(map(key, example.segments))
-    except InputError as error:
-        work.drops.append(_drop_for(shard, line, example, error))
-    else:
-        work.works.append(Work(line, example, keys))
-
-
-def _analyse(works: Sequence[Work], shard: Shard, tools: Tools, signals: Signals) -> Analyses:
+def _analyse(
+    works: Sequence[Work[StagedLine]], shard: Shard, tools: Tools, signals: Signals
+) -> Analyses:
     segments = {
         key: segment
         for work in works
@@ -241,7 +204,7 @@ def _chunks(segments: Mapping[str, Segment], isolated_keys: Set[str]) -> Iterato
     for key, segment in segments.items():
         if key in isolated_keys:
             continue
-        if chunk and size + segment.characters > BULK_CHARACTERS:
+        if chunk and size + segment.characters > STEP_CHARACTERS:
             yield chunk
             chunk, size = [], 0
         chunk.append(key)
@@ -266,20 +229,25 @@ def _note(analyses: Analyses, shard: Shard, key: str, outcome: Outcome) -> None:
 
 
 def _rows(
-    work: Sorted, analyses: Analyses, shard: Shard, tools: Tools, signals: Signals
+    works: Sequence[Work[StagedLine]],
+    analyses: Analyses,
+    drops: list[Drop],
+    shard: Shard,
+    tools: Tools,
+    signals: Signals,
 ) -> list[ExampleRow]:
     """A row for each example without an error; the others join the drops."""
-    good: list[Work] = []
-    for item in work.works:
-        if error := _error_of(item, analyses, shard):
-            work.drops.append(_drop_for(shard, item.line, item.example, error))
+    good: list[Work[StagedLine]] = []
+    for work in works:
+        if error := _error_of(work, analyses, shard):
+            drops.append(_drop(shard, work.line, rejection_of(work.example, error)))
         else:
-            good.append(item)
+            good.append(work)
     features = _features(good, analyses.parses, tools.tokenizer, signals)
-    return [_row(shard, item, analyses.parses, features) for item in good]
+    return [_row(shard, work, analyses.parses, features) for work in good]
 
 
-def _error_of(work: Work, analyses: Analyses, shard: Shard) -> ParsebankError | None:
+def _error_of(work: Work[StagedLine], analyses: Analyses, shard: Shard) -> ParsebankError | None:
     errors = [analyses.errors[key] for key in work.keys if key in analyses.errors]
     if errors:
         return errors[0]
@@ -288,7 +256,7 @@ def _error_of(work: Work, analyses: Analyses, shard: Shard) -> ParsebankError | 
 
 
 def _features(
-    works: Sequence[Work],
+    works: Sequence[Work[StagedLine]],
     parses: Mapping[str, Parse],
     tokenizer: LoadedTokenizer,
     signals: Signals,
@@ -306,12 +274,12 @@ def _features(
 
 def _row(
     shard: Shard,
-    work: Work,
+    work: Work[StagedLine],
     parses: Mapping[str, Parse],
     features: Mapping[str, SegmentFeatures],
 ) -> ExampleRow:
     return ExampleRow(
-        seq=shard.first_seq + work.line.position,
+        seq=_place(shard, work.line),
         example_id=work.example.example_id,
         example_key=work.line.key,
         parser=shard.request.parser_fingerprint,
@@ -326,40 +294,57 @@ def _row(
     )
 
 
-def _counts(lines: int, work: Sorted, rows: Sequence[ExampleRow], analyses: Analyses) -> Counts:
-    usable = sum(key in analyses.parses for item in work.works for key in item.keys)
+def _counts(
+    found: SortedLines[StagedLine],
+    drops: Sequence[Drop],
+    rows: Sequence[ExampleRow],
+    analyses: Analyses,
+) -> Counts:
+    usable = sum(key in analyses.parses for work in found.works for key in work.keys)
     return Counts(
-        examples=lines,
+        examples=len(found.works) + len(found.rejected) + found.already_stored,
         stored=len(rows),
-        already_stored=work.already_stored,
-        dropped=dict(Counter(drop.reason for drop in work.drops)),
+        already_stored=found.already_stored,
+        dropped=dict(Counter(drop.reason for drop in drops)),
         parsed=len(analyses.new),
-        reused=work.already_parsed + usable - len(analyses.new),
+        reused=found.already_parsed + usable - len(analyses.new),
     )
+
+
+def _place(shard: Shard, line: StagedLine) -> int:
+    """The line's position in training order; in an array job, that of the whole."""
+    return line.line - FIRST_LINE if shard.request.shard else shard.first_seq + line.position
+
+
+def _transaction(shard: Shard, lines: Sequence[StagedLine]) -> Transaction:
+    request = shard.request
+    if request.shard is None:
+        return Transaction(f"{shard.job}/{shard.number}")
+    return Transaction(fingerprint([request.target, *(line.key for line in lines)]))
 
 
 def _commit(
     shard: Shard,
+    lines: Sequence[StagedLine],
     tools: Tools,
     analyses: Analyses,
     drops: Sequence[Drop],
     rows: Sequence[ExampleRow],
 ) -> None:
-    transaction = Transaction(f"{shard.job}/{shard.number}")
+    store, transaction = tools.store, _transaction(shard, lines)
     if analyses.new:
-        tools.store.parses.append(analyses.new)
+        store.parses.append(analyses.new)
     if drops:
-        tools.store.drops.append_new(drops, transaction)
+        store.drops.append_new(drops, transaction)
     if rows:
-        tools.store.features.append(tools.handle, rows, transaction)
-        tools.store.parses.keep([*analyses.known, *analyses.new])
+        written = store.features.append(tools.handle, rows, transaction)
+        if shard.request.shard and not written:
+            # An earlier run committed this shard. If its rows were deleted since, they come again.
+            store.features.append_new(tools.handle, rows)
+        store.parses.keep([*analyses.known, *analyses.new])
 
 
-def _drop_for(shard: Shard, line: StagedLine, example: Example, error: ParsebankError) -> Drop:
-    return _drop(shard, line, example.example_id, drop_reason(error), error.message)
-
-
-def _drop(shard: Shard, line: StagedLine, example_id: str, reason: str, message: str) -> Drop:
+def _drop(shard: Shard, line: StagedLine, rejection: Rejection) -> Drop:
     request, spec = shard.request, shard.request.dataset
     return Drop(
         dataset=spec.name,
@@ -367,8 +352,8 @@ def _drop(shard: Shard, line: StagedLine, example_id: str, reason: str, message:
         split=spec.split,
         lang=spec.lang,
         job=shard.job,
-        example_id=example_id,
+        example_id=rejection.example_id,
         example_key=line.key,
-        reason=reason,
-        message=message,
+        reason=rejection.reason,
+        message=rejection.message,
     )

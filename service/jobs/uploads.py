@@ -133,6 +133,7 @@ class Receiver:
             tokenizer_fingerprint=tokenizer.fingerprint,
             matrices=spec.matrices,
             long_sentences=spec.long_sentences,
+            shard=spec.shard,
         )
         self.store.features.check(dataset_handle(request, tokenizer))
         return replace(request, warnings=self._warnings(request))
@@ -164,7 +165,7 @@ class Receiver:
         examples, stored = 0, Counts()
         before: Item | None = None
         async for group in read_groups(lines, request):
-            held = await asyncio.to_thread(stored_keys, self.store, request, group)
+            held = await asyncio.to_thread(self._held, request, group)
             for line in group:
                 if line.key in held:
                     stored += Counts(already_stored=1, reused=line.segments)
@@ -180,6 +181,14 @@ class Receiver:
             raise SpecError("no examples followed the specification; send at least one line")
         await asyncio.to_thread(upload.finish)
         return StagedJob(upload.name, request, examples, upload.shards, stored)
+
+    def _held(self, request: JobRequest, group: Sequence[ReadLine]) -> set[str]:
+        """Keys of the lines that need no work.
+
+        A shard of an array job is staged whole, so that its repetitions are cut alike and have the
+        same transactions (`service.jobs.shard`).
+        """
+        return set() if request.shard else stored_keys(self.store, request, group)
 
     async def _hand_over(self, staged: StagedJob, upload: Upload) -> None:
         try:

@@ -12,15 +12,12 @@ import structlog
 
 from featurestore import FeatureStore
 from service.jobs.database import JobDatabaseError, open_database
-from service.jobs.in_flight import InFlightLog
-from service.jobs.leases import Leases
-from service.jobs.owner_queue import DATABASE_SECONDS, OwnerQueue
+from service.jobs.owner_queue import DATABASE_SECONDS, Leases, OwnerQueue
 from service.jobs.queue import LeaseLostError
 from service.jobs.records import Shard
-from service.jobs.running import InterruptedByStopError, RunningShard
+from service.jobs.running import InFlightLog, InterruptedByStopError, RunningShard, StepTimer
 from service.jobs.shard import run_shard
 from service.jobs.staging import StagedShardError, StagingArea, read_shard
-from service.jobs.steps import StepTimer
 from service.jobs.tools import Toolbox, load_kernels, shard_store
 from service.jobs.wiring import database_url, job_queue, staging_area
 from service.jobs.worker_config import WorkerConfig, read_config

@@ -243,3 +243,11 @@ def test_backfill_continues_after_a_restart_of_the_service(tmp_path, monkeypatch
         ("dev", True),
         ("train", True),
     ]
+
+
+def test_a_shard_needs_a_store(parsebank):
+    arguments = ("backfill", "sample", "--split", "dev", "--lang", "en", "--shard")
+    result = parsebank(*arguments, "3/2")
+    assert (result.exit_code, "expected K/N" in result.output) == (1, True)
+    result = CliRunner().invoke(build_app(), [*arguments, "1/2", "--url", "http://127.0.0.1:9"])
+    assert (result.exit_code, "--shard runs without a service" in result.stderr) == (2, True)

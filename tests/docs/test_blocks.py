@@ -22,7 +22,7 @@ ADDRESS = "127.0.0.1:8000"
 DATABASE = "db.example.org"
 LONG = (
     *("README.md", "backfill.md", "quickstart.md", "sequences.md", "stream.md", "train.md"),
-    *("benchmarks.md", "client.md", "parse.md", "store.md"),
+    *("benchmarks.md", "client.md", "clusters.md", "parse.md", "store.md"),
     *(
         "contributor.md",
         "linguist.md",

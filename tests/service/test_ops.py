@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,15 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
+from clients.shards import Shard
 from service.settings import Settings
 
 OPS = Path(__file__).parents[2] / "ops"
 ALERTS = OPS / "prometheus" / "alerts.yml"
 DASHBOARD = OPS / "grafana" / "dashboards" / "parsebank.json"
 MANIFEST = OPS / "kubernetes" / "parsebank.yaml"
+ARRAY_JOB = OPS / "kubernetes" / "backfill.yaml"
+ARRAY_SCRIPT = OPS / "slurm" / "backfill.sbatch"
 
 BY_PROMETHEUS = {"job", "instance", "le"}
 """Labels that Prometheus adds, and the bounds of a histogram."""
@@ -161,10 +165,15 @@ def test_every_alert_is_tried() -> None:
     assert [rule["alert"] for rule in rules() if f'"{rule["alert"]}"' not in tried] == []
 
 
-def test_the_manifest_follows_the_schemas_of_kubernetes() -> None:
+@pytest.mark.parametrize(
+    ("path", "kinds"),
+    [(MANIFEST, ["ConfigMap", "Service", "StatefulSet"]), (ARRAY_JOB, ["Job"])],
+    ids=lambda given: given.stem if isinstance(given, Path) else "",
+)
+def test_the_manifests_follow_the_schemas_of_kubernetes(path: Path, kinds: list[str]) -> None:
     checker = pytest.importorskip("kubernetes_validate", reason="needs kubernetes-validate")
-    documents = list(yaml.safe_load_all(MANIFEST.read_text(encoding="utf-8")))
-    assert [document["kind"] for document in documents] == ["ConfigMap", "Service", "StatefulSet"]
+    documents = list(yaml.safe_load_all(path.read_text(encoding="utf-8")))
+    assert [document["kind"] for document in documents] == kinds
     for document in documents:
         checker.validate(document, checker.latest_version(), strict=True)
 
@@ -185,3 +194,44 @@ def test_the_manifest_names_what_it_defines(monkeypatch: pytest.MonkeyPatch) -> 
     mounts = {mount["mountPath"] for mount in container["volumeMounts"]}
     assert {settings.store, str(settings.models_dir)} <= mounts
     assert pod["spec"]["terminationGracePeriodSeconds"] == settings.shutdown_seconds + 30
+
+
+@pytest.fixture
+def said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
+    """Runs a command, and returns the arguments that it gives to ``parsebank``."""
+    stub = tmp_path / "bin" / "parsebank"
+    stub.parent.mkdir()
+    stub.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n', encoding="utf-8")
+    stub.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{stub.parent}:{os.environ['PATH']}")
+
+    def run(*command: str, **environment: str) -> list[str]:
+        done = subprocess.run(
+            command, env={**os.environ, **environment}, capture_output=True, text=True, check=True
+        )
+        return done.stdout.splitlines()
+
+    return run
+
+
+def test_the_tasks_of_the_slurm_script_are_all_shards(said: Callable[..., list[str]]) -> None:
+    script = ARRAY_SCRIPT.read_text(encoding="utf-8")
+    (count,) = re.findall(r"--array=1-(\d+)", script)
+    given = ("sample", "--store", "/with space/parses")
+    for task in ("1", count):
+        shard = ("backfill", *given, "--shard", f"{task}/{count}")
+        assert said("bash", str(ARRAY_SCRIPT), *given, SLURM_ARRAY_TASK_ID=task) == [*shard]
+
+
+def test_the_pods_of_the_job_are_all_shards(said: Callable[..., list[str]]) -> None:
+    job = read_yaml(ARRAY_JOB)["spec"]
+    (container,) = job["template"]["spec"]["containers"]
+    environment = {each["name"]: each["value"] for each in container["env"]}
+    mounts = {mount["name"] for mount in container["volumeMounts"]}
+    assert mounts == {volume["name"] for volume in job["template"]["spec"]["volumes"]}
+    for index in (0, job["completions"] - 1):
+        command = [*container["command"], *container["args"]]
+        found = said(*command, **environment, JOB_COMPLETION_INDEX=str(index))
+        shard = f"{index + 1}/{job['completions']}"
+        assert found == ["backfill", *container["args"], "--shard", shard]
+        assert Shard.read(found[-1])

@@ -19,10 +19,9 @@ import pytest_asyncio
 from featurestore import FeatureStore, open_store
 from service.app import create_app
 from service.jobs import JobManager
-from service.jobs.database import open_database, sqlite_url
+from service.jobs.database import metadata, open_database, sqlite_url
 from service.jobs.ledger import JobLedger
 from service.jobs.queue import JobQueue
-from service.jobs.tables import metadata
 from service.settings import Settings
 
 from .board import Board, Clock

@@ -52,7 +52,7 @@ def stored_heads(store: FeatureStore) -> dict[str, list[int]]:
 def test_bulk_parser_gets_many_texts_and_stores_equal_rows(
     bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shard_module, "BULK_CHARACTERS", 400)
+    monkeypatch.setattr(shard_module, "STEP_CHARACTERS", 400)
     lines = bench.lines(pairs(20))
     alone, together = Recorder(), Recorder()
     with open_store(tmp_path / "alone") as other:

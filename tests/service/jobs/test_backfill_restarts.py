@@ -14,10 +14,9 @@ import pytest
 from sqlalchemy import select
 
 from featurestore import open_store
-from service.jobs.database import open_database
+from service.jobs.database import open_database, shards
 from service.jobs.processes import WorkerProcess, owner_name
 from service.jobs.staging import shard_path
-from service.jobs.tables import shards
 from service.jobs.wiring import database_url, job_queue
 from service.settings import Settings
 

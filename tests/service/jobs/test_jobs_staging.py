@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from service.jobs.in_flight import InFlightLog
+from service.jobs.running import InFlightLog
 from service.jobs.staging import (
     StagedLine,
     StagedShardError,

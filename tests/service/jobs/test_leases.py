@@ -10,16 +10,12 @@ from threading import Event, Timer
 import pytest
 from sqlalchemy import select
 
-from service.jobs.database import open_database, sqlite_url
-from service.jobs.in_flight import InFlightLog
-from service.jobs.leases import Leases
+from service.jobs.database import open_database, shards, sqlite_url
 from service.jobs.ledger import JobLedger
-from service.jobs.owner_queue import OwnerQueue
+from service.jobs.owner_queue import Leases, OwnerQueue
 from service.jobs.queue import JobQueue, LeaseLostError
 from service.jobs.records import Counts
-from service.jobs.running import RunningShard
-from service.jobs.steps import StepTimer
-from service.jobs.tables import shards
+from service.jobs.running import InFlightLog, RunningShard, StepTimer
 
 from .board import REQUEST, Board
 from .servers import wait_for

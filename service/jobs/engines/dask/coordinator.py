@@ -24,9 +24,8 @@ from service.jobs.engines.dask.cluster import Cluster, ClusterLostError, News
 from service.jobs.engines.dask.messages import TaskSpec, own_version, settings_json
 from service.jobs.engines.dask.session import Session
 from service.jobs.engines.dask.store_id import ensure_store_id
-from service.jobs.leases import Leases
-from service.jobs.owner_queue import OwnerQueue
-from service.jobs.steps import StepTimer
+from service.jobs.owner_queue import Leases, OwnerQueue
+from service.jobs.running import StepTimer
 from service.jobs.wiring import database_url, job_queue, staging_area
 from service.jobs.worker_config import read_config
 from service.settings import Settings

@@ -7,8 +7,8 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from service.jobs.in_flight import InFlightLog
 from service.jobs.records import Shard
+from service.jobs.running import InFlightLog
 from service.jobs.staging import StagingArea
 
 if TYPE_CHECKING:

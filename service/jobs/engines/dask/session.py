@@ -12,8 +12,7 @@ import structlog
 from service.jobs.engines.dask.cluster import Cluster, ClusterLostError, Ended, News
 from service.jobs.engines.dask.messages import Assignment, Message, TaskSpec, What
 from service.jobs.engines.dask.running_task import RunningTask
-from service.jobs.leases import RENEWAL_SECONDS, Leases
-from service.jobs.owner_queue import OwnerQueue
+from service.jobs.owner_queue import RENEWAL_SECONDS, Leases, OwnerQueue
 from service.jobs.queue import Failure, LeaseLostError
 from service.jobs.records import Counts, error_json
 from service.jobs.staging import StagingArea, read_shard

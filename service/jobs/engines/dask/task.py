@@ -9,8 +9,8 @@ from service.jobs.engines.dask.answers import answer_queue
 from service.jobs.engines.dask.channel import TaskChannel, UnwantedError
 from service.jobs.engines.dask.messages import Assignment, TaskSpec
 from service.jobs.records import Counts, error_json
+from service.jobs.running import StepTimer
 from service.jobs.shard import run_shard
-from service.jobs.steps import StepTimer
 from service.jobs.worker import is_permanent
 
 _ONE_AT_A_TIME: Final = threading.Lock()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Collection
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -73,8 +73,9 @@ def train_udpipe(
             command=_command(told),
             jobs=jobs,
         )
-    _print_result(trained, RECIPES[recipe].columns)
-    _record(trained, language)
+    card = parse_json(trained.card.read_text(encoding="utf-8"))
+    _print_result(trained, card["columns"])
+    _record(trained, card)
 
 
 def _language(bank: Treebank) -> str:
@@ -131,18 +132,18 @@ def _listener(bars: Bars) -> Listener:
     return listen
 
 
-def _record(trained: TrainedModel, language: str) -> None:
+def _record(trained: TrainedModel, card: dict[str, Any]) -> None:
     """Note the model in the registry file, if it was written into the models folder."""
     from service.models.upkeep import note_trained
     from service.parsers import find_parser
     from service.settings import read_settings
 
     settings = read_settings()
-    card = parse_json(trained.card.read_text(encoding="utf-8"))
     if note_trained(settings, trained.model, card):
         typer.echo(f"recorded in {settings.models_dir}")
-        answers = find_parser(settings, lang=language)
-        typer.echo(f"requests in {language!r} that name no parser get {answers.name}")
+        lang = card["language"]
+        answers = find_parser(settings, lang=lang)
+        typer.echo(f"requests in {lang!r} that name no parser get {answers.name}")
 
 
 def _print_result(trained: TrainedModel, columns: Collection[str]) -> None:

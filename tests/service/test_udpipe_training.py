@@ -24,7 +24,13 @@ from service.parsers.udpipe.component import (
 from service.parsers.udpipe.evaluation import evaluate_model
 from service.parsers.udpipe.recipe import DEFAULT, FULL, RECIPES, TINY, Recipe, format_options
 from service.parsers.udpipe.training import Progress, TrainedModel, train
-from service.parsers.udpipe.treebank import fold_of, open_treebank, raw_text, strip_columns
+from service.parsers.udpipe.treebank import (
+    filled_columns,
+    fold_of,
+    open_treebank,
+    raw_text,
+    strip_columns,
+)
 from syntax import Word
 from syntax.errors import ConlluError, ModelLoadError, SpecError, UnknownNameError
 from syntax.fingerprint import file_sha256
@@ -238,6 +244,11 @@ def test_an_unreadable_training_file_ends_the_component(tmp_path: Path) -> None:
 def test_each_training_sentence_is_held_out_of_one_fold() -> None:
     folds = [fold_of(at, TINY) for at in range(20)]
     assert folds == [0] * 5 + [1] * 5 + [0] * 5 + [1] * 5
+
+
+def test_columns_that_the_treebank_leaves_empty_are_not_learned() -> None:
+    sentences = list(read_conllu(TREEBANK / "tiny-ud-train.conllu"))
+    assert filled_columns(sentences, FULL.columns) == ("lemma",)
 
 
 def test_columns_that_the_recipe_does_not_learn_are_emptied() -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import ufal.udpipe
@@ -27,7 +27,7 @@ from service.parsers.udpipe.component import (
 )
 from service.parsers.udpipe.evaluation import Scores, evaluate_model, tag_sentences
 from service.parsers.udpipe.recipe import DEFAULT, Options, Recipe, format_options
-from service.parsers.udpipe.treebank import Treebank, fold_of, strip_columns
+from service.parsers.udpipe.treebank import Treebank, filled_columns, fold_of, strip_columns
 from syntax import Sentence, fingerprint
 from syntax.fingerprint import file_sha256
 from syntax.trees.conllu import write_conllu
@@ -89,7 +89,7 @@ def train(
         treebank: Where to learn from.
         output: Folder for ``<name>.udpipe``, ``.json`` and ``.md``; finished components stay in
             ``<name>.work`` under it.
-        recipe: Every option.
+        recipe: Every option. Columns that the treebank leaves empty are not learned.
         progress: Called with each report, from several threads if *jobs* is more than one.
         name: Name of the model.
         language: ISO code of the language.
@@ -103,8 +103,9 @@ def train(
     """
     work = output / f"{name}.work"
     work.mkdir(parents=True, exist_ok=True)
-    workshop = _Workshop(work, recipe, jobs, progress)
     splits = {split: treebank.read(split, recipe.limit) for split in ("train", *EVALUATED_SPLITS)}
+    recipe = replace(recipe, columns=filled_columns(splits["train"], recipe.columns))
+    workshop = _Workshop(work, recipe, jobs, progress)
     model = output / f"{name}.udpipe"
     components = _train_components(workshop, splits["train"], splits["dev"])
     combine_components(components, work / "dev.conllu", model)

@@ -111,6 +111,14 @@ def strip_columns(sentences: Iterable[Sentence], columns: Sequence[str] = ()) ->
     ]
 
 
+def filled_columns(sentences: Sequence[Sentence], columns: Sequence[str]) -> tuple[str, ...]:
+    """Those of the columns ``lemma``, ``xpos`` and ``feats`` that any word has a value in."""
+    words = [word for sentence in sentences for word in sentence.words]
+    return tuple(
+        column for column in columns if any(getattr(word, column) is not None for word in words)
+    )
+
+
 def fold_of(position: int, recipe: Recipe) -> int:
     """Which fold a training sentence belongs to: blocks are dealt out in turn."""
     return position // recipe.block % recipe.folds

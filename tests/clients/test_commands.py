@@ -211,7 +211,7 @@ def test_the_bundled_folder_can_be_named_as_a_path(parsebank):
 
 
 def test_queries_survive_a_shell():
-    assert queries(Path("/tmp/a b"))[0] == "parsebank store inspect --store '/tmp/a b'"
+    assert queries(Path("/tmp/a b"))[0].endswith("parsebank store inspect --store '/tmp/a b'")
 
 
 def account(output: str) -> dict[str, str]:

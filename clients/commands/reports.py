@@ -119,8 +119,8 @@ def account_facts(job: Job, seconds: float | None = None) -> dict[str, object]:
         **{f"dropped: {reason}": n for reason, n in sorted(counts.dropped.items())},
     }
     if seconds is not None:
-        done = counts.stored + counts.already_stored + sum(counts.dropped.values())
-        facts["time"] = f"{seconds:.1f} s, {done / max(seconds, 1e-9):,.0f} examples/s"
+        rate = counts.accounted / max(seconds, 1e-9)
+        facts["time"] = f"{seconds:.1f} s, {rate:,.0f} examples/s"
     return facts
 
 

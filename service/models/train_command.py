@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from rich.progress import Progress as Bars
 
     from service.parsers.udpipe.training import Listener, TrainedModel
-    from service.parsers.udpipe.treebank import Treebank
 
 
 def train_udpipe(
@@ -52,7 +51,7 @@ def train_udpipe(
         treebank, version=treebank_version, licence=licence, attribution=attribution
     )
     model_name = name or bank.name.removeprefix("UD_").lower()
-    language = lang or _language(bank)
+    language = lang or bank.language
     told = {
         "treebank": bank.name,
         "name": model_name,
@@ -76,23 +75,6 @@ def train_udpipe(
     card = parse_json(trained.card.read_text(encoding="utf-8"))
     _print_result(trained, card["columns"])
     _record(trained, card)
-
-
-def _language(bank: Treebank) -> str:
-    """The language in the names of the treebank's files.
-
-    Raises:
-        SpecError: They name none.
-    """
-    from syntax.errors import SpecError
-
-    if code := bank.language:
-        return code
-    raise SpecError(
-        f"{bank.path('train').name} does not begin with a language, as en_ewt-ud-train.conllu "
-        "does; give --lang",
-        folder=str(bank.folder),
-    )
 
 
 def _command(told: dict[str, str]) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shlex
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -210,8 +212,13 @@ def test_the_bundled_folder_can_be_named_as_a_path(parsebank):
     assert account(result.stdout)["stored"] == "50"
 
 
-def test_queries_survive_a_shell():
-    assert queries(Path("/tmp/a b"))[0].endswith("parsebank store inspect --store '/tmp/a b'")
+def test_queries_survive_a_shell(monkeypatch, tmp_path):
+    (tmp_path / "parsebank").touch(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert queries(Path("/tmp/a b"))[0] == "parsebank store inspect --store '/tmp/a b'"
+    monkeypatch.setenv("PATH", "")
+    command = shlex.quote(str(Path(sys.executable).with_name("parsebank")))
+    assert queries(Path("/tmp/a b"))[0] == f"{command} store inspect --store '/tmp/a b'"
 
 
 def account(output: str) -> dict[str, str]:

@@ -6,7 +6,7 @@ import {action, count, facts, onLeave, refusal, table} from './tables.js';
 const PAGE = 20;
 const LOOK_MS = 3000;
 const ACTIVE = ['queued', 'running'];
-const WAITING = 'It waits for a worker, and starts once one is free.';
+const WAITS = 'waits for a worker, and starts once one is free.';
 
 export async function show(root, parameters) {
   const id = parameters.get('job');
@@ -62,7 +62,7 @@ function listed(jobs, chosen) {
       {...(chosen.state ? {state: chosen.state} : {}), before: jobs.at(-1).id})}, 'Older jobs'))
     : '';
   const waiting = jobs.some(isQueued)
-    ? element('p', {class: 'hint'}, 'A job that is queued waits for a worker, and starts once one is free.') : '';
+    ? element('p', {class: 'hint'}, `A job that is queued ${WAITS}`) : '';
   return [shown, waiting, older];
 }
 
@@ -84,7 +84,7 @@ async function showJob(root, id) {
     box.replaceChildren(...report(job));
     if (job.state === last) return;
     last = job.state;
-    status.textContent = `The job is ${job.state}.${isQueued(job) ? ` ${WAITING}` : ''}`;
+    status.textContent = `The job is ${job.state}.${isQueued(job) ? ` It ${WAITS}` : ''}`;
     buttons.replaceChildren(...actions(job));
   }
 

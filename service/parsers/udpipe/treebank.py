@@ -36,14 +36,21 @@ class Treebank:
     attribution: str
 
     @property
-    def language(self) -> str | None:
-        """ISO code in the names of the files, ``en`` of *en_ewt-ud-train.conllu*; if there is one.
+    def language(self) -> str:
+        """ISO code in the names of the files, ``en`` of *en_ewt-ud-train.conllu*.
 
         Raises:
-            SpecError: There is not one train file.
+            SpecError: There is not one train file, or its name has no code.
         """
-        code, underscore, _ = self.path("train").name.partition("_")
-        return code if underscore and code.isalpha() and len(code) in (2, 3) else None
+        name = self.path("train").name
+        code, underscore, _ = name.partition("_")
+        if not (underscore and code.isalpha() and len(code) in (2, 3)):
+            raise SpecError(
+                f"{name} does not begin with a language, as en_ewt-ud-train.conllu does; "
+                "give --lang",
+                folder=str(self.folder),
+            )
+        return code
 
     def path(self, split: str) -> Path:
         """The CoNLL-U file of a split.

@@ -68,8 +68,9 @@ class KeyLookup:
     def find(self, keys: Sequence[str]) -> Addresses:
         """Addresses of keys; looks at the table's newest version when one is not known yet."""
         wanted = keys_of(key_bytes(list(keys)))
+        version = self._version
         found = self._index.find(wanted)
-        if found.found.all() or not self.refresh():
+        if found.found.all() or not self._moved_on(version):
             return found
         return self._index.find(wanted)
 
@@ -80,8 +81,9 @@ class KeyLookup:
     def find_one(self, key: str) -> tuple[int, int] | None:
         """File and row of one key, as `find`; ``None`` if it is not there."""
         key_bytes([key])
+        version = self._version
         found = self._index.find_one(key)
-        return self._index.find_one(key) if found is None and self.refresh() else found
+        return self._index.find_one(key) if found is None and self._moved_on(version) else found
 
     def is_absent(self, keys: Sequence[str]) -> bool:
         """Whether the last look shows none of the keys, and needs no new one; from memory alone."""
@@ -116,6 +118,11 @@ class KeyLookup:
             changed = self._follow()
             self._looked = time.monotonic()
             return changed
+
+    def _moved_on(self, version: int) -> bool:
+        """Whether a look, of this thread or of another one, has led past a version."""
+        self.refresh()
+        return self._version != version
 
     def _follow(self) -> bool:
         self._handle = self._table.follow(self._handle)

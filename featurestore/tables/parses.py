@@ -111,6 +111,15 @@ class ParseTable:
         stored = self._lookup.find(keys).found
         return np.logical_or(stored, [key in buffered for key in keys])
 
+    def missing(self, keys: Sequence[str]) -> list[str]:
+        """The keys that are neither buffered nor in the newest version, each once."""
+        distinct = list(dict.fromkeys(keys))
+        if not self.contains(distinct).all():
+            self.refresh()
+        return [
+            key for key, here in zip(distinct, self.contains(distinct), strict=True) if not here
+        ]
+
     def has_repeats(self) -> bool:
         """Whether racing writers left a key in several rows; each of them is as good."""
         return self._lookup.has_repeats()

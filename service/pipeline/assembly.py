@@ -116,8 +116,7 @@ class FeatureAssembler:
             SpecError: A key is not 32 hexadecimal digits.
             UnknownKeyError: There is no parse under a key.
         """
-        held = await asyncio.to_thread(self._store.parses.contains, keys)
-        if missing := [key for key, here in zip(keys, held, strict=True) if not here]:
+        if missing := await asyncio.to_thread(self._store.parses.missing, keys):
             raise _unknown_keys(missing)
 
     async def stored(
@@ -265,9 +264,9 @@ def _example(
 
 def _unknown_keys(missing: Sequence[str]) -> UnknownKeyError:
     return UnknownKeyError(
-        f"the store has no parse under {', '.join(dict.fromkeys(missing))}; keys are in the "
-        "answers of /parse and /features, and depend on the parser",
-        keys=list(dict.fromkeys(missing)),
+        f"the store has no parse under {', '.join(missing)}; keys are in the answers of /parse "
+        "and /features, and depend on the parser",
+        keys=list(missing),
     )
 
 

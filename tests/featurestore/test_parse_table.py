@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -53,6 +54,35 @@ def test_another_store_sees_later_appends(tmp_path, records) -> None:
             assert reader.parses.get_many([record.key]) == {}
             writer.parses.append([record])
             assert reader.parses.get_many([record.key]) == {record.key: record}
+
+
+def test_threads_that_miss_a_key_together_all_find_it(tmp_path, make_record, parses) -> None:
+    with (
+        open_store(tmp_path) as writer,
+        open_store(tmp_path) as reader,
+        ThreadPoolExecutor(4) as threads,
+    ):
+        for number in range(20):
+            record = make_record(parses[0], number)
+            writer.parses.append([record])
+            together = threading.Barrier(4)
+
+            def found(one: bool, record=record, together=together) -> bool:
+                together.wait()
+                if one:
+                    return list(reader.parses.get_many([record.key])) == [record.key]
+                return bool(reader.parses.contains([record.key])[0])
+
+            assert all(threads.map(found, (True, False, True, False)))
+
+
+def test_missing_keys_are_looked_for_in_the_newest_version(tmp_path, records) -> None:
+    with open_store(tmp_path) as writer, open_store(tmp_path, refresh_seconds=60) as reader:
+        keys = [records[0].key, "0" * 32, records[0].key]
+        assert reader.parses.missing(keys) == keys[:2]
+        writer.parses.append(records[:1])
+        assert not reader.parses.contains(keys).any()
+        assert reader.parses.missing(keys) == ["0" * 32]
 
 
 def test_refresh_seconds_limits_refreshes(tmp_path, records) -> None:

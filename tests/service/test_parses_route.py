@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +97,20 @@ async def test_what_another_process_deletes_is_forgotten(serve) -> None:
             while (await parsed(client, text, store=False))["cached"]:
                 await asyncio.sleep(0.05)
         assert (await client.get(f"/parses/{key}")).status_code == 404
+
+
+async def test_what_another_process_parsed_is_shown_at_once(serve) -> None:
+    async with serve(**QUICK, refresh_seconds=3600) as client:
+        key = (await parsed(client, "Parsed here."))["key"]
+        store = client.app.state.services.store
+        (record,) = store.parses.get_many([key]).values()
+        other = replace(record, key="1" * 32)
+        assert (await client.get(f"/features/{key},{other.key}")).status_code == 404
+        with open_store(store.uri) as elsewhere:
+            elsewhere.parses.append([other])
+        shown = [f"/features/{key},{other.key}", f"/parses/{other.key}"]
+        answers = await asyncio.gather(*map(client.get, shown))
+        assert [answer.status_code for answer in answers] == [200, 200]
 
 
 async def test_ready_answers_outlive_whatever_deletes_nothing(serve) -> None:

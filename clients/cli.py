@@ -27,7 +27,19 @@ _DISTRIBUTION = "parsebank"
 _API_KEY = "PARSEBANK_API_KEY"
 
 
-class ReadableErrors(TyperGroup):
+class WholeSummaries(TyperGroup):
+    """Lists its commands with their whole summaries; typer cuts them at the end of the line."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands and their summaries."""
+        found = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
+        shown = [(name, one) for name, one in found if one and not one.hidden]
+        rows = [(name, one.get_short_help_str(limit=1000)) for name, one in shown]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+
+class ReadableErrors(WholeSummaries):
     """Prints what the user can mend as one message; everything else is a bug, with its trace."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -102,10 +114,13 @@ def build_app() -> typer.Typer:
         "with syntax.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
+        rich_markup_mode=None,  # help without rich, which takes as long to import as all the rest
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_options)
     failures = [_register(entry, app) for entry in sorted(entry_points(group=COMMAND_GROUP))]
+    for group in app.registered_groups:
+        group.cls = WholeSummaries
     broken = [failure for failure in failures if failure]
     app.info.epilog = f"Not available: {'; '.join(broken)}." if broken else None
     return app

@@ -12,8 +12,10 @@ import structlog
 from fastapi import Depends, Request
 
 from featurestore import FeatureStore, open_store
-from service.jobs import JobManager
-from service.pipeline import AdhocDataset, FeatureAssembler, FeaturePipeline
+from service.jobs.manager import JobManager
+from service.pipeline.adhoc import AdhocDataset
+from service.pipeline.assembly import FeatureAssembler
+from service.pipeline.pipeline import FeaturePipeline
 from service.pipeline.response_cache import ResponseCache
 from service.settings import Settings
 from service.sql import SqlProcesses

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from featurestore import FeatureStore, ParseRecord
 from featurestore.maintenance.delete import Deleted, delete_parses, unknown_parses
-from service.jobs import JobManager
+from service.jobs.manager import JobManager
 from service.pipeline.adhoc import AdhocDataset
 from service.pipeline.records import FeatureAnswer, ItemFeatures, MadeBy
 from syntax.errors import UnknownKeyError

@@ -21,7 +21,7 @@ import psutil
 from benchmarks.backfill.corpus import settings, upload
 from benchmarks.backfill.raw import WARM_UP
 from service.app import create_app
-from service.jobs import JobManager
+from service.jobs.manager import JobManager
 from service.services import Services
 
 

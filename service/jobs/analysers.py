@@ -13,7 +13,7 @@ from service.parsers import (
     ParserIdentity,
 )
 from service.parsers.base import Outcome
-from service.pipeline import check_input, parse_key
+from service.pipeline.inputs import check_input, parse_key
 from syntax.errors import ParsebankError, SentenceTooLongError, SpecError
 from syntax.examples import LongSentences, ParseMode, Segment
 from syntax.fingerprint import Fingerprint, fingerprint

@@ -10,7 +10,7 @@ from typing import Any, Final
 import ufal.udpipe
 
 from service.parsers import Limits, ParseInput
-from service.pipeline import check_input
+from service.pipeline.inputs import check_input
 from syntax.errors import SentenceTooLongError, SpecError
 
 _BLANK_LINES: Final = re.compile(r"(?:\r\n|\r|\n)[^\S\r\n]*(?:\r\n|\r|\n)\s*")

@@ -12,7 +12,8 @@ from service.lindat.models import acknowledgements, header, names_of
 from service.lindat.request import LindatRequest, Tokenizer
 from service.lindat.sentences import Placed, Shown, annotate, tokenized, write
 from service.parsers import Limits, ModelFile, ParseInput, find_parser
-from service.pipeline import FeaturePipeline, FeatureRequest, ItemFeatures
+from service.pipeline.pipeline import FeaturePipeline
+from service.pipeline.records import FeatureRequest, ItemFeatures
 from service.settings import Settings
 from syntax import Parse
 from syntax.errors import NoSentenceError, ParsebankError, SentenceTooLongError

@@ -94,19 +94,20 @@ def processor_seconds() -> float:
     return times.children_user + times.children_system
 
 
-HEAVY = ("torch", "transformers", "pyarrow", "duckdb", "deltalake", "fastapi", "httpx", "numba")
+HEAVY = ("torch", "transformers", "pyarrow", "duckdb", "fastapi", "httpx", "numba", "rich")
 
 
 def test_help_is_quick_and_imports_nothing_heavy():
     code = (
-        "import sys; from clients.cli import build_app; build_app();"
+        "import sys; from clients.cli import build_app;"
+        "build_app()(['--help'], standalone_mode=False);"
         f"print([name for name in {HEAVY} if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
+    assert done.stdout.splitlines()[-1] == "[]"
     began = processor_seconds()
     assert parsebank("--help").returncode == 0
-    assert processor_seconds() - began < 1.5, "it takes half a second on an idle machine"
+    assert processor_seconds() - began < 1.5, "it takes a third of a second on an idle machine"
 
 
 def test_usage_errors_exit_with_2(invoke):

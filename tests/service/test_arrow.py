@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from featurestore.tables.encode.blobs import decode_ancestor, decode_depth, decode_distance
 from service.parsers import Parser
-from service.pipeline import FeatureAnswer, ItemFeatures
+from service.pipeline.records import FeatureAnswer, ItemFeatures
 from service.render import render_arrow
 from service.render.negotiate import FORMATS
 from syntax import Parse

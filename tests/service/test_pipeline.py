@@ -14,15 +14,10 @@ import pytest
 
 from featurestore import FeatureStore, open_store
 from service.parsers import Limits, ParseInput, Parser
-from service.pipeline import (
-    AdhocDataset,
-    FeatureAnswer,
-    FeaturePipeline,
-    FeatureRequest,
-    ItemFeatures,
-    check_input,
-    parse_key,
-)
+from service.pipeline.adhoc import AdhocDataset
+from service.pipeline.inputs import check_input, parse_key
+from service.pipeline.pipeline import FeaturePipeline
+from service.pipeline.records import FeatureAnswer, FeatureRequest, ItemFeatures
 from service.settings import Settings
 from service.workers.pools import WorkerPools
 from syntax.errors import (

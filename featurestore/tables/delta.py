@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
@@ -22,6 +23,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from featurestore import records
 from featurestore.tables.attempts import ATTEMPTS, reason, waits
 from featurestore.tables.location import Location
+from featurestore.tables.log import sync_commits
 from featurestore.tables.snapshot import Snapshot, snapshot_of
 from syntax.errors import StoreBusyError, StoreError, UnknownDatasetError
 
@@ -140,6 +142,8 @@ class Table:
     ) -> bool:
         """Append rows in one commit; create the table first if it is missing.
 
+        On a local disk it returns once the disk holds the commit.
+
         Args:
             data: The rows.
             transaction: Makes the append idempotent: if the table has it, nothing is written.
@@ -155,6 +159,7 @@ class Table:
         self.before_write()
         for wait in waits():
             handle = self.open()
+            known = -1 if handle is None else handle.version()
             handle = self._create() if handle is None else handle
             if _is_applied(handle, transaction):
                 return False
@@ -165,10 +170,18 @@ class Table:
             except CommitFailedError:
                 time.sleep(wait)
             else:
+                self._sync(known + 1, handle.version())
                 return True
         raise StoreBusyError(
             f"{ATTEMPTS} commits to {self.location.uri} lost to other writers; try again later"
         )
+
+    def _sync(self, first: int, last: int) -> None:
+        if self.location.is_local:
+            try:
+                sync_commits(Path(self.location.uri), first, last)
+            except OSError as error:
+                raise StoreError(f"cannot sync {self.location.uri}: {error}") from error
 
     def compact(self, sort_by: str | None = None, row_group: int = 1024) -> None:
         """Join the small files of each partition; older versions stay readable.

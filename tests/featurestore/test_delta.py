@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pyarrow as pa
@@ -172,3 +173,25 @@ def test_a_damaged_log_is_named(table) -> None:
         entry.write_text("{")
     with pytest.raises(StoreError, match="cannot read"):
         table.open()
+
+
+def test_an_append_returns_once_the_disk_holds_it(table, monkeypatch) -> None:
+    synced = []
+    fsync = os.fsync
+
+    def watched(descriptor: int) -> None:
+        fsync(descriptor)
+        synced.append(Path(f"/proc/self/fd/{descriptor}").readlink())
+
+    monkeypatch.setattr(os, "fsync", watched)
+    folder = Path(table.location.uri)
+    log = folder / "_delta_log"
+    for version in (1, 2):  # version 0 creates the table
+        synced.clear()
+        table.append(rows(version))
+        new = [folder / file.path for file in table.snapshot().files]
+        assert log / f"{version:020d}.json" in synced
+        assert {log, *(file.parent for file in new)} <= set(synced)
+        assert [file for file in new if file in synced] == [max(new, key=os.path.getmtime)]
+        entry = synced.index(log / f"{version:020d}.json")
+        assert any(path.suffix == ".parquet" for path in synced[:entry])

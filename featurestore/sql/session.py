@@ -62,8 +62,9 @@ def _is_select(
 
 def _views_in(query: str) -> Set[str]:
     """The views that a query names; all if that cannot be told."""
-    closed = {"enable_external_access": "false", "python_enable_replacements": "false"}
-    with duckdb.connect(config=closed) as connection:
+    with duckdb.connect() as connection:
+        connection.execute("set enable_external_access = false")
+        connection.execute("set python_enable_replacements = false")
         try:
             names = {name.lower() for name in connection.get_table_names(query)}
         except duckdb.Error:

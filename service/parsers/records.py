@@ -43,6 +43,11 @@ class RecordedFile:
     md5: str | None = None
     size: int | None = None
 
+    @property
+    def has_checksum(self) -> bool:
+        """Whether it is known what the file must be."""
+        return bool(self.sha256 or self.md5)
+
 
 @dataclass(frozen=True)
 class ModelRecord:

@@ -17,7 +17,6 @@ from service.models.catalogue import Offer
 from service.models.download import Downloader, open_client
 from service.models.pull import pull
 from service.parsers.base import ModelFile
-from service.parsers.cards import model_card
 from service.parsers.discovery import models_in
 from service.parsers.own.folder import (
     BACKEND,
@@ -28,7 +27,7 @@ from service.parsers.own.folder import (
     TOKENIZER,
     WORDS,
 )
-from service.parsers.records import ModelRecord, RecordedFile
+from service.parsers.records import ModelRecord, RecordedFile, model_card
 from service.parsers.registry import BACKENDS, find_parser, list_models, serves
 from service.settings import Settings
 from service.tokenizers import LoadedTokenizer, load_tokenizer

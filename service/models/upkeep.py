@@ -1,21 +1,18 @@
-"""Check and remove the models of a folder, and note those that were trained into it."""
+"""Check and remove the models of a folder."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from service.models.stanza import drop_resources
-from service.parsers.discovery import models_in, places
-from service.parsers.records import ModelRecord, RecordedFile, changed_records, read_records
+from service.parsers.discovery import models_in
+from service.parsers.records import changed_records, read_records
 from service.parsers.registry import BACKENDS, bundled_models_dir, list_models, load_parser
 from service.parsers.stanza.packages import RESOURCES
 from service.settings import Settings
 from syntax.errors import ConflictError, ParsebankError, UnknownParserError
-from syntax.fingerprint import file_sha256
 from syntax.registry import unknown_name
 
 
@@ -86,34 +83,6 @@ def remove(models_dir: Path, name: str) -> list[Path]:
                 folder.rmdir()
                 folder = folder.parent
     return doomed
-
-
-def note_trained(settings: Settings, model: Path, card: dict[str, Any]) -> bool:
-    """Record a trained model if it lies in the models folder; says whether it does."""
-    folder = settings.models_dir
-    if folder is None or model.resolve().parent not in {
-        place.resolve() for place in places(folder)
-    }:
-        return False
-    path = model.resolve().relative_to(folder.resolve()).as_posix()
-    file = RecordedFile(path, file_sha256(model), size=model.stat().st_size)
-    record = ModelRecord(
-        name=f"udpipe/{model.stem}",
-        backend="udpipe.v1",
-        files=(file,),
-        language=card.get("language"),
-        treebank=card.get("treebank"),
-        version=card.get("treebank_version"),
-        licence=card.get("licence"),
-        attribution=card.get("attribution"),
-        source=card.get("command"),
-        sha256=file.sha256,
-        size=file.size,
-        date=datetime.now(UTC).date().isoformat(),
-    )
-    with changed_records(folder) as records:
-        records[record.name] = record
-    return True
 
 
 def _full_name(name: str, known: Iterable[str], bundled: Iterable[str] = ()) -> str:

@@ -54,8 +54,8 @@ class Trials:
         started: dict[str, list[Writer]] = {mode: [] for mode in modes}
         for place, mode in enumerate(modes):
             # Those that repeat each other write the same keys again and again, and what deletes
-            # needs the name of what wrote.
-            shared = {"repeat": "same", "complete": f"{self._number}", "delete": f"{self._number}"}
+            # needs the name of what wrote in the round before.
+            shared = {"repeat": "same", "complete": f"{self._number}", "delete": self._before}
             name = shared.get(mode, f"{self._number}-{place}")
             started[mode].append(self._writers.start(mode, self.uri, name, 100_000, SIZE))
         if self._chance.random() < 0.5 and modes[0] not in ("compact", "vacuum"):
@@ -68,9 +68,13 @@ class Trials:
             self._note(mode, [key for process in processes for key in process.finish()])
         if "delete" in started:
             # The one that was being deleted may be there or not.
-            doubtful = {record_of(f"{self._number}", 0, row).key for row in range(SIZE)}
+            doubtful = {record_of(self._before, 0, row).key for row in range(SIZE)}
             self.parses = [key for key in self.parses if key not in doubtful]
             self.examples = [key for key in self.examples if key not in doubtful]
+
+    @property
+    def _before(self) -> str:
+        return str(self._number - 1)
 
     def _note(self, mode: str, acknowledged: list[str]) -> None:
         if mode == "delete":

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.dataset as pa_dataset
 from deltalake import DeltaTable
 
+from featurestore.tables.files import DamagedFileError
 from featurestore.tables.location import Location
-from syntax.errors import StoreError
 
 
 @dataclass(frozen=True)
@@ -40,10 +40,11 @@ class DataFile:
         """Refuse another number of rows in the file than the log has.
 
         Raises:
-            StoreError: The file is another one than was committed.
+            DamagedFileError: The file is another one than was committed.
         """
         if rows != self.rows:
-            raise StoreError(f"{self.path} has {rows} rows; the log says {self.rows}")
+            message = f"{self.path} has {rows} rows; the log says {self.rows}"
+            raise DamagedFileError(message, self.path)
 
 
 @dataclass(frozen=True)

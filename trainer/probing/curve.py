@@ -73,9 +73,10 @@ class Point:
     def to_json(self) -> dict[str, Any]:
         """Every number by name."""
         low, high = self.interval()
-        found = {
+        score = fmean(self.seeds)
+        found: dict[str, Any] = {
             "layer": self.layer,
-            "score": fmean(self.seeds),
+            "score": score,
             "low": low,
             "high": high,
             "deviation": stdev(self.seeds) if len(self.seeds) > 1 else None,
@@ -84,7 +85,7 @@ class Point:
             **self.others,
         }
         if "control" in self.others:
-            found["selectivity"] = found["score"] - self.others["control"]
+            found["selectivity"] = score - self.others["control"]
         return found
 
 

@@ -132,6 +132,5 @@ def _opened(
         )
         return splits, RunLayers(run)
     splits = [data.open(store, split, data.tokenizer) for split in data.splits]
-    weights = "random" if encoder in BUNDLED else "pretrained"
-    stock = FrozenOptions(encoder=encoder, weights=weights)
+    stock = FrozenOptions(encoder=encoder, weights="random" if encoder in BUNDLED else "pretrained")
     return splits, StockLayers(stock, splits[0])

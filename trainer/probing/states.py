@@ -99,7 +99,8 @@ class RunLayers:
     @torch.no_grad()
     def batches(self, data: FeatureDataset) -> Iterator[tuple[dict[str, Any], Layers]]:
         """See `LayeredEncoder`."""
-        model, recipe = self._run.model.eval(), self._run.recipe
+        model, recipe = self._run.model, self._run.recipe
+        model.eval()  # type: ignore[no-untyped-call]
         recipe = replace(recipe, data=replace(recipe.data, matrices="host"))
         extras = [
             *recipe.model.extras(),

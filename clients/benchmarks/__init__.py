@@ -15,12 +15,14 @@ from clients.benchmarks.pawsx import PAWSX
 from clients.benchmarks.pronto import PRONTO
 from clients.benchmarks.race import RACE
 from clients.benchmarks.sample import SAMPLE
+from clients.benchmarks.senteval import SENTEVAL
 from clients.benchmarks.snli import MNLI, SNLI
 from clients.benchmarks.squad import SQUAD
 from clients.benchmarks.table import TABLE, dataset_items, table_benchmark
 from clients.benchmarks.text import TEXT
 from clients.benchmarks.tydiqa import TYDIQA
 from clients.benchmarks.ud import UD
+from clients.benchmarks.ud_probe import UD_PROBE, UD_PROBE_SHIFT
 from clients.benchmarks.wikiann import WIKIANN
 from clients.benchmarks.xnli import XNLI
 from clients.benchmarks.xquad import XQUAD
@@ -43,6 +45,7 @@ __all__ = [
     "PRONTO",
     "RACE",
     "SAMPLE",
+    "SENTEVAL",
     "SNIPS",
     "SNLI",
     "SQUAD",
@@ -51,6 +54,8 @@ __all__ = [
     "TEXT",
     "TYDIQA",
     "UD",
+    "UD_PROBE",
+    "UD_PROBE_SHIFT",
     "WIKIANN",
     "XNLI",
     "XQUAD",

@@ -165,11 +165,22 @@ def _fault(reader: FileReader, table: Table, file: DataFile) -> str | None:
     try:
         starts = reader.row_group_starts(file.path)
         for group in range(len(starts) - 1):
-            _row_group(reader, table, file.path, group)
+            rows = _row_group(reader, table, file.path, group)
+            if len(_with_keys(rows)) < len(rows):
+                return f"{file.path} has rows without a key"
         file.check_rows(int(starts[-1]))
     except UnreadableFileError as error:
         return str(error)
     return None
+
+
+def _with_keys(rows: pa.Table) -> pa.Table:
+    """The rows whose key is one."""
+    name = next((name for name in ("key", _EXAMPLE_KEY) if name in rows.column_names), None)
+    if name is None:
+        return rows
+    valid = pc.match_substring_regex(rows[name], "^[0-9a-f]{32}$")
+    return rows.filter(valid)  # null is no key either
 
 
 def _row_group(reader: FileReader, table: Table, path: str, group: int) -> pa.Table:
@@ -221,7 +232,7 @@ def _readable_rows(reader: FileReader, table: Table, path: str) -> pa.Table:
     with suppress(UnreadableFileError):
         for group in range(len(reader.row_group_starts(path)) - 1):
             with suppress(UnreadableFileError):
-                found.append(_row_group(reader, table, path, group))
+                found.append(_with_keys(_row_group(reader, table, path, group)))
     return pa.concat_tables(found)
 
 

@@ -112,7 +112,7 @@ LAYERS: dict[str, tuple[set[str], ...]] = {
         {"options.recipe", "options.settings"},
         {"models", "matrices", "observers", "parses", "resume", "results", "schedule", "seeds"},
         {"data", "recipes", "systems.*.recipes", "systems.*.graph_recipes"},
-        {"evaluation", "loop", "report", "streams"},
+        {"evaluation", "loop", "probing", "report", "streams"},
         {"api"},
         {"reproduction"},
         {"commands"},

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from clients.client.client import Client
-from service.parsers.udpipe.treebank import raw_text
+from service.models.training.treebank import raw_text
 from syntax import Sentence
 from syntax.trees.conllu import parse_conllu
 from syntax.trees.scoring import evaluate

@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from service.models.commands import register_models
-from service.models.shared_commands import ModelsDir
+from service.models.commands import ModelsDir, register_models
 from service.security.commands import keys
 
 

@@ -90,7 +90,7 @@ LAYERS: dict[str, tuple[set[str], ...]] = {
         {"parsers"},
         {"tokenizers", "tokenizer_cache", "tokenizer_classes", "tokenizer_files"}
         | {"tokenizer_offsets", "wordpiece"},
-        {"models", "workers"},
+        {"workers"},
         {"pipeline"},
         {"jobs", "lindat", "render", "sql"},
         {"services", "schemas"},
@@ -99,6 +99,7 @@ LAYERS: dict[str, tuple[set[str], ...]] = {
         {"middleware", "page", "routes"},
         {"app"},
         {"relay", "server"},
+        {"models"},
         {"commands"},
     ),
     "trainer": (

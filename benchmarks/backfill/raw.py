@@ -1,9 +1,12 @@
-"""UDPipe by itself, in a pool of processes."""
+"""UDPipe by itself, in a pool of processes; as a command, of the texts in a file."""
 
 from __future__ import annotations
 
+import json
 import multiprocessing.pool
+import sys
 import time
+from pathlib import Path
 
 import ufal.udpipe
 
@@ -23,9 +26,9 @@ Raw = tuple[float, float, int]
 _model: ufal.udpipe.Model
 
 
-def load_raw(path: str) -> None:
+def load_raw(path: str, niceness: int = JOB_NICENESS) -> None:
     global _model
-    give_way(JOB_NICENESS)
+    give_way(niceness)
     _model = ufal.udpipe.Model.load(path)
     parse_raw(WARM_UP)
 
@@ -48,3 +51,13 @@ def time_raw(pool: multiprocessing.pool.Pool, texts: list[str]) -> Raw:
     started = time.perf_counter()
     words, processor = zip(*pool.imap_unordered(parse_raw, chunks), strict=True)
     return time.perf_counter() - started, sum(processor), sum(words)
+
+
+def main() -> None:
+    texts, model, workers = sys.argv[1:]
+    with multiprocessing.get_context("spawn").Pool(int(workers), load_raw, (model, 0)) as pool:
+        time_raw(pool, json.loads(Path(texts).read_text(encoding="utf-8")))
+
+
+if __name__ == "__main__":
+    main()

@@ -15,6 +15,7 @@ from clients.benchmarks.pawsx import PAWSX
 from clients.benchmarks.pronto import PRONTO
 from clients.benchmarks.race import RACE
 from clients.benchmarks.sample import SAMPLE
+from clients.benchmarks.senteval import SENTEVAL
 from clients.benchmarks.snli import MNLI, SNLI
 from clients.benchmarks.squad import SQUAD
 from clients.benchmarks.table import TABLE, dataset_items, table_benchmark
@@ -22,6 +23,7 @@ from clients.benchmarks.text import TEXT
 from clients.benchmarks.translation import TRANSLATION
 from clients.benchmarks.tydiqa import TYDIQA
 from clients.benchmarks.ud import UD
+from clients.benchmarks.ud_probe import UD_PROBE, UD_PROBE_SHIFT
 from clients.benchmarks.wikiann import WIKIANN
 from clients.benchmarks.xnli import XNLI
 from clients.benchmarks.xquad import XQUAD
@@ -44,6 +46,7 @@ __all__ = [
     "PRONTO",
     "RACE",
     "SAMPLE",
+    "SENTEVAL",
     "SNIPS",
     "SNLI",
     "SQUAD",
@@ -53,6 +56,8 @@ __all__ = [
     "TRANSLATION",
     "TYDIQA",
     "UD",
+    "UD_PROBE",
+    "UD_PROBE_SHIFT",
     "WIKIANN",
     "XNLI",
     "XQUAD",

@@ -22,6 +22,9 @@ _SENT_ID = re.compile(rb"# *sent_id *= *(?P<id>.+)")
 
 Lines = list[bytes]
 
+Make = Callable[[str, str, Sentence, Mode], Example]
+"""Gives the example of an id, a block of CoNLL-U, its sentence and a mode."""
+
 REJECTS: Final = {
     "conllu": "a sentence that breaks the format, or (gold) whose `# text` is not its tokens'",
     **dict.fromkeys(
@@ -32,16 +35,18 @@ REJECTS: Final = {
 }
 
 
-def _find(folder: Path) -> Sequence[Part]:
+def find_treebanks(folder: Path) -> Sequence[Part]:
+    """A part for each split of each treebank."""
     named = ((_FILE_NAME.fullmatch(plain_path(path).name), path) for path in folder.iterdir())
     return [Part(match["split"], match["lang"], (path,)) for match, path in named if match]
 
 
-def _read(part: Part, mode: Mode) -> Iterator[Item]:
+def read_sentences(part: Part, mode: Mode, *, make: Make) -> Iterator[Item]:
+    """Each sentence as the example that ``make`` gives, or as a rejection."""
     for path in part.files:
         for first, lines in blocks(path):
             example_id = _sent_id(lines) or f"{part.split}-{first}"
-            yield attempt(example_id, partial(_example, example_id, lines, path, first, mode))
+            yield attempt(example_id, partial(_example, example_id, lines, path, first, mode, make))
 
 
 def _sent_id(lines: Lines) -> str | None:
@@ -50,7 +55,9 @@ def _sent_id(lines: Lines) -> str | None:
     return match["id"].decode("utf-8", "backslashreplace").strip() if match else None
 
 
-def _example(example_id: str, lines: Lines, path: Path, first: int, mode: Mode) -> Example:
+def _example(
+    example_id: str, lines: Lines, path: Path, first: int, mode: Mode, make: Make
+) -> Example:
     texts = [decoded(raw, path, number) for number, raw in enumerate(lines, first)]
     conllu = "\n".join(texts) + "\n\n"
     sentence = _only_sentence(conllu, path, first)
@@ -60,7 +67,11 @@ def _example(example_id: str, lines: Lines, path: Path, first: int, mode: Mode) 
             parse_from_sentences([sentence])
         except ConlluError as error:
             raise ConlluError(f"{path.name}, line {first}: {error.message}", line=first) from None
-    return Example(example_id, (_SEGMENTS[mode](conllu, sentence),))
+    return make(example_id, conllu, sentence, mode)
+
+
+def _plain(example_id: str, conllu: str, sentence: Sentence, mode: Mode) -> Example:
+    return Example(example_id, (SEGMENTS[mode](conllu, sentence),))
 
 
 def _only_sentence(conllu: str, path: Path, first: int) -> Sentence:
@@ -87,20 +98,20 @@ def _tokens(_: str, sentence: Sentence) -> Segment:
     return Segment(tokens=tuple(token.form for token in sentence.tokens))
 
 
-_SOURCE: Final = "Universal Dependencies, https://universaldependencies.org"
-_LICENCE: Final = "as the treebank's (see its README)"
+SOURCE: Final = "Universal Dependencies, https://universaldependencies.org"
+LICENCE: Final = "as the treebank's (see its README)"
 
 
-def _origin(parts: Sequence[Part]) -> tuple[str, str]:
+def origin_of(parts: Sequence[Part]) -> tuple[str, str]:
     """Names of the treebanks, and the licences that their READMEs state."""
     files = [file for part in parts for file in part.files]
     names = dict.fromkeys(file.stem.partition("-ud-")[0] for file in files)
     stated = (readme_metadata(folder) for folder in dict.fromkeys(file.parent for file in files))
     licences = dict.fromkeys(said["License"] for said in stated if "License" in said)
-    return f"{_SOURCE}: {', '.join(names)}", "; ".join(licences) or _LICENCE
+    return f"{SOURCE}: {', '.join(names)}", "; ".join(licences) or LICENCE
 
 
-_SEGMENTS: Final[dict[Mode, Callable[[str, Sentence], Segment]]] = {
+SEGMENTS: Final[dict[Mode, Callable[[str, Sentence], Segment]]] = {
     "gold": lambda conllu, _: Segment(conllu=conllu),
     "raw": _raw,
     "sentence": _raw,
@@ -108,20 +119,24 @@ _SEGMENTS: Final[dict[Mode, Callable[[str, Sentence], Segment]]] = {
     "retokenize": _tokens,
     "tokens_mwt": _tokens,
 }
+"""The segment of a CoNLL-U block and its sentence, by mode."""
+
+LAYOUT: Final = "a .conllu file, or a folder of files {lang}_{treebank}-ud-{split}.conllu"
+IDS: Final = "sent_id, or {split}-{line} of a sentence without one"
 
 UD: Final = register(
     Benchmark(
         name="ud",
         fields=("text",),
         labels=(),
-        modes=tuple(_SEGMENTS),
-        layout="a .conllu file, or a folder of files {lang}_{treebank}-ud-{split}.conllu",
-        source=_SOURCE,
-        licence=_LICENCE,
-        origin=_origin,
-        find=_find,
-        read_part=_read,
-        ids="sent_id, or {split}-{line} of a sentence without one",
+        modes=tuple(SEGMENTS),
+        layout=LAYOUT,
+        source=SOURCE,
+        licence=LICENCE,
+        origin=origin_of,
+        find=find_treebanks,
+        read_part=partial(read_sentences, make=_plain),
+        ids=IDS,
         rejects=REJECTS,
         quirks=("each sentence is an example; documents are not joined",),
     )

@@ -13,7 +13,8 @@ from featurestore.commands.printing import Where, open_there
 __all__ = ["Where", "open_there", "register"]
 
 _COMMANDS: Final[tuple[Callable[..., None], ...]] = (
-    *(tables.inspect, tables.datasets, tables.sql, tables.validate, tables.compact, tables.migrate),
+    *(tables.inspect, tables.datasets, tables.sql, tables.validate, tables.repair),
+    *(tables.compact, tables.migrate),
     *(tables.pin, tables.unpin, tables.pins, tables.vacuum, tables.evict, tables.delete),
     *(reports.stats, reports.diff, reports.word_order, reports.export),
     noise.noise,

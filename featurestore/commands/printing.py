@@ -53,7 +53,7 @@ def version_of(given: str | None) -> int | str | None:
 
 
 @contextmanager
-def rows_bar(total: int) -> Iterator[Callable[[int], None]]:
+def rows_bar(total: int | None) -> Iterator[Callable[[int], None]]:
     """A progress bar of rows on stderr; yields the function that advances it."""
     from rich.console import Console
     from rich.progress import MofNCompleteColumn, Progress

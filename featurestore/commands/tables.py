@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import asdict, astuple, fields
 from typing import Annotated, Any
 
@@ -84,10 +85,13 @@ def validate(
     """Check every row: trees, sizes, and whether stored matrices equal derived ones."""
     from featurestore.maintenance.inspect import inspect_store
     from featurestore.maintenance.validate import validate_store
+    from syntax.errors import StoreError
 
     with open_there(store) as opened:
-        checked = ("parses", "datasets/")
-        rows = sum(t.rows for t in inspect_store(opened) if t.table.startswith(checked))
+        rows = None
+        with suppress(StoreError):  # a log is damaged, which the report says
+            checked = ("parses", "datasets/")
+            rows = sum(t.rows for t in inspect_store(opened) if t.table.startswith(checked))
         with rows_bar(rows) as advance:
             report = validate_store(opened, deep, advance)
     if as_json:
@@ -110,6 +114,46 @@ def validate(
         if report.same_place:
             typer.echo(f"{report.same_place} places in the order of a split have several examples")
     if report.problem_count:
+        raise typer.Exit(1)
+
+
+def repair(
+    store: Where = DEFAULT_STORE,
+    apply: Annotated[
+        bool, typer.Option("--apply", help="Change the store; stop its writers first.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Find damaged files and logs; with --apply, take them out and keep what can be read.
+
+    Exits with 1 if anything is damaged and was not repaired.
+    """
+    from featurestore.maintenance.repair import repair_store
+
+    with open_there(store) as opened, rows_bar(None) as advance:
+        report = repair_store(opened, dry_run=not apply, watch=advance)
+    if as_json:
+        print_json(report.to_json())
+    else:
+        for fault in report.log:
+            typer.echo(f"{fault.table}  {fault.file}  {fault.message} ({fault.action})")
+        for file in report.files:
+            typer.echo(
+                f"{file.table}  {file.path}  {file.rows} rows, {file.readable} can be read: "
+                f"{file.message}"
+            )
+        for table, rows in report.recovered.items():
+            typer.echo(f"{table}  {rows} rows of damaged entries are there again")
+        if report.needed:
+            typer.echo(
+                f"{len(report.needed)} parses that examples refer to are not in the store; --json "
+                "lists their texts, and parsing these makes them again"
+            )
+        if report.unchecked:
+            typer.echo(f"not read before the log is repaired: {', '.join(report.unchecked)}")
+        done = "repaired" if apply else "run again with --apply to repair"
+        typer.echo("nothing is damaged" if report.is_sound else done)
+    if not (apply or report.is_sound):
         raise typer.Exit(1)
 
 

@@ -18,9 +18,10 @@ from deltalake import DeltaTable, Schema, write_deltalake
 
 from featurestore.maintenance.inspect import all_tables
 from featurestore.store import FeatureStore
-from featurestore.tables.delta import FORMAT_PROPERTY, Table
+from featurestore.tables.delta import Table
 from featurestore.tables.encode.parses import packed_column
 from featurestore.tables.files import FileReader
+from featurestore.tables.layout import FORMAT_PROPERTY
 from featurestore.tables.parses import ROW_GROUP
 from featurestore.tables.root import FORMAT, format_of
 from featurestore.tables.schema import PARSE_COLUMNS, PARSES

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from featurestore.maintenance.changed import ChangedExample, changed_examples
+from featurestore.maintenance.log_repair import log_faults, table_locations
 from featurestore.maintenance.validate_deep import (
     check_key,
     label_columns,
@@ -106,9 +107,11 @@ def validate_store(
         watch: Called with the number of rows that were checked, after some at a time.
 
     Raises:
-        StoreError: A log cannot be read.
+        StoreError: A log cannot be read now.
     """
     report, progress = Validation(), watch or (lambda _: None)
+    if not _logs_are_readable(store, report):
+        return report
     for rows in _row_groups("parses", store.parses.table, PARSES.schema.names, report):
         _check_parses(rows, report, deep)
         progress(rows.num_rows)
@@ -133,6 +136,19 @@ def validate_store(
             report.add(Problem("pins", pin.name, fault))
     _look_up(store, report, deep)
     return report
+
+
+def _logs_are_readable(store: FeatureStore, report: Validation) -> bool:
+    """Whether the newest version of each table can be opened; damage to logs is reported."""
+    needed = 0
+    for name, location in table_locations(store.root.location):
+        for fault in log_faults(name, location):
+            report.add(Problem(name, fault.file, fault.message))
+            needed += fault.action != "none"
+    if needed:
+        message = "no row was checked, since logs are damaged: run `parsebank store repair`"
+        report.add(Problem("store", "logs", message))
+    return not needed
 
 
 def _finds_parses(store: FeatureStore, report: Validation) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 import re
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
@@ -32,7 +32,7 @@ def run_query(
     config: Mapping[str, str] | None = None,
 ) -> duckdb.DuckDBPyRelation:
     """The rows of a query; see `FeatureStore.sql`, and `open_session` for ``config``."""
-    connection = open_session(store, config)
+    connection = open_session(store, config, _views_in(query))
     statements = connection.extract_statements(query)
     if not _is_select(connection, statements):
         kinds = ", ".join(statement.type.name for statement in statements) or "none"
@@ -60,8 +60,22 @@ def _is_select(
     return kinds == [duckdb.StatementType.SELECT]
 
 
+def _views_in(query: str) -> Set[str]:
+    """The views that a query names; all if that cannot be told."""
+    with duckdb.connect() as connection:
+        connection.execute("set enable_external_access = false")
+        connection.execute("set python_enable_replacements = false")
+        try:
+            names = {name.lower() for name in connection.get_table_names(query)}
+        except duckdb.Error:
+            return views.NAMES
+    return frozenset(names) if names <= views.NAMES else views.NAMES
+
+
 def open_session(
-    store: FeatureStore, config: Mapping[str, str] | None = None
+    store: FeatureStore,
+    config: Mapping[str, str] | None = None,
+    wanted: Set[str] = views.NAMES,
 ) -> duckdb.DuckDBPyConnection:
     """A connection with the store's views and functions, at the newest version of each table.
 
@@ -71,6 +85,7 @@ def open_session(
     Args:
         store: The store.
         config: Options of DuckDB, such as ``memory_limit``.
+        wanted: Views that are asked for. Any other is empty, so that no table is read for it.
     """
     _close_at_exit()
     # A name that is no view is a mistake, not a Python variable of the caller.
@@ -83,11 +98,8 @@ def open_session(
     for function in FUNCTIONS:
         function.register(connection)
     relations = views.TableRelations(connection)
-    repeated = "key" if store.parses.has_repeats() else None
-    relations.of(store.parses.table, repeated).create_view("parses")
-    relations.of(store.drops.table).create_view("drops")
-    relations.of(store.fingerprints.table).create_view("fingerprints")
-    views.create_examples_view(connection, list(_datasets(relations, store)))
+    needed = wanted | {views.MADE_OF[name] for name in wanted if name in views.MADE_OF}
+    _create_views(connection, relations, store, needed)
     # It reads these files and no other, for good.
     connection.execute(f"set allowed_paths = [{', '.join(map(quoted, relations.files))}]")
     connection.execute("set enable_external_access = false")
@@ -106,6 +118,26 @@ def named_faults() -> Iterator[None]:
         raise StoreError(
             f"the store cannot be queried: {error}\n`parsebank store validate` says what is damaged"
         ) from error
+
+
+def _create_views(
+    connection: duckdb.DuckDBPyConnection,
+    relations: views.TableRelations,
+    store: FeatureStore,
+    needed: Set[str],
+) -> None:
+    """The views over tables. The keys of parses and examples are only read if these are needed."""
+    parses = store.parses
+    if "parses" in needed:
+        repeated = "key" if parses.has_repeats() else None
+        # The look for repeats has found the unreadable files.
+        relations.of(parses.table, repeated, parses.unreadable).create_view("parses")
+    else:
+        relations.empty(parses.table).create_view("parses")
+    relations.of(store.drops.table).create_view("drops")
+    relations.of(store.fingerprints.table).create_view("fingerprints")
+    datasets = list(_datasets(relations, store)) if "examples" in needed else []
+    views.create_examples_view(connection, datasets)
 
 
 def _datasets(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from types import MappingProxyType
 from typing import Final
 
@@ -75,6 +75,12 @@ SEGMENTS: Final = f"""
     from placed
 """
 
+MADE_OF: Final = {"sentences": "parses", "words": "parses", "segments": "examples"}
+"""Views over other views, and the table behind each."""
+
+NAMES: Final = frozenset({*MADE_OF, *MADE_OF.values(), "drops", "fingerprints"})
+"""Every view."""
+
 _COPY: Final = "number among the rows of one key"
 """A column that exists only while repeated rows are left out; no label has its name."""
 
@@ -92,29 +98,34 @@ class TableRelations:
         self.files: list[str] = []
         self._connection = connection
 
-    def of(self, table: Table, unique_by: str | None = None) -> duckdb.DuckDBPyRelation:
+    def of(
+        self, table: Table, unique_by: str | None = None, without: Set[str] = frozenset()
+    ) -> duckdb.DuckDBPyRelation:
         """The newest version of a table; empty if there is no table.
 
         Args:
             table: The table.
             unique_by: Key columns of which racing writers left several rows; one of each is shown.
+            without: Files to leave out.
         """
-        paths = table.snapshot().files
-        schema, hidden = table.layout.schema, table.layout.hidden
+        paths = [file for file in table.snapshot().files if file.path not in without]
         if not paths:
-            found = self._connection.from_arrow(schema.empty_table())
-        elif table.location.is_local:
+            return self.empty(table)
+        if table.location.is_local:
             found = self._local(table, paths)
         else:  # through Arrow, which reads object stores without an extension of DuckDB
-            remote = RemoteFiles.of(arrow_dataset(table.location, paths, schema))
+            remote = RemoteFiles.of(arrow_dataset(table.location, paths, table.layout.schema))
             found = self._connection.from_arrow(remote)
-        if hidden:
-            found = found.project(", ".join(name for name in schema.names if name not in hidden))
+        found = _shown(table, found)
         if unique_by is not None:
             number = f"row_number() over (partition by {unique_by})"
             found = found.project(f'*, {number} as "{_COPY}"').filter(f'"{_COPY}" = 1')
             found = found.project(f'* exclude ("{_COPY}")')
         return found
+
+    def empty(self, table: Table) -> duckdb.DuckDBPyRelation:
+        """The columns of a table without its rows."""
+        return _shown(table, self._connection.from_arrow(table.layout.schema.empty_table()))
 
     def _local(self, table: Table, files: Sequence[DataFile]) -> duckdb.DuckDBPyRelation:
         paths = [f"{table.location.uri}/{file.path}" for file in files]
@@ -126,6 +137,13 @@ class TableRelations:
             f"from read_parquet([{listed}], union_by_name = true, hive_types_autocast = false, "
             f"hive_partitioning = {bool(table.layout.partition_by)})"
         )
+
+
+def _shown(table: Table, rows: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRelation:
+    """The columns that people may ask for."""
+    hidden = table.layout.hidden
+    names = [name for name in table.layout.schema.names if name not in hidden]
+    return rows.project(", ".join(names)) if hidden else rows
 
 
 def create_examples_view(

@@ -10,6 +10,7 @@ from typing import Final
 ATTEMPTS: Final = 12
 """Tries of one commit before `StoreBusyError`; with the waits below, about six seconds."""
 
+_BACKTRACE: Final = re.compile(r"^\s*0: ", re.MULTILINE)
 _COLOURS: Final = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -21,5 +22,6 @@ def waits() -> Iterator[float]:
 
 
 def reason(error: Exception) -> str:
-    """The message of the table library, on one line and without colours."""
-    return " ".join(_COLOURS.sub("", str(error)).replace("↳", "").split())
+    """The message of the table library, on one line, without colours and without its backtrace."""
+    message, *_ = _BACKTRACE.split(_COLOURS.sub("", str(error)))
+    return " ".join(message.replace("↳", "").split())

@@ -12,7 +12,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from featurestore.records import DatasetHandle
-from featurestore.tables.delta import TableLayout
+from featurestore.tables.layout import TableLayout
 from featurestore.tables.schema import EXAMPLE_COLUMNS, LABEL_TYPES, VECTORS
 from syntax.batches import SpecialTokens
 from syntax.errors import SpecError, StoreFormatError

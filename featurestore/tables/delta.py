@@ -5,81 +5,31 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
 from deltalake import (
-    ColumnProperties,
     CommitProperties,
     DeltaTable,
     Transaction,
-    WriterProperties,
     write_deltalake,
 )
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
 from featurestore import records
 from featurestore.tables.attempts import ATTEMPTS, reason, waits
+from featurestore.tables.layout import TableLayout
 from featurestore.tables.location import Location
+from featurestore.tables.log import sync_commits
 from featurestore.tables.snapshot import Snapshot, snapshot_of
 from syntax.errors import StoreBusyError, StoreError, UnknownDatasetError
 
-_PROPERTIES: Final = {
-    # Pinned versions are read back years later: the log is never shortened behind our back.
-    "delta.enableExpiredLogCleanup": "false",
-    "delta.logRetentionDuration": "interval 36500 days",
-    "delta.deletedFileRetentionDuration": "interval 36500 days",
-}
+FILE_BYTES: Final = 100 << 20
+"""Approximate bytes of a file that joins others."""
 
-
-FORMAT_PROPERTY: Final = "parsebank.format"
-"""Property of a table: the format whose columns all of its files have; 1 if missing."""
-
-
-@dataclass(frozen=True)
-class TableLayout:
-    """How a table is written.
-
-    Attributes:
-        schema: Columns.
-        partition_by: Partition columns.
-        statistics: Columns whose minimum and maximum go into the log.
-        plain: Columns written without a dictionary (blobs and unique keys); no lists.
-        hidden: Columns that SQL does not show: what they hold, others hold too.
-        format: Format of the store that these columns came with; no older store takes them.
-        properties: Further table properties, such as ``parsebank.dataset``.
-    """
-
-    schema: pa.Schema
-    partition_by: tuple[str, ...] = ()
-    statistics: tuple[str, ...] = ()
-    plain: tuple[str, ...] = ()
-    hidden: tuple[str, ...] = ()
-    format: int = 1
-    properties: Mapping[str, str] = field(default_factory=dict)
-
-    def table_properties(self) -> dict[str, str]:
-        """Properties of the table as it is created."""
-        columns = ",".join(self.statistics or (self.schema.names[0],))
-        ours = {FORMAT_PROPERTY: str(self.format), **self.properties}
-        return {**_PROPERTIES, "delta.dataSkippingStatsColumns": columns, **ours}
-
-    def writer(self, row_group: int) -> WriterProperties:
-        """Parquet options: zstd level 1, no dictionary where it only costs time."""
-        plain = ColumnProperties(dictionary_enabled=False, statistics_enabled="NONE")
-        bounded = ColumnProperties(dictionary_enabled=True, statistics_enabled="CHUNK")
-        # No reader uses the bounds of lists and blobs, and in small row groups they are a third
-        # of the footer. What lies in a list cannot be named here: it has the default.
-        bare = ColumnProperties(dictionary_enabled=True, statistics_enabled="NONE")
-        flat = [column.name for column in self.schema if not pa.types.is_nested(column.type)]
-        return WriterProperties(
-            compression="ZSTD",
-            compression_level=1,
-            max_row_group_size=row_group,
-            default_column_properties=bare,
-            column_properties=dict.fromkeys(flat, bounded) | dict.fromkeys(self.plain, plain),
-        )
+Part = tuple[tuple[str, str], ...]
+"""Names and values of partition columns."""
 
 
 class Table:
@@ -140,6 +90,8 @@ class Table:
     ) -> bool:
         """Append rows in one commit; create the table first if it is missing.
 
+        On a local disk it returns once the disk holds the commit.
+
         Args:
             data: The rows.
             transaction: Makes the append idempotent: if the table has it, nothing is written.
@@ -155,6 +107,7 @@ class Table:
         self.before_write()
         for wait in waits():
             handle = self.open()
+            known = -1 if handle is None else handle.version()
             handle = self._create() if handle is None else handle
             if _is_applied(handle, transaction):
                 return False
@@ -165,16 +118,23 @@ class Table:
             except CommitFailedError:
                 time.sleep(wait)
             else:
+                self._sync(known + 1, handle.version())
                 return True
         raise StoreBusyError(
             f"{ATTEMPTS} commits to {self.location.uri} lost to other writers; try again later"
         )
 
-    def compact(self, sort_by: str | None = None, row_group: int = 1024) -> None:
+    def _sync(self, first: int, last: int) -> None:
+        if self.location.is_local:
+            try:
+                sync_commits(Path(self.location.uri), first, last)
+            except OSError as error:
+                raise StoreError(f"cannot sync {self.location.uri}: {error}") from error
+
+    def compact(self, row_group: int = 1024) -> None:
         """Join the small files of each partition; older versions stay readable.
 
         Args:
-            sort_by: Sort the rows of each partition by this column.
             row_group: Rows in a Parquet row group, at most.
 
         Raises:
@@ -182,13 +142,26 @@ class Table:
             StoreError: The files cannot be read or written.
         """
         writer = self.layout.writer(row_group)
-        if sort_by is None:
-            self._rewrite(lambda handle: handle.optimize.compact(writer_properties=writer))
-        else:
+        self._rewrite(lambda handle: handle.optimize.compact(writer_properties=writer))
+
+    def sort(self, column: str, row_group: int = 1024) -> None:
+        """Join the files of each partition and sort its rows by a column.
+
+        Partitions whose files are as few as they can be are left alone. Arguments and errors are
+        those of `compact`.
+        """
+        for part in _scattered(self.snapshot()):
+            self._sort_part(part, column, row_group)
+
+    def _sort_part(self, part: Part, column: str, row_group: int) -> None:
+        writer = self.layout.writer(row_group)
+        chosen = [(name, "=", value) for name, value in part]
+        self._rewrite(
             # A curve through one column is that column's order.
-            self._rewrite(
-                lambda handle: handle.optimize.z_order([sort_by], writer_properties=writer)
+            lambda handle: handle.optimize.z_order(
+                [column], chosen, FILE_BYTES, writer_properties=writer
             )
+        )
 
     def replace(
         self,
@@ -369,6 +342,14 @@ def open_table(location: Location, version: int | None = None) -> DeltaTable | N
         return None
     except (DeltaError, OSError) as error:
         raise StoreError(f"cannot read {location.uri}: {reason(error)}") from error
+
+
+def _scattered(snapshot: Snapshot) -> list[Part]:
+    """The partitions that have more files than their bytes need."""
+    sizes: dict[Part, list[int]] = {}
+    for file in snapshot.files:
+        sizes.setdefault(tuple(file.partition.items()), []).append(file.size)
+    return [part for part, own in sizes.items() if len(own) > 1 + sum(own) // FILE_BYTES]
 
 
 def quoted(text: str) -> str:

@@ -177,7 +177,7 @@ class FeatureTables:
                 lookup = self._lookup(card.name, card.folder, split, lang)
                 if repeated := lookup.repeated_keys():
                     remove_repeats(table, {"split": split, "lang": lang}, repeated)
-            table.compact(sort_by="seq", row_group=_packed_row_group(snapshot))
+            table.sort("seq", row_group=_packed_row_group(snapshot))
 
     def infos(self) -> list[DatasetInfo]:
         """Every dataset at its newest version, by name and tokenizer."""

@@ -36,8 +36,24 @@ class _OpenFile:
         return cls(file, np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64))
 
 
-class FileGoneError(StoreError):
+class UnreadableFileError(StoreError):
+    """A data file has no readable content, however often it is read.
+
+    Attributes:
+        path: Path below the table; empty where a version of the table lacks several.
+    """
+
+    def __init__(self, message: str, path: str = "") -> None:
+        super().__init__(message)
+        self.path = path
+
+
+class FileGoneError(UnreadableFileError):
     """A file was vacuumed: a newer version of its table has its rows elsewhere, if at all."""
+
+
+class DamagedFileError(UnreadableFileError):
+    """A file is there, and its bytes are not those that were committed."""
 
 
 class FileReader:
@@ -202,10 +218,29 @@ class FileReader:
         except FileNotFoundError as error:
             raise FileGoneError(
                 f"cannot read {path} in {self.location.uri}: it is gone. If you asked for an older "
-                "version, it was vacuumed: read a newer one, and pin those that you still need"
+                "version, it was vacuumed: read a newer one, and pin those that you still need",
+                path,
             ) from error
         except (OSError, pa.ArrowException) as error:
-            raise StoreError(f"cannot read {path} in {self.location.uri}: {error}") from error
+            message = f"cannot read {path} in {self.location.uri}: {error}"
+            if self._is_damaged(path):
+                raise DamagedFileError(message, path) from error
+            raise StoreError(message) from error
+
+    def _is_damaged(self, path: str) -> bool:
+        """Whether all bytes of a file can be read, and are no Parquet file."""
+        try:
+            with self.location.files.open_input_file(path) as stream:
+                content = stream.read()
+        except OSError:
+            return False  # the disk or the network fails, and the file may be whole
+        try:
+            file = pq.ParquetFile(pa.BufferReader(content))
+            for group in range(file.num_row_groups):
+                file.read_row_group(group)
+        except (OSError, pa.ArrowException):
+            return True
+        return False
 
     def _drop_footer(self, path: str) -> None:
         footer = self._footers.pop(path, None)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
 import numpy as np
 from deltalake import DeltaTable
@@ -13,11 +15,18 @@ from numpy.typing import NDArray
 from featurestore.records import key_bytes
 from featurestore.tables.delta import Table
 from featurestore.tables.encode.columns import one_array
-from featurestore.tables.files import FileReader
+from featurestore.tables.files import (
+    DamagedFileError,
+    FileGoneError,
+    FileReader,
+    UnreadableFileError,
+)
 from featurestore.tables.index import Addresses, KeyIndex, keys_of
 from featurestore.tables.snapshot import DataFile, in_partition, snapshot_of
-from syntax.errors import SpecError, StoreError
+from syntax.errors import SpecError
 from syntax.fingerprint import fingerprint
+
+_LOG: Final = logging.getLogger(__name__)
 
 
 class KeyLookup:
@@ -31,6 +40,10 @@ class KeyLookup:
         partition: Index only files with these partition values.
         refresh_seconds: Keys that other processes add may stay unseen for this long.
         on_removal: Called after files went out of use, when the index is up to date.
+        skips_unreadable: Whether keys of files that cannot be read count as missing.
+
+    Attributes:
+        unreadable: Files that were skipped, and why; ``parsebank store repair`` removes them.
     """
 
     def __init__(
@@ -41,6 +54,7 @@ class KeyLookup:
         partition: Mapping[str, str] | None = None,
         refresh_seconds: float = 0.0,
         on_removal: Callable[[], None] = lambda: None,
+        skips_unreadable: bool = False,
     ) -> None:
         self._table = table
         self._reader = reader
@@ -48,6 +62,8 @@ class KeyLookup:
         self._partition = dict(partition or {})
         self._refresh_seconds = refresh_seconds
         self._on_removal = on_removal
+        self._skips_unreadable = skips_unreadable
+        self.unreadable: dict[str, UnreadableFileError] = {}
         self._index = KeyIndex()
         self._paths: list[str] = []
         self._active: dict[str, int] = {}
@@ -119,6 +135,22 @@ class KeyLookup:
             self._looked = time.monotonic()
             return changed
 
+    def skip(self, error: UnreadableFileError) -> None:
+        """Leave out the keys of a file whose rows turned out to be unreadable."""
+        with self._lock:
+            self._skip(error)
+
+    def _skip(self, error: UnreadableFileError) -> None:
+        if (number := self._active.pop(error.path, None)) is not None:
+            self._index.remove([number])
+        self.unreadable[error.path] = error
+        _LOG.error("%s; its keys count as missing; run `parsebank store repair`", error)
+
+    def _was_replaced(self, error: UnreadableFileError) -> bool:
+        """Whether the newest version has the rows elsewhere, so that the next look finds them."""
+        newest = {file.path for file in self._table.snapshot().files}
+        return isinstance(error, FileGoneError) and error.path not in newest
+
     def _moved_on(self, version: int) -> bool:
         """Whether a look, of this thread or of another one, has led past a version."""
         self.refresh()
@@ -130,8 +162,14 @@ class KeyLookup:
             return False
         snapshot = snapshot_of(self._handle)
         files = {file.path: file for file in in_partition(snapshot.files, self._partition)}
-        for path in files.keys() - self._active.keys():
-            self._add(files[path])
+        self.unreadable = {path: why for path, why in self.unreadable.items() if path in files}
+        for path in files.keys() - self._active.keys() - self.unreadable.keys():
+            try:
+                self._add(files[path])
+            except UnreadableFileError as error:
+                if not self._skips_unreadable or self._was_replaced(error):
+                    raise
+                self._skip(error)
         # New files first: a compaction must at no moment hide a key that a reader looks for.
         dead = self._active.keys() - files.keys()
         self._index.remove([self._active.pop(path) for path in dead])
@@ -147,7 +185,8 @@ class KeyLookup:
         try:
             digests = key_bytes(list(map(str, keys)))  # null is no key either
         except SpecError as error:
-            raise StoreError(f"in {file.path}, as {self._column}: {error}") from error
+            message = f"in {file.path}, as {self._column}: {error}"
+            raise DamagedFileError(message, file.path) from error
         self._paths.append(file.path)
         self._active[file.path] = len(self._paths) - 1
         self._index.add(keys_of(digests), len(self._paths) - 1)

@@ -22,7 +22,7 @@ from featurestore.tables.encode.parses import (
     packed_column,
     unpack_parses,
 )
-from featurestore.tables.files import FileGoneError, FileReader
+from featurestore.tables.files import FileGoneError, FileReader, UnreadableFileError
 from featurestore.tables.lookup import KeyLookup, group_by_file
 from featurestore.tables.root import StoreRoot
 from featurestore.tables.schema import PARSE_COLUMNS, PARSES
@@ -71,6 +71,7 @@ class ParseTable:
             "key",
             refresh_seconds=refresh_seconds,
             on_removal=self._forget_removed,
+            skips_unreadable=True,
         )
         self._cache = RecordCache(cache_items)
         self._buffer = WriteBuffer(self._commit, buffer_rows, buffer_seconds)
@@ -119,6 +120,11 @@ class ParseTable:
         return [
             key for key, here in zip(distinct, self.contains(distinct), strict=True) if not here
         ]
+
+    @property
+    def unreadable(self) -> frozenset[str]:
+        """Files that the last look skipped, because they are damaged or gone."""
+        return frozenset(self._lookup.unreadable)
 
     def has_repeats(self) -> bool:
         """Whether racing writers left a key in several rows; each of them is as good."""
@@ -284,14 +290,21 @@ class ParseTable:
         return self._present(lambda: self._read_found(keys)) if keys else {}
 
     def _present(self, read: Callable[[], T]) -> T:
-        """What is read of the files that there are."""
-        try:
-            return read()
-        except FileGoneError:
-            # Keys that are known are not looked up in the log, so a compaction may have passed
-            # unnoticed for so long that the old files were vacuumed.
-            self._lookup.refresh(force=True)
-            return read()
+        """What is read of the files that there are; parses in unreadable ones count as missing.
+
+        Keys that are known are not looked up in the log, so a compaction may have passed unnoticed
+        for so long that the old files were vacuumed.
+        """
+        gone: set[str] = set()
+        while True:
+            try:
+                return read()
+            except UnreadableFileError as error:
+                if isinstance(error, FileGoneError) and error.path not in gone:
+                    gone.add(error.path)
+                    self._lookup.refresh(force=True)
+                else:
+                    self._lookup.skip(error)
 
     def _read_found(self, keys: Sequence[str]) -> dict[str, ParseRecord]:
         return self._read_one(keys[0]) if len(keys) == 1 else self._records(keys)

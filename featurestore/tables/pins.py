@@ -122,7 +122,8 @@ class PinTable:
         # The clock of another machine may be ahead; the order must hold all the same.
         at = max([time.time_ns(), *(row["at"] + 1 for row in rows)])
         row = {**asdict(pin), "kept": kept, "at": at}
-        change = Transaction(_WRITER, version + 1)
+        # A writer that finds no table competes with one that finds it just made and empty.
+        change = Transaction(_WRITER, max(version, 0) + 1)
         return self.table.append(pa.Table.from_pylist([row], schema=PINS.schema), change)
 
     def fault(self, pin: Pin) -> str | None:

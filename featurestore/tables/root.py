@@ -9,8 +9,9 @@ from typing import Final
 
 from deltalake import DeltaTable
 
-from featurestore.tables.delta import FORMAT_PROPERTY, Table, TableLayout
+from featurestore.tables.delta import Table
 from featurestore.tables.file_cache import FileCache
+from featurestore.tables.layout import FORMAT_PROPERTY, TableLayout
 from featurestore.tables.location import Location
 from syntax.errors import StoreFormatError
 from syntax.strict_json import parse_json

@@ -6,7 +6,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from featurestore.tables.delta import TableLayout
+from featurestore.tables.layout import TableLayout
 
 _STRINGS: Final = pa.list_(pa.string())
 _INTEGERS: Final = pa.list_(pa.int32())

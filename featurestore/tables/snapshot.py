@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.dataset as pa_dataset
 from deltalake import DeltaTable
 
+from featurestore.tables.files import DamagedFileError
 from featurestore.tables.location import Location
-from syntax.errors import StoreError
-
-if TYPE_CHECKING:
-    import pyarrow.dataset as pa_dataset
 
 
 @dataclass(frozen=True)
@@ -43,10 +40,11 @@ class DataFile:
         """Refuse another number of rows in the file than the log has.
 
         Raises:
-            StoreError: The file is another one than was committed.
+            DamagedFileError: The file is another one than was committed.
         """
         if rows != self.rows:
-            raise StoreError(f"{self.path} has {rows} rows; the log says {self.rows}")
+            message = f"{self.path} has {rows} rows; the log says {self.rows}"
+            raise DamagedFileError(message, self.path)
 
 
 @dataclass(frozen=True)
@@ -99,8 +97,6 @@ def arrow_dataset(
         files: Its files; partition columns have the type string.
         schema: All columns.
     """
-    import pyarrow.dataset as pa_dataset  # pandas too, where it is installed: 0.3 s
-
     names = sorted({name for file in files for name in file.partition})
     parts = pa.schema([(name, pa.string()) for name in names])
     return pa_dataset.dataset(

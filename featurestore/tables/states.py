@@ -11,10 +11,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from featurestore.tables.card import DatasetCard
-from featurestore.tables.delta import Table, TableLayout
+from featurestore.tables.delta import Table
 from featurestore.tables.encode.columns import binary_column, list_column, list_parts, offsets_of
 from featurestore.tables.files import FileReader
 from featurestore.tables.index import Keys
+from featurestore.tables.layout import TableLayout
 from featurestore.tables.lookup import KeyLookup, group_by_file
 from featurestore.tables.root import StoreRoot
 from syntax.errors import SpecError, UnknownKeyError

@@ -9,18 +9,14 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from service.models.catalogue import Offer
-from service.models.download import Downloader
+from service.models.download import Downloader, open_client
 from service.models.pull import pull
 from service.parsers.base import ModelFile
-from service.parsers.cards import model_card
 from service.parsers.discovery import models_in
 from service.parsers.own.folder import (
     BACKEND,
@@ -31,7 +27,7 @@ from service.parsers.own.folder import (
     TOKENIZER,
     WORDS,
 )
-from service.parsers.records import ModelRecord, RecordedFile, changed_records
+from service.parsers.records import ModelRecord, RecordedFile, model_card
 from service.parsers.registry import BACKENDS, find_parser, list_models, serves
 from service.settings import Settings
 from service.tokenizers import LoadedTokenizer, load_tokenizer
@@ -50,7 +46,6 @@ def add(
     exported: Path,
     settings: Settings,
     models_dir: Path,
-    downloader: Downloader,
     *,
     lang: str | None = None,
     words_from: str | None = None,
@@ -65,7 +60,6 @@ def add(
         exported: Folder that ``parsebank export-parser`` wrote.
         settings: Say which UDPipe models there are.
         models_dir: Folder to put it in.
-        downloader: Copies the files.
         lang: Its language; that of its training data by default.
         words_from: UDPipe model that finds its words, or `NO_WORDS`; by default the one that serves
             the language.
@@ -74,11 +68,23 @@ def add(
         source: Where it came from, for the record; the exported folder by default.
 
     Raises:
-        SpecError: The language, the UDPipe model or the tokenizer does not fit.
+        ModelLoadError: The folder is no exported parser.
+        SpecError: It was trained on several languages, and none is given.
     """
     check_name(name, models_dir)
-    card = _exported_card(exported)
-    language = lang or _only_language(card, exported)
+    missing = [file for file in (CARD, WORDS, RELATIONS) if not (exported / file).is_file()]
+    if missing:
+        raise ModelLoadError(
+            f"{exported} lacks {', '.join(missing)}; give a run of the task dependency.v1, or a "
+            "folder that `parsebank export-parser` wrote",
+            path=str(exported),
+        )
+    card = model_card(exported / CARD)
+    languages = [lang] if lang else card.get("languages") or []
+    if len(languages) != 1:
+        found = ", ".join(languages) or "no language"
+        raise SpecError(f"{exported} was trained on {found}; say which it is to serve: `lang=`")
+    language = str(languages[0])
     segmenter = _segmenter(settings, words_from, language)
     loaded = _tokenizer(card, tokenizer)
     content = {
@@ -88,12 +94,28 @@ def add(
         "special_tokens": loaded.special_tokens.to_json(),
         "words": None if segmenter is None else segmenter.name,
     }
-    with _assembled(exported, content, loaded, segmenter) as folder:
-        pulled = pull(_offer(name, folder, content), models_dir, downloader)
-    record = replace(pulled.record, source=str(source or exported))
-    with changed_records(models_dir) as records:
-        records[record.name] = record
-    return record
+    with TemporaryDirectory(prefix="parsebank-") as made, open_client(1.0) as client:
+        folder, full = Path(made), f"{FAMILY}/{name}"
+        shutil.copyfile(exported / WORDS, folder / WORDS)
+        shutil.copyfile(exported / RELATIONS, folder / RELATIONS)
+        loaded.save(folder / TOKENIZER)
+        if segmenter is not None:
+            shutil.copyfile(segmenter.path, folder / SEGMENTATION)
+        text = json.dumps(content, indent=2, ensure_ascii=False, sort_keys=True)
+        (folder / CARD).write_text(f"{text}\n", encoding="utf-8")
+        record = ModelRecord(
+            name=full,
+            backend=BACKEND,
+            files=tuple(
+                RecordedFile(f"{full}/{path.name}", file_sha256(path))
+                for path in sorted(folder.iterdir())
+            ),
+            language=language,
+            treebank=content.get("treebank"),
+            licence=licence,
+        )
+        offer = Offer(record, (f"{folder}/{{file}}",))
+        return pull(offer, models_dir, Downloader(client), source=str(source or exported))
 
 
 def check_name(name: str, models_dir: Path) -> None:
@@ -114,31 +136,8 @@ def check_name(name: str, models_dir: Path) -> None:
         )
 
 
-def _exported_card(exported: Path) -> dict[str, Any]:
-    missing = [file for file in (CARD, WORDS, RELATIONS) if not (exported / file).is_file()]
-    if missing:
-        raise ModelLoadError(
-            f"{exported} lacks {', '.join(missing)}; give a run of the task dependency.v1, or a "
-            "folder that `parsebank export-parser` wrote",
-            path=str(exported),
-        )
-    return model_card(exported / CARD)
-
-
-def _only_language(card: dict[str, Any], exported: Path) -> str:
-    languages = card.get("languages") or []
-    if len(languages) != 1:
-        found = ", ".join(languages) or "no language"
-        raise SpecError(f"{exported} was trained on {found}; say which it is to serve: `lang=`")
-    return str(languages[0])
-
-
 def _segmenter(settings: Settings, wanted: str | None, language: str) -> ModelFile | None:
-    """The UDPipe model that finds words.
-
-    Raises:
-        SpecError: There is none, or the model that is named is not UDPipe's.
-    """
+    """The UDPipe model that finds words."""
     if wanted == NO_WORDS:
         return None
     if wanted is not None:
@@ -169,35 +168,3 @@ def _tokenizer(card: dict[str, Any], wanted: str | None) -> LoadedTokenizer:
             f"({loaded.fingerprint[:12]}); give its folder: `tokenizer=`"
         )
     return loaded
-
-
-@contextmanager
-def _assembled(
-    exported: Path, content: dict[str, Any], tokenizer: LoadedTokenizer, words: ModelFile | None
-) -> Iterator[Path]:
-    """A folder with everything that the parser needs."""
-    with TemporaryDirectory(prefix="parsebank-") as made:
-        folder = Path(made)
-        for file in (WORDS, RELATIONS):
-            shutil.copyfile(exported / file, folder / file)
-        tokenizer.save(folder / TOKENIZER)
-        if words is not None:
-            shutil.copyfile(words.path, folder / SEGMENTATION)
-        text = json.dumps(content, indent=2, ensure_ascii=False, sort_keys=True)
-        (folder / CARD).write_text(f"{text}\n", encoding="utf-8")
-        yield folder
-
-
-def _offer(name: str, folder: Path, content: dict[str, Any]) -> Offer:
-    files = sorted(path for path in folder.iterdir())
-    record = ModelRecord(
-        name=f"{FAMILY}/{name}",
-        backend=BACKEND,
-        files=tuple(
-            RecordedFile(f"{FAMILY}/{name}/{path.name}", file_sha256(path)) for path in files
-        ),
-        language=content["language"],
-        treebank=content.get("treebank"),
-        licence=content["licence"],
-    )
-    return Offer(record, tuple((str(path),) for path in files))

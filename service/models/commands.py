@@ -6,22 +6,24 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from service.models.add_command import add_command
-from service.models.shared_commands import ModelsDir, models_folder
-from service.models.train_command import train_udpipe
+from service.models.training.command import train_udpipe
 from syntax.commands.tables import AsJson, Size, print_json, print_rows
 
 if TYPE_CHECKING:
     from service.models.catalogue import Offer
     from service.models.download import Downloader
-    from service.models.pull import Pulled
-    from service.models.upkeep import Verdict
     from service.settings import Settings
 
+ModelsDir = Annotated[
+    Path | None, typer.Option(help="Folder of further models (PARSEBANK_MODELS_DIR).")
+]
+Langs = Annotated[list[str] | None, typer.Option(help="Only models of these languages, as en,fr.")]
 Source = Annotated[
     str | None,
     typer.Option(
@@ -34,6 +36,8 @@ Offline = Annotated[
     bool | None, typer.Option("--offline", help="Do not use the network (PARSEBANK_OFFLINE).")
 ]
 Timeout = Annotated[float, typer.Option(help="Seconds to wait for an answer.", min=0.001)]
+
+_EXPORT: Final = "export-parser"
 
 
 def register_models(app: typer.Typer) -> None:
@@ -56,9 +60,7 @@ def register_models(app: typer.Typer) -> None:
 
 def list_command(
     models_dir: ModelsDir = None,
-    lang: Annotated[
-        list[str] | None, typer.Option(help="Only models of these languages, as en,fr.")
-    ] = None,
+    lang: Langs = None,
     remote: Annotated[
         bool, typer.Option("--remote", help="List the models that can be pulled.")
     ] = False,
@@ -68,13 +70,44 @@ def list_command(
     as_json: AsJson = False,
 ) -> None:
     """List the available models, or those that can be pulled."""
+    from service.parsers import list_models
+    from service.parsers.languages import language_code
     from service.settings import read_settings
     from syntax.lists import listed
 
     settings = read_settings(models_dir=models_dir, models_url=source, offline=offline)
-    langs = listed(lang)
-    found = _list_remote(settings, langs, timeout) if remote else _list_here(settings, langs)
-    print_rows(found, as_json)
+    codes = {language_code(code) for code in listed(lang)}
+    here = list_models(settings)
+    rows: list[dict[str, object]]
+    if remote:
+        names = {model.name for model in here}
+        rows = [
+            {
+                "name": record.name,
+                "language": record.language,
+                "treebank": record.treebank,
+                "version": record.version,
+                "licence": record.licence,
+                "size": Size(record.size) if record.size else None,
+                "here": record.name in names,
+            }
+            for record in (offer.record for offer in _remote_offers(settings, timeout))
+            if not codes or language_code(record.language or "") in codes
+        ]
+    else:
+        rows = [
+            {
+                "name": model.name,
+                "languages": tuple(model.langs),
+                "treebank": model.card.get("treebank"),
+                "version": model.card.get("version") or model.card.get("treebank_version"),
+                "licence": model.card.get("licence"),
+                "size": Size(model.size),
+            }
+            for model in here
+            if not codes or not codes.isdisjoint(map(language_code, model.langs))
+        ]
+    print_rows(rows, as_json)
 
 
 def pull_command(
@@ -94,12 +127,12 @@ def pull_command(
 ) -> None:
     """Fetch models into the models folder; an interrupted download continues."""
     from service.models.catalogue import choose, offers_for
-    from service.models.pull import pull
+    from service.models.pull import is_there, pull
     from service.settings import read_settings
     from syntax.lists import listed
 
     settings = read_settings(models_dir=models_dir, models_url=source, offline=offline)
-    folder = models_folder(settings)
+    folder = _folder(settings)
     _refuse_offline(settings)
     with _downloader(timeout) as downloader:
         chosen = [
@@ -107,7 +140,68 @@ def pull_command(
             for name in listed(names)
         ]
         for offer in _with_checksum(chosen, sha256):
-            _print_pulled(pull(offer, folder, downloader, check=check))
+            if is_there(offer, folder):
+                typer.echo(f"{offer.record.name} is there already, whole")
+                continue
+            record = pull(offer, folder, downloader, check=check)
+            size = f"{(record.size or 0) / 1e6:.1f} MB"
+            typer.echo(f"pulled {record.name} from {record.source} ({size})")
+            typer.echo(f"  licence {record.licence or 'unknown'}, SHA-256 {record.sha256}")
+            if not all(file.has_checksum for file in offer.record.files):
+                typer.echo(
+                    "  the source gives no checksum: this one is trusted and recorded (first use)"
+                )
+
+
+def add_command(
+    ctx: typer.Context,
+    name: Annotated[str, typer.Argument(help="What to call it: it is served as parsebank/NAME.")],
+    run: Annotated[
+        Path,
+        typer.Option(
+            "--from",
+            help="Output of a run of dependency.v1, or a folder of `parsebank export-parser`.",
+        ),
+    ],
+    models_dir: ModelsDir = None,
+    lang: Annotated[
+        str | None, typer.Option(help="Its language; that of its training data by default.")
+    ] = None,
+    words_from: Annotated[
+        str | None,
+        typer.Option(
+            help="UDPipe model that finds sentences and words, by default that of the language; "
+            "with none, it takes only tokens."
+        ),
+    ] = None,
+    tokenizer: Annotated[
+        str | None,
+        typer.Option(help="Folder of its tokenizer, where its name no longer leads to it."),
+    ] = None,
+    licence: Annotated[
+        str | None, typer.Option(help="Licence of the model, such as that of its treebank.")
+    ] = None,
+) -> None:
+    """Serve a parser that was trained here."""
+    from service.models.add import add, check_name
+    from service.settings import read_settings
+
+    settings = read_settings(models_dir=models_dir)
+    folder = _folder(settings)
+    check_name(name, folder)  # before the export, which takes its time
+    with _exported(ctx, run) as exported:
+        record = add(
+            name,
+            exported,
+            settings,
+            folder,
+            lang=lang,
+            words_from=words_from,
+            tokenizer=tokenizer,
+            licence=licence,
+            source=run,
+        )
+    typer.echo(f"added {record.name} ({(record.size or 0) / 1e6:.1f} MB), SHA-256 {record.sha256}")
 
 
 def verify_command(
@@ -127,7 +221,12 @@ def verify_command(
         print_json([asdict(verdict) for verdict in verdicts])
     else:
         for verdict in verdicts:
-            _print_verdict(verdict)
+            recorded = "" if verdict.compared else " (no checksum is recorded to compare with)"
+            typer.echo(
+                f"FAILED  {verdict.name}: {verdict.problem}"
+                if verdict.problem
+                else f"ok      {verdict.name} {verdict.fingerprint}{recorded}"
+            )
     if any(verdict.problem for verdict in verdicts):
         raise typer.Exit(1)
 
@@ -141,7 +240,7 @@ def remove_command(
     from service.settings import read_settings
     from syntax.lists import listed
 
-    folder = models_folder(read_settings(models_dir=models_dir))
+    folder = _folder(read_settings(models_dir=models_dir))
     for name in listed(names):
         for path in remove(folder, name):
             typer.echo(f"removed {path}")
@@ -151,45 +250,39 @@ def _backends() -> None:
     """Train a model from a treebank."""
 
 
-def _list_here(settings: Settings, langs: tuple[str, ...]) -> list[dict[str, object]]:
-    from service.parsers import list_models
-    from service.parsers.registry import serves
+def _folder(settings: Settings) -> Path:
+    """The models folder that the settings name."""
+    from syntax.errors import SpecError
 
-    return [
-        {
-            "name": model.name,
-            "languages": tuple(model.langs),
-            "treebank": model.card.get("treebank"),
-            "version": model.card.get("version") or model.card.get("treebank_version"),
-            "licence": model.card.get("licence"),
-            "size": Size(model.size),
-        }
-        for model in list_models(settings)
-        if not langs or any(serves(model, lang) for lang in langs)
-    ]
+    if settings.models_dir is None:
+        raise SpecError(
+            "there is no models folder; name one with --models-dir, or set PARSEBANK_MODELS_DIR "
+            "so that the service finds it too"
+        )
+    return settings.models_dir
 
 
-def _list_remote(
-    settings: Settings, langs: tuple[str, ...], timeout: float
-) -> list[dict[str, object]]:
-    from service.parsers import list_models
-    from service.parsers.languages import language_code
+@contextmanager
+def _exported(ctx: typer.Context, run: Path) -> Iterator[Path]:
+    """The folder itself if it is an exported parser, else one to which the run is exported.
 
-    here = {model.name for model in list_models(settings)}
-    wanted = {language_code(lang) for lang in langs}
-    return [
-        {
-            "name": record.name,
-            "language": record.language,
-            "treebank": record.treebank,
-            "version": record.version,
-            "licence": record.licence,
-            "size": Size(record.size) if record.size else None,
-            "here": record.name in here,
-        }
-        for record in (offer.record for offer in _remote_offers(settings, timeout))
-        if not wanted or language_code(record.language or "") in wanted
-    ]
+    The command that exports is the trainer's. It is looked up on the command line, as a user would
+    call it, because the service imports nothing of the trainer.
+    """
+    from service.parsers.own.folder import CARD
+    from syntax.extras import missing_extra
+
+    if (run / CARD).is_file():
+        yield run
+        return
+    commands: Any = getattr(ctx.find_root().command, "commands", {})
+    if _EXPORT not in commands:
+        raise missing_extra("a run is exported with torch", "train")
+    with TemporaryDirectory(prefix="parsebank-") as made:
+        commands[_EXPORT].main(
+            [str(run), made], prog_name=f"parsebank {_EXPORT}", standalone_mode=False
+        )
+        yield Path(made)
 
 
 def _remote_offers(settings: Settings, timeout: float) -> list[Offer]:
@@ -258,22 +351,3 @@ def _downloader(timeout: float) -> Iterator[Downloader]:
             bars.update(task, description=name, completed=done, total=total, visible=True)
 
         yield Downloader(client, report)
-
-
-def _print_pulled(pulled: Pulled) -> None:
-    record = pulled.record
-    if pulled.outcome == "there":
-        typer.echo(f"{record.name} is there already, whole")
-        return
-    typer.echo(f"pulled {record.name} from {record.source} ({(record.size or 0) / 1e6:.1f} MB)")
-    typer.echo(f"  licence {record.licence or 'unknown'}, SHA-256 {record.sha256}")
-    if not pulled.checked:
-        typer.echo("  the source gives no checksum: this one is trusted and recorded (first use)")
-
-
-def _print_verdict(verdict: Verdict) -> None:
-    if verdict.problem:
-        typer.echo(f"FAILED  {verdict.name}: {verdict.problem}")
-        return
-    recorded = "" if verdict.compared else " (no checksum is recorded to compare with)"
-    typer.echo(f"ok      {verdict.name} {verdict.fingerprint}{recorded}")

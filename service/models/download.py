@@ -12,17 +12,16 @@ import json
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import httpx
 
+from service.parsers.records import RecordedFile
 from syntax.errors import DownloadError
-from syntax.fingerprint import file_sha256
 from syntax.strict_json import parse_json
 
 _BLOCK: Final = 1 << 18
@@ -43,36 +42,8 @@ class NotThereError(DownloadError):
     """The source answers, and has no such file."""
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """A file to fetch.
-
-    Attributes:
-        target: Where it is to lie.
-        sources: URLs or paths of the same file, tried in turn.
-        sha256: Checksum that it must have, if known.
-        md5: Another one, for sources that give no SHA-256.
-    """
-
-    target: Path
-    sources: tuple[str, ...]
-    sha256: str | None = None
-    md5: str | None = None
-
-
-@dataclass(frozen=True)
-class Fetched:
-    """A downloaded file.
-
-    Attributes:
-        source: URL or path.
-        checked: Whether there was a checksum to compare.
-    """
-
-    source: str
-    sha256: str
-    size: int
-    checked: bool
+class _BrokenOffError(Exception):
+    """A transfer ended early; the rest may come with the next try."""
 
 
 @contextmanager
@@ -88,6 +59,11 @@ def open_client(timeout: float) -> Iterator[httpx.Client]:
 def is_url(source: str) -> bool:
     """Whether a source is on the network, and not a path."""
     return "://" in source
+
+
+def matches(path: Path, file: RecordedFile) -> bool:
+    """Whether a file is there, and a checksum is known that it has."""
+    return file.has_checksum and path.is_file() and _mismatch(path, file) is None
 
 
 class Downloader:
@@ -106,55 +82,87 @@ class Downloader:
         self._report = report
         self._wait = wait
 
-    def fetch(self, wanted: Wanted) -> Fetched:
-        """Fetch a file, going on where an earlier try broke off.
+    def fetch(self, file: RecordedFile, sources: Sequence[str], folder: Path) -> str:
+        """Fetch a file into a folder, going on where an earlier try broke off.
+
+        Args:
+            file: Its path in the folder, and its checksums, where known.
+            sources: URLs or paths of the same file, tried in turn.
+            folder: Where it is to lie.
+
+        Returns:
+            The source that had it.
 
         Raises:
             DownloadError: It cannot be had, is not the one expected, or the disk is full.
         """
-        failures = []
-        for source in wanted.sources:
+        target, failures = folder / file.path, []
+        for source in sources:
             try:
-                return self._fetch_from(source, wanted)
-            except NoSpaceError:
-                raise
+                self._fetch_from(source, file, target)
             except DownloadError as error:
                 failures.append(error)
+            except OSError as error:
+                if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                    raise
+                raise NoSpaceError(
+                    f"no room in {target.parent}: {error.strerror}. Make room and try again: what "
+                    "has come is kept",
+                    path=str(target.parent),
+                ) from None
+            else:
+                return source
         if len(failures) == 1:
             raise failures[0]
-        raise DownloadError(
-            "; ".join(failure.message for failure in failures), sources=list(wanted.sources)
-        )
+        raise DownloadError("; ".join(error.message for error in failures), sources=list(sources))
 
     def fetch_text(self, source: str) -> str | None:
         """A small text file; `None` if the source has no such file.
 
         Raises:
-            DownloadError: The source cannot be reached, or sends something else.
+            DownloadError: The source sends something else.
         """
         with tempfile.TemporaryDirectory(prefix="parsebank-") as folder:
-            target = Path(folder) / "text"
             try:
-                self.fetch(Wanted(target, (source,)))
-                return target.read_text(encoding="utf-8")
+                self.fetch(RecordedFile("text"), [source], Path(folder))
+                return Path(folder, "text").read_text(encoding="utf-8")
             except NotThereError:
                 return None
             except UnicodeDecodeError:
                 raise DownloadError(f"{source} is no text in UTF-8", source=source) from None
 
-    def _fetch_from(self, source: str, wanted: Wanted) -> Fetched:
-        part = wanted.target.with_name(wanted.target.name + ".part")
-        part.parent.mkdir(parents=True, exist_ok=True)
-        with _disk_errors(part):
-            if not is_url(source):
-                self._copy(Path(source), part)
-            elif self._download(source, part):
-                try:
-                    return _finish(part, source, wanted)
-                except DownloadError:
-                    # The first half may have been another file's: once more, from the start.
-                    self._download(source, part)
-            return _finish(part, source, wanted)
+    def _fetch_from(self, source: str, file: RecordedFile, target: Path) -> None:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        part = target.with_name(f"{target.name}.part")
+        if not is_url(source):
+            self._copy(Path(source), part)
+        elif self._download(source, part) and _mismatch(part, file):
+            # The first half may have been another file's: once more, from the start.
+            _forget(part)
+            self._download(source, part)
+        wrong = _mismatch(part, file)
+        if wrong is None:
+            part.replace(target)
+        _forget(part)
+        if wrong is not None:
+            kind, found, expected = wrong
+            raise DownloadError(
+                f"{source} has {kind} {found}, but {expected} was expected; nothing was kept. Try "
+                "again, or another source (--from)",
+                source=source,
+                found=found,
+                expected=expected,
+            )
+
+    def _copy(self, source: Path, part: Path) -> None:
+        try:
+            with source.open("rb") as file:
+                _forget(part)
+                self._append(part, iter(partial(file.read, _BLOCK), b""), source.stat().st_size)
+        except (FileNotFoundError, IsADirectoryError):
+            raise NotThereError(
+                f"there is no file {source}; check the folder to fetch from", path=str(source)
+            ) from None
 
     def _download(self, url: str, part: Path) -> bool:
         """Bring the whole file; says whether it was put together from several requests."""
@@ -172,9 +180,9 @@ class Downloader:
                         "Without a network, fetch from a folder (--from)",
                         url=url,
                     ) from None
-                resumed = True
-                time.sleep(wait)
-                wait = min(wait * 2, 30.0)
+            resumed = True
+            time.sleep(wait)
+            wait = min(wait * 2, 30.0)
 
     def _request(self, url: str, part: Path) -> bool:
         """One request for what is missing; says whether it went on with an earlier one."""
@@ -182,20 +190,23 @@ class Downloader:
         headers = {"Range": f"bytes={start}-", "If-Range": validator} if start else {}
         try:
             with self._client.stream("GET", url, headers=headers) as response:
-                answered = response.headers.get("content-range", "")
+                sent = response.headers.get("content-range", "")
                 is_past_end = response.status_code == httpx.codes.REQUESTED_RANGE_NOT_SATISFIABLE
                 goes_on = response.status_code == httpx.codes.PARTIAL_CONTENT
-                if is_past_end and answered == f"bytes */{start}":
+                if is_past_end and sent == f"bytes */{start}":
                     return True  # nothing is missing
-                if is_past_end or (goes_on and not answered.startswith(f"bytes {start}-")):
+                if is_past_end or (goes_on and not sent.startswith(f"bytes {start}-")):
                     _forget(part)
                     raise _BrokenOffError("the server sent another part than asked for")
-                _check_status(response, url)
-                start = start if goes_on else 0
+                _check_answer(response, url)
+                if not goes_on:
+                    # Emptied first: the note is about what is in the part.
+                    part.write_bytes(b"")
+                    _write_note(part, url, response)
+                start = _size(part)
                 length = response.headers.get("content-length", "")
                 total = start + int(length) if length.isdecimal() else None
-                _note(part, url, response)
-                done = self._write(response.iter_raw(_BLOCK), part, start, total)
+                done = self._append(part, response.iter_raw(_BLOCK), total)
                 if total not in (None, done):
                     raise _BrokenOffError(f"{done:,} of {total:,} bytes came")
                 return goes_on
@@ -205,25 +216,13 @@ class Downloader:
             text = f"{type(error).__name__}: {error}".removesuffix(": ")
             raise _BrokenOffError(text) from None
 
-    def _copy(self, source: Path, part: Path) -> None:
-        try:
-            with source.open("rb") as file:
-                blocks = iter(partial(file.read, _BLOCK), b"")
-                self._write(blocks, part, 0, source.stat().st_size)
-        except (FileNotFoundError, IsADirectoryError):
-            _forget(part)
-            raise NotThereError(
-                f"there is no file {source}; check the folder to fetch from", path=str(source)
-            ) from None
-
-    def _write(self, blocks: Iterable[bytes], part: Path, start: int, total: int | None) -> int:
-        """Append to a part from ``start`` on; returns its size."""
-        free = shutil.disk_usage(part.parent).free
-        if total is not None and total - start > free:
-            needed = f"{(total - start) / 1e6:,.1f} MB are needed and {free / 1e6:,.1f} MB free"
+    def _append(self, part: Path, blocks: Iterable[bytes], total: int | None) -> int:
+        """Append to a part that is to have ``total`` bytes; returns its size."""
+        done, free = _size(part), shutil.disk_usage(part.parent).free
+        if total is not None and total - done > free:
+            needed = f"{(total - done) / 1e6:,.1f} MB are needed and {free / 1e6:,.1f} MB free"
             raise OSError(errno.ENOSPC, needed)
-        done = start
-        with part.open("ab" if start else "wb") as file:
+        with part.open("ab") as file:
             for block in blocks:
                 file.write(block)
                 done += len(block)
@@ -231,21 +230,17 @@ class Downloader:
         return done
 
 
-class _BrokenOffError(Exception):
-    """A transfer ended early; the rest may come with the next try."""
-
-
-def _check_status(response: httpx.Response, url: str) -> None:
-    status = response.status_code
-    if status in _RETRIED:
-        raise _BrokenOffError(f"the server answered {status} {response.reason_phrase}")
+def _check_answer(response: httpx.Response, url: str) -> None:
+    """Refuse an answer that is not the file, or a part of it."""
+    status = f"{response.status_code} {response.reason_phrase}"
+    if response.status_code in _RETRIED:
+        raise _BrokenOffError(f"the server answered {status}")
     if not response.is_success:
-        kind = NotThereError if status in _MISSING else DownloadError
+        kind = NotThereError if response.status_code in _MISSING else DownloadError
         raise kind(
-            f"{url} was answered with {status} {response.reason_phrase}; check the name and the "
-            "source (--from, models_url)",
+            f"{url} was answered with {status}; check the name and the source (--from, models_url)",
             url=url,
-            status=status,
+            status=response.status_code,
         )
     if response.headers.get("content-type", "").startswith("text/html"):
         raise DownloadError(
@@ -255,11 +250,24 @@ def _check_status(response: httpx.Response, url: str) -> None:
         )
 
 
+def _mismatch(path: Path, file: RecordedFile) -> tuple[str, str, str] | None:
+    """Kind, found and expected value of the first checksum that a file does not have."""
+    for kind, expected in (("SHA-256", file.sha256), ("MD5", file.md5)):
+        if expected is not None:
+            # Stanza's list of models gives no better checksum than MD5.
+            digest: Any = partial(hashlib.new, kind.replace("-", ""), usedforsecurity=False)
+            with path.open("rb") as content:
+                found = hashlib.file_digest(content, digest).hexdigest()
+            if found != expected.lower():
+                return kind, found, expected
+    return None
+
+
 def _note_of(part: Path) -> Path:
-    return part.with_name(part.name + ".json")
+    return part.with_name(f"{part.name}.json")
 
 
-def _note(part: Path, url: str, response: httpx.Response) -> None:
+def _write_note(part: Path, url: str, response: httpx.Response) -> None:
     """Keep by what the server can recognise the file; a weak ETag does not do (RFC 9110)."""
     etag = response.headers.get("etag", "")
     validator = etag if etag.startswith('"') else response.headers.get("last-modified", "")
@@ -286,48 +294,3 @@ def _size(path: Path) -> int:
 def _forget(part: Path) -> None:
     part.unlink(missing_ok=True)
     _note_of(part).unlink(missing_ok=True)
-
-
-def _finish(part: Path, source: str, wanted: Wanted) -> Fetched:
-    """Put the whole file in its place, if it is the one expected."""
-    try:
-        sha256, size = file_sha256(part), part.stat().st_size
-        if wanted.sha256 is not None:
-            _compare(source, "SHA-256", sha256, wanted.sha256)
-        if wanted.md5 is not None:
-            _compare(source, "MD5", file_md5(part), wanted.md5)
-        part.replace(wanted.target)
-    finally:
-        _forget(part)
-    return Fetched(source, sha256, size, checked=bool(wanted.sha256 or wanted.md5))
-
-
-def _compare(source: str, kind: str, found: str, expected: str) -> None:
-    if found != expected.lower():
-        raise DownloadError(
-            f"{source} has {kind} {found}, but {expected} was expected; nothing was kept. Try "
-            "again, or another source (--from)",
-            source=source,
-            found=found,
-            expected=expected,
-        )
-
-
-def file_md5(path: Path) -> str:
-    """MD5 of a file's bytes: Stanza's list of models gives no better checksum."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
-
-
-@contextmanager
-def _disk_errors(part: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-            raise
-        raise NoSpaceError(
-            f"no room in {part.parent}: {error.strerror}. Make room and try again: what has come "
-            "is kept",
-            path=str(part.parent),
-        ) from None

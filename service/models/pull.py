@@ -11,23 +11,17 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
 from service.models.catalogue import Offer
-from service.models.download import Downloader, Fetched, Wanted, file_md5
+from service.models.download import Downloader, matches
 from service.models.stanza import add_resources
 from service.parsers.base import ModelFile
 from service.parsers.discovery import models_in
-from service.parsers.records import (
-    ModelRecord,
-    RecordedFile,
-    changed_records,
-    locked,
-    read_records,
-)
+from service.parsers.records import ModelRecord, RecordedFile, changed_records, locked, read_records
 from service.parsers.registry import BACKENDS, checksum, load_parser
 from syntax.errors import ConflictError, DownloadError, ParsebankError, without_passwords
 from syntax.fingerprint import file_sha256
@@ -35,82 +29,83 @@ from syntax.fingerprint import file_sha256
 STAGING: Final = ".pull"
 
 
-@dataclass(frozen=True)
-class Pulled:
-    """What became of one model.
-
-    Attributes:
-        record: What is recorded about it now.
-        outcome: ``pulled``, or ``there`` when it already was.
-        checked: Whether the source gave a checksum for every file; otherwise the checksums of
-            what came are trusted and recorded.
-    """
-
-    record: ModelRecord
-    outcome: Literal["pulled", "there"]
-    checked: bool
+def is_there(offer: Offer, models_dir: Path) -> bool:
+    """Whether a model is there, recorded, whole, and the one offered."""
+    record = read_records(models_dir).get(offer.record.name)
+    if record is None or [had.path for had in record.files] != [
+        file.path for file in offer.record.files
+    ]:
+        return False
+    return all(
+        matches(models_dir / had.path, had)
+        and (not offered.has_checksum or matches(models_dir / had.path, offered))
+        for had, offered in zip(record.files, offer.record.files, strict=True)
+    )
 
 
-def pull(offer: Offer, models_dir: Path, downloader: Downloader, *, check: bool = True) -> Pulled:
-    """Fetch a model, unless it is there and whole.
+def pull(
+    offer: Offer,
+    models_dir: Path,
+    downloader: Downloader,
+    *,
+    check: bool = True,
+    source: str | None = None,
+) -> ModelRecord:
+    """Fetch a model; gives what is recorded about it.
 
     Args:
         offer: What to fetch.
         models_dir: Folder to put it in.
         downloader: Fetches the files.
         check: Load the model once before it counts as pulled.
+        source: Where it came from, for the record; by default where its files came from.
 
     Raises:
-        DownloadError: A file cannot be had, or is not the one expected.
+        DownloadError: What came is no model.
         ModelLoadError, MissingExtraError: What came cannot be loaded.
         ConflictError: Another process is fetching it, or the name is taken by a model that was
             put there by hand.
     """
-    if (record := _is_there(offer.record, models_dir)) is not None:
-        return Pulled(record, "there", checked=True)
-    _refuse_shadowed(offer.record.name, models_dir)
-    with _staging(models_dir, offer.record.name) as stage:
-        fetched = [
-            _bring(file, sources, models_dir, stage, downloader)
-            for file, sources in zip(offer.record.files, offer.sources, strict=True)
+    name = offer.record.name
+    by_hand = None if name in read_records(models_dir) else _model(name, models_dir)
+    if by_hand is not None:
+        raise ConflictError(
+            f"{name} is at {by_hand.path} already, put there by hand; remove it first "
+            f"(`parsebank models remove {name}`)",
+            name=name,
+        )
+    with _staging(models_dir, name) as stage:
+        sources = [
+            _bring(file, offer.sources(file), models_dir, stage, downloader)
+            for file in offer.record.files
         ]
-        record = _filled_in(offer, fetched)
-        add_resources(stage, record)
-        model = _found(record.name, stage)
-        if check:
-            _load(model)
-        record = replace(record, sha256=checksum(model))
-        _install(record, stage, models_dir)
-    return Pulled(record, "pulled", all(came.checked for came in fetched))
+        came = [stage / file.path for file in offer.record.files]
+        files = tuple(
+            replace(file, sha256=file_sha256(path), size=path.stat().st_size)
+            for file, path in zip(offer.record.files, came, strict=True)
+        )
+        add_resources(stage, offer.record)
+        record = replace(
+            offer.record,
+            files=files,
+            source=source or _common([without_passwords(url) for url in sources]),
+            sha256=_tried(name, stage, load=check),
+            size=sum(path.stat().st_size for path in came),
+            date=datetime.now(UTC).date().isoformat(),
+        )
+        with changed_records(models_dir) as records:
+            for file, path in zip(files, came, strict=True):
+                target = models_dir / file.path
+                target.parent.mkdir(parents=True, exist_ok=True)
+                path.replace(target)
+            add_resources(models_dir, record)
+            records[name] = record
+    return record
 
 
-def _is_there(wanted: ModelRecord, models_dir: Path) -> ModelRecord | None:
-    """The record of a model that is there, whole, and the one offered."""
-    record = read_records(models_dir).get(wanted.name)
-    if record is None or [file.path for file in record.files] != [f.path for f in wanted.files]:
-        return None
-    there = zip(record.files, wanted.files, strict=True)
-    return record if all(_is_whole(models_dir, had, new) for had, new in there) else None
-
-
-def _is_whole(models_dir: Path, had: RecordedFile, new: RecordedFile) -> bool:
-    path = models_dir / had.path
-    if not path.is_file() or file_sha256(path) != had.sha256:
-        return False
-    return new.sha256 in (None, had.sha256) and new.md5 in (None, file_md5(path))
-
-
-def _refuse_shadowed(name: str, models_dir: Path) -> None:
-    """A model put there by hand would hide the one that we fetch, or be overwritten by it."""
-    if name in read_records(models_dir):
-        return
-    for model in models_in(models_dir, BACKENDS):
-        if model.name == name:
-            raise ConflictError(
-                f"{name} is at {model.path} already, put there by hand; remove it first "
-                f"(`parsebank models remove {name}`)",
-                name=name,
-            )
+def _model(name: str, folder: Path) -> ModelFile | None:
+    """The model of a folder, as the service finds it."""
+    return next((model for model in models_in(folder, BACKENDS) if model.name == name), None)
 
 
 @contextmanager
@@ -127,50 +122,40 @@ def _staging(models_dir: Path, name: str) -> Iterator[Path]:
 
 
 def _bring(
-    file: RecordedFile,
-    sources: tuple[str, ...],
-    models_dir: Path,
-    stage: Path,
-    downloader: Downloader,
-) -> Fetched:
-    """A file into the staging folder: from an earlier try, another package, or the source."""
+    file: RecordedFile, sources: list[str], models_dir: Path, stage: Path, downloader: Downloader
+) -> str:
+    """Bring a file into the staging folder; says from which source.
+
+    A file that an earlier try or another package has brought is not fetched again.
+    """
     target = stage / file.path
+    if matches(target, file):
+        return sources[0]
+    if not matches(models_dir / file.path, file):
+        return downloader.fetch(file, sources, stage)
     target.parent.mkdir(parents=True, exist_ok=True)
-    for there in (target, models_dir / file.path):
-        if _is_expected(there, file):
-            _link(there, target)
-            return Fetched(sources[0], file_sha256(target), target.stat().st_size, checked=True)
-    return downloader.fetch(Wanted(target, sources, file.sha256, file.md5))
+    target.unlink(missing_ok=True)
+    try:
+        os.link(models_dir / file.path, target)
+    except OSError:
+        shutil.copyfile(models_dir / file.path, target)
+    return sources[0]
 
 
-def _is_expected(path: Path, file: RecordedFile) -> bool:
-    """Whether a file is there that has the checksum we look for."""
-    if not path.is_file() or (file.sha256 is None and file.md5 is None):
-        return False
-    return file.sha256 in (None, file_sha256(path)) and file.md5 in (None, file_md5(path))
-
-
-def _link(there: Path, target: Path) -> None:
-    if there != target:
-        target.unlink(missing_ok=True)
+def _tried(name: str, stage: Path, *, load: bool) -> str:
+    """The checksum of a staged model, after loading it once."""
+    model = _model(name, stage)
+    if model is None:
+        raise DownloadError(f"what came for {name} is no model that any backend finds", name=name)
+    if load:
         try:
-            os.link(there, target)
-        except OSError:
-            shutil.copyfile(there, target)
-
-
-def _filled_in(offer: Offer, fetched: list[Fetched]) -> ModelRecord:
-    files = tuple(
-        replace(file, sha256=came.sha256, size=came.size)
-        for file, came in zip(offer.record.files, fetched, strict=True)
-    )
-    return replace(
-        offer.record,
-        files=files,
-        source=_common([without_passwords(came.source) for came in fetched]),
-        size=sum(came.size for came in fetched),
-        date=datetime.now(UTC).date().isoformat(),
-    )
+            load_parser(model, device="cpu")
+        except ParsebankError as error:
+            raise type(error)(
+                f"{name} came, but cannot be loaded: {error.message}. Nothing was installed",
+                **error.detail,
+            ) from None
+    return checksum(model)
 
 
 def _common(sources: list[str]) -> str:
@@ -179,31 +164,3 @@ def _common(sources: list[str]) -> str:
         return sources[0]
     common = os.path.commonprefix(sources)  # noqa: RUF071 - cut at a slash in the next line
     return common.rpartition("/")[0]
-
-
-def _found(name: str, folder: Path) -> ModelFile:
-    """The staged model, as the service will find it."""
-    for model in models_in(folder, BACKENDS):
-        if model.name == name:
-            return model
-    raise DownloadError(f"what came for {name} is no model that any backend finds", name=name)
-
-
-def _load(model: ModelFile) -> None:
-    try:
-        load_parser(model, device="cpu")
-    except ParsebankError as error:
-        raise type(error)(
-            f"{model.name} came, but cannot be loaded: {error.message}. Nothing was installed",
-            **error.detail,
-        ) from None
-
-
-def _install(record: ModelRecord, stage: Path, models_dir: Path) -> None:
-    with changed_records(models_dir) as records:
-        for file in record.files:
-            target = models_dir / file.path
-            target.parent.mkdir(parents=True, exist_ok=True)
-            (stage / file.path).replace(target)
-        add_resources(models_dir, record)
-        records[record.name] = record

@@ -14,16 +14,22 @@ from runpy import run_path
 from typing import Any, Final
 
 from service.parsers.records import ModelRecord, recorded_file, write_whole
-from service.parsers.stanza.packages import BACKEND, PROCESSORS, RESOURCES, read_list
+from service.parsers.stanza.packages import (
+    BACKEND,
+    DEFAULT,
+    PROCESSORS,
+    RESOURCES,
+    named_packages,
+    needed_files,
+    packages_in,
+    read_list,
+)
 from syntax.errors import DownloadError
 from syntax.extras import missing_extra
 from syntax.strict_json import parse_json
 
 FOLDER: Final = "stanza"
 """Sub-folder of a models folder that holds every Stanza package."""
-
-_DEFAULT: Final = "default"
-_LEFT_OUT: Final = ("_charlm", "_nocharlm")
 
 
 def resources_version() -> str:
@@ -57,43 +63,41 @@ def read_resources(text: str, where: str) -> dict[str, Any]:
 def stanza_records(
     resources: Mapping[str, Any], version: str | None, licence: str | None
 ) -> list[ModelRecord]:
-    """Every package that can parse: a language's default as ``stanza/fr``, others by name.
-
-    Of two packages of the same files only the first is offered, as only it is found afterwards.
+    """Every package that can parse and whose files are all listed.
 
     Raises:
         DownloadError: The list is not as Stanza writes it.
     """
+    records = []
     try:
-        languages = {
-            lang: _with_packages(entry)
-            for lang, entry in resources.items()
-            if isinstance(entry, dict) and "alias" not in entry
-        }
-        return [
-            _record(lang, entry, package, version, licence)
-            for lang, entry in languages.items()
-            for package in _packages(entry)
-        ]
+        languages = {lang: entry for lang, entry in resources.items() if isinstance(entry, dict)}
+        for package in packages_in(Path(FOLDER), languages):
+            entry = languages[package.lang]
+            known = [entry.get(file.parent.name, {}).get(file.stem) for file in package.files]
+            if None in known:
+                continue
+            files = tuple(
+                recorded_file({"path": file.as_posix(), "md5": about.get("md5")}, RESOURCES)
+                for file, about in zip(package.files, known, strict=True)
+            )
+            record = ModelRecord(
+                name=package.model_name,
+                backend=BACKEND,
+                files=files,
+                language=package.lang,
+                treebank=package.treebank,
+                version=version,
+                licence=licence,
+                resources=_part(package.lang, entry, package.name),
+            )
+            records.append(record)
     except (KeyError, TypeError, AttributeError) as error:
         raise DownloadError(f"Stanza's list of models is not as expected: {error!r}") from None
-
-
-def model_name(lang: str, package: str) -> str:
-    """Name of a package.
-
-    >>> model_name("fr", "default"), model_name("fr", "partut")
-    ('stanza/fr', 'stanza/fr-partut')
-    """
-    return f"stanza/{lang}" if package == _DEFAULT else f"stanza/{lang}-{package}"
+    return records
 
 
 def add_resources(models_dir: Path, record: ModelRecord) -> None:
-    """Add a package's part to the list that Stanza reads; other models have none.
-
-    Raises:
-        ModelLoadError: The list is no readable JSON object.
-    """
+    """Add a package's part to the list that Stanza reads; other models have none."""
     if record.backend == BACKEND and record.resources is not None:
         folder = models_dir / FOLDER
         folder.mkdir(parents=True, exist_ok=True)
@@ -101,11 +105,7 @@ def add_resources(models_dir: Path, record: ModelRecord) -> None:
 
 
 def drop_resources(models_dir: Path, record: ModelRecord) -> None:
-    """Take a package's part out of the list that Stanza reads; an empty list is deleted.
-
-    Raises:
-        ModelLoadError: The list is no readable JSON object.
-    """
+    """Take a package's part out of the list that Stanza reads; an empty list is deleted."""
     folder = models_dir / FOLDER
     if record.resources is None or not (folder / RESOURCES).exists():
         return
@@ -115,18 +115,13 @@ def drop_resources(models_dir: Path, record: ModelRecord) -> None:
         (folder / RESOURCES).unlink()
 
 
-def _write_list(folder: Path, resources: Mapping[str, Any]) -> None:
-    content = json.dumps(resources, indent=1, ensure_ascii=False)
-    write_whole(folder / RESOURCES, content + "\n")
-
-
 def merged(resources: Mapping[str, Any], part: Mapping[str, Any]) -> dict[str, Any]:
     """A list with one package's part added; what it says of other packages stays."""
     result = dict(resources)
     for key, value in part.items():
         before: Any = result.get(key)
         both = isinstance(value, dict) and isinstance(before, dict)
-        result[key] = merged({**before}, value) if both else value
+        result[key] = merged(before, value) if both else value
     return result
 
 
@@ -134,94 +129,29 @@ def without(resources: Mapping[str, Any], part: Mapping[str, Any]) -> dict[str, 
     """A list without a package, and without what only that package needed."""
     result = dict(resources)
     for lang, entry in part.items():
-        left = dict(result.get(lang, {}))
-        packages = dict(left.get("packages", {}))
-        for package in entry.get("packages", {}):
-            packages.pop(package, None)
-        result.pop(lang, None)
-        if packages:
-            rest = {**left, "packages": packages}
-            parts = [_part(lang, rest, package) for package in packages]
-            for kept in parts:
-                result = merged(result, kept)
+        before = result.pop(lang, {})
+        gone = entry.get("packages", {})
+        kept = {name: of for name, of in before.get("packages", {}).items() if name not in gone}
+        for name in kept:
+            result = merged(result, _part(lang, {**before, "packages": kept}, name))
     return result
-
-
-def _with_packages(entry: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The entry of a language; older lists give the default package under another key."""
-    if entry.get("packages") or "default_processors" not in entry:
-        return entry
-    return {**entry, "packages": {_DEFAULT: entry["default_processors"]}}
-
-
-def _packages(entry: Mapping[str, Any]) -> list[str]:
-    """A language's packages that can parse, the default first, each of other files."""
-    names = sorted(entry.get("packages", {}), key=lambda name: (name != _DEFAULT, name))
-    by_files: dict[tuple[Any, ...], str] = {}
-    for name in names:
-        if _can_parse(entry, name):
-            by_files.setdefault(tuple(needed_files(entry, name)), name)
-    return list(by_files.values())
-
-
-def _can_parse(entry: Mapping[str, Any], package: str) -> bool:
-    chosen = entry["packages"][package]
-    needed = ("tokenize", "pos", "depparse")
-    return isinstance(chosen, dict) and all(
-        isinstance(chosen.get(processor), str) and chosen[processor] in entry.get(processor, {})
-        for processor in needed
-    )
-
-
-def _record(
-    lang: str, entry: Mapping[str, Any], package: str, version: str | None, licence: str | None
-) -> ModelRecord:
-    files = tuple(
-        recorded_file(
-            {"path": f"{FOLDER}/{lang}/{kind}/{name}.pt", "md5": entry[kind][name].get("md5")},
-            RESOURCES,
-        )
-        for kind, name in needed_files(entry, package)
-    )
-    treebank = entry["packages"][package]["depparse"]
-    for suffix in _LEFT_OUT:
-        treebank = treebank.removesuffix(suffix)
-    return ModelRecord(
-        name=model_name(lang, package),
-        backend=BACKEND,
-        files=files,
-        language=lang,
-        treebank=treebank,
-        version=version,
-        licence=licence,
-        resources=_part(lang, entry, package),
-    )
-
-
-def needed_files(entry: Mapping[str, Any], package: str) -> list[tuple[str, str]]:
-    """What a package consists of, as (kind, name): its processors, and what these build on.
-
-    A processor that is no file (``lemma`` may be ``identity``) is left out.
-    """
-    chosen = entry["packages"][package]
-    models = [(kind, str(chosen[kind])) for kind in PROCESSORS if kind in chosen]
-    there = [(kind, name) for kind, name in models if name in entry.get(kind, {})]
-    built_on = [
-        (dependency["model"], dependency["package"])
-        for kind, name in there
-        for dependency in entry[kind][name].get("dependencies", ())
-    ]
-    return list(dict.fromkeys([*there, *built_on]))
 
 
 def _part(lang: str, entry: Mapping[str, Any], package: str) -> dict[str, Any]:
     """The part of a list that one package needs."""
-    chosen = {kind: name for kind, name in entry["packages"][package].items() if kind in PROCESSORS}
+    of_package = named_packages(entry)[package]
+    chosen = {kind: name for kind, name in of_package.items() if kind in PROCESSORS}
     part: dict[str, Any] = {"packages": {package: chosen}}
-    if package == _DEFAULT:
+    if package == DEFAULT:
         part["default_processors"] = chosen
     if "lang_name" in entry:
         part["lang_name"] = entry["lang_name"]
-    for kind, name in needed_files(entry, package):
-        part.setdefault(kind, {})[name] = entry[kind][name]
+    for kind, name in needed_files(entry, chosen):
+        if name in entry.get(kind, {}):
+            part.setdefault(kind, {})[name] = entry[kind][name]
     return {lang: part}
+
+
+def _write_list(folder: Path, resources: Mapping[str, Any]) -> None:
+    content = json.dumps(resources, indent=1, ensure_ascii=False)
+    write_whole(folder / RESOURCES, content + "\n")

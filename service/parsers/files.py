@@ -8,8 +8,10 @@ from __future__ import annotations
 import os
 import stat
 from pathlib import Path
+from typing import Any
 
 from syntax.errors import ModelLoadError
+from syntax.strict_json import parse_json
 
 
 def regular_file(path: Path) -> os.stat_result:
@@ -44,6 +46,22 @@ def read_file(path: Path) -> str | None:
         return path.read_text(encoding="utf-8")
     except OSError as error:
         raise unreadable(path, error) from None
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """The JSON object in a regular file; empty if there is nothing under its name.
+
+    Raises:
+        ModelLoadError: The file may not be read, or holds something else.
+    """
+    try:
+        text = read_file(path)
+        content = {} if text is None else parse_json(text)
+    except (ModelLoadError, ValueError) as error:
+        raise ModelLoadError(f"{path} cannot be read: {error}", path=str(path)) from None
+    if not isinstance(content, dict):
+        raise ModelLoadError(f"{path} is not a JSON object", path=str(path))
+    return content
 
 
 def unreadable(path: Path, error: OSError) -> ModelLoadError:

@@ -1,7 +1,8 @@
-"""What is recorded about the models of a folder: the file ``registry.json`` in it.
+"""What is recorded about the models of a folder: in its file ``registry.json``, and in cards.
 
-``pull`` and ``train`` write it; a served models folder is read by others as the list of what it
-offers. Models that were put into the folder by hand need no record.
+``pull`` and ``train`` write ``registry.json``; a served models folder is read by others as the list
+of what it offers. Models that were put into the folder by hand need no record; they may have a
+card, a JSON file beside the model.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
@@ -42,6 +43,11 @@ class RecordedFile:
     sha256: str | None = None
     md5: str | None = None
     size: int | None = None
+
+    @property
+    def has_checksum(self) -> bool:
+        """Whether it is known what the file must be."""
+        return bool(self.sha256 or self.md5)
 
 
 @dataclass(frozen=True)
@@ -79,14 +85,38 @@ class ModelRecord:
     @property
     def facts(self) -> dict[str, Any]:
         """What a card would say: everything known but the files."""
-        given = asdict(self)
-        return {key: given[key] for key in _FACTS if given[key] is not None}
+        given = {key: getattr(self, key) for key in _FACTS}
+        return {key: value for key, value in given.items() if value is not None}
 
 
 _FACTS: Final = (
     *("language", "treebank", "version", "licence", "attribution"),
     *("source", "sha256", "size", "date"),
 )
+
+
+def model_card(path: Path) -> dict[str, Any]:
+    """The content of a card; empty if there is none.
+
+    Raises:
+        ModelLoadError: It is no JSON object, or what it says of the model is no text.
+    """
+    try:
+        text = read_file(path)
+        card = {} if text is None else parse_json(text)
+    except ValueError as error:
+        raise ModelLoadError(
+            f"the model card {path} is not JSON: {error}", path=str(path)
+        ) from None
+    if not isinstance(card, dict):
+        raise ModelLoadError(f"the model card {path} is not a JSON object", path=str(path))
+    for key in ("language", "treebank", "treebank_version", "version", "licence", "sha256"):
+        if not isinstance(card.get(key), str | None):
+            raise ModelLoadError(
+                f"the model card {path} gives {card[key]!r} as {key}; a text is expected",
+                path=str(path),
+            )
+    return card
 
 
 def read_records(folder: Path) -> dict[str, ModelRecord]:
@@ -122,7 +152,17 @@ def parse_records(text: str, where: str) -> dict[str, ModelRecord]:
     common = content.get("common", {})
     if not isinstance(common, dict):
         raise _unreadable(where, '"common" is no object')
-    return {name: _record(name, entry, common, where) for name, entry in content["models"].items()}
+    records = {}
+    for name, entry in content["models"].items():
+        if not _NAME.fullmatch(name) or not isinstance(entry, dict):
+            raise _unreadable(where, f"{name!r} is no model name with an object")
+        given = {**common, **entry, "name": name}
+        listed = entry.get("files")
+        if not isinstance(given.get("backend"), str) or not isinstance(listed, list) or not listed:
+            raise _unreadable(where, f"{name!r} lacks backend or files")
+        given["files"] = tuple(recorded_file(file, where) for file in listed)
+        records[name] = ModelRecord(**_known(ModelRecord, given, where, repr(name)))
+    return records
 
 
 def recorded_file(entry: Any, where: str) -> RecordedFile:
@@ -132,12 +172,29 @@ def recorded_file(entry: Any, where: str) -> RecordedFile:
         ModelLoadError: Its path leads out of the models folder.
     """
     path = entry.get("path") if isinstance(entry, dict) else None
-    if not isinstance(path, str) or not _is_inside(path):
+    if (
+        not isinstance(path, str)
+        or not _PATH.fullmatch(path)
+        or {".", ".."} & set(PurePosixPath(path).parts)
+    ):
         raise _unreadable(where, f"{path!r} is no path within the models folder")
-    known = {item.name for item in fields(RecordedFile)}
-    given = {key: value for key, value in entry.items() if key in known}
-    _check_types(given, where, repr(path))
-    return RecordedFile(**given)
+    return RecordedFile(**_known(RecordedFile, entry, where, repr(path)))
+
+
+def _known(
+    kind: type[RecordedFile | ModelRecord], given: Mapping[str, Any], where: str, what: str
+) -> dict[str, Any]:
+    """The given values for the fields of a record; others, of a later release, are left out."""
+    known = {key: value for key, value in given.items() if key in kind.__dataclass_fields__}
+    for key, value in known.items():
+        expected = _TYPES.get(key, str)
+        if not isinstance(value, expected | None):
+            raise _unreadable(where, f"{key} of {what} is {value!r}, not {expected.__name__}")
+    return known
+
+
+_TYPES: Final[Mapping[str, type]] = {"size": int, "resources": dict, "files": tuple}
+"""Of the fields of a record that are no texts."""
 
 
 @contextmanager
@@ -152,9 +209,16 @@ def changed_records(folder: Path) -> Iterator[dict[str, ModelRecord]]:
 
 def write_records(folder: Path, records: Mapping[str, ModelRecord]) -> None:
     """Write the whole file at once; a reader sees the old one or the new one."""
-    models = {name: _content(records[name]) for name in sorted(records)}
+    models = {name: asdict(records[name], dict_factory=_given) for name in sorted(records)}
+    for model in models.values():
+        del model["name"]
     content = {"format": FORMAT, "models": models}
     write_whole(folder / FILE_NAME, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+
+
+def _given(fields: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object without what is unknown."""
+    return {key: value for key, value in fields if value is not None}
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -180,42 +244,6 @@ def locked(path: Path, *, wait: bool = True) -> Iterator[None]:
     with path.open("a") as file:
         fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
-
-
-def _content(record: ModelRecord) -> dict[str, Any]:
-    """A record as JSON, without its name and what is unknown."""
-    content = {key: value for key, value in asdict(record).items() if value is not None}
-    del content["name"]
-    content["files"] = [
-        {key: value for key, value in file.items() if value is not None}
-        for file in content["files"]
-    ]
-    return content
-
-
-def _record(name: str, entry: Any, common: dict[str, Any], where: str) -> ModelRecord:
-    if not _NAME.fullmatch(name) or not isinstance(entry, dict):
-        raise _unreadable(where, f"{name!r} is no model name with an object")
-    known = {item.name for item in fields(ModelRecord)} - {"name", "files"}
-    given = {key: value for key, value in {**common, **entry}.items() if key in known}
-    listed = entry.get("files")
-    if not isinstance(given.get("backend"), str) or not isinstance(listed, list) or not listed:
-        raise _unreadable(where, f"{name!r} lacks backend or files")
-    _check_types(given, where, f"{name!r}")
-    return ModelRecord(
-        name=name, files=tuple(recorded_file(file, where) for file in listed), **given
-    )
-
-
-def _check_types(given: Mapping[str, Any], where: str, what: str) -> None:
-    for key, value in given.items():
-        expected = {"size": int, "resources": dict}.get(key, str)
-        if not isinstance(value, expected | None):
-            raise _unreadable(where, f"{key} of {what} is {value!r}, not {expected.__name__}")
-
-
-def _is_inside(path: str) -> bool:
-    return bool(_PATH.fullmatch(path)) and not {".", ".."} & set(PurePosixPath(path).parts)
 
 
 def _unreadable(where: str, why: str) -> ModelLoadError:

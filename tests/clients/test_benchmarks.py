@@ -18,6 +18,8 @@ from tests.clients.packed import PACKERS, pack_folder
 FOLDERS = {
     "xnli": "pairs",
     **{name: "pronto" for name in BENCHMARKS if name.startswith("pronto_")},
+    **{name: "senteval" for name in BENCHMARKS if name.startswith("senteval_")},
+    "ud_probe_shift": "ud_probe",
 }
 """Fixtures of a reader, where they are not in a folder of its name."""
 

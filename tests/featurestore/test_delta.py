@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,7 +10,8 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 from deltalake import Transaction as DeltaTransaction
 
 from featurestore import Transaction
-from featurestore.tables.delta import Table, TableLayout
+from featurestore.tables.delta import Table
+from featurestore.tables.layout import TableLayout
 from featurestore.tables.location import Location
 from syntax.errors import StoreError, UnknownDatasetError
 
@@ -123,10 +125,26 @@ def test_old_versions_stay_readable(table) -> None:
 def test_compaction_can_sort(table) -> None:
     for number in (5, 3, 9, 1):
         table.append(rows(number, number + 10))
-    table.compact(sort_by="seq", row_group=4)
+    table.sort("seq", row_group=4)
     (file,) = table.snapshot().files
     content = pq.read_table(Path(table.location.uri) / file.path)
     assert content["seq"].to_pylist() == [1, 3, 5, 9, 11, 13, 15, 19]
+
+
+def test_only_scattered_partitions_are_sorted(table) -> None:
+    for number, part in ((5, "a"), (3, "a"), (9, "b"), (1, "c d/%")):
+        table.append(rows(number, part=part))
+    others = {file.path for file in table.snapshot().files if file.partition["part"] != "a"}
+    table.sort("seq")
+    after = table.snapshot()
+    assert {file.path for file in after.files if file.partition["part"] != "a"} == others
+    assert len(after.files) == 3
+    table.sort("seq")
+    assert table.snapshot() == after
+    table.append(rows(7, part="c d/%"))
+    table.sort("seq")
+    assert len(table.snapshot().files) == 3
+    assert stored(table) == [1, 3, 5, 7, 9]
 
 
 def test_row_groups_and_codec_are_as_asked(table) -> None:
@@ -172,3 +190,25 @@ def test_a_damaged_log_is_named(table) -> None:
         entry.write_text("{")
     with pytest.raises(StoreError, match="cannot read"):
         table.open()
+
+
+def test_an_append_returns_once_the_disk_holds_it(table, monkeypatch) -> None:
+    synced = []
+    fsync = os.fsync
+
+    def watched(descriptor: int) -> None:
+        fsync(descriptor)
+        synced.append(Path(f"/proc/self/fd/{descriptor}").readlink())
+
+    monkeypatch.setattr(os, "fsync", watched)
+    folder = Path(table.location.uri)
+    log = folder / "_delta_log"
+    for version in (1, 2):  # version 0 creates the table
+        synced.clear()
+        table.append(rows(version))
+        new = [folder / file.path for file in table.snapshot().files]
+        assert log / f"{version:020d}.json" in synced
+        assert {log, *(file.parent for file in new)} <= set(synced)
+        assert [file for file in new if file in synced] == [max(new, key=os.path.getmtime)]
+        entry = synced.index(log / f"{version:020d}.json")
+        assert any(path.suffix == ".parquet" for path in synced[:entry])

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from featurestore import Transaction, open_store
@@ -172,13 +174,73 @@ def test_a_malformed_key_is_named(store, key) -> None:
         store.parses.get_many([key])
 
 
-def test_a_missing_file_is_named(store, records) -> None:
+def remove(file: Path) -> None:
+    file.unlink()
+
+
+def tear(file: Path) -> None:
+    os.truncate(file, 100)
+
+
+def empty(file: Path) -> None:
+    os.truncate(file, 0)
+
+
+def flip(file: Path) -> None:
+    """Damage the packed records; footer and keys stay readable."""
+    place = pq.ParquetFile(file).metadata.row_group(0)
+    column = next(
+        place.column(n)
+        for n in range(place.num_columns)
+        if place.column(n).path_in_schema == "record"
+    )
+    with file.open("r+b") as opened:
+        opened.seek(column.data_page_offset + 40)
+        opened.write(b"\xff" * 40)
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+@pytest.mark.parametrize("damage", [remove, tear, empty, flip])
+def test_keys_of_a_damaged_file_count_as_missing(
+    store, records, caplog, damage, is_known: bool
+) -> None:
+    store.parses.append(records[:5])
+    (file,) = Path(store.uri, "parses").glob("*.parquet")
+    store.parses.append(records[5:])
+    with open_store(store.uri, cache_items=0) as reader:
+        if is_known:
+            assert reader.parses.contains(keys_of(records)).all()
+        damage(file)
+        assert list(reader.parses.get_many(keys_of(records))) == keys_of(records[5:])
+        assert reader.parses.get_many([records[0].key]) == {}
+        assert reader.parses.missing(keys_of(records)) == keys_of(records[:5])
+        assert list(reader.parses.get_packed(keys_of(records))) == keys_of(records[5:])
+        assert reader.parses.unreadable == {file.name}
+        reader.parses.append(records[:5])
+        assert list(reader.parses.get_many(keys_of(records))) == keys_of(records)
+    (message,) = caplog.messages
+    assert file.name in message
+    assert "parsebank store repair" in message
+
+
+def test_a_file_that_cannot_be_read_now_is_an_error(store, records) -> None:
     store.parses.append(records)
-    store.parses.contains([records[0].key])
-    for file in (Path(store.uri) / "parses").glob("*.parquet"):
-        file.unlink()
-    with pytest.raises(StoreError, match=r"cannot read part-.*\.parquet"):
-        store.parses.get_many([records[0].key])
+    (file,) = Path(store.uri, "parses").glob("*.parquet")
+    file.rename(file.with_suffix(".away"))
+    file.mkdir()  # reading it fails, and nothing says that the rows are lost
+    with open_store(store.uri) as reader, pytest.raises(StoreError, match="cannot read part-"):
+        reader.parses.get_many(keys_of(records))
+
+
+def test_a_damaged_parse_file_leaves_sql_to_the_others(store, records) -> None:
+    store.parses.append(records[:5])
+    (file,) = Path(store.uri, "parses").glob("*.parquet")
+    store.parses.append(records[5:])
+    tear(file)
+    with open_store(store.uri) as reader:
+        assert reader.sql("select 1").fetchall() == [(1,)]
+        count = reader.sql("select count(*) from parses").fetchall()
+        assert count == [(len(records) - 5,)]
 
 
 def test_threads_share_a_store(tmp_path, make_record, parses) -> None:

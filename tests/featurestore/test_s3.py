@@ -13,6 +13,7 @@ from featurestore import FeatureStore, open_store
 from featurestore.maintenance.evict import evict_parses
 from featurestore.maintenance.inspect import inspect_store
 from featurestore.maintenance.migrate import migrate_store
+from featurestore.maintenance.repair import repair_store
 from featurestore.maintenance.vacuum import vacuum_store
 from featurestore.maintenance.validate import validate_store
 from featurestore.tables.location import Location
@@ -69,6 +70,24 @@ def test_environment_variable_names_the_store(s3, monkeypatch, records) -> None:
         assert store.sql("select key from parses").fetchall() == [(records[0].key,)]
     with open_store(uri) as store:
         assert store.parses.get_many([records[0].key]) == {records[0].key: records[0]}
+
+
+def test_damage_is_repaired(s3, remote, records) -> None:
+    for start in range(0, 40, 10):
+        remote.parses.append(records[start : start + 10])
+    table = remote.parses.table
+    first = table.snapshot(1).files[0].path
+    table.location.write(first, table.location.read(first)[:100])
+    table.location.child("_delta_log").write(f"{4:020d}.json", b"")
+    with open_store(remote.uri, storage_options=s3.options) as store:
+        assert repair_store(store).unchecked == ["parses"]
+        report = repair_store(store, dry_run=False)
+        assert [(one.path, one.rows) for one in report.files] == [(first, 10)]
+        assert report.recovered == {"parses": 10}
+        assert table.location.child("_damaged").read(first) is not None
+        kept = [record.key for record in records[10:]]
+        assert list(store.parses.get_many([record.key for record in records])) == kept
+        assert validate_store(store).problem_count == 0
 
 
 def test_a_store_that_cannot_be_reached_is_named(s3, records) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from featurestore import Drop, open_store
 from featurestore.maintenance.changed import changed_examples
 from featurestore.sql.functions import FUNCTIONS
 from syntax import DependencyTree
-from syntax.errors import SpecError
+from syntax.errors import SpecError, StoreError
 from syntax.examples import LabelSpec
 from syntax.matrices import ancestor_mask, tree_depth, tree_distance
 
@@ -423,3 +424,17 @@ def test_the_histogram_and_the_directions_of_the_guide_are_right(parsed, records
     (row,) = (row for row in parsed.sql(directions).fetchall() if row[1] == "nsubj")
     assert row[2] == len(subjects)
     assert row[3] == round(sum(word.id > word.head for word in subjects) / len(subjects), 3)
+
+
+def test_a_query_reads_only_the_tables_that_it_names(filled, records) -> None:
+    filled.parses.append(records)
+    for file in Path(filled.uri, "datasets").rglob("*.parquet"):
+        os.truncate(file, 10)
+    with open_store(filled.uri) as store:
+        for query in ("select 1", "select count(*) from Words", "describe parses", "from drops"):
+            assert store.sql(query).fetchall() is not None
+        for query in ("from examples", "with words as (from segments) from words"):
+            with pytest.raises(StoreError, match="cannot read"):
+                store.sql(query)
+        with pytest.raises(StoreError, match="cannot read"):
+            store.sql("from exmples")  # all views, for a suggestion

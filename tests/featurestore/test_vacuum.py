@@ -219,6 +219,18 @@ def test_concurrent_pins_are_serialised(filled) -> None:
     assert filled.pins.get("paper").version == winner
 
 
+def test_pins_compete_also_while_their_table_is_made(filled) -> None:
+    table, version = filled.dataset("pairs").card.path, filled.dataset("pairs").version
+    with open_store(filled.uri) as first, open_store(filled.uri) as second:
+        none = first.pins._rows()
+        first.pins.table._create()
+        empty = second.pins._rows()
+        assert (none[0], empty[0]) == (-1, 0)
+        pin = Pin("paper", table, version)
+        taken = [first.pins._append(pin, True, *none), second.pins._append(pin, True, *empty)]
+        assert taken == [True, False]
+
+
 def test_a_pin_of_another_dataset_is_refused(filled, make_handle, rows) -> None:
     filled.features.append(make_handle(name="others"), rows[:3])
     filled.dataset("others").pin("mine")

@@ -114,10 +114,11 @@ def test_damaged_files_are_problems_among_others(filled, handle, rows, records, 
     messages = {problem.row: problem.message for problem in report.problems}
     assert f"cannot read {first.name}" in messages[first.name]
     assert f"cannot read {second.name}" in messages[second.name]
-    assert messages["key"].startswith("examples are not compared with their parses: cannot read")
+    lost = [row for row, message in messages.items() if message.endswith("is not in the store")]
+    assert set(lost) >= {row.example_id for row in rows[1:]} & set(messages)
+    assert report.problem_count > 100
     assert run("validate", "--deep", "--store", filled.uri).exit_code == 1
-    done = run("stats", "--store", filled.uri)
-    assert isinstance(done.exception, StoreError)
+    assert run("stats", "--store", filled.uri).exit_code == 0  # of what can be read
 
 
 def test_a_query_of_damaged_columns_is_an_error_of_the_store(store, records) -> None:

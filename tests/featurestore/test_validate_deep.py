@@ -118,8 +118,12 @@ def test_invalid_keys_are_listed_with_other_problems(keyed, table, column, key) 
     with open_store(store.uri) as again:
         report = validate_store(again)
     assert (report.parses, report.examples) == (20, 10)
-    first, last = report.problems
+    first, *others = report.problems
     assert first.message == f"{str(key)!r} is not a key; keys have 32 lower-case hexadecimal digits"
+    if table == "parses":  # whose damaged files count as missing
+        assert others == []
+        return
+    (last,) = others
     assert (last.table, last.row) == ("store", "keys")
     assert last.message.endswith(f"{name}, as {column}: {first.message}")
 
@@ -134,10 +138,11 @@ def test_rows_missing_from_the_log_are_listed_with_other_problems(keyed, table, 
     with open_store(store.uri) as again:
         report = validate_store(again)
     assert (report.parses, report.examples) == (after["parses"], after["datasets"])
-    first, last = report.problems
+    first, *others = report.problems
     assert first.row.endswith(name)
     assert first.message.endswith(f"has {after[table]} rows; the log says {before[table]}")
-    assert last.message.endswith(first.message)
+    assert len(others) == (0 if table == "parses" else 1)
+    assert all(other.message.endswith(first.message) for other in others)
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from service.models.catalogue import choose, udpipe_offers
-from service.models.stanza import merged, needed_files, stanza_records, without
+from service.models.stanza import merged, stanza_records, without
 from service.parsers.languages import ud_languages
+from service.parsers.stanza.packages import needed_files
 from syntax.errors import UnknownParserError
 
 from .stanza_lists import official_excerpt
@@ -23,8 +24,8 @@ def test_packages_are_resolved_as_stanza_resolves_them() -> None:
     # Of packages with the same files only one can be told from the others afterwards.
     assert names == {"stanza/af", "stanza/af-default_fast", "stanza/af-default_accurate"}
     for package in ("default", "default_fast", "default_accurate"):
-        ours = needed_files(resources["af"], package)
         chosen = {k: v for k, v in resources["af"]["packages"][package].items() if k != "ner"}
+        ours = needed_files(resources["af"], chosen)
         theirs = common.maintain_processor_list(resources, "af", None, chosen)
         flat = common.flatten_processor_list(common.add_dependencies(resources, "af", theirs))
         # The identity is a lemmatizer without a file.
@@ -52,7 +53,7 @@ def test_the_official_udpipe_models_are_known_by_name() -> None:
     assert {offer.record.language for offer in offers} <= codes
     english = choose(offers, "english-ewt")
     assert english.record.treebank == "UD_English-EWT"
-    assert english.sources[0][-1] == (
+    assert english.sources(english.record.files[0])[-1] == (
         "https://lindat.mff.cuni.cz/repository/xmlui/bitstream/handle/11234/1-3131/"
         "english-ewt-ud-2.5-191206.udpipe"
     )

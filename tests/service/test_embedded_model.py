@@ -10,11 +10,11 @@ import pytest
 from transformers import AutoTokenizer
 
 import service
+from service.models.training.component import load_model
+from service.models.training.evaluation import evaluate_model
+from service.models.training.recipe import DEFAULT, FULL
 from service.parsers import find_parser, load_parser
 from service.parsers.base import Limits, ParseInput
-from service.parsers.udpipe.component import load_model
-from service.parsers.udpipe.evaluation import evaluate_model
-from service.parsers.udpipe.recipe import DEFAULT, FULL
 from service.resources.tokenizers.train_wordpiece import (
     SPECIAL_TOKENS,
     save_tokenizer,

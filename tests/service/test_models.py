@@ -14,7 +14,7 @@ import pytest
 
 from service.lindat.models import names_of
 from service.models.stanza import add_resources, drop_resources
-from service.models.upkeep import note_trained
+from service.models.training.cards import note_trained
 from service.parsers import find_parser, identify, list_models
 from service.parsers.discovery import split_version
 from service.parsers.languages import language_code, language_of, ud_languages

@@ -313,7 +313,8 @@ def test_stanzas_own_address_and_list_are_understood(stanza_folder: Path, models
         (offer,) = stanza_offers(downloader, f"{server.url}/resources_1.json")
     version = offer.record.version
     assert offer.record.licence == "Apache-2.0"
-    assert offer.sources[0] == (f"{server.url}/stanza-fr/v{version}/models/tokenize/partut.pt",)
+    first = offer.sources(offer.record.files[0])
+    assert first == [f"{server.url}/stanza-fr/v{version}/models/tokenize/partut.pt"]
     assert [file.path for file in offer.record.files][-1] == "stanza/fr/depparse/partut.pt"
     assert all(file.md5 for file in offer.record.files)
 

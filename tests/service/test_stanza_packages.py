@@ -68,8 +68,8 @@ OFFICIAL = {
     "la": {"packages": {"default": {"tokenize": "ittb"}}},
 }
 ENGLISH = [
-    *("tokenize/combined", "mwt/combined", "pos/combined_charlm", "pretrain/conll17"),
-    *("forward_charlm/1billion", "lemma/combined_nocharlm", "depparse/combined_charlm"),
+    *("tokenize/combined", "mwt/combined", "pos/combined_charlm", "lemma/combined_nocharlm"),
+    *("depparse/combined_charlm", "pretrain/conll17", "forward_charlm/1billion"),
 ]
 
 

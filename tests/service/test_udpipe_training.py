@@ -11,9 +11,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from service.models.train_command import train_udpipe
-from service.parsers.records import read_records
-from service.parsers.udpipe.component import (
+from service.models.training.command import train_udpipe
+from service.models.training.component import (
     KINDS,
     ComponentJob,
     TrainingError,
@@ -21,16 +20,17 @@ from service.parsers.udpipe.component import (
     load_model,
     run_component,
 )
-from service.parsers.udpipe.evaluation import evaluate_model
-from service.parsers.udpipe.recipe import DEFAULT, FULL, RECIPES, TINY, Recipe, format_options
-from service.parsers.udpipe.training import Progress, TrainedModel, train
-from service.parsers.udpipe.treebank import (
+from service.models.training.evaluation import evaluate_model
+from service.models.training.recipe import DEFAULT, FULL, RECIPES, TINY, Recipe, format_options
+from service.models.training.train import Progress, TrainedModel, train
+from service.models.training.treebank import (
     filled_columns,
     fold_of,
     open_treebank,
     raw_text,
     strip_columns,
 )
+from service.parsers.records import read_records
 from syntax import Word
 from syntax.errors import ConlluError, ModelLoadError, SpecError, UnknownNameError
 from syntax.fingerprint import file_sha256

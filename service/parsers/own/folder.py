@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from service.parsers.base import ModelFile
-from service.parsers.cards import model_card
+from service.parsers.records import model_card
 from syntax.batches import SpecialTokens
 from syntax.errors import ModelLoadError
 

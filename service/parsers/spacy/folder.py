@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from service.parsers.base import ModelFile
-from service.parsers.files import read_file
+from service.parsers.files import read_object
 from syntax.errors import ModelLoadError
 from syntax.extras import missing_extra
-from syntax.strict_json import parse_json
 from syntax.trees.ud import deprel_id
 
 BACKEND: Final = "spacy.v1"
@@ -31,7 +30,7 @@ def find_spacy(folder: Path) -> Iterator[ModelFile]:
             continue
         meta: dict[str, Any] = {}
         try:
-            meta = _meta(path)
+            meta = read_object(path)
             problem = _problem(home, meta)
         except ModelLoadError as error:
             problem = error.message
@@ -59,16 +58,6 @@ def spacy_version() -> str:
         return version("spacy")
     except PackageNotFoundError:
         raise missing_extra("spaCy models need the extra `spacy`", "spacy") from None
-
-
-def _meta(path: Path) -> dict[str, Any]:
-    try:
-        meta = parse_json(read_file(path) or "")
-    except (ModelLoadError, ValueError) as error:
-        raise ModelLoadError(f"{path} cannot be read: {error}", path=str(path)) from None
-    if not isinstance(meta, dict):
-        raise ModelLoadError(f"{path} is not a JSON object", path=str(path))
-    return meta
 
 
 def _problem(home: Path, meta: dict[str, Any]) -> str | None:

@@ -14,24 +14,23 @@ from pathlib import Path
 from typing import Any, Final
 
 from service.parsers.base import ModelFile
-from service.parsers.files import read_file
+from service.parsers.files import read_object
 from syntax.errors import ModelLoadError
 from syntax.extras import missing_extra
-from syntax.strict_json import parse_json
 
 BACKEND: Final = "stanza.v1"
 PROCESSORS: Final = ("tokenize", "mwt", "pos", "lemma", "depparse")
 RESOURCES: Final = "resources.json"
+DEFAULT: Final = "default"
 
 _NEEDED: Final = ("tokenize", "pos", "depparse")
 _IDENTITY: Final = "identity"
-_DEFAULT: Final = "default"
 _CHARLM: Final = ("_charlm", "_nocharlm")
 
 
 @dataclass(frozen=True)
 class Package:
-    """A package whose files are all there.
+    """A package that can parse.
 
     Attributes:
         folder: The model folder that Stanza is pointed at.
@@ -50,13 +49,18 @@ class Package:
     @property
     def model_name(self) -> str:
         """``stanza/fr`` for a language's default package, else ``stanza/fr-partut``."""
-        suffix = "" if self.name == _DEFAULT else f"-{self.name}"
+        suffix = "" if self.name == DEFAULT else f"-{self.name}"
         return f"stanza/{self.lang}{suffix}"
 
     @property
     def treebank(self) -> str:
         """What the parser was trained from, as Stanza calls it."""
         return self.processors["depparse"].removesuffix(_CHARLM[1]).removesuffix(_CHARLM[0])
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all its files are there."""
+        return all(map(os.path.isfile, self.files))
 
 
 def find_stanza(folder: Path) -> Iterator[ModelFile]:
@@ -67,7 +71,7 @@ def find_stanza(folder: Path) -> Iterator[ModelFile]:
     """
     resources = _languages(folder)
     try:
-        packages = list(_packages(folder, resources))
+        packages = [package for package in packages_in(folder, resources) if package.is_complete]
     except (AttributeError, KeyError, TypeError):
         path = folder / RESOURCES
         raise ModelLoadError(f"{path} is no list of Stanza's packages", path=str(path)) from None
@@ -83,13 +87,55 @@ def package_of(model: ModelFile) -> Package:
     Raises:
         ModelLoadError: It is no longer there.
     """
-    for package in _packages(model.path, _languages(model.path)):
-        if package.model_name == model.name:
+    for package in packages_in(model.path, _languages(model.path)):
+        if package.model_name == model.name and package.is_complete:
             return package
     raise ModelLoadError(
         f"{model.path} does not hold all files of {model.name}; fetch it again",
         path=str(model.path),
     )
+
+
+def packages_in(folder: Path, resources: Mapping[str, Any]) -> Iterator[Package]:
+    """The packages of a list that can parse, the default of a language first.
+
+    Another name for the same files is left out.
+
+    Args:
+        folder: Where the files lie, or are to lie.
+        resources: The list.
+    """
+    for lang, entry in resources.items():
+        named = named_packages(entry)
+        seen: set[tuple[Path, ...]] = set()
+        for name in sorted(named, key=lambda name: (name != DEFAULT, name)):
+            if not (processors := _processors(named[name])):
+                continue
+            needed = needed_files(entry, processors)
+            files = tuple(folder / lang / kind / f"{file}.pt" for kind, file in needed)
+            if files not in seen:
+                seen.add(files)
+                yield Package(folder, lang, name, processors, files)
+
+
+def named_packages(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """A language's packages by name; older lists have the default package under another key."""
+    return entry.get("packages") or {DEFAULT: entry.get("default_processors")}
+
+
+def needed_files(entry: Mapping[str, Any], processors: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What a package consists of, as (kind, name): its processors, and what these build on."""
+    own = [
+        (kind, name)
+        for kind in PROCESSORS
+        if isinstance(name := processors.get(kind), str) and (kind, name) != ("lemma", _IDENTITY)
+    ]
+    built_on = [
+        (dependency["model"], dependency["package"])
+        for kind, name in own
+        for dependency in entry.get(kind, {}).get(name, {}).get("dependencies", ())
+    ]
+    return list(dict.fromkeys([*own, *built_on]))
 
 
 def stanza_version() -> str:
@@ -105,37 +151,12 @@ def stanza_version() -> str:
 
 
 def read_list(folder: Path) -> dict[str, Any]:
-    """The content of a folder's ``resources.json``; empty if the file is missing.
-
-    Raises:
-        ModelLoadError: It is no readable JSON object.
-    """
-    path = folder / RESOURCES
-    try:
-        text = read_file(path)
-        resources = {} if text is None else parse_json(text)
-    except (ModelLoadError, ValueError) as error:
-        raise ModelLoadError(f"{path} cannot be read: {error}", path=str(path)) from None
-    if not isinstance(resources, dict):
-        raise ModelLoadError(f"{path} is not a JSON object", path=str(path))
-    return resources
+    """The content of a folder's ``resources.json``; empty if the file is missing."""
+    return read_object(folder / RESOURCES)
 
 
 def _languages(folder: Path) -> dict[str, Any]:
     return {lang: entry for lang, entry in read_list(folder).items() if isinstance(entry, dict)}
-
-
-def _packages(folder: Path, resources: Mapping[str, Any]) -> Iterator[Package]:
-    """Complete packages, the default first; another name for the same files is left out."""
-    for lang, entry in resources.items():
-        named = entry.get("packages") or {_DEFAULT: entry.get("default_processors")}
-        seen: set[tuple[Path, ...]] = set()
-        for name in sorted(named, key=lambda name: (name != _DEFAULT, name)):
-            processors = _processors(named[name])
-            files = tuple(_files(folder / lang, entry, processors)) if processors else ()
-            if files and files not in seen and all(map(os.path.isfile, files)):
-                seen.add(files)
-                yield Package(folder, lang, name, processors, files)
 
 
 def _processors(chosen: Any) -> dict[str, str]:
@@ -144,20 +165,6 @@ def _processors(chosen: Any) -> dict[str, str]:
         return {}
     complete = {"lemma": _IDENTITY, **chosen}
     return {key: complete[key] for key in PROCESSORS if isinstance(complete.get(key), str)}
-
-
-def _files(folder: Path, entry: Mapping[str, Any], processors: Mapping[str, str]) -> Iterator[Path]:
-    """The files of the processors, each followed by the first use of what it builds on."""
-    seen: set[tuple[str, str]] = set()
-    for kind, name in processors.items():
-        if (kind, name) == ("lemma", _IDENTITY):
-            continue
-        known = entry.get(kind, {}).get(name, {})
-        below = [(item["model"], item["package"]) for item in known.get("dependencies", ())]
-        for part in [(kind, name), *below]:
-            if part not in seen:
-                seen.add(part)
-                yield folder / part[0] / f"{part[1]}.pt"
 
 
 def _codes(lang: str, resources: Mapping[str, Any]) -> tuple[str, ...]:

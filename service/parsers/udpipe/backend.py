@@ -22,9 +22,9 @@ from service.parsers.base import (
     ParserIdentity,
     attempt,
 )
-from service.parsers.cards import model_card
 from service.parsers.columns import Columns
 from service.parsers.languages import language_of
+from service.parsers.records import model_card
 from service.parsers.surface import Surface, joined_surface, with_words, within_limit
 from service.parsers.udpipe.columns import annotation_of, forms_of, surface_of
 from syntax import Parse

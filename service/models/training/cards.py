@@ -9,10 +9,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+from service.models.training.evaluation import Scores
+from service.models.training.recipe import Recipe
+from service.models.training.treebank import UNKNOWN, Treebank
+from service.parsers.discovery import places
+from service.parsers.records import ModelRecord, RecordedFile, changed_records
 from service.parsers.udpipe.backend import udpipe_version
-from service.parsers.udpipe.evaluation import Scores
-from service.parsers.udpipe.recipe import Recipe
-from service.parsers.udpipe.treebank import UNKNOWN, Treebank
+from service.settings import Settings
 from syntax.fingerprint import file_sha256
 
 _INPUTS = {"raw": "raw text", "gold_tokens": "gold tokens"}
@@ -93,6 +96,34 @@ def write_card(card: ModelCard, folder: Path) -> tuple[Path, Path]:
     machine.write_text(content + "\n", encoding="utf-8")
     human.write_text("\n".join(_markdown(card)) + "\n", encoding="utf-8")
     return machine, human
+
+
+def note_trained(settings: Settings, model: Path, card: dict[str, Any]) -> bool:
+    """Record a trained model if it lies in the models folder; says whether it does."""
+    folder = settings.models_dir
+    if folder is None or model.resolve().parent not in {
+        place.resolve() for place in places(folder)
+    }:
+        return False
+    path = model.resolve().relative_to(folder.resolve()).as_posix()
+    file = RecordedFile(path, file_sha256(model), size=model.stat().st_size)
+    record = ModelRecord(
+        name=f"udpipe/{model.stem}",
+        backend="udpipe.v1",
+        files=(file,),
+        language=card.get("language"),
+        treebank=card.get("treebank"),
+        version=card.get("treebank_version"),
+        licence=card.get("licence"),
+        attribution=card.get("attribution"),
+        source=card.get("command"),
+        sha256=file.sha256,
+        size=file.size,
+        date=datetime.now(UTC).date().isoformat(),
+    )
+    with changed_records(folder) as records:
+        records[record.name] = record
+    return True
 
 
 def _markdown(card: ModelCard) -> Iterator[str]:

@@ -7,8 +7,8 @@ from typing import Any
 
 import ufal.udpipe
 
-from service.parsers.udpipe.component import TrainingError
-from service.parsers.udpipe.treebank import raw_text
+from service.models.training.component import TrainingError
+from service.models.training.treebank import raw_text
 from syntax import Sentence
 from syntax.trees.conllu import format_conllu, parse_conllu
 from syntax.trees.scoring import evaluate

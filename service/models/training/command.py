@@ -14,7 +14,7 @@ from syntax.strict_json import parse_json
 if TYPE_CHECKING:
     from rich.progress import Progress as Bars
 
-    from service.parsers.udpipe.training import Listener, TrainedModel
+    from service.models.training.train import Listener, TrainedModel
 
 
 def train_udpipe(
@@ -43,9 +43,9 @@ def train_udpipe(
     written into the models folder (PARSEBANK_MODELS_DIR) is recorded in its registry file too.
     """
     # Importing the backend costs more than the command line may take to start.
-    from service.parsers.udpipe.recipe import RECIPES
-    from service.parsers.udpipe.training import train
-    from service.parsers.udpipe.treebank import open_treebank
+    from service.models.training.recipe import RECIPES
+    from service.models.training.train import train
+    from service.models.training.treebank import open_treebank
 
     bank = open_treebank(
         treebank, version=treebank_version, licence=licence, attribution=attribution
@@ -97,7 +97,7 @@ def _bars() -> Bars:
 
 def _listener(bars: Bars) -> Listener:
     """Show one bar per component; rich locks, so reports may come from several threads."""
-    from service.parsers.udpipe.training import Progress
+    from service.models.training.train import Progress
 
     tasks = {}
 
@@ -116,7 +116,7 @@ def _listener(bars: Bars) -> Listener:
 
 def _record(trained: TrainedModel, card: dict[str, Any]) -> None:
     """Note the model in the registry file, if it was written into the models folder."""
-    from service.models.upkeep import note_trained
+    from service.models.training.cards import note_trained
     from service.parsers import find_parser
     from service.settings import read_settings
 
@@ -129,7 +129,7 @@ def _record(trained: TrainedModel, card: dict[str, Any]) -> None:
 
 
 def _print_result(trained: TrainedModel, columns: Collection[str]) -> None:
-    from service.parsers.udpipe.cards import told_metrics
+    from service.models.training.cards import told_metrics
 
     for split, by_input in trained.scores.items():
         for kind, figures in by_input.items():

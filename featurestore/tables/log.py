@@ -1,0 +1,68 @@
+"""The log of a Delta table on disk: its entries, and the wait until the disk holds them."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import unquote
+
+from syntax.strict_json import parse_json
+
+LOG: Final = "_delta_log"
+
+
+def entry_name(version: int) -> str:
+    """Name of the entry of a version."""
+    return f"{version:020d}.json"
+
+
+def read_actions(content: bytes) -> list[dict[str, Any]]:
+    """The actions of an entry, one in each line, up to the first that cannot be read."""
+    actions = []
+    for line in content.strip().splitlines():
+        try:
+            action = parse_json(line)
+        except ValueError:
+            break
+        if not isinstance(action, dict):
+            break
+        actions.append(action)
+    return actions
+
+
+def paths_of(actions: list[dict[str, Any]], *kinds: str) -> list[str]:
+    """The data files that actions of some kinds (``add``, ``remove``) name."""
+    return [unquote(one[kind]["path"]) for one in actions for kind in kinds if kind in one]
+
+
+def sync_commits(table: Path, first: int, last: int) -> None:
+    """Wait until the disk holds commits, so that they survive a power failure.
+
+    The table library renames an entry into place without waiting for its content: after a power
+    failure it may be empty.
+
+    Args:
+        table: Folder of the table.
+        first: Version of the first.
+        last: Version of the last.
+    """
+    folders = {table / LOG}
+    for version in range(first, last + 1):
+        entry = table / LOG / entry_name(version)
+        for path in paths_of(read_actions(entry.read_bytes()), "add"):
+            with suppress(FileNotFoundError):  # another process has replaced and vacuumed it
+                _sync(table / path)
+            folders.add((table / path).parent)
+        _sync(entry)
+    for folder in folders:
+        _sync(folder)
+
+
+def _sync(path: Path) -> None:
+    opened = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)

@@ -1,0 +1,1 @@
+"""Training UDPipe models."""

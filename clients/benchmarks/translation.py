@@ -91,8 +91,9 @@ TRANSLATION: Final = register(
             "the language of a part is that of the source; the other one is the label `target`, "
             "which is not parsed",
             "each line is one sentence (`raw` splits it)",
-            "the files are those of `parallel`, and `guess` takes that one",
+            "the files are those of `parallel`; name the reader, which is not guessed from a path",
         ),
         general=True,
+        named_only=True,
     )
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from clients.benchmarks import TRANSLATION
+from clients.benchmarks.recognise import recognised
 from syntax.errors import SpecError
 from syntax.examples import Example, Rejection
 
@@ -26,6 +27,10 @@ def test_the_other_language_is_the_label(folder) -> None:
     assert [one.reason for one in found if isinstance(one, Rejection)] == ["empty_text"] * 2
     back = [one for one in TRANSLATION.read(folder, "dev", "de") if isinstance(one, Example)]
     assert [one.labels["target"] for one in back] == ["Two men.", "Bees."]
+
+
+def test_the_same_files_are_guessed_to_be_parallel(folder) -> None:
+    assert recognised(folder) == "parallel"
 
 
 def test_a_tsv_has_both_sides(tmp_path) -> None:

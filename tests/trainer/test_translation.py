@@ -34,6 +34,7 @@ from trainer.metrics.translation import (
 from trainer.nn.target import IGNORED, target_tokenizer
 from trainer.options.settings import with_settings
 from trainer.recipes import RECIPES
+from trainer.schedule import learning_rate
 
 PAIRS = [
     (f"{one} {seen} {what}.", f"{eins} {sieht} {was}.")
@@ -221,6 +222,34 @@ def test_a_resumed_run_equals_an_uninterrupted_one(pairs, tmp_path, crash) -> No
     scores = whole.progress.evaluations[-1].scores
     assert scores["examples"] == 4  # and one without a translation
     assert set(scores) >= {"bleu", "chrf", "loss", "signatures"}
+
+
+def test_any_encoder_of_pieces_can_be_translated_from(pairs, tmp_path) -> None:
+    model = ("model.name=stock.v1", "encoder=parsebank-tiny", "weights=random")
+    settings = ("max_steps=2", "evaluate_every=2", "warmup_steps=1", "task.beam=1")
+    recipe = with_settings(RECIPES["translation"](), [*model, *settings, "batch_tokens=64"])
+    run = train(recipe, pairs, tmp_path)
+    decoder, encoder = run.model.head.decoder.config, run.model.encoder.stock.config
+    assert (decoder.d_model, decoder.decoder_layers, decoder.decoder_ffn_dim) == (
+        encoder.hidden_size,
+        encoder.num_hidden_layers,
+        encoder.intermediate_size,
+    )
+
+
+@pytest.mark.parametrize("name", ["translation", "sgnet-translation"])
+def test_published_hyper_parameters(name) -> None:
+    """Zhang et al. 2020 (SG-Net), section 5.2, and the schedule of Vaswani et al. 2017."""
+    recipe = RECIPES[name]()
+    model, training = recipe.model, recipe.training
+    assert (model.layers, model.hidden_size, model.heads, model.feed_forward) == (6, 512, 8, 2048)
+    assert (model.layer_dropout, recipe.task.smoothing, recipe.task.beam) == (0.1, 0.1, 5)
+    assert (training.batch_tokens, training.max_steps) == (16_384, 300_000)
+    assert (training.betas, training.epsilon) == ((0.9, 0.98), 1e-9)
+    for step in (1, 2000, 8000, 32_000):
+        expected = 512**-0.5 * min(step**-0.5, step * 8000**-1.5)
+        assert learning_rate(step, 300_000, training) == pytest.approx(expected)
+    assert recipe.data.policy == "broadcast"
 
 
 @pytest.mark.slow

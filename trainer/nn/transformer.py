@@ -9,6 +9,7 @@ Letters in shapes: ``B`` examples, ``L`` source pieces, ``T`` target pieces, ``D
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -176,9 +177,11 @@ def decoder_config(
         encoder_layers=0,
         decoder_attention_heads=heads,
         encoder_attention_heads=heads,
-        decoder_ffn_dim=_first(encoder, "encoder_ffn_dim", "intermediate_size"),
-        dropout=_first(encoder, "dropout", "hidden_dropout_prob"),
-        attention_dropout=_first(encoder, "attention_dropout", "attention_probs_dropout_prob"),
+        decoder_ffn_dim=_first(encoder, ("encoder_ffn_dim", "intermediate_size"), 4 * width),
+        dropout=_first(encoder, ("dropout", "hidden_dropout_prob"), 0.1),
+        attention_dropout=_first(
+            encoder, ("attention_dropout", "attention_probs_dropout_prob"), 0.1
+        ),
         activation_function="relu",
         scale_embedding=True,
         vocab_size=vocabulary,
@@ -194,9 +197,9 @@ def decoder_config(
     )
 
 
-def _first(config: PretrainedConfig, *names: str) -> Any:
-    """The first of these settings that a family has."""
-    return next(getattr(config, name) for name in names if hasattr(config, name))
+def _first(config: PretrainedConfig, names: Sequence[str], usual: float) -> Any:
+    """The first of these settings that a family has, or what is usual."""
+    return next((getattr(config, name) for name in names if hasattr(config, name)), usual)
 
 
 AutoConfig.register(TransformerConfig.model_type, TransformerConfig)

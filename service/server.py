@@ -20,7 +20,7 @@ from fastapi import FastAPI
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.app import create_app
-from service.jobs.worker_config import GRACE_SECONDS
+from service.jobs.processes import GRACE_SECONDS
 from service.logs import own_process
 from service.relay import relay_standard_error
 from service.settings import Settings, is_loopback

@@ -40,6 +40,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.schema import CreateColumn
 
+from service.settings import Settings
 from syntax.errors import SpecError, WorkError
 from syntax.extras import missing_extra
 
@@ -144,6 +145,11 @@ def _add_what_is_new(connection: Connection) -> None:
             connection.exec_driver_sql(f"ALTER TABLE {jobs.name} ADD COLUMN {described}")
     for index in jobs.indexes:
         index.create(connection, checkfirst=True)
+
+
+def database_url(settings: Settings) -> str:
+    """SQLAlchemy URL of the job tables that settings name."""
+    return settings.jobs_url or sqlite_url(settings.state_dir / "jobs.sqlite")
 
 
 def sqlite_url(path: Path) -> str:

@@ -1,7 +1,7 @@
 """What a backfill would do, without doing it: every line is read, nothing is kept.
 
 Lines are sorted as a shard sorts them (`service.jobs.lines`), up to what only the parser can say.
-What that, the time and the disk come to is measured on a sample of them (`service.jobs.sample`).
+What that, the time and the disk come to is measured on a sample of them (`service.jobs.measure`).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from featurestore.records import key_bytes
 from featurestore.tables.index import keys_of
 from service.jobs.analysers import Analyser
 from service.jobs.lines import sort_lines
+from service.jobs.measure import Sample, take_sample
 from service.jobs.records import JobRequest
-from service.jobs.sample import Sample, take_sample
 from service.jobs.tools import Toolbox
 from service.jobs.uploads import Lines, ReadLine, Receiver, open_upload, read_groups, stored_keys
 

@@ -23,7 +23,10 @@ from sqlalchemy import (
 from service.jobs.database import database_time, jobs, shards, taking_turns, transaction
 from service.jobs.queue import Clock
 from service.jobs.records import ACTIVE, Counts, FailedShard, Job, JobFilter, JobRequest, JobState
+from service.settings import Settings
 from syntax.errors import ConflictError, UnknownJobError
+
+_DAY_SECONDS: Final = 24 * 60 * 60
 
 _NOTHING: Final = Counts()
 
@@ -65,6 +68,11 @@ class JobLedger:
         self._engine = engine
         self._retry_seconds = retry_seconds
         self._clock = clock
+
+    @classmethod
+    def of(cls, engine: Engine, settings: Settings) -> JobLedger:
+        """The ledger that keeps failed jobs for as long as the operator wants."""
+        return cls(engine, retry_seconds=settings.job_retry_days * _DAY_SECONDS)
 
     def add(
         self,

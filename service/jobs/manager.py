@@ -12,15 +12,16 @@ import structlog
 from sqlalchemy import Engine
 
 from featurestore import FeatureStore
-from service.jobs.database import JobDatabaseError, open_database
+from service.jobs.database import JobDatabaseError, database_url, open_database
 from service.jobs.engines import engine_of
 from service.jobs.forecast import Forecast, forecast
-from service.jobs.ledger import Census, check_failed
+from service.jobs.ledger import Census, JobLedger, check_failed
 from service.jobs.processes import WorkerProcess, is_gone
+from service.jobs.queue import JobQueue
 from service.jobs.records import Job, JobFilter
 from service.jobs.reports import ReportWriter
+from service.jobs.staging import StagingArea
 from service.jobs.uploads import Receiver, StagedJob
-from service.jobs.wiring import database_url, job_ledger, job_queue, staging_area
 from service.settings import Settings
 from service.tokenizer_cache import TokenizerCache
 from syntax.errors import StoreError, UploadGoneError
@@ -67,10 +68,10 @@ class JobManager:
         self._store = store
         self._tokenizers = tokenizers or TokenizerCache(settings)
         self._engine: Engine = open_database(database_url(settings))
-        self._ledger = job_ledger(self._engine, settings)
+        self._ledger = JobLedger.of(self._engine, settings)
         self._reports = ReportWriter(store, self._ledger)
-        self._queue = job_queue(self._engine, settings)
-        self._staging = staging_area(settings)
+        self._queue = JobQueue.of(self._engine, settings)
+        self._staging = StagingArea.of(settings)
         self._module, self._most = engine.module, engine.processes(settings)
         self._workers: list[WorkerProcess] = []
         self._wake = asyncio.Event()

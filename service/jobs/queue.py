@@ -29,6 +29,7 @@ from sqlalchemy.sql.dml import ReturningUpdate
 
 from service.jobs.database import database_time, jobs, shards, taking_turns, transaction
 from service.jobs.records import ACTIVE, Counts, JobRequest, Shard, error_json
+from service.settings import Settings
 from syntax.errors import WorkerDiedError, WorkError
 
 Clock = Callable[[Connection], float]
@@ -65,6 +66,13 @@ class JobQueue:
         self.lease_seconds = lease_seconds
         self._max_tries = max_tries
         self._clock = clock
+
+    @classmethod
+    def of(cls, engine: Engine, settings: Settings) -> JobQueue:
+        """The queue with the operator's lease and tries."""
+        return cls(
+            engine, lease_seconds=settings.job_lease_seconds, max_tries=settings.job_max_tries
+        )
 
     def claim(self, owner: str) -> Shard | None:
         """Claim the oldest free shard; ``None`` when there is none."""

@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from service.jobs.finding import TextFinder
+from service.settings import Settings
 from syntax.errors import StoreError
 
 SHARD_BYTES: Final = 32 * 2**20
@@ -83,6 +84,11 @@ class StagingArea:
         self.root = root
         self._lock = root.with_name(f"{root.name}.lock")
         root.mkdir(parents=True, exist_ok=True)
+
+    @classmethod
+    def of(cls, settings: Settings) -> StagingArea:
+        """Where the settings say that uploads are staged."""
+        return cls(settings.state_dir / "staging")
 
     def begin(self, job: str, shard_segments: int) -> Upload:
         """Start staging a job."""

@@ -11,16 +11,15 @@ from typing import Final
 import structlog
 
 from featurestore import FeatureStore
-from service.jobs.database import JobDatabaseError, open_database
+from service.jobs.database import JobDatabaseError, database_url, open_database
 from service.jobs.owner_queue import DATABASE_SECONDS, Leases, OwnerQueue
-from service.jobs.queue import LeaseLostError
+from service.jobs.processes import WorkerConfig, read_config
+from service.jobs.queue import JobQueue, LeaseLostError
 from service.jobs.records import Shard
 from service.jobs.running import InFlightLog, InterruptedByStopError, RunningShard, StepTimer
 from service.jobs.shard import run_shard
 from service.jobs.staging import StagedShardError, StagingArea, read_shard
 from service.jobs.tools import Toolbox, load_kernels, shard_store
-from service.jobs.wiring import database_url, job_queue, staging_area
-from service.jobs.worker_config import WorkerConfig, read_config
 from service.logs import headline
 from service.processes import give_way
 from service.settings import Settings
@@ -175,8 +174,8 @@ def _worker(config: WorkerConfig, store: FeatureStore, stop: threading.Event) ->
     settings = config.settings
     engine = open_database(database_url(settings))
     return Worker(
-        OwnerQueue(config.owner, job_queue(engine, settings), stop),
-        staging_area(settings),
+        OwnerQueue(config.owner, JobQueue.of(engine, settings), stop),
+        StagingArea.of(settings),
         Toolbox(settings, store),
         stop,
         settings,

@@ -14,10 +14,10 @@ import pytest
 from sqlalchemy import select
 
 from featurestore import open_store
-from service.jobs.database import open_database, shards
+from service.jobs.database import database_url, open_database, shards
 from service.jobs.processes import WorkerProcess, owner_name
+from service.jobs.queue import JobQueue
 from service.jobs.staging import shard_path
-from service.jobs.wiring import database_url, job_queue
 from service.settings import Settings
 
 from .conftest import Running, Service, ndjson, pair, pairs
@@ -26,7 +26,7 @@ from .servers import is_running, serving, wait_for
 
 async def until_owned(service: Service) -> None:
     """Wait until a living worker has a shard in hand, or all are done."""
-    queue = job_queue(open_database(database_url(service.settings)), service.settings)
+    queue = JobQueue.of(open_database(database_url(service.settings)), service.settings)
     deadline = time.monotonic() + 300
     while time.monotonic() < deadline:
         living = {owner_name(pid) for pid in service.jobs.worker_pids}

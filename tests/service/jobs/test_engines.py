@@ -10,14 +10,20 @@ from typing import Any
 import pytest
 
 from featurestore import open_store
+from service.jobs.dask.channel import (
+    Message,
+    TaskSpec,
+    answer_queue,
+    deliver,
+    ensure_store_id,
+    own_version,
+    settings_json,
+)
+from service.jobs.dask.session import RunningTask
+from service.jobs.dask.worker_state import toolbox_for, worker_settings
 from service.jobs.engines import ENGINES, engine_of
-from service.jobs.engines.dask.answers import answer_queue, deliver
-from service.jobs.engines.dask.messages import Message, TaskSpec, own_version, settings_json
-from service.jobs.engines.dask.running_task import RunningTask
-from service.jobs.engines.dask.store_id import ensure_store_id
-from service.jobs.engines.dask.worker_state import toolbox_for, worker_settings
 from service.jobs.records import Counts, Shard
-from service.jobs.wiring import staging_area
+from service.jobs.staging import StagingArea
 from service.settings import Settings
 from syntax.errors import MissingExtraError, SpecError
 
@@ -159,7 +165,7 @@ def test_messages_survive_json() -> None:
 def test_a_silent_run_is_overdue_once_it_runs(
     make_settings: Callable[..., Settings],
 ) -> None:
-    staging = staging_area(make_settings())
+    staging = StagingArea.of(make_settings())
     staging.folder("job").mkdir()
     task = RunningTask(Shard(1, "job", 0, 1, 0, REQUEST))
     assert not task.is_overdue(lease_seconds=-1)  # it waits for its turn

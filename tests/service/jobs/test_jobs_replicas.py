@@ -22,7 +22,6 @@ from featurestore import open_store
 from service.jobs.database import open_database
 from service.jobs.processes import is_gone, owner_name
 from service.jobs.queue import JobQueue
-from service.jobs.wiring import job_queue
 from service.settings import Settings
 
 from .conftest import Running, ndjson, pairs
@@ -38,7 +37,7 @@ def test_replicas_share_their_jobs_and_one_may_die(
 ) -> None:
     settings = make_settings(job_workers=1, job_shard_segments=60, jobs_url=new_database)
     engine = open_database(new_database)
-    queue = job_queue(engine, settings)
+    queue = JobQueue.of(engine, settings)
     with serving(settings) as (first, one), serving(settings) as (second, two):
         jobs = [submit(one, "left"), submit(two, "right")]
         ids = [job["id"] for job in reversed(jobs)]

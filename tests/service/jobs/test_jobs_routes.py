@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from service.jobs import events
-from service.jobs.database import open_database
+from service.jobs.database import database_url, open_database
+from service.jobs.queue import JobQueue
 from service.jobs.staging import shard_path
-from service.jobs.wiring import database_url, job_queue
 from service.stopping import until
 from syntax.errors import StoreBusyError
 
@@ -109,7 +109,7 @@ async def test_a_damaged_shard_fails_its_job_by_name_and_is_run_again_once_it_is
 def fail_all(service: Service, error: Exception) -> None:
     """Be a worker that fails every shard."""
     engine = open_database(database_url(service.settings))
-    queue = job_queue(engine, service.settings)
+    queue = JobQueue.of(engine, service.settings)
     while (shard := queue.claim("w")) is not None:
         queue.fail(shard, "w", error)
     engine.dispose()

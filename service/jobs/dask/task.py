@@ -5,9 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Final
 
-from service.jobs.engines.dask.answers import answer_queue
-from service.jobs.engines.dask.channel import TaskChannel, UnwantedError
-from service.jobs.engines.dask.messages import Assignment, TaskSpec
+from service.jobs.dask.channel import Assignment, TaskChannel, TaskSpec, UnwantedError, answer_queue
 from service.jobs.records import Counts, error_json
 from service.jobs.running import StepTimer
 from service.jobs.shard import run_shard
@@ -32,7 +30,7 @@ def run_task(spec: TaskSpec) -> None:
 
 
 def _run(spec: TaskSpec, channel: TaskChannel) -> Counts:
-    from service.jobs.engines.dask.worker_state import toolbox_for
+    from service.jobs.dask.worker_state import toolbox_for
 
     with channel.heartbeat(), StepTimer(spec.text_seconds) as timer:
         toolbox = toolbox_for(spec)

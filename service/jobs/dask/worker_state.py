@@ -7,8 +7,7 @@ import socket
 from functools import lru_cache
 from typing import Any, Final
 
-from service.jobs.engines.dask.messages import TaskSpec, own_version
-from service.jobs.engines.dask.store_id import read_store_id
+from service.jobs.dask.channel import TaskSpec, own_version, read_store_id
 from service.jobs.tools import Toolbox, load_kernels, shard_store
 from service.settings import Settings, read_settings
 from syntax.errors import SpecError

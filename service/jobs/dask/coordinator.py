@@ -19,15 +19,15 @@ from typing import Final
 
 import structlog
 
-from service.jobs.database import open_database
-from service.jobs.engines.dask.cluster import Cluster, ClusterLostError, News
-from service.jobs.engines.dask.messages import TaskSpec, own_version, settings_json
-from service.jobs.engines.dask.session import Session
-from service.jobs.engines.dask.store_id import ensure_store_id
+from service.jobs.dask.channel import TaskSpec, ensure_store_id, own_version, settings_json
+from service.jobs.dask.cluster import Cluster, ClusterLostError, News
+from service.jobs.dask.session import Session
+from service.jobs.database import database_url, open_database
 from service.jobs.owner_queue import Leases, OwnerQueue
+from service.jobs.processes import read_config
+from service.jobs.queue import JobQueue
 from service.jobs.running import StepTimer
-from service.jobs.wiring import database_url, job_queue, staging_area
-from service.jobs.worker_config import read_config
+from service.jobs.staging import StagingArea
 from service.settings import Settings
 
 RETRY_SECONDS: Final = 1.0
@@ -51,7 +51,7 @@ class Coordinator:
         self._settings = settings
         self._queue = queue
         self._stop = stop
-        self._staging = staging_area(settings)
+        self._staging = StagingArea.of(settings)
         self._store_id = ensure_store_id(settings.store)
         self._idle_since = time.monotonic()
 
@@ -107,7 +107,7 @@ def main() -> None:
     config, stop = read_config()
     _allow_open_files()
     settings = config.settings
-    queue = job_queue(open_database(database_url(settings)), settings)
+    queue = JobQueue.of(open_database(database_url(settings)), settings)
     Coordinator(settings, OwnerQueue(config.owner, queue, stop), stop).work()
 
 

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from service.jobs.engines.dask.answers import deliver
-from service.jobs.engines.dask.messages import Answer, Message, TaskSpec
-from service.jobs.engines.dask.task import run_task
+from service.jobs.dask.channel import Answer, Message, TaskSpec, deliver
+from service.jobs.dask.task import run_task
 
 if TYPE_CHECKING:
     from distributed import Future

@@ -17,7 +17,7 @@ class JobEngine:
     """Where shards are run, as the manager of jobs sees it.
 
     Attributes:
-        module: Program of a process that claims shards, as `service.jobs.worker_config` starts it.
+        module: Program of a process that claims shards, as `service.jobs.processes` starts it.
         processes: How many of them run at most.
         check: Raises when the settings do not do for this engine.
     """
@@ -55,7 +55,7 @@ ENGINES: Final[Mapping[str, JobEngine]] = {
     "local": JobEngine("service.jobs.worker", lambda settings: settings.job_workers),
     # One coordinator, however many workers the cluster has.
     "dask": JobEngine(
-        "service.jobs.engines.dask.coordinator",
+        "service.jobs.dask.coordinator",
         lambda settings: min(1, settings.job_workers),
         _check_dask,
     ),

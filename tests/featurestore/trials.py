@@ -1,0 +1,141 @@
+"""Trials of a store: its processes are killed, its files damaged, and then it is checked."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from featurestore import FeatureStore, open_store
+from featurestore.maintenance.inspect import all_tables
+from featurestore.maintenance.repair import repair_store
+from featurestore.maintenance.vacuum import vacuum_store
+from featurestore.maintenance.validate import validate_store
+from syntax.errors import UnknownDatasetError
+
+from .writer_process import record_of
+from .writers import Writer, Writers, assert_kept, raw_parses, wait_for
+
+SIZE = 3
+"""Records of a commit."""
+
+CASTS = {
+    "appends": ["append", "append", "compact"],
+    "group commits": ["durable", "put", "compact"],
+    "repeats": ["repeat", "repeat", "compact"],
+    "examples": ["examples", "examples", "compact"],
+    "readers": ["append", "read", "compact"],
+    "deletions": ["complete", "delete", "compact"],
+}
+"""Who is killed together."""
+
+
+class Trials:
+    """One store, and everything that was acknowledged about it."""
+
+    def __init__(self, folder: Path, writers: Writers, seed: str) -> None:
+        self.uri = folder / "store"
+        self.parses: list[str] = []
+        self.examples: list[str] = []
+        self.deleted: set[str] = set()
+        self.counts: Counter[str] = Counter()
+        self._writers = writers
+        self._chance = random.Random(seed)
+        self._number = 0
+
+    def run(self, modes: Sequence[str]) -> None:
+        """Begin processes and kill them at one moment, wherever they are."""
+        self._number += 1
+        started: dict[str, list[Writer]] = {mode: [] for mode in modes}
+        for place, mode in enumerate(modes):
+            # Those that repeat each other write the same keys again and again, and what deletes
+            # needs the name of what wrote in the round before.
+            shared = {"repeat": "same", "complete": f"{self._number}", "delete": self._before}
+            name = shared.get(mode, f"{self._number}-{place}")
+            started[mode].append(self._writers.start(mode, self.uri, name, 100_000, SIZE))
+        if self._chance.random() < 0.5 and modes[0] not in ("compact", "vacuum"):
+            wait_for(lambda: started[modes[0]][0].acknowledged)
+        time.sleep(self._chance.uniform(0, 0.25))
+        for mode, processes in started.items():
+            for process in processes:
+                process.kill()
+            self.counts["kills"] += len(processes)
+            self._note(mode, [key for process in processes for key in process.finish()])
+        if "delete" in started:
+            # The one that was being deleted may be there or not.
+            doubtful = {record_of(self._before, 0, row).key for row in range(SIZE)}
+            self.parses = [key for key in self.parses if key not in doubtful]
+            self.examples = [key for key in self.examples if key not in doubtful]
+
+    @property
+    def _before(self) -> str:
+        return str(self._number - 1)
+
+    def _note(self, mode: str, acknowledged: list[str]) -> None:
+        if mode == "delete":
+            self.deleted.update(acknowledged)
+        if mode in ("examples", "complete"):
+            self.examples.extend(acknowledged)
+        if mode not in ("examples", "delete", "read"):
+            self.parses.extend(acknowledged)
+
+    def damage(self) -> str:
+        """Damage a file, and repair the store; what it was, nothing if the store has none."""
+        with open_store(self.uri) as store:
+            tables = [(name, table) for name, table in all_tables(store) if table.snapshot().files]
+        if not tables:
+            return ""
+        kind = self._chance.choice(["tear", "remove", "clear", "cut"])
+        name, table = self._chance.choice(tables)
+        folder = Path(table.location.uri)
+        if kind in ("tear", "remove") and name == "parses":
+            file = folder / self._chance.choice(table.snapshot().files).path
+            lost = set(pq.read_table(file, columns=["key"])["key"].to_pylist())
+            self.parses = [key for key in self.parses if key not in lost]
+            os.truncate(file, file.stat().st_size // 3) if kind == "tear" else file.unlink()
+        else:
+            file = max((folder / "_delta_log").glob("*.json"))
+            os.truncate(file, 0 if kind == "clear" else file.stat().st_size // 2)
+            self.deleted.clear()  # the entry may have been a deletion, which is undone
+        with open_store(self.uri) as store:
+            assert validate_store(store).problem_count
+            repair_store(store, dry_run=False)
+        self.counts[f"{kind} of {name.split('/')[0]}"] += 1
+        return f"{kind} {name} {file.name}"
+
+    def check(self, store: FeatureStore) -> None:
+        """Every table is readable, and has what was acknowledged."""
+        assert_kept(store, self.parses)
+        keys = example_keys(store)
+        assert set(self.examples) <= set(keys)
+        assert len(keys) == len(set(keys))
+        assert not self.deleted & {*keys, *store.parses.get_many(sorted(self.deleted))}
+
+
+def example_keys(store: FeatureStore) -> list[str]:
+    try:
+        rows = store.dataset("written").columns(["example_key"])
+    except UnknownDatasetError:
+        return []
+    return rows["example_key"].to_pylist()
+
+
+def assert_settled(store: FeatureStore, trials: Trials) -> None:
+    """After a compaction nothing is there twice; after a vacuum no file lies about."""
+    store.compact()
+    trials.check(store)
+    assert not store.parses.has_repeats()
+    assert raw_parses(store) == len(store.sql("select key from parses").fetchall())
+    assert validate_store(store).problem_count == 0
+    vacuum_store(store, older_than_hours=0)
+    trials.check(store)
+    for _, table in all_tables(store):
+        active = {file.path for file in table.snapshot().files}
+        folder = Path(table.location.uri)
+        on_disk = {str(path.relative_to(folder)) for path in folder.rglob("*.parquet")}
+        assert {path for path in on_disk if not path.startswith("_")} == active

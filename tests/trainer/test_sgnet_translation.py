@@ -77,7 +77,7 @@ def test_equation_7_in_both_readings(guided_batch, attention, masking) -> None:
 
 def test_the_published_shares_are_fixed_and_the_others_learned(guided_batch) -> None:
     assert list(encoder_of().aggregation.parameters()) == []
-    encoder = encoder_of(aggregation="as_released")
+    encoder = encoder_of(aggregation="learned")
     encoder.aggregation.reset_parameters()
     encoder(guided_batch).last_hidden_state.square().sum().backward()
     assert encoder.aggregation.weights_2.grad.abs().max() > 0

@@ -49,7 +49,7 @@ class DualAggregation(nn.Module):
     def __init__(self, options: SgNetOptions | SgNetTransformerOptions) -> None:
         super().__init__()
         self.alpha = options.alpha
-        learned = options.aggregation == "as_released"
+        learned = options.aggregation in ("as_released", "learned")
         self.weights_2 = nn.Parameter(torch.empty(2)) if learned else None
         self.gamma = nn.Parameter(torch.empty(())) if learned else None
         self.reset_parameters()

@@ -59,20 +59,20 @@ class SgNetTransformerOptions(TransformerOptions):
     """The Transformer's encoder, and a layer as that of `SgNetOptions`, for translation.
 
     Attributes:
-        masking: A switch: what the mask does to the scores of other words than ancestors. ``add``:
-            they have no weight; ``multiply``: their score is 0, which leaves them one.
-        aggregation: A switch, as that of `SgNetOptions`.
-        alpha: Share of the encoder's own states, where the mix is fixed.
+        masking: What the mask does to the scores of other words than ancestors. ``add``: they have
+            no weight; ``multiply``: their score is 0, which leaves them one.
+        aggregation: Whether the shares of the states before and after the layer are ``fixed``, or
+            ``learned`` with a factor of the mix, as the release of `SgNetOptions` has it.
+        alpha: Share of the encoder's own states, where they are fixed.
     """
 
     name: str = "sgnet_transformer.v1"
     masking: Literal["add", "multiply"] = "add"
-    aggregation: Variant = "as_published"
+    aggregation: Literal["fixed", "learned"] = "fixed"
     alpha: float = 0.5
 
     def __post_init__(self) -> None:
         TransformerOptions.__post_init__(self)
-        check_variant("model.aggregation", self.aggregation)
         check_range("model.alpha", self.alpha, 0, 1)
 
     @property

@@ -6,7 +6,7 @@ Letters in shapes: ``B`` examples, ``L`` source pieces, ``T`` target pieces, ``D
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, cast
 
 import torch
 from torch import Tensor
@@ -50,7 +50,7 @@ def generate(
         mask_BL: True on real positions of the source.
         search: How.
     """
-    config = decoder.config
+    config, untyped = decoder.config, cast(Any, decoder)  # transformers types it by a protocol
     start_B1 = torch.full((len(states_BLD), 1), config.bos_token_id, device=states_BLD.device)
     several = search.beam > 1
     told = GenerationConfig(
@@ -65,12 +65,12 @@ def generate(
         pad_token_id=config.pad_token_id,
     )
     cache = EncoderDecoderCache(DynamicCache(), DynamicCache()) if search.cache else None
-    found = decoder.generate(
+    found = untyped.generate(
         start_B1,
         generation_config=told,
         encoder_hidden_states=states_BLD,
         encoder_attention_mask=mask_BL,
-        **({} if cache is None else {"past_key_values": cache}),
+        past_key_values=cache,
     )
     ids_BT: Tensor = found[:, 1:]
     return ids_BT

@@ -46,7 +46,7 @@ class _Weights(MarianPreTrainedModel):
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
-        super()._init_weights(module)
+        super()._init_weights(module)  # type: ignore[no-untyped-call]
         if isinstance(module, nn.Linear):
             init.xavier_uniform_(module.weight)
         elif type(module) is nn.Embedding:  # positions are a subclass, and stay as they are
@@ -193,7 +193,6 @@ def decoder_config(
         forced_eos_token_id=None,
         is_encoder_decoder=False,
         is_decoder=True,
-        add_cross_attention=True,
     )
 
 

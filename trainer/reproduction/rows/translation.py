@@ -89,14 +89,14 @@ def _run(trial: Trial) -> Findings:
         for name, key in (("BLEU", "bleu"), ("chrF", "chrf"))
     ]
     figures.append(Figure("time of a training step, sgnet / plain", None, cost))
-    found, signs = line.difference, line.mcnemar.items()
+    gap, signs = line.difference, line.mcnemar.items()
     told = ", ".join(f"{name} {x.only_one} to {x.only_other} (p = {x.p:.3f})" for name, x in signs)
     return Findings(
         figures,
-        holds=found.difference > 0 and found.bootstrap < 0.05,
+        holds=gap.difference > 0 and gap.bootstrap < 0.05,
         notes=(
-            f"BLEU, sgnet less plain: {found.difference:+.2f}, 95 % of the paired bootstrap over "
-            f"sentences {found.low:+.2f} to {found.high:+.2f}, p = {found.bootstrap:.3f}.",
+            f"BLEU, sgnet less plain: {gap.difference:+.2f}, 95 % of the paired bootstrap over "
+            f"sentences {gap.low:+.2f} to {gap.high:+.2f}, p = {gap.bootstrap:.3f}.",
             f"Sentences that sgnet translates better, to those of plain (sign test): {told}.",
             f"Signature: {scores['plain'][0]['signatures']['bleu']}.",
         ),

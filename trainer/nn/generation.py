@@ -64,13 +64,13 @@ def generate(
         eos_token_id=config.eos_token_id,
         pad_token_id=config.pad_token_id,
     )
-    cache = EncoderDecoderCache(DynamicCache(), DynamicCache()) if search.cache else None
+    cache = {"past_key_values": EncoderDecoderCache(DynamicCache(), DynamicCache())}
     found = untyped.generate(
         start_B1,
         generation_config=told,
         encoder_hidden_states=states_BLD,
         encoder_attention_mask=mask_BL,
-        past_key_values=cache,
+        **(cache if search.cache else {}),
     )
     ids_BT: Tensor = found[:, 1:]
     return ids_BT

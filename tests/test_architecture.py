@@ -113,7 +113,7 @@ LAYERS: dict[str, tuple[set[str], ...]] = {
         {"models", "matrices", "observers", "parses", "resume", "results", "schedule", "seeds"},
         {"data", "recipes", "systems.*.recipes", "systems.*.graph_recipes"}
         | {"systems.*.translation_recipes"},
-        {"evaluation", "loop", "report", "streams"},
+        {"evaluation", "loop", "probing", "report", "streams"},
         {"api"},
         {"reproduction"},
         {"commands"},

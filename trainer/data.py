@@ -92,7 +92,7 @@ class Source:
             rank=rank,
             world_size=world_size,
             bucket=recipe.data.bucket,
-            assembly=_assembly(recipe),
+            assembly=assembly_of(recipe),
             order=order,
             spans=recipe.task.spans() or None,
             samplers=_samplers(recipe, self.dataset, training=True),
@@ -116,7 +116,7 @@ class Source:
         chosen = self.dataset if dataset is None else dataset
         return chosen.stream(
             batch_size=recipe.training.evaluation_batch_size,
-            assembly=_assembly(recipe, matrices),
+            assembly=assembly_of(recipe, matrices),
             order=recipe.model.order(),
             spans=recipe.task.spans() or None,
             samplers=_samplers(recipe, chosen, training=False),
@@ -380,7 +380,8 @@ def _derives(recipe: Recipe) -> bool:
     return bool(matrices_of(recipe)) and recipe.data.matrices == "device"
 
 
-def _assembly(recipe: Recipe, matrices: Sequence[str] | None = None) -> AssemblySpec:
+def assembly_of(recipe: Recipe, matrices: Sequence[str] | None = None) -> AssemblySpec:
+    """How a recipe's batches are made; by default with the matrices of its model."""
     derives = _derives(recipe)
     if matrices is None:
         matrices = () if derives else matrices_of(recipe)

@@ -42,7 +42,7 @@ TENSES: Final = ("Fut", "Imp", "Nfut", "Past", "Pqp", "Pres")
 """UD's values of Tense."""
 
 LABELS: Final = (
-    LabelSpec("tree_depth", "class", DEPTHS),
+    LabelSpec("max_depth", "class", DEPTHS),
     LabelSpec("root_upos", "class", UPOS[1:]),
     LabelSpec("root_tense", "class", TENSES),
     LabelSpec("subj_number", "class", NUMBERS),
@@ -62,7 +62,7 @@ def labels_of(sentence: Sentence) -> dict[str, LabelValue | None]:
     (root,) = (word for word in words if word.head == 0)
     depth = max(_depths(words))
     return {
-        "tree_depth": DEPTHS[min(depth, DEEPEST)],
+        "max_depth": DEPTHS[min(depth, DEEPEST)],
         "root_upos": root.upos if root.upos in UPOS[1:] else None,
         "root_tense": _feature(root, "Tense", TENSES),
         "subj_number": _number(words, root, "nsubj"),
@@ -148,7 +148,7 @@ UD_PROBE: Final = register(
         read_part=partial(read_sentences, make=_probe),
         quirks=(
             "a sentence whose columns do not say a label has none there, and is counted",
-            "tree_depth counts edges from the root; it grows with length, unlike SentEval's",
+            "max_depth counts edges from the root; it grows with length, unlike SentEval's",
             "subj_number and obj_number: the root's first nsubj and obj, if it is a NOUN",
         ),
     )

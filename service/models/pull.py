@@ -31,16 +31,11 @@ STAGING: Final = ".pull"
 
 def is_there(offer: Offer, models_dir: Path) -> bool:
     """Whether a model is there, recorded, whole, and the one offered."""
-    record = read_records(models_dir).get(offer.record.name)
-    if record is None or [had.path for had in record.files] != [
-        file.path for file in offer.record.files
-    ]:
+    record, offered = read_records(models_dir).get(offer.record.name), offer.record.files
+    if record is None or [file.path for file in record.files] != [file.path for file in offered]:
         return False
-    return all(
-        matches(models_dir / had.path, had)
-        and (not offered.has_checksum or matches(models_dir / had.path, offered))
-        for had, offered in zip(record.files, offer.record.files, strict=True)
-    )
+    known = [*record.files, *(file for file in offered if file.has_checksum)]
+    return all(matches(models_dir / file.path, file) for file in known)
 
 
 def pull(

@@ -19,6 +19,9 @@ from syntax.trees.ud import DEPREL
 NoiseKind = Literal["heads", "labels"]
 
 _ROOT: Final = "root"
+_DRAWS: Final = 20
+"""Draws of a sentence's heads, of which the first counts that leaves no drawn word its head."""
+
 _RELATIONS: Final = tuple(relation for relation in DEPREL[1:] if relation != _ROOT)
 
 
@@ -52,7 +55,7 @@ class Noise:
     def content(self) -> dict[str, Any]:
         """Plain JSON for the fingerprint of the parser that the noise makes."""
         return {
-            "noise": "parse_noise.v1",
+            "noise": "parse_noise.v2",
             "share": self.share,
             "kinds": sorted(set(self.kinds)),
             "seed": self.seed,
@@ -64,8 +67,10 @@ def noisy_parse(parse: Parse, noise: Noise, name: str) -> Parse:
 
     Heads: the new head of a drawn word is a random word of its sentence, except its descendants and
     its old head. If the root is drawn, another drawn word becomes the root, the old root hangs from
-    a descendant of the new one, and the two exchange relations. A word without another possible
-    head keeps its head. Relations: words except the root are drawn and get a random other relation.
+    a descendant of the new one, and the two exchange relations. If a drawn word keeps its head, the
+    sentence's heads are drawn again; it keeps the head where no draw finds another, such as the
+    only word of a sentence. Relations: words except the root are drawn and get a random other
+    relation.
 
     Args:
         parse: The parse.
@@ -87,21 +92,35 @@ def noisy_parse(parse: Parse, noise: Noise, name: str) -> Parse:
 
 
 def _move_heads(heads: list[int], labels: list[str | None], share: float, draw: Random) -> None:
-    """Give drawn words (1-based) another head, one by one; the heads form a tree at any time."""
+    """Give drawn words (1-based) another head; the heads form a tree at any time."""
     words = range(1, len(heads) + 1)
     drawn = draw.sample(words, _rounded(share * len(heads), draw))
-    old = tuple(heads)
     root = heads.index(0) + 1
-    if root in drawn:
-        drawn.remove(root)
-        if drawn:
-            _change_root(heads, labels, root, drawn.pop(), draw)
-        else:  # a root that is drawn alone has no word to exchange with: move another word
-            others = [word for word in words if word != root]
-            drawn = draw.sample(others, min(1, len(others)))
-    for word in drawn:
+    if drawn == [root]:  # it has no word to exchange with: move another word
+        others = [word for word in words if word != root]
+        drawn = draw.sample(others, min(1, len(others)))
+    before = tuple(heads), tuple(labels)
+    for _ in range(_DRAWS):
+        heads[:], labels[:] = before
+        _moved(heads, labels, drawn, draw)
+        if all(heads[word - 1] != before[0][word - 1] for word in drawn):
+            break
+
+
+def _moved(heads: list[int], labels: list[str | None], drawn: Sequence[int], draw: Random) -> None:
+    """Move the words one by one, each to a random place where it closes no circle."""
+    old, rest = tuple(heads), list(drawn)
+    root = heads.index(0) + 1
+    if root in rest:
+        rest.remove(root)
+        _change_root(heads, labels, root, rest.pop(), draw)
+    for word in rest:
         below = _subtree(heads, word)
-        places = [place for place in words if place not in below and place != old[word - 1]]
+        places = [
+            place
+            for place in range(1, len(heads) + 1)
+            if place not in below and place != old[word - 1]
+        ]
         if places:
             heads[word - 1] = draw.choice(places)
 

@@ -56,7 +56,7 @@ def test_classes_that_are_numbers_or_words_are_those_of_the_file(benchmark_files
 
 def test_labels_of_ud_probe_are_those_of_the_columns(benchmark_files):
     items = list(UD_PROBE.read(benchmark_files / "ud_probe", "dev", "en"))
-    names = ("tree_depth", "root_upos", "root_tense", "subj_number", "obj_number")
+    names = ("max_depth", "root_upos", "root_tense", "subj_number", "obj_number")
     assert [tuple(item.labels[name] for name in names) for item in items] == [
         ("2", "VERB", "Pres", "Plur", "Plur"),
         ("2", "VERB", None, "Sing", None),  # two values of Tense are none

@@ -116,6 +116,14 @@ def test_the_share_holds_over_many_sentences(share: float) -> None:
     assert labels / others == pytest.approx(share, rel=0.08)
 
 
+@given(parses(), st.integers(0, 5), st.text(max_size=5))
+def test_a_share_of_one_leaves_no_head_where_it_was(parse: Parse, seed: int, name: str) -> None:
+    noisy = noisy_parse(parse, Noise(1.0, seed=seed), name)
+    for first, end in parse.word_ranges():
+        if end - first > 1:
+            assert changes(parse.head[first:end], noisy.head[first:end]) == end - first
+
+
 def test_each_valid_head_is_as_likely_as_the_others() -> None:
     chain = parse_of([0, 1, 2, 3])
     found = Counter(tuple(noisy_parse(chain, Noise(0.25), str(n)).head) for n in range(4000))

@@ -61,7 +61,7 @@ def slow_states(frozen, special, segments):
     for ids, words in segments:
         pieces = []
         for start, size, place in slow_windows(
-            ids, states_module._window(frozen.model), states_module.STRIDE
+            ids, states_module.window_of(frozen.model), states_module.STRIDE
         ):
             text = [*special.prefix, *ids[start : start + size].tolist(), *special.suffix]
             output = frozen.model(torch.tensor([text]), output_hidden_states=True)

@@ -11,6 +11,7 @@ from trainer.commands.export_parser import export_parser
 from trainer.commands.language_test import language_test
 from trainer.commands.picture import picture
 from trainer.commands.predict import predict
+from trainer.commands.probe import probe
 from trainer.commands.reproduce import reproduce
 from trainer.commands.tables import tables
 from trainer.commands.train import train
@@ -26,6 +27,7 @@ def register(app: typer.Typer) -> None:
     app.command()(predict)
     app.command()(picture)
     app.command()(verify)
+    app.command()(probe)
     app.command()(reproduce)
     app.command()(export)
     app.command("export-parser")(export_parser)

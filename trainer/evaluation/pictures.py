@@ -7,7 +7,7 @@ edges.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -93,6 +93,38 @@ def draw_crossed(crossed: CrossedTable, path: Path) -> None:
             colour = "black" if score > middle else "white"
             axes.text(column, row, f"{100 * score:.1f}", ha="center", va="center", color=colour)
         figure.colorbar(shown, ax=axes)
+        _save(figure, path)
+
+
+def draw_curves(curves: Mapping[str, Mapping[str, Any]], title: str, path: Path) -> None:
+    """Write scores over layers, with their intervals: a panel for each task.
+
+    Args:
+        curves: By task, as `trainer.probing.curve` gives them.
+        title: Above all.
+        path: The picture; its suffix says which kind (svg, png, pdf).
+
+    Raises:
+        MissingExtraError: matplotlib is not installed.
+    """
+    with _style():
+        figure = _figure((2.6 * len(curves), 2.6))
+        figure.suptitle(title)
+        for axes, (task, curve) in zip(_row(figure, len(curves)), curves.items(), strict=True):
+            points = [one for one in curve["layers"] if isinstance(one["layer"], int)]
+            layers = [one["layer"] for one in points]
+            axes.plot(layers, [one["score"] for one in points], marker="o", label="probe")
+            bounds = ([one[bound] for one in points] for bound in ("low", "high"))
+            axes.fill_between(layers, *bounds, alpha=0.3)
+            for name in ("linear", "control"):
+                if name in points[0]:
+                    axes.plot(layers, [one[name] for one in points], linestyle=":", label=name)
+            for name, share in curve["baselines"].items():
+                axes.axhline(share, color="gray", linestyle="--", label=name)
+            axes.set_title(f"{task} ({curve['metric']})")
+            axes.set_xlabel("layer")
+            axes.set_xticks(layers)
+            axes.legend(fontsize=6)
         _save(figure, path)
 
 

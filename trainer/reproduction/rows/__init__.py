@@ -3,6 +3,7 @@
 from trainer.reproduction.row import ROWS
 from trainer.reproduction.rows import (
     adversarial,
+    probing,
     transfer,
     translation,
     udprlm,
@@ -10,4 +11,13 @@ from trainer.reproduction.rows import (
     word_order,
 )
 
-__all__ = ["ROWS", "adversarial", "transfer", "translation", "udprlm", "wolof", "word_order"]
+__all__ = [
+    "ROWS",
+    "adversarial",
+    "probing",
+    "transfer",
+    "translation",
+    "udprlm",
+    "wolof",
+    "word_order",
+]

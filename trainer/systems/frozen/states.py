@@ -95,7 +95,7 @@ class FrozenEncoder:
     """
 
     def __init__(self, options: FrozenOptions, data: FeatureDataset) -> None:
-        self.model, self.layer = _stock_encoder(options, data), options.layer
+        self.model, self.layer = stock_encoder(options, data), options.layer
         config = self.model.config
         if not -config.num_hidden_layers - 1 <= options.layer <= config.num_hidden_layers:
             raise SpecError(
@@ -107,7 +107,7 @@ class FrozenEncoder:
         self.content: dict[str, Any] = {
             "encoder": weights_fingerprint(self.model),
             "layer": layer,
-            "window": _window(self.model),
+            "window": window_of(self.model),
             "stride": STRIDE,
             "words": "mean",
         }
@@ -121,7 +121,7 @@ class FrozenEncoder:
             shuffle=False,
             assembly=AssemblySpec(
                 template=fields,
-                max_length=_window(self.model) + data.special_tokens.count(1),
+                max_length=window_of(self.model) + data.special_tokens.count(1),
                 stride=STRIDE,
                 matrices=(),
                 joint_root=False,
@@ -159,13 +159,20 @@ def pooled(states_BLD: Tensor, arrays: dict[str, Any], fields: int) -> list[Word
     starts = np.concatenate([[0], np.cumsum(words)])
     row, column = np.nonzero(arrays["is_max_context"] & (arrays["word_ids"] >= 0))
     target = torch.as_tensor(starts[text_B[row]] + arrays["word_ids"][row, column])
-    means = _means(states_BLD.cpu()[row, column], target, int(starts[-1])).numpy()
+    means = piece_means(states_BLD.cpu()[row, column], target, int(starts[-1])).numpy()
     counts, bounds = words.reshape(-1, fields).astype(np.int32), starts[::fields]
     parts = np.split(means, bounds[1:-1])
     return [WordStates(own, part) for own, part in zip(counts, parts, strict=True)]
 
 
-def _means(states_PD: Tensor, target_P: Tensor, size: int) -> Tensor:
+def piece_means(states_PD: Tensor, target_P: Tensor, size: int) -> Tensor:
+    """Mean of the pieces of each word, float16; 0 without pieces. *Shape:* (size, D).
+
+    Args:
+        states_PD: States of pieces.
+        target_P: The word of each piece.
+        size: Number of words.
+    """
     sums = torch.zeros(size, states_PD.shape[1]).index_add_(0, target_P, states_PD)
     counts = torch.bincount(target_P, minlength=size).clamp(min=1)
     most = torch.finfo(torch.float16).max
@@ -181,7 +188,12 @@ def weights_fingerprint(model: PreTrainedModel) -> str:
     return fingerprint([found.hexdigest(), str(model.config.model_type)])
 
 
-def _stock_encoder(options: FrozenOptions, data: FeatureDataset) -> PreTrainedModel:
+def stock_encoder(options: FrozenOptions, data: FeatureDataset) -> PreTrainedModel:
+    """The encoder that the options name, in evaluation mode.
+
+    Raises:
+        SpecError: It embeds fewer pieces than the data's tokenizer has.
+    """
     special = data.special_tokens
     config = load_encoder_config(options, special)
     if special.vocab_size > config.vocab_size:
@@ -202,7 +214,7 @@ def _stock_encoder(options: FrozenOptions, data: FeatureDataset) -> PreTrainedMo
     return model
 
 
-def _window(model: PreTrainedModel) -> int:
+def window_of(model: PreTrainedModel) -> int:
     """Pieces that a window has: fewer where the encoder has fewer positions."""
     positions = positions_of(model)
     return WINDOW if positions is None else min(WINDOW, positions - _SPECIAL)

@@ -1,0 +1,1 @@
+"""Probes of the states of all layers of an encoder: ``parsebank probe``."""

@@ -1,0 +1,222 @@
+"""Curves over the layers of an encoder: a score of each layer, with its interval and baselines.
+
+Letters in shapes: ``S`` seeds, ``N`` examples.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean, stdev
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syntax.errors import SpecError
+from trainer.metrics.significance import difference
+from trainer.probing import classifier, structure
+from trainer.probing.classifier import Vectors
+from trainer.probing.items import MASK, Items, class_shares, control_gold, features, items_of
+from trainer.probing.options import ProbeOptions
+from trainer.probing.states import Encoded
+
+_LOG: Final = logging.getLogger(__name__)
+
+STRUCTURE: Final[Mapping[str, structure.Target]] = {"distance": "distance", "depth": "depth"}
+
+TRAIN: Final = "train"
+DEV: Final = "dev"
+TEST: Final = "test"
+SPLITS: Final = (TRAIN, DEV, TEST)
+
+Shares = NDArray[np.float64]
+"""What each example adds: items right, and how many there are. *Shape:* (N, 2)."""
+
+_RESAMPLES: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One layer of a curve.
+
+    Attributes:
+        layer: Which; `MASK` without states.
+        shares: On test, by seed. *Shape:* (N, S, 2).
+        dev: Score on dev, by seed.
+        others: Mean scores on test beside it: ``linear``, ``control``.
+    """
+
+    layer: int | str
+    shares: NDArray[np.float64]
+    dev: tuple[float, ...]
+    others: Mapping[str, float]
+
+    @property
+    def seeds(self) -> tuple[float, ...]:
+        """The score on test of each seed."""
+        hits, total = self.shares.sum(0).T
+        return tuple((hits / np.maximum(total, 1)).tolist())
+
+    def interval(self) -> tuple[float, float]:
+        """95 % of the bootstrap over examples; scores are means over seeds."""
+        draw = np.random.default_rng(0)
+        count = len(self.shares)
+        # How often each example is in a resample; multiplying sums all of them at once.
+        times = draw.multinomial(count, np.full(count, 1 / count), _RESAMPLES).astype(float)
+        sums = np.einsum("rn,nsk->rsk", times, self.shares)
+        means = (sums[..., 0] / np.maximum(sums[..., 1], 1)).mean(1)
+        low, high = np.percentile(means, (2.5, 97.5))
+        return float(low), float(high)
+
+    def to_json(self) -> dict[str, Any]:
+        """Every number by name."""
+        low, high = self.interval()
+        found = {
+            "layer": self.layer,
+            "score": fmean(self.seeds),
+            "low": low,
+            "high": high,
+            "deviation": stdev(self.seeds) if len(self.seeds) > 1 else None,
+            "seeds": list(self.seeds),
+            "dev": list(self.dev),
+            **self.others,
+        }
+        if "control" in self.others:
+            found["selectivity"] = found["score"] - self.others["control"]
+        return found
+
+
+def curve(task: str, encoded: Mapping[str, Encoded], options: ProbeOptions) -> dict[str, Any]:
+    """The curve of a task, as plain JSON.
+
+    Args:
+        task: ``distance``, ``depth``, one of `trainer.probing.items.OF_WORDS`, or a label column.
+        encoded: The three splits.
+        options: Which layers and seeds, and how probes are trained.
+
+    Raises:
+        SpecError: The encoder has no such layer, or a split has nothing to be asked.
+    """
+    layers = _layers(len(encoded[TRAIN].words), options)
+    if task in STRUCTURE:
+        facts, point = _structure(STRUCTURE[task], encoded, options)
+    else:
+        facts, point = _classes(task, encoded, options)
+        layers += [MASK] if options.mask else []
+    points = []
+    for layer in layers:
+        points.append(point(layer))
+        _LOG.info("%s, layer %s: %.4f", task, layer, fmean(points[-1].seeds))
+    return {**facts, "layers": [one.to_json() for one in points], "best": _best(points)}
+
+
+def _layers(count: int, options: ProbeOptions) -> list[int | str]:
+    for layer in options.layers:
+        if not 0 <= layer < count:
+            raise SpecError(f"there is no layer {layer}; the encoder has 0 to {count - 1}")
+    return list(options.layers or range(count))
+
+
+def _best(points: Sequence[Point]) -> dict[str, Any]:
+    """The layer that is best on dev, and its differences on test from the first and the last."""
+    layers = [one for one in points if one.layer != MASK]
+    best = max(layers, key=lambda one: fmean(one.dev))
+    found: dict[str, Any] = {"layer": best.layer}
+    for name, other in (("first", layers[0]), ("last", layers[-1])):
+        if other is not best:
+            of = difference(best.shares, other.shares, resamples=_RESAMPLES)
+            found[f"less_{name}"] = {"difference": of.difference, "low": of.low, "high": of.high}
+    return found
+
+
+Make = tuple[dict[str, Any], Callable[[int | str], Point]]
+
+
+def _structure(
+    target: structure.Target, encoded: Mapping[str, Encoded], options: ProbeOptions
+) -> Make:
+    trees = {split: structure.Trees.of(one, target) for split, one in encoded.items()}
+
+    def point(layer: int | str) -> Point:
+        at, dev, shares = int(layer), [], []
+        for seed in options.seeds:
+            probe = structure.fit(trees[TRAIN], trees[DEV], at, options.structure, seed)
+            dev.append(structure.probe_scores(trees[DEV], at, probe)[0])
+            shares.append(structure.probe_scores(trees[TEST], at, probe)[1])
+        return Point(layer, np.stack(shares, 1), tuple(dev), {})
+
+    facts = {
+        "metric": "uuas" if target == "distance" else "root_accuracy",
+        "items": {split: len(one.chosen) for split, one in trees.items()},
+        "baselines": {"linear chain": structure.chain_scores(trees[TEST])[0]},
+    }
+    return facts, point
+
+
+def _classes(task: str, encoded: Mapping[str, Encoded], options: ProbeOptions) -> Make:
+    items = {split: items_of(task, one) for split, one in encoded.items()}
+    unlabelled = {split: one.unlabelled for split, one in items.items()}
+    whole = {split: len(one) for split, one in items.items()}
+    for split, count in whole.items():
+        if count < 2:
+            raise SpecError(f"{count} examples of {split} have the label {task!r}; name another")
+    items[TRAIN] = items[TRAIN].drawn(options.train_items)
+    items[DEV] = items[DEV].drawn(options.train_items)
+    shares = class_shares(items[TRAIN])
+    gold = {split: one.gold for split, one in items.items()}
+    linear = replace(options.classifier, hidden=(0,))
+
+    def control(seed: int) -> dict[str, NDArray[np.int64]]:
+        return {
+            split: control_gold(one, encoded[split].pieces, shares, seed)
+            for split, one in items.items()
+        }
+
+    def point(layer: int | str) -> Point:
+        inputs = {split: features(encoded[split], layer, one) for split, one in items.items()}
+        count, of_words = len(shares), items[TEST].of_words
+
+        def tried(
+            classes: Mapping[str, NDArray[np.int64]], how: Any, seed: int
+        ) -> tuple[float, Shares]:
+            given = {split: Vectors.of(inputs[split], classes[split]) for split in items}
+            found = classifier.fit(given[TRAIN], given[DEV], count, how, seed)
+            return found.accuracy, _shares(found.right(given[TEST]), items[TEST], encoded[TEST])
+
+        main = [tried(gold, options.classifier, seed) for seed in options.seeds]
+        # Logistic regression has one optimum, whatever the seed.
+        others = {"linear": [tried(gold, linear, options.seeds[0])]}
+        if options.control and of_words:
+            others["control"] = [
+                tried(control(seed), options.classifier, seed) for seed in options.seeds
+            ]
+        means = {
+            name: fmean(float(one[:, 0].sum() / one[:, 1].sum()) for _, one in found)
+            for name, found in others.items()
+        }
+        accuracies = tuple(accuracy for accuracy, _ in main)
+        return Point(layer, np.stack([one for _, one in main], 1), accuracies, means)
+
+    majority = int(shares.argmax())
+    facts = {
+        "metric": "accuracy",
+        "items": whole,
+        "trained_on": len(items[TRAIN]),
+        "unlabelled": unlabelled,
+        "baselines": {
+            f"majority class ({items[TRAIN].names[majority]})": float(
+                (items[TEST].gold == majority).mean()
+            )
+        },
+    }
+    return facts, point
+
+
+def _shares(right: NDArray[np.bool_], items: Items, encoded: Encoded) -> Shares:
+    """What each example adds to the accuracy; examples that are not asked are left out."""
+    found = np.zeros((len(encoded.starts) - 1, 2))
+    np.add.at(found[:, 0], items.example, right)
+    np.add.at(found[:, 1], items.example, 1)
+    return found[found[:, 1] > 0]

@@ -1,0 +1,176 @@
+"""What a classifier probe is asked: vectors, their classes, and control tasks.
+
+Letters in shapes: ``I`` items, ``T`` words, ``N`` examples, ``D`` width of the vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syntax.errors import SpecError
+from syntax.registry import unknown_name
+from syntax.trees.ud import DEPREL, UPOS
+from trainer.probing.states import Encoded
+from trainer.tasks.classes import class_ids
+
+OF_WORDS: Final = {
+    "upos": "UPOS of a word",
+    "deprel": "relation of a word, from its state alone",
+    "arc": "relation of a word, from its state and that of its head",
+}
+"""Edge probes (Tenney et al. 2019): what is asked of the state of a word, or of a pair."""
+
+MASK: Final = "mask"
+"""In the place of a layer: no states, but what SG-Net's mask says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """What is classified in a split.
+
+    Attributes:
+        rows: Whose states are read and joined: words, or examples where ``of_words`` is false.
+            *Shape:* (I, 1) or (I, 2).
+        gold: Class ids. *Shape:* (I,).
+        example: The example of each item. *Shape:* (I,).
+        of_words: Whether the rows are words.
+        names: Names of the classes.
+        unlabelled: Examples without a label, which are not asked.
+    """
+
+    rows: NDArray[np.int64]
+    gold: NDArray[np.int64]
+    example: NDArray[np.int64]
+    of_words: bool
+    names: tuple[str, ...]
+    unlabelled: int = 0
+
+    def __len__(self) -> int:
+        return len(self.gold)
+
+    def drawn(self, most: int) -> Items:
+        """No more than so many of them, the same ones each time."""
+        if len(self) <= most:
+            return self
+        kept = np.sort(np.random.default_rng(0).permutation(len(self))[:most])
+        return replace(self, rows=self.rows[kept], gold=self.gold[kept], example=self.example[kept])
+
+
+def items_of(task: str, encoded: Encoded) -> Items:
+    """The items of a task in a split.
+
+    Args:
+        task: One of `OF_WORDS`, or a label column of classes.
+        encoded: The split.
+
+    Raises:
+        UnknownNameError: The dataset has no such label.
+        SpecError: The label is not one of classes.
+    """
+    if task not in OF_WORDS:
+        return _of_examples(task, encoded)
+    gold = (encoded.upos if task == "upos" else encoded.deprel).astype(np.int64)
+    words = np.arange(len(gold))
+    pairs = np.stack([words, encoded.parents], 1)
+    rows = pairs if task == "arc" else pairs[:, :1]
+    asked = (gold > 0) & (rows >= 0).all(1)
+    names = UPOS if task == "upos" else DEPREL
+    return Items(rows[asked], gold[asked], encoded.examples[asked], True, names)
+
+
+def _of_examples(name: str, encoded: Encoded) -> Items:
+    labels = {label.name: label for label in encoded.dataset.labels}
+    if name not in labels:
+        raise unknown_name("probe", name, {*labels, *OF_WORDS, "distance", "depth"})
+    if labels[name].kind != "class":
+        raise SpecError(f"the label {name!r} is of kind {labels[name].kind!r}; a probe needs class")
+    gold = class_ids(encoded.dataset, labels[name])
+    asked = np.flatnonzero(gold >= 0)
+    unlabelled = len(gold) - len(asked)
+    return Items(asked[:, None], gold[asked], asked, False, labels[name].names, unlabelled)
+
+
+def features(encoded: Encoded, layer: int | str, items: Items) -> NDArray[np.float32]:
+    """The vectors of the items: states of a layer, or of `MASK`. *Shape:* (I, D)."""
+    if layer == MASK:
+        table: NDArray[Any] = mask_features(encoded, items.of_words)
+    else:
+        table = (encoded.words if items.of_words else encoded.vectors)[int(layer)]
+    found: NDArray[np.float32] = table[items.rows].reshape(len(items), -1).astype(np.float32)
+    return found
+
+
+def mask_features(encoded: Encoded, of_words: bool) -> NDArray[np.float32]:
+    """What SG-Net's mask says of each word or text, without any state; scaled to about 1.
+
+    A word attends to itself and its ancestors: its row's sum is its depth and one, and its column's
+    the size of its subtree. Of a text: mean, maximum and deviation of the row sums, and its length.
+
+    Returns:
+        *Shape:* (T, 3), or (N, 4).
+    """
+    rows, columns = _sums(encoded.parents)
+    lengths = np.diff(encoded.starts)
+    if of_words:
+        each = np.repeat(lengths, lengths)
+        return np.stack([rows / 8, np.log2(columns), each / 32], 1).astype(np.float32)
+    found = np.zeros((len(lengths), 4), np.float32)
+    for at, (first, end) in enumerate(zip(encoded.starts[:-1], encoded.starts[1:], strict=True)):
+        if end > first:
+            own = rows[first:end] / 8
+            found[at] = own.mean(), own.max(), own.std(), (end - first) / 32
+    return found
+
+
+def _sums(parents: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Sums of the mask's rows and columns. *Shape:* (T,) each."""
+    rows, columns = np.zeros(len(parents)), np.zeros(len(parents))
+    above = np.arange(
+        len(parents)
+    )  # of each word the ancestor so many edges up, -1 beyond the root
+    while (known := above >= 0).any():
+        rows += known
+        np.add.at(columns, above[known], 1.0)
+        above = np.where(known, parents[above], -1)
+    return rows, columns
+
+
+def control_gold(
+    items: Items, pieces: Sequence[tuple[int, ...]], shares: NDArray[np.float64], seed: int
+) -> NDArray[np.int64]:
+    """Classes of the control task: one for each type of word, drawn at random.
+
+    Hewitt and Liang 2019, "Designing and Interpreting Probes with Control Tasks". A probe that does
+    as well here learns the words by heart.
+
+    Args:
+        items: Of words; the type of a pair is that of its first word.
+        pieces: The wordpieces of each word.
+        shares: How frequent each class is in the training data.
+        seed: Of the draws: the same for all splits.
+
+    Returns:
+        *Shape:* (I,).
+    """
+    classes = range(len(shares))
+    drawn: dict[tuple[int, ...], int] = {}
+    found = np.zeros(len(items), np.int64)
+    for at, word in enumerate(items.rows[:, 0].tolist()):
+        kind = pieces[word]
+        if kind not in drawn:
+            drawn[kind] = Random(f"{seed} {kind}").choices(classes, shares.tolist())[0]
+        found[at] = drawn[kind]
+    return found
+
+
+def class_shares(items: Items) -> NDArray[np.float64]:
+    """How frequent each class is. *Shape:* (classes,)."""
+    counts = np.bincount(items.gold, minlength=len(items.names))
+    found: NDArray[np.float64] = counts / max(1, counts.sum())
+    return found

@@ -1,0 +1,137 @@
+"""Probing an encoder on a stored dataset: the states once, then every task, layer and seed."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from syntax.errors import SpecError
+from syntax.lists import ParserChoice
+from syntax.strict_json import parse_json, strict_json
+from trainer.evaluation.trained import load_run
+from trainer.nn.stock import BUNDLED
+from trainer.probing.curve import SPLITS, curve
+from trainer.probing.options import ProbeOptions
+from trainer.probing.states import Encoded, LayeredEncoder, RunLayers, StockLayers, encode
+from trainer.results import RESULT, read_json, write_json
+from trainer.systems.frozen.options import FrozenOptions
+
+if TYPE_CHECKING:
+    from featurestore import FeatureDataset, FeatureStore
+
+_LOG: Final = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ProbedData:
+    """Which stored examples are read.
+
+    Attributes:
+        dataset: Name of the dataset.
+        lang: Its language.
+        tokenizer: Name or fingerprint; needed where the store has several and the encoder is no
+            run.
+        parser: Whose trees are read, where several parsers' are stored.
+        splits: To train on, to choose on, and to score on.
+        examples: Most examples of each split, drawn once; all when left out.
+    """
+
+    dataset: str
+    lang: str
+    tokenizer: str | None = None
+    parser: str | None = None
+    splits: tuple[str, str, str] = SPLITS
+    examples: int | None = None
+
+    def open(self, store: FeatureStore, split: str, tokenizer: str | None) -> FeatureDataset:
+        """One split.
+
+        Raises:
+            SpecError: It is empty.
+        """
+        parser = str(ParserChoice.read(self.parser)) or None
+        found = store.dataset(
+            self.dataset, tokenizer=tokenizer, split=split, lang=self.lang, parser=parser
+        )
+        if not len(found):
+            raise SpecError(f"{self.dataset} has no examples in {split}/{self.lang}")
+        if self.examples is None or len(found) <= self.examples:
+            return found
+        chosen = np.zeros(len(found), bool)
+        chosen[np.random.default_rng(0).permutation(len(found))[: self.examples]] = True
+        return found.selected(found.rows.select(chosen), found.reader)
+
+
+def probe(
+    encoder: str,
+    store: FeatureStore,
+    data: ProbedData,
+    tasks: Sequence[str],
+    options: ProbeOptions,
+    output: Path | None = None,
+) -> dict[str, Any]:
+    """The curves of some tasks over the layers of an encoder, as plain JSON.
+
+    Args:
+        encoder: Folder of a run, or of an encoder, or a name on the model hub; a bundled encoder
+            has random weights.
+        store: Where the data lie.
+        data: Which of them.
+        tasks: See `trainer.probing.curve.curve`.
+        options: Which layers and seeds, and how probes are trained.
+        output: Written after each task; the tasks that it already has are not probed again.
+    """
+    splits, layered = _opened(encoder, store, data)
+    facts: dict[str, Any] = {
+        "encoder": encoder,
+        "dataset": data.dataset,
+        "lang": data.lang,
+        "version": splits[0].version,
+        "splits": dict(zip(data.splits, map(len, splits), strict=True)),
+        "fingerprints": splits[0].fingerprints,
+        "options": options.to_json(),
+    }
+    curves, encoded = _finished(facts, output), dict[str, Encoded]()
+    for task in tasks:
+        if task in curves:
+            continue
+        for name, split in zip(SPLITS, splits, strict=True):
+            if name not in encoded:
+                _LOG.info("computing states of %d examples of %s", len(split), split.name)
+                encoded[name] = encode(layered, split, options.pool)
+        curves[task] = curve(task, encoded, options)
+        if output is not None:
+            output.parent.mkdir(parents=True, exist_ok=True)
+            write_json(output, {**facts, "tasks": curves})
+    return {**facts, "tasks": {task: curves[task] for task in tasks}}
+
+
+def _finished(facts: dict[str, Any], output: Path | None) -> dict[str, Any]:
+    """The curves that a file has of the same encoder, data and options; none of others."""
+    if output is None or not output.exists():
+        return {}
+    earlier = read_json(output, f"{output} is gone")
+    curves: dict[str, Any] = earlier.pop("tasks", {})
+    return curves if earlier == parse_json(strict_json(facts)) else {}
+
+
+def _opened(
+    encoder: str, store: FeatureStore, data: ProbedData
+) -> tuple[list[FeatureDataset], LayeredEncoder]:
+    if (Path(encoder) / RESULT).exists():
+        run = load_run(Path(encoder))
+        tokenizer = data.tokenizer or run.requirements.tokenizer
+        splits = [data.open(store, split, tokenizer) for split in data.splits]
+        run.requirements.check_tokenizer(
+            splits[0].card.tokenizer_fingerprint, splits[0].card.tokenizer
+        )
+        return splits, RunLayers(run)
+    splits = [data.open(store, split, data.tokenizer) for split in data.splits]
+    weights = "random" if encoder in BUNDLED else "pretrained"
+    stock = FrozenOptions(encoder=encoder, weights=weights)
+    return splits, StockLayers(stock, splits[0])

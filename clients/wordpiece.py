@@ -23,6 +23,8 @@ from syntax.tokenizers import special_tokens_of, tokenizer_content
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
+    from clients.bpe import BpeOptions
+
 SPECIAL_TOKENS: Final = ("[PAD]", "[CLS]", "[SEP]", "[UNK]", "[MASK]")
 """The special tokens in the order of their ids, from 0."""
 
@@ -65,11 +67,21 @@ class WordPieceOptions:
     strip_accents: bool = False
 
     def __post_init__(self) -> None:
-        if self.vocab_size is not None and self.vocab_size <= len(SPECIAL_TOKENS):
-            raise SpecError(
-                f"`vocab_size` is {self.vocab_size}; {len(SPECIAL_TOKENS)} are special tokens "
-                "already, so give more"
-            )
+        if self.vocab_size is not None:
+            check_size(self.vocab_size)
+
+
+def check_size(vocab_size: int) -> None:
+    """Refuse a vocabulary of special tokens alone.
+
+    Raises:
+        SpecError: There is no room for a piece.
+    """
+    if vocab_size <= len(SPECIAL_TOKENS):
+        raise SpecError(
+            f"`vocab_size` is {vocab_size}; {len(SPECIAL_TOKENS)} are special tokens already, so "
+            "give more"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +108,7 @@ class TrainedTokenizer:
     """A tokenizer, and what it was trained on."""
 
     tokenizer: Tokenizer
-    options: WordPieceOptions
+    options: WordPieceOptions | BpeOptions
     corpus: Corpus
 
     @property
@@ -137,7 +149,7 @@ def train_wordpiece(
         vocab_size=size, special_tokens=numbered, show_progress=False
     )
     learner.train_from_iterator(texts(), trainer)
-    return TrainedTokenizer(_framed(learner.get_vocab(), options), options, corpus)
+    return TrainedTokenizer(_trained(learner.get_vocab(), options), options, corpus)
 
 
 def survey(texts: Iterable[str], tokenizer: Tokenizer) -> Corpus:
@@ -194,12 +206,19 @@ def _untrained(options: WordPieceOptions, vocabulary: dict[str, int] | None = No
     return tokenizer
 
 
-def _framed(vocabulary: dict[str, int], options: WordPieceOptions) -> Tokenizer:
-    """The tokenizer of a vocabulary, which puts [CLS] and [SEP] around texts."""
-    from tokenizers import decoders, processors
+def _trained(vocabulary: dict[str, int], options: WordPieceOptions) -> Tokenizer:
+    """The tokenizer of a vocabulary."""
+    from tokenizers import decoders
 
     tokenizer = _untrained(options, vocabulary)
     tokenizer.decoder = decoders.WordPiece(prefix=_CONTINUATION)
+    return framed(tokenizer)
+
+
+def framed(tokenizer: Tokenizer) -> Tokenizer:
+    """The tokenizer, which puts [CLS] and [SEP] around texts from now on."""
+    from tokenizers import processors
+
     tokenizer.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]",
         pair="[CLS] $A [SEP] $B:1 [SEP]:1",

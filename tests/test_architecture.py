@@ -42,7 +42,7 @@ THIRD_PARTY = {
     },
     "trainer": {
         *("numpy", "torch", "transformers", "accelerate", "safetensors", "rich"),
-        *("scipy", "matplotlib", "wandb"),
+        *("scipy", "matplotlib", "sacrebleu", "wandb"),
     },
 }
 # From the lowest layer to the highest. A module belongs to the entry that names it or a folder
@@ -80,7 +80,7 @@ LAYERS: dict[str, tuple[set[str], ...]] = {
         {"client"},
         {"progress"},
         {""},
-        {"benchmarks", "cut", "display", "expand", "fill", "wordpiece"},
+        {"benchmarks", "bpe", "cut", "display", "expand", "fill", "wordpiece"},
         {"demo"},
         {"commands"},
         {"cli"},
@@ -111,7 +111,8 @@ LAYERS: dict[str, tuple[set[str], ...]] = {
         {"systems"},
         {"options.recipe", "options.settings"},
         {"models", "matrices", "observers", "parses", "resume", "results", "schedule", "seeds"},
-        {"data", "recipes", "systems.*.recipes", "systems.*.graph_recipes"},
+        {"data", "recipes", "systems.*.recipes", "systems.*.graph_recipes"}
+        | {"systems.*.translation_recipes"},
         {"evaluation", "loop", "probing", "report", "streams"},
         {"api"},
         {"reproduction"},

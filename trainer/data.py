@@ -81,6 +81,8 @@ class Source:
         With ``training.buckets`` its batches are drawn.
         """
         order = recipe.model.order()
+        if recipe.training.batch_tokens:
+            order = replace(order or OrderPolicy(), batch_tokens=recipe.training.batch_tokens)
         if recipe.training.buckets:
             order = replace(order or OrderPolicy(), buckets=recipe.training.buckets)
         return self.dataset.stream(
@@ -197,6 +199,9 @@ def source_of(
         special = options.special_tokens(dataset.special_tokens)
         dataset = copy.copy(dataset)
         dataset.card = replace(dataset.card, special_tokens=special)
+    if recipe.training.batch_tokens and (lengths := options.lengths(dataset)) is not None:
+        dataset = copy.copy(dataset)
+        dataset.other_lengths = lengths
     task = TASKS[recipe.task.name].task(options, labels)
     return Source(dataset, task, labels, ",".join(dataset.langs), unlabelled)
 

@@ -138,7 +138,7 @@ def markdown(result: dict[str, Any]) -> str:
         "train / dev": f"{_shown(dataset['train'])} / {_shown(dataset['dev'])}",
         "tokenizer": _named(result["tokenizer"]["name"], result["tokenizer"]["fingerprint"]),
         "parsers": ", ".join(_named(name, found) for found, name in result["parsers"].items()),
-        "steps": f"{result['steps']} of {_examples_of_a_step(result)} examples",
+        "steps": f"{result['steps']} of {_size_of_a_step(result)}",
         "seed": training["seed"],
         "examples a second": f"{result['examples_per_second']:.0f}",
         "time waiting for data": f"{result['data_share']:.1%}",
@@ -161,9 +161,12 @@ def markdown(result: dict[str, Any]) -> str:
     return "\n".join(parts) + "\n"
 
 
-def _examples_of_a_step(result: dict[str, Any]) -> int:
+def _size_of_a_step(result: dict[str, Any]) -> str:
     training, processes = result["recipe"]["training"], result["environment"]["processes"]
-    return int(training["batch_size"] * training["accumulation"] * processes)
+    batches = training["accumulation"] * processes
+    if tokens := training.get("batch_tokens"):
+        return f"at most {tokens * batches} tokens a side"
+    return f"{training['batch_size'] * batches} examples"
 
 
 def _further_scores(result: dict[str, Any]) -> list[tuple[str, str]]:

@@ -20,6 +20,7 @@ from clients.benchmarks.snli import MNLI, SNLI
 from clients.benchmarks.squad import SQUAD
 from clients.benchmarks.table import TABLE, dataset_items, table_benchmark
 from clients.benchmarks.text import TEXT
+from clients.benchmarks.translation import TRANSLATION
 from clients.benchmarks.tydiqa import TYDIQA
 from clients.benchmarks.ud import UD
 from clients.benchmarks.ud_probe import UD_PROBE, UD_PROBE_SHIFT
@@ -52,6 +53,7 @@ __all__ = [
     "SST2",
     "TABLE",
     "TEXT",
+    "TRANSLATION",
     "TYDIQA",
     "UD",
     "UD_PROBE",

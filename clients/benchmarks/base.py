@@ -91,6 +91,7 @@ class Benchmark:
             order of the parts.
         general: Whether it reads any text or table, or the files of another reader. Such a reader
             is guessed from a path only if no other fits.
+        named_only: Whether it is never guessed, because another general reader has the same files.
     """
 
     name: str
@@ -111,6 +112,7 @@ class Benchmark:
     names_in: Callable[[Sequence[Part]], Names] | None = None
     general: bool = False
     origin: Callable[[Sequence[Part]], tuple[str, str]] | None = None
+    named_only: bool = False
 
     def parts(self, path: Path | None = None) -> list[Part]:
         """The splits and languages under ``path``, sorted; a single file is one part.

@@ -48,7 +48,7 @@ def recognised(path: Path) -> str:
 
 
 def _fits(reader: Benchmark, path: Path) -> bool:
-    if reader.bundled is not None:
+    if reader.bundled is not None or reader.named_only:
         return False
     try:
         parts = (reader.read_part(part, reader.modes[0]) for part in reader.parts(path))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -40,11 +40,15 @@ def train(
     mode: Annotated[
         str | None, typer.Option(help="As for `parsebank backfill`; else the usual one.")
     ] = None,
+    kind: Annotated[
+        Literal["wordpiece", "bpe", "words"],
+        typer.Option(help="Pieces; `bpe` and `words` give the text back, as translation needs."),
+    ] = "wordpiece",
     vocab_size: Annotated[
         int | None,
         typer.Option(
             help="Pieces, special tokens included; else 8,000 and one more for each 75 types "
-            "beyond 15,000."
+            "beyond 15,000, and 40,000 of `bpe` and `words`."
         ),
     ] = None,
     cased: Annotated[bool, typer.Option("--cased", help="Keep upper case.")] = False,
@@ -58,17 +62,19 @@ def train(
     dev_share: DevShare = None,
     as_json: AsJson = False,
 ) -> None:
-    """Train a WordPiece tokenizer on the texts of a corpus, and write its folder.
+    """Train a tokenizer on the texts of a corpus, and write its folder.
 
-    NFD, lower case, accents kept, words and punctuation apart. The folder can be given to
-    --tokenizer, and to Hugging Face's AutoTokenizer.
+    WordPiece: NFD, lower case, accents kept, words and punctuation apart. The folder can be given
+    to --tokenizer, and to Hugging Face's AutoTokenizer.
     """
+    from clients.bpe import BpeOptions, train_bpe
     from clients.commands.parts import chosen_reader, wanted_parts
     from clients.wordpiece import WordPieceOptions, save_tokenizer, train_wordpiece
     from syntax.errors import SpecError
     from syntax.lists import listed
 
-    options = WordPieceOptions(vocab_size, not cased, strip_accents)
+    if kind != "wordpiece" and (cased or strip_accents):
+        raise SpecError(f"--cased and --strip-accents are of wordpiece; {kind} keeps the text")
     if out.exists():
         raise SpecError(f"{out} exists already; name a new folder with --out")
     reader = chosen_reader(benchmark, listed(columns), whole_files=whole_files, dev_share=dev_share)
@@ -83,7 +89,12 @@ def train(
         title = "counting words" if readings == 1 else "training"
         return _shown(_texts(reader, path, parts, mode, rejected), title)
 
-    trained = train_wordpiece(texts, options)
+    if kind == "wordpiece":
+        options = WordPieceOptions(vocab_size, not cased, strip_accents)
+        trained = train_wordpiece(texts, options)
+    else:
+        sizes = {} if vocab_size is None else {"vocab_size": vocab_size}
+        trained = train_bpe(texts, BpeOptions(kind, **sizes))
     spec = reader.spec(*parts[0], path=path, mode=mode)
     source = {
         "reader": reader.name,

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from featurestore.stream.iterator import FeatureStream
 from featurestore.stream.options import read_options
@@ -29,8 +30,12 @@ class StreamedDataset(ABC):
     Attributes:
         card: Fields, labels, tokenizer.
         rows: Places and lengths of the examples.
+        other_lengths: Positions of each example that a reader pads beside its pieces, such as those
+            of its translation: then the longer of the two counts for ``batch_tokens``.
+            *Shape:* (N,), int64.
     """
 
+    other_lengths: NDArray[np.int64] | None = None
     name: str
     version: int
     card: DatasetCard

@@ -182,6 +182,9 @@ class FeatureStream(Iterator[Batch]):
         assembled = pieces + self.data.special_tokens.count(len(self.data.card.fields))
         if self._assembly.max_length is not None:
             assembled = np.minimum(assembled, self._assembly.max_length)
+        other = getattr(self.data, "other_lengths", None)
+        if other is not None and options.order.batch_tokens is not None:
+            assembled = np.maximum(assembled, other)
         if options.order.buckets:
             order = drawn_order(self._words() + 1, options.order)
         else:

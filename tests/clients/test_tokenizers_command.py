@@ -62,6 +62,15 @@ def test_options_and_other_readers(train, tmp_path, benchmark_files):
     assert "own exists already; name a new folder with --out" in again.output
 
 
+def test_a_tokenizer_of_both_sides_of_translations(train, benchmark_files):
+    options = ("--path", benchmark_files / "parallel", "--kind", "words")
+    result, facts = train("parallel", *options, "--vocab-size", 9, split="dev", lang="en,de")
+    assert result.exit_code == 0, result.output
+    assert facts["pieces"] == 9
+    refused, _ = train("parallel", *options, "--cased", split="dev")
+    assert refused.exit_code == 1
+
+
 @pytest.mark.slow
 def test_an_own_tokenizer_serves_a_backfill_at_once(parsebank, train, tmp_path):
     (tmp_path / "texts").mkdir()

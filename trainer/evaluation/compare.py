@@ -30,6 +30,7 @@ from trainer.metrics.significance import (
     mcnemar,
     ratio,
 )
+from trainer.metrics.translation import bleu, collins_sign_test
 from trainer.results import read_json, table
 from trainer.seeds import runs_of
 
@@ -37,6 +38,8 @@ EVERY: Final = "all"
 """In place of a language: the mean over all of them."""
 
 _OF_CLASSES: Final[Mapping[str, Metric]] = {"macro_f1": macro_f1, "mcc": mcc}
+_OF_SUMS: Final[Mapping[str, Metric]] = {**_OF_CLASSES, "bleu": bleu}
+"""Metrics that are no ratio of two sums."""
 
 ById = Mapping[str, Prediction]
 
@@ -71,7 +74,8 @@ class Line:
         seeds: Score of the first and of the second system, by seed.
         deviation: Sample standard deviation of the seeds' differences; 0 of one.
         mcnemar: McNemar's test of whole examples, by seed; none over several languages, in which
-            the answers to one example depend on each other.
+            the answers to one example depend on each other. Of BLEU, the sign test of sentences
+            (`trainer.metrics.translation.collins_sign_test`).
     """
 
     lang: str
@@ -303,7 +307,7 @@ def _parts(joined: Part) -> Iterable[Part]:
 
 
 def _line(part: Part, metric: str, system: System, options: Mapping[str, Any]) -> Line:
-    shares, score = _shares(part, metric, system.classes), _OF_CLASSES.get(metric, ratio)
+    shares, score = _shares(part, metric, system.classes), _OF_SUMS.get(metric, ratio)
     rows, seeds = len(shares), system.seeds
     # A score is a mean over seeds and languages alike.
     one, other = (side.reshape(rows, -1, shares.shape[-1]) for side in np.split(shares, 2, axis=1))
@@ -317,8 +321,20 @@ def _line(part: Part, metric: str, system: System, options: Mapping[str, Any]) -
         difference=difference(one, other, score, **options),
         seeds=pairs,
         deviation=stdev(gaps) if len(gaps) > 1 else 0.0,
-        mcnemar=_mcnemar(next(iter(part.values())), seeds) if len(part) == 1 else {},
+        mcnemar=_sign_tests(part, metric, shares, seeds),
     )
+
+
+def _sign_tests(
+    part: Part, metric: str, shares: Floats, seeds: Sequence[str]
+) -> dict[str, McNemar]:
+    """A test of each seed, in a single language."""
+    if len(part) > 1:
+        return {}
+    if metric != "bleu":
+        return _mcnemar(next(iter(part.values())), seeds)
+    ours, theirs = np.split(shares[:, :, 0], 2, axis=1)
+    return {seed: collins_sign_test(ours[:, at], theirs[:, at]) for at, seed in enumerate(seeds)}
 
 
 def _shares(part: Part, metric: str, classes: Sequence[str]) -> Floats:

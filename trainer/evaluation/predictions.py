@@ -21,13 +21,15 @@ class Prediction:
 
     Every metric in ``shares`` is a sum over the examples divided by another sum: an example adds
     ``(1, 1)`` or ``(0, 1)`` to accuracy, and ``(2 * hits, predicted + gold)`` to the F1 of
-    entities. So a metric of any choice of examples follows from their shares.
+    entities. So a metric of any choice of examples follows from their shares. BLEU is no ratio of
+    sums: an example adds the ten numbers of `trainer.metrics.translation.bleu_counts`.
 
     Attributes:
         gold: The label, as plain JSON; None of an unlabelled example.
         predicted: The prediction, as plain JSON.
         right: Whether all of the prediction is right; None without gold.
-        shares: By metric, what the example adds to numerator and denominator; empty without gold.
+        shares: By metric, what the example adds to numerator and denominator, or to the sums that
+            BLEU is made of; empty without gold.
         probability: Of the predicted class, for tasks that choose one.
     """
 
@@ -35,7 +37,7 @@ class Prediction:
     gold: Any
     predicted: Any
     right: bool | None = None
-    shares: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    shares: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     probability: float | None = None
 
 
@@ -72,9 +74,15 @@ def read_predictions(path: Path) -> list[Prediction]:
 def _prediction(line: str, place: str) -> Prediction:
     try:
         content = parse_json(line)
-        shares = {name: (part, whole) for name, (part, whole) in content["shares"].items()}
+        shares = {name: _numbers(found) for name, found in content["shares"].items()}
         return Prediction(**{**content, "shares": shares})
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise SpecError(
             f"{place} is no prediction ({error}); write the file again with parsebank evaluate"
         ) from error
+
+
+def _numbers(found: list[float]) -> tuple[float, ...]:
+    if len(found) < 2:
+        raise ValueError(f"shares are two numbers or more, and {found} came")
+    return tuple(found)

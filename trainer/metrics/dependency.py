@@ -116,7 +116,7 @@ def attachment_shares(words: Iterable[ParsedWord]) -> dict[str, tuple[float, flo
 
 
 def attachment_scores(
-    examples: Sequence[Mapping[str, tuple[float, float]]],
+    examples: Sequence[Mapping[str, tuple[float, ...]]],
     loss: float,
     metric: str = "las",
     cut_words: int = 0,

@@ -169,9 +169,22 @@ def mcnemar(one: Sequence[bool], other: Sequence[bool]) -> McNemar:
     McNemar(only_one=3, only_other=0, p=0.25)
     """
     pairs = list(zip(one, other, strict=True))
-    only = (sum(a and not b for a, b in pairs), sum(b and not a for a, b in pairs))
-    p = float(_scipy_stats().binomtest(only[0], sum(only)).pvalue) if sum(only) else 1.0
-    return McNemar(*only, p)
+    return sign_test(sum(a and not b for a, b in pairs), sum(b and not a for a, b in pairs))
+
+
+def sign_test(first: int, second: int) -> McNemar:
+    """The exact sign test: of the examples in which one system is better, half to each?
+
+    Args:
+        first: Examples in which the first system is better.
+        second: Those in which the second is.
+
+    Raises:
+        MissingExtraError: scipy is not installed.
+    """
+    either = first + second
+    p = float(_scipy_stats().binomtest(first, either).pvalue) if either else 1.0
+    return McNemar(first, second, p)
 
 
 class _Score:

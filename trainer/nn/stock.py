@@ -21,6 +21,7 @@ from transformers import (
 from syntax.errors import ModelLoadError, SpecError
 from trainer.batch import SyntaxBatch
 from trainer.nn import relative as relative  # registers its model type
+from trainer.nn import transformer as transformer  # likewise
 from trainer.nn.attention import EAGER, SDPA
 from trainer.options import DataOptions, ModelOptions
 from trainer.options.checks import check_range
@@ -229,8 +230,10 @@ def further_layer(encoder: PreTrainedModel) -> nn.Module:
     Like its own it is called with states, *shape* (B, L, D), and an attention mask.
 
     Raises:
-        SpecError: Its layers are not built as BERT's are.
+        SpecError: Its layers are built neither as BERT's are nor as the Transformer's.
     """
+    if isinstance(encoder, transformer.TransformerEncoder):
+        return encoder.further_layer()
     layers = layers_of(encoder)
     kind: Callable[..., nn.Module] = type(layers[0])
     if "layer_idx" not in signature(kind).parameters:

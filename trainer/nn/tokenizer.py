@@ -48,6 +48,12 @@ def read_tokenizer(name: str) -> EncoderTokenizer | None:
     Returns:
         None, where there are no files of a tokenizer, or they make none with an identity.
     """
+    tokenizer = fast_tokenizer(name)
+    return None if tokenizer is None else _identified(tokenizer)
+
+
+def fast_tokenizer(name: str) -> Any | None:
+    """A fast tokenizer of transformers that neither cuts nor pads; else as `read_tokenizer`."""
     try:
         if not any(_on_disk(name, file) for file in _FILES):
             return None
@@ -55,7 +61,11 @@ def read_tokenizer(name: str) -> EncoderTokenizer | None:
     except (OSError, ValueError, KeyError, ImportError, RecursionError) as error:
         _LOG.warning("the tokenizer of %s cannot be read: %s", name, error)
         return None
-    return _identified(tokenizer) if tokenizer.is_fast else None
+    if not tokenizer.is_fast:
+        return None
+    tokenizer.backend_tokenizer.no_truncation()
+    tokenizer.backend_tokenizer.no_padding()
+    return tokenizer
 
 
 def check_tokenizer(encoder: str, fingerprint: str, name: str) -> None:
@@ -124,8 +134,6 @@ def _on_disk(name: str, file: str) -> bool:
 
 def _identified(tokenizer: Any) -> EncoderTokenizer | None:
     backend = tokenizer.backend_tokenizer
-    backend.no_truncation()
-    backend.no_padding()
     special = special_tokens_of(backend, dict(tokenizer.special_tokens_map))
     if special is None:
         return None

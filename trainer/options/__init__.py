@@ -37,10 +37,11 @@ if TYPE_CHECKING:
     from trainer.systems.microbert.options import MicroBertOptions
     from trainer.systems.orderfree.options import OrderFreeOptions
     from trainer.systems.pascal.options import PascalOptions
-    from trainer.systems.sgnet.options import SgNetOptions
+    from trainer.systems.sgnet.options import SgNetOptions, SgNetTransformerOptions
     from trainer.systems.sla.options import SlaOptions
     from trainer.systems.synclm.options import StockOptions
     from trainer.systems.syntax_mbert.options import SyntaxBertOptions, SyntaxGatOptions
+    from trainer.systems.transformer.options import TransformerOptions
     from trainer.systems.udprlm.options import UdPrlmOptions
     from trainer.tasks import (
         ClmOptions,
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
         StackParserOptions,
         StructuralProbeOptions,
         TokenClassificationOptions,
+        TranslationOptions,
         TreesOptions,
         UslOptions,
     )
@@ -88,6 +90,7 @@ __all__ = [
     "SeparatorEdge",
     "SequenceClassificationOptions",
     "SgNetOptions",
+    "SgNetTransformerOptions",
     "SlaOptions",
     "StackParserOptions",
     "StockOptions",
@@ -98,6 +101,8 @@ __all__ = [
     "TaskOptions",
     "TokenClassificationOptions",
     "TrainingOptions",
+    "TransformerOptions",
+    "TranslationOptions",
     "TreeContrastOptions",
     "TreeDepthOptions",
     "TreeDistanceOptions",
@@ -132,16 +137,17 @@ _HOMES: Final = {
     "trainer.systems.microbert.options": ("MicroBertOptions",),
     "trainer.systems.orderfree.options": ("OrderFreeOptions",),
     "trainer.systems.pascal.options": ("PascalOptions",),
-    "trainer.systems.sgnet.options": ("SgNetOptions",),
+    "trainer.systems.sgnet.options": ("SgNetOptions", "SgNetTransformerOptions"),
     "trainer.systems.sla.options": ("SlaOptions",),
     "trainer.systems.synclm.options": ("StockOptions",),
     "trainer.systems.syntax_mbert.options": ("SyntaxBertOptions", "SyntaxGatOptions"),
+    "trainer.systems.transformer.options": ("TransformerOptions",),
     "trainer.systems.udprlm.options": ("UdPrlmOptions",),
     "trainer.tasks": (
         *("ClmOptions", "DependencyOptions", "ExtractiveQaOptions", "GraphParserOptions"),
         *("IntentSlotsOptions", "MlmOptions", "MultipleChoiceOptions", "RelationOptions"),
         *("SequenceClassificationOptions", "StructuralProbeOptions", "TokenClassificationOptions"),
-        *("StackParserOptions", "TreesOptions", "UslOptions"),
+        *("StackParserOptions", "TranslationOptions", "TreesOptions", "UslOptions"),
     ),
 }
 """The names above by the module that defines them."""

@@ -10,6 +10,9 @@ from syntax.errors import SpecError
 from trainer.metrics.answers import Rules
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from featurestore import FeatureDataset
     from syntax.batches import SpecialTokens
     from syntax.contrast import Sampler
@@ -92,6 +95,14 @@ class TaskOptions:
     def reads_parses(self) -> bool:
         """Whether batches must bring the parses of their texts (`featurestore.ParsedDataset`)."""
         return False
+
+    def lengths(self, dataset: FeatureDataset) -> NDArray[np.int64] | None:  # noqa: ARG002
+        """Positions that the task writes for each example, where it writes any. *Shape:* (N,).
+
+        Args:
+            dataset: The examples.
+        """
+        return None
 
     def fitted(self, dataset: FeatureDataset) -> TaskOptions:  # noqa: ARG002
         """The options with what they leave to the training examples, such as names of classes.

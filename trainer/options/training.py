@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, TypeAlias
 
 from syntax.errors import SpecError
 from trainer.options.checks import check_positive, check_range
+
+Schedule: TypeAlias = Literal["linear", "plateau", "cosine", "constant", "restarts", "inverse_sqrt"]
 
 LARGEST_SEED: Final = 2**31 - 1
 """So that each of several processes can add its number, and NumPy takes 32 bits."""
@@ -19,6 +21,8 @@ class TrainingOptions:
     Attributes:
         seed: Seed of initial weights, dropout and the order of examples.
         batch_size: Examples per batch on one device.
+        batch_tokens: In its place: most positions of a padded batch, of what the encoder reads and
+            of what the task writes alike.
         accumulation: Batches per optimizer step.
         epochs: Passes over the training data, unless ``max_steps`` is set.
         buckets: The most words, ROOT included, of the sentences of each bucket. Where there are
@@ -28,7 +32,8 @@ class TrainingOptions:
         optimizer: ``adamw``, ``rmsprop``, or plain ``sgd``, which has no epsilon.
         learning_rate, epsilon, weight_decay: Settings of the optimizer.
         schedule: ``linear``: the learning rate falls to 0; ``cosine``: it falls to 0 along half a
-            cosine; ``constant``: it stays; ``plateau``: it is multiplied by ``decay`` after every
+            cosine; ``constant``: it stays; ``inverse_sqrt``: it falls with the inverse root of the
+            step (Vaswani et al. 2017); ``plateau``: it is multiplied by ``decay`` after every
             evaluation that is no better than the best one before, except the first
             ``decay_after``; ``restarts``: it is multiplied by ``decay`` whenever the run goes back
             to its best weights, with a new optimizer (`trainer.restarts`).
@@ -75,7 +80,7 @@ class TrainingOptions:
     learning_rate: float = 2e-5
     epsilon: float = 1e-8
     weight_decay: float = 0.0
-    schedule: Literal["linear", "plateau", "cosine", "constant", "restarts"] = "linear"
+    schedule: Schedule = "linear"
     decay: float = 0.9
     decay_after: int = 0
     restart_after: int = 20
@@ -102,6 +107,7 @@ class TrainingOptions:
     clip_value: float = 0.0
     delay: int = 0
     delay_batch_size: int | None = None
+    batch_tokens: int | None = None
 
     def batch_size_of(self, epoch: int) -> int:
         """Examples per batch in a pass over the main stream."""
@@ -115,7 +121,7 @@ class TrainingOptions:
             check_positive(f"training.{name}", getattr(self, name))
         for name in (
             *("max_steps", "evaluate_every", "patience", "checkpoint_every", "threads"),
-            *("delay_batch_size", "max_restarts"),
+            *("delay_batch_size", "max_restarts", "batch_tokens"),
         ):
             if isinstance(getattr(self, name), int):
                 check_positive(f"training.{name}", getattr(self, name))

@@ -25,6 +25,7 @@ from trainer.tasks.sequence_classification import (
 from trainer.tasks.stack_parser import StackParserOptions
 from trainer.tasks.structural_probe import StructuralProbe, StructuralProbeOptions
 from trainer.tasks.token_classification import TokenClassification, TokenClassificationOptions
+from trainer.tasks.translation import Translation, TranslationOptions
 from trainer.tasks.trees import Trees, TreesOptions
 from trainer.tasks.usl import Usl, UslOptions
 
@@ -59,6 +60,8 @@ __all__ = [
     "TaskEntry",
     "TokenClassification",
     "TokenClassificationOptions",
+    "Translation",
+    "TranslationOptions",
     "Trees",
     "TreesOptions",
     "Usl",

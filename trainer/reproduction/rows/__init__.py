@@ -1,6 +1,23 @@
 """The rows, in the order of the page; each module registers its own."""
 
 from trainer.reproduction.row import ROWS
-from trainer.reproduction.rows import adversarial, probing, transfer, udprlm, wolof, word_order
+from trainer.reproduction.rows import (
+    adversarial,
+    probing,
+    transfer,
+    translation,
+    udprlm,
+    wolof,
+    word_order,
+)
 
-__all__ = ["ROWS", "adversarial", "probing", "transfer", "udprlm", "wolof", "word_order"]
+__all__ = [
+    "ROWS",
+    "adversarial",
+    "probing",
+    "transfer",
+    "translation",
+    "udprlm",
+    "wolof",
+    "word_order",
+]

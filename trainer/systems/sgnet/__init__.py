@@ -2,7 +2,7 @@
 
 from trainer.switches import Switch
 from trainer.systems.base import SYSTEMS, System
-from trainer.systems.sgnet.options import SgNetOptions
+from trainer.systems.sgnet.options import SgNetOptions, SgNetTransformerOptions
 
 SWITCHES = (
     Switch(
@@ -27,5 +27,13 @@ SYSTEMS.add(
         recipes="trainer.systems.sgnet.recipes",
         switches=SWITCHES,
         relations="trainer.systems.sgnet.relations:RELATIONS",
+    ),
+)
+SYSTEMS.add(
+    "sgnet_transformer.v1",
+    System(
+        options=SgNetTransformerOptions,
+        encoder="trainer.systems.sgnet.transformer:SgNetTransformerEncoder",
+        recipes="trainer.systems.sgnet.translation_recipes",
     ),
 )

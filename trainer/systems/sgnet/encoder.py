@@ -25,7 +25,7 @@ from trainer.nn.encoder import Encoder
 from trainer.nn.masks import never_empty
 from trainer.nn.selfcheck import check_layer_obeys
 from trainer.nn.stock import further_layer, new_encoder, run_encoder
-from trainer.systems.sgnet.options import SgNetOptions
+from trainer.systems.sgnet.options import SgNetOptions, SgNetTransformerOptions
 
 if TYPE_CHECKING:
     from trainer.models.build import DataProfile
@@ -46,10 +46,10 @@ class DualAggregation(nn.Module):
 
     own_initial_weights = True
 
-    def __init__(self, options: SgNetOptions) -> None:
+    def __init__(self, options: SgNetOptions | SgNetTransformerOptions) -> None:
         super().__init__()
         self.alpha = options.alpha
-        learned = options.aggregation == "as_released"
+        learned = options.aggregation in ("as_released", "learned")
         self.weights_2 = nn.Parameter(torch.empty(2)) if learned else None
         self.gamma = nn.Parameter(torch.empty(())) if learned else None
         self.reset_parameters()
@@ -84,7 +84,7 @@ class SgNetEncoder(Encoder):
     def __init__(self, config: SyntaxConfig, pretrained: PreTrainedModel | None = None) -> None:
         super().__init__(config, pretrained)
         options = config.model_options()
-        assert isinstance(options, SgNetOptions)
+        assert isinstance(options, SgNetOptions | SgNetTransformerOptions)
         self.mask = options.mask_name
         self.encoder = pretrained if pretrained is not None else new_encoder(config)
         self.width = int(self.encoder.config.hidden_size)
@@ -125,9 +125,13 @@ class SgNetEncoder(Encoder):
         guided_BLD: Tensor = self.guided(states_BLD, self._attention_mask(batch, states_BLD))
         return guided_BLD
 
+    def _seen(self, batch: SyntaxBatch) -> Tensor:
+        """``[i, j]``: i may attend to j. *Shape:* (B, L, L), bool."""
+        return batch.extra(self.mask)
+
     def _attention_mask(self, batch: SyntaxBatch, states_BLD: Tensor) -> Tensor:
-        """The mask in the form that the layer's implementation wants. *Shape:* (B, 1, L, L)."""
-        mask_B1LL = never_empty(batch.extra(self.mask), batch)[:, None]
+        """What the layer sees, as its implementation wants it. *Shape:* (B, 1, L, L)."""
+        mask_B1LL = never_empty(self._seen(batch), batch)[:, None]
         if self.encoder.config._attn_implementation != EAGER:
             return mask_B1LL
         low = torch.finfo(states_BLD.dtype).min

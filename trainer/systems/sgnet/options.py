@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, Literal
 
 from syntax.matrices import SgNetVariant, check_sgnet_variant
 from syntax.variant import Variant, check_variant
 from trainer.options.checks import check_range
 from trainer.options.model import ModelOptions, check_separate_trees
+from trainer.systems.transformer.options import TransformerOptions
 
 if TYPE_CHECKING:
     from trainer.options.data import DataOptions
@@ -40,6 +41,44 @@ class SgNetOptions(ModelOptions):
     def mask_name(self) -> str:
         """Name of the matrix that says what each word attends to."""
         return f"sgnet_mask(variant={self.mask})"
+
+    def matrices(self) -> tuple[str, ...]:
+        """The mask, unless the trees are left out."""
+        return (self.mask_name,) if self.use_syntax else ()
+
+    def check_data(self, data: DataOptions) -> None:
+        """Refuse a root above all sentences."""
+        check_separate_trees(self.name, data)
+
+
+PUBLISHED_MASK: Final = "sgnet_mask(variant=as_published)"
+
+
+@dataclass(frozen=True, slots=True)
+class SgNetTransformerOptions(TransformerOptions):
+    """The Transformer's encoder, and a layer as that of `SgNetOptions`, for translation.
+
+    Attributes:
+        masking: What the mask does to the scores of other words than ancestors. ``add``: they have
+            no weight; ``multiply``: their score is 0, which leaves them one.
+        aggregation: Whether the shares of the states before and after the layer are ``fixed``, or
+            ``learned`` with a factor of the mix, as the release of `SgNetOptions` has it.
+        alpha: Share of the encoder's own states, where they are fixed.
+    """
+
+    name: str = "sgnet_transformer.v1"
+    masking: Literal["add", "multiply"] = "add"
+    aggregation: Literal["fixed", "learned"] = "fixed"
+    alpha: float = 0.5
+
+    def __post_init__(self) -> None:
+        TransformerOptions.__post_init__(self)
+        check_range("model.alpha", self.alpha, 0, 1)
+
+    @property
+    def mask_name(self) -> str:
+        """Name of the matrix that says what each word attends to."""
+        return PUBLISHED_MASK
 
     def matrices(self) -> tuple[str, ...]:
         """The mask, unless the trees are left out."""

@@ -1,0 +1,282 @@
+"""Translation: targets, loss, scores, batches of both sides, and whole runs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pytest
+import sacrebleu
+import torch
+from scipy import stats
+
+from clients.bpe import BpeOptions, train_bpe
+from clients.wordpiece import save_tokenizer
+from featurestore import DatasetHandle, ExampleRow, open_store
+from service.parsers import Limits, ParseInput
+from service.tokenizers import load_tokenizer
+from syntax.alignment import segment_features
+from syntax.errors import SpecError
+from syntax.examples import DatasetSpec, LabelSpec
+from syntax.fingerprint import fingerprint
+from trainer.data import open_source
+from trainer.evaluation.compare import System, compare_systems
+from trainer.evaluation.predictions import Prediction, read_predictions, write_predictions
+from trainer.loop import train
+from trainer.metrics.translation import (
+    bleu,
+    bleu_counts,
+    bleu_scorer,
+    collins_sign_test,
+    translation_scores,
+)
+from trainer.nn.target import IGNORED, target_tokenizer
+from trainer.options.settings import with_settings
+from trainer.recipes import RECIPES
+from trainer.schedule import learning_rate
+
+PAIRS = [
+    (f"{one} {seen} {what}.", f"{eins} {sieht} {was}.")
+    for one, eins in (("A man", "Ein Mann"), ("The bee", "Die Biene"), ("Ann", "Anna"))
+    for seen, sieht in (("sees", "sieht"), ("paints", "malt"))
+    for what, was in (("a mill", "eine Mühle"), ("the river", "den Fluss"), ("her", "sie"))
+]
+TARGET = LabelSpec("target", "string")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> str:
+    """A joint tokenizer."""
+    path = tmp_path_factory.mktemp("tokenizer") / "joint"
+    texts = [text for pair in PAIRS for text in pair]
+    save_tokenizer(train_bpe(lambda: texts, BpeOptions(vocab_size=90)), path, {})
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def pairs(tmp_path_factory, folder, english):
+    """A store of the pairs; the last of `dev` has no translation."""
+    tokenizer = load_tokenizer(folder)
+    with open_store(str(tmp_path_factory.mktemp("pairs") / "store")) as store:
+        store.describe(english.identity.fingerprint, "parser", {"name": english.identity.name})
+        for split, chosen in (("train", PAIRS), ("dev", [*PAIRS[:4], ("A man sees.", None)])):
+            spec = DatasetSpec("translation", split, "en", ("source",), (TARGET,), "sentence")
+            handle = DatasetHandle(
+                spec,
+                tokenizer.name,
+                tokenizer.fingerprint,
+                tokenizer.special_tokens,
+                matrices=False,
+            )
+            rows = [row_of(english, tokenizer, seq, *pair) for seq, pair in enumerate(chosen)]
+            store.features.append(handle, rows)
+        yield store
+
+
+def row_of(parser, tokenizer, seq, source, target) -> ExampleRow:
+    parse, identity = parser.parse(ParseInput("sentence", source), Limits()), parser.identity
+    features = segment_features(parse, *tokenizer.encode(parse.text))
+    key = fingerprint([seq, source])
+    labels = {"target": target}
+    texts, keys = (parse.text,), (fingerprint([identity.fingerprint, source]),)
+    return ExampleRow(seq, f"{seq}", key, identity.fingerprint, texts, keys, (features,), labels)
+
+
+def small(name="translation", *settings):
+    sizes = ("model.layers=1", "hidden_size=16", "model.heads=2", "feed_forward=32")
+    steps = ("batch_tokens=64", "max_steps=6", "warmup_steps=2", "learning_rate=0.01")
+    every = ("evaluate_every=3", "checkpoint_every=3", "log_every=1", "task.beam=2")
+    return with_settings(RECIPES[name](), [*sizes, *steps, *every, *settings])
+
+
+CORPORA = {
+    "usual": (
+        ["Ein Mann sieht den Fluss.", "Die Biene malt!"],
+        ["Der Mann sieht den Fluss.", "Sie malt."],
+    ),
+    "no four-gram in common": (["ein Haus", "zwei"], ["ein Baum steht dort", "zwei Tage"]),
+    "short": (["Mühle (alt)"] * 3, ["Die Mühle (alt) ist dort, im Tal."] * 3),
+}
+
+
+@pytest.mark.parametrize("corpus", CORPORA.values(), ids=CORPORA)
+def test_bleu_and_chrf_are_sacrebleus(corpus) -> None:
+    hypotheses, references = corpus
+    expected = sacrebleu.corpus_bleu(hypotheses, [references]).score
+    found = translation_scores(hypotheses, references, 0.0)
+    assert (found.bleu, found.headline) == (expected, expected)
+    assert found.chrf == sacrebleu.corpus_chrf(hypotheses, [references]).score
+    assert found.signatures["bleu"].startswith("nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp")
+    counts = [
+        bleu_counts(*pair, bleu_scorer()) for pair in zip(hypotheses, references, strict=True)
+    ]
+    assert bleu(np.array(counts).sum(0)) == pytest.approx(expected)
+
+
+def test_the_sign_test_exchanges_one_sentence_at_a_time() -> None:
+    references = [target for _, target in PAIRS]
+    ours = [*references[:9], *["Ein Mann"] * 9]
+    theirs = [*references[:6], *["Anna sieht sie."] * 12]
+    one, other = (
+        np.array([bleu_counts(x, y, bleu_scorer()) for x, y in zip(side, references, strict=True)])
+        for side in (ours, theirs)
+    )
+    before, better, worse = sacrebleu.corpus_bleu(theirs, [references]).score, 0, 0
+    for at, text in enumerate(ours):
+        swapped = [*theirs[:at], text, *theirs[at + 1 :]]
+        after = sacrebleu.corpus_bleu(swapped, [references]).score
+        better, worse = better + (after > before), worse + (after < before)
+    found = collins_sign_test(one, other)
+    assert (found.only_one, found.only_other) == (better, worse)
+    assert found.p == stats.binomtest(better, better + worse).pvalue
+
+
+def test_runs_are_compared_by_bleu(tmp_path) -> None:
+    references = [target for _, target in PAIRS]
+
+    def system(texts):
+        found = {
+            str(at): Prediction(
+                str(at), gold, text, text == gold, {"bleu": bleu_counts(text, gold, bleu_scorer())}
+            )
+            for at, (text, gold) in enumerate(zip(texts, references, strict=True))
+        }
+        write_predictions(found.values(), tmp_path / "predictions.jsonl")
+        assert read_predictions(tmp_path / "predictions.jsonl") == list(found.values())
+        return System("translation", "bleu", {"de": [found]}, ("",), ())
+
+    theirs = ["Anna sieht sie." for _ in references]
+    (line,) = compare_systems(system(references), system(theirs), resamples=200)
+    assert line.difference.one == pytest.approx(100)
+    assert line.difference.other == sacrebleu.corpus_bleu(theirs, [references]).score
+    assert line.difference.low > 0
+    assert line.mcnemar[""].only_other == 0
+
+
+def test_targets_are_ids_with_an_end(folder) -> None:
+    target = target_tokenizer(folder)
+    ids = target.encode(["Die Mühle.", None, "Anna"], 256)
+    assert ids[0, -1] == target.end or IGNORED in ids[0]
+    assert (ids[1] == IGNORED).all()
+    assert target.lengths(["Die Mühle.", None, "Anna"], 256).tolist() == (
+        (ids != IGNORED).sum(1).tolist()
+    )
+    kept = np.where(ids == IGNORED, target.special.pad_id, ids)
+    assert target.decode(kept) == ["Die Mühle.", "", "Anna"]
+    after_the_end = np.array([[*ids[2][ids[2] != IGNORED], 7, 8]])
+    assert target.decode(after_the_end) == ["Anna"]
+    cut = target.encode(["Die Mühle."], 3)
+    assert cut.shape == (1, 3)
+    assert cut[0, -1] == target.end
+
+
+def test_a_batch_has_at_most_so_many_tokens_on_either_side(pairs) -> None:
+    recipe = small()
+    source = open_source(pairs, recipe, "train", "en", labelled=True)
+    stream = source.training_stream(recipe, torch.device("cpu"), epoch=0, rank=0, world_size=1)
+    names, sizes = [], []
+    for arrays in stream:
+        targets = source.task.targets(arrays)["target"]
+        sizes.append(max(arrays["input_ids"].size, targets.size))
+        names += arrays["example_id"]
+    assert max(sizes) <= 64
+    assert len(sizes) == len(stream) > 1
+    assert sorted(map(int, names)) == list(range(len(PAIRS)))
+
+
+def test_the_loss_is_smoothed_in_training_alone(pairs, tmp_path) -> None:
+    run = train(
+        small("translation", "max_steps=1", "layer_dropout=0", "model.dropout=0"), pairs, tmp_path
+    )
+    model, stream = run.model, run.streams["main"]
+    stream.begin(0)
+    (batch,) = stream.take(1)
+    gold = batch.labels["target"]
+    start = torch.full((len(gold), 1), model.head.options.start)
+    before = torch.cat([start, gold[:, :-1]], 1).clamp(min=0)
+    with torch.no_grad():
+        states = model.encoder(batch).last_hidden_state
+        logits = model.head.decoder(before, states, batch.attention_mask_BL).logits
+        found = {training: model.train(training)(batch).task_loss for training in (True, False)}
+    known = gold != IGNORED
+    logs = logits.log_softmax(-1)[known]
+    sharp = -logs.gather(-1, gold[known][:, None]).mean()
+    assert found[False] == pytest.approx(float(sharp), rel=1e-5)
+    assert found[True] == pytest.approx(float(0.9 * sharp - 0.1 * logs.mean()), rel=1e-5)
+
+
+def test_a_resumed_run_equals_an_uninterrupted_one(pairs, tmp_path, crash) -> None:
+    name = "sgnet-translation"
+
+    def stop(event) -> None:
+        if event.step == 4:
+            raise crash
+
+    whole = train(small(name), pairs, tmp_path / "whole")
+    with pytest.raises(crash):
+        train(small(name), pairs, tmp_path / "part", observers=[stop])
+    resumed = train(small(name), pairs, tmp_path / "part", resume=True)
+    assert resumed.progress.losses == whole.progress.losses
+    assert resumed.progress.evaluations == whole.progress.evaluations
+    scores = whole.progress.evaluations[-1].scores
+    assert scores["examples"] == 4  # and one without a translation
+    assert set(scores) >= {"bleu", "chrf", "loss", "signatures"}
+
+
+def test_any_encoder_of_pieces_can_be_translated_from(pairs, tmp_path) -> None:
+    model = ("model.name=stock.v1", "encoder=parsebank-tiny", "weights=random")
+    settings = ("max_steps=2", "evaluate_every=2", "warmup_steps=1", "task.beam=1")
+    recipe = with_settings(RECIPES["translation"](), [*model, *settings, "batch_tokens=64"])
+    run = train(recipe, pairs, tmp_path)
+    decoder, encoder = run.model.head.decoder.config, run.model.encoder.stock.config
+    assert (decoder.d_model, decoder.decoder_layers, decoder.decoder_ffn_dim) == (
+        encoder.hidden_size,
+        encoder.num_hidden_layers,
+        encoder.intermediate_size,
+    )
+
+
+@pytest.mark.parametrize("name", ["translation", "sgnet-translation"])
+def test_published_hyper_parameters(name) -> None:
+    """Zhang et al. 2020 (SG-Net), section 5.2, and the schedule of Vaswani et al. 2017."""
+    recipe = RECIPES[name]()
+    model, training = recipe.model, recipe.training
+    assert (model.layers, model.hidden_size, model.heads, model.feed_forward) == (6, 512, 8, 2048)
+    assert (model.layer_dropout, recipe.task.smoothing, recipe.task.beam) == (0.1, 0.1, 5)
+    assert (training.batch_tokens, training.max_steps) == (16_384, 300_000)
+    assert (training.betas, training.epsilon) == ((0.9, 0.98), 1e-9)
+    for step in (1, 2000, 8000, 32_000):
+        expected = 512**-0.5 * min(step**-0.5, step * 8000**-1.5)
+        assert learning_rate(step, 300_000, training) == pytest.approx(expected)
+    assert recipe.data.policy == "broadcast"
+
+
+@pytest.mark.slow
+def test_pairs_are_learned_by_heart(pairs, tmp_path) -> None:
+    """The whole way: trees, one tokenizer for both sides, search, texts."""
+    settings = ("max_steps=150", "evaluate_every=150", "task.tie=all", "layer_dropout=0")
+    sizes = ("hidden_size=32", "feed_forward=64", "batch_tokens=256", "warmup_steps=20")
+    run = train(small("sgnet-translation", *settings, *sizes), pairs, tmp_path)
+    assert run.progress.evaluations[-1].headline > 90
+    assert run.recipe.task.tokenizer is not None
+    shared = run.model.encoder.stock.embed_tokens.weight
+    assert run.model.head.decoder.get_input_embeddings().weight is shared
+    names = [name for name, _ in run.model.head.named_parameters()]
+    assert not any("embed_tokens" in name for name in names)
+
+
+def test_what_does_not_fit_is_refused(pairs, folder, tmp_path) -> None:
+    words = tmp_path / "words"
+    texts = [target for _, target in PAIRS]
+    save_tokenizer(train_bpe(lambda: texts, BpeOptions("words", 60)), words, {})
+    start = partial(train, store=pairs, output=tmp_path / "run")
+    with pytest.raises(SpecError, match=r"task\.tie=all makes embeddings"):
+        start(small("translation", f"task.tokenizer={words}", "task.tie=all"))
+    with pytest.raises(SpecError, match="no folder with a fast tokenizer"):
+        start(small("translation", f"task.tokenizer={tmp_path}"))
+    with pytest.raises(SpecError, match=r"task\.bleu is 'moses'"):
+        start(small("translation", "task.bleu=moses"))
+    options = replace(RECIPES["translation"]().task, tokenizer=folder, fingerprint="0" * 32)
+    with pytest.raises(SpecError, match="put the earlier one back"):
+        options.target()

@@ -1,0 +1,76 @@
+"""Beam search and greedy decoding over the states of an encoder; the search is transformers' own.
+
+Letters in shapes: ``B`` examples, ``L`` source pieces, ``T`` target pieces, ``D`` width.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+import torch
+from torch import Tensor
+from transformers import DynamicCache, EncoderDecoderCache, GenerationConfig
+
+from trainer.nn.transformer import GeneratingDecoder
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """How translations are sought.
+
+    Attributes:
+        beam: Hypotheses kept; 1 is greedy decoding.
+        length_penalty: A hypothesis of T pieces, the end among them, has the sum of its
+            log-probabilities divided by ``T ** length_penalty``.
+        longest: Most pieces of a hypothesis, the end among them.
+        stop: When a search ends. ``best``: once no hypothesis that goes on could be better if it
+            ended now; ``exact``: once none could be better whenever it ended.
+        cache: Whether keys and values of earlier pieces are kept, or computed again.
+    """
+
+    beam: int = 5
+    length_penalty: float = 0.6
+    longest: int = 256
+    stop: Literal["best", "exact"] = "best"
+    cache: bool = True
+
+
+@torch.no_grad()
+def generate(
+    decoder: GeneratingDecoder, states_BLD: Tensor, mask_BL: Tensor, search: Search
+) -> Tensor:
+    """The best hypothesis of each example, without the start. *Shape:* (B, T), int64.
+
+    After the end a row has padding.
+
+    Args:
+        decoder: The decoder.
+        states_BLD: What the encoder gives.
+        mask_BL: True on real positions of the source.
+        search: How.
+    """
+    config, untyped = decoder.config, cast(Any, decoder)  # transformers types it by a protocol
+    start_B1 = torch.full((len(states_BLD), 1), config.bos_token_id, device=states_BLD.device)
+    several = search.beam > 1
+    told = GenerationConfig(
+        max_new_tokens=search.longest,
+        num_beams=search.beam,
+        length_penalty=search.length_penalty if several else None,
+        early_stopping=("never" if search.stop == "exact" else False) if several else None,
+        do_sample=False,
+        use_cache=search.cache,
+        bos_token_id=config.bos_token_id,
+        eos_token_id=config.eos_token_id,
+        pad_token_id=config.pad_token_id,
+    )
+    cache = {"past_key_values": EncoderDecoderCache(DynamicCache(), DynamicCache())}
+    found = untyped.generate(
+        start_B1,
+        generation_config=told,
+        encoder_hidden_states=states_BLD,
+        encoder_attention_mask=mask_BL,
+        **(cache if search.cache else {}),
+    )
+    ids_BT: Tensor = found[:, 1:]
+    return ids_BT

@@ -1,0 +1,112 @@
+"""The tokenizer of what a decoder writes: from texts to targets, and from generated ids to texts.
+
+Letters in shapes: ``B`` texts, ``T`` pieces of the longest.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syntax.batches import SpecialTokens
+from syntax.errors import SpecError
+from syntax.fingerprint import fingerprint
+from syntax.tokenizers import special_tokens_of, tokenizer_content
+from trainer.nn.tokenizer import fast_tokenizer
+
+IGNORED: Final = -100
+"""In the place of padding among targets; torch's cross-entropy leaves it out."""
+
+
+@dataclass(frozen=True, slots=True)
+class TargetTokenizer:
+    """A tokenizer with a token to end a text.
+
+    Attributes:
+        name: Folder, or name on the model hub.
+        backend: A ``tokenizers.Tokenizer``.
+        special: Its special tokens.
+        fingerprint: As the service and the store compute it.
+
+    Raises:
+        SpecError: It ends no text, or pads with what ends one.
+    """
+
+    name: str
+    backend: Any
+    special: SpecialTokens
+    fingerprint: str
+
+    def __post_init__(self) -> None:
+        if not self.special.suffix or self.special.suffix[-1] == self.special.pad_id:
+            raise SpecError(
+                f"the tokenizer {self.name} has no token of its own that ends a text, so "
+                "generation would not stop; take one such as `parsebank tokenizers train` makes"
+            )
+
+    @property
+    def end(self) -> int:
+        """The id that ends a text."""
+        return self.special.suffix[-1]
+
+    @property
+    def start(self) -> int:
+        """The id before the first piece: what begins a text, or else what ends one."""
+        return self.special.prefix[0] if self.special.prefix else self.end
+
+    def encode(self, texts: Sequence[str | None], longest: int) -> NDArray[np.int64]:
+        """The ids of texts, each with its end, `IGNORED` behind it. *Shape:* (B, T).
+
+        Args:
+            texts: The texts; None has no ids, not even an end.
+            longest: Most ids of a text, the end among them; the rest is cut off.
+        """
+        found = self._pieces(texts, longest)
+        ids_BT = np.full((len(texts), max(map(len, found), default=0)), IGNORED, np.int64)
+        for row, ids in zip(ids_BT, found, strict=True):
+            row[: len(ids)] = ids
+        return ids_BT
+
+    def lengths(self, texts: Sequence[str | None], longest: int) -> NDArray[np.int64]:
+        """How many ids `encode` gives each text. *Shape:* (B,)."""
+        return np.array([len(ids) for ids in self._pieces(texts, longest)], np.int64)
+
+    def decode(self, ids_BT: NDArray[np.integer]) -> list[str]:
+        """The texts of generated ids, up to the first end; in NFC, without special tokens."""
+        rows = [row[: (row == self.end).argmax() or None] for row in ids_BT]
+        kept = [[] if len(row) and row[0] == self.end else row.tolist() for row in rows]
+        texts = self.backend.decode_batch(kept, skip_special_tokens=True)
+        return [unicodedata.normalize("NFC", text).strip() for text in texts]
+
+    def _pieces(self, texts: Sequence[str | None], longest: int) -> list[list[int]]:
+        encoded = self.backend.encode_batch([x or "" for x in texts], add_special_tokens=False)
+        return [
+            [] if text is None else [*one.ids[: longest - 1], self.end]
+            for text, one in zip(texts, encoded, strict=True)
+        ]
+
+
+@lru_cache(maxsize=8)
+def target_tokenizer(name: str) -> TargetTokenizer:
+    """The tokenizer in a folder, or of a name on the model hub that is cached.
+
+    Raises:
+        SpecError: There is none, or it has no order of special tokens.
+    """
+    tokenizer = fast_tokenizer(name)
+    special = None
+    if tokenizer is not None:
+        backend = tokenizer.backend_tokenizer
+        special = special_tokens_of(backend, dict(tokenizer.special_tokens_map))
+    if tokenizer is None or special is None:
+        raise SpecError(
+            f"the target tokenizer {name!r} is no folder with a fast tokenizer and no cached name "
+            "of the model hub; set task.tokenizer to one"
+        )
+    return TargetTokenizer(name, backend, special, fingerprint(tokenizer_content(backend, special)))

@@ -1,0 +1,61 @@
+"""SG-Net for translation: the syntax-guided layer on top of the Transformer's encoder.
+
+Zhang et al. 2020, "SG-Net: Syntax Guided Transformer for Language Representation": the layer and
+the mix are those of `trainer.systems.sgnet.encoder`. Equation 7 multiplies the scores by the mask,
+which gives forbidden positions a score of 0 and so a weight; ``masking=multiply`` does that to the
+letter. A decoder reads the mixed states (equation 16, whose keys are a misprint).
+
+Letters in shapes: ``B`` examples, ``N`` heads, ``L`` wordpieces, ``D`` width of the states.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from trainer.batch import SyntaxBatch
+from trainer.nn.attention import LayerSyntax
+from trainer.systems.sgnet.encoder import SgNetEncoder
+from trainer.systems.sgnet.options import SgNetTransformerOptions
+
+if TYPE_CHECKING:
+    from trainer.models.config import SyntaxConfig
+
+
+class SgNetTransformerEncoder(SgNetEncoder):
+    """The Transformer's encoder, a syntax-guided layer, and the mix of both.
+
+    Args:
+        config: What to build.
+        pretrained: An encoder to take instead of a new one.
+    """
+
+    def __init__(self, config: SyntaxConfig, pretrained: PreTrainedModel | None = None) -> None:
+        super().__init__(config, pretrained)
+        options = config.model_options()
+        assert isinstance(options, SgNetTransformerOptions)
+        self.multiplies = options.masking == "multiply"
+
+    def check_attention(self) -> None:
+        """As that of `SgNetEncoder`, where the mask forbids something."""
+        if not self.multiplies:
+            super().check_attention()
+
+    def _seen(self, batch: SyntaxBatch) -> Tensor:
+        """Everything, where the mask forbids nothing."""
+        mask_BLL = super()._seen(batch)
+        return torch.ones_like(mask_BLL) if self.multiplies else mask_BLL
+
+    def _guided(self, states_BLD: Tensor, batch: SyntaxBatch) -> Tensor:
+        if not self.multiplies:
+            return super()._guided(states_BLD, batch)
+        assert self.guided is not None
+        heads = int(self.encoder.config.num_attention_heads)
+        mask_B1LL = batch.extra(self.mask)[:, None].to(states_BLD.dtype)
+        syntax = [LayerSyntax(factor_BKLL=mask_B1LL.expand(-1, heads, -1, -1))]
+        seen_B1LL = self._attention_mask(batch, states_BLD)
+        guided_BLD: Tensor = self.guided(states_BLD, seen_B1LL, syntax=syntax)
+        return guided_BLD

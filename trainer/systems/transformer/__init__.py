@@ -1,0 +1,13 @@
+"""The Transformer (Vaswani et al. 2017, https://arxiv.org/abs/1706.03762), without syntax."""
+
+from trainer.systems.base import SYSTEMS, System
+from trainer.systems.transformer.options import TransformerOptions
+
+SYSTEMS.add(
+    "transformer.v1",
+    System(
+        options=TransformerOptions,
+        encoder="trainer.systems.synclm.encoder:StockEncoder",
+        recipes="trainer.systems.transformer.recipes",
+    ),
+)

@@ -1,0 +1,74 @@
+"""Options of the Transformer (Vaswani et al. 2017)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from syntax.errors import SpecError
+from trainer.options.checks import check_positive, check_range
+from trainer.options.model import ModelOptions
+
+TRANSFORMER: Final = "parsebank-transformer"
+"""The type of `trainer.nn.transformer.TransformerEncoder`, which needs torch."""
+
+
+@dataclass(frozen=True, slots=True)
+class TransformerOptions(ModelOptions):
+    """The encoder of the Transformer, built new for the tokenizer of the data.
+
+    The defaults are the published base model.
+
+    Attributes:
+        layers, hidden_size, heads, feed_forward: Size of the encoder, and of a decoder over it.
+        max_positions: Pieces that it has positions for; positions are sinusoidal.
+        layer_dropout: In encoder and decoder: of embeddings, of what each sub-layer gives, and of
+            attention weights.
+    """
+
+    name: str = "transformer.v1"
+    encoder: str = ""
+    weights: Literal["pretrained", "random"] = "random"
+    layers: int = 6
+    hidden_size: int = 512
+    heads: int = 8
+    feed_forward: int = 2048
+    max_positions: int = 1024
+    layer_dropout: float = 0.1
+
+    def __post_init__(self) -> None:
+        ModelOptions.__post_init__(self)
+        for count in ("layers", "hidden_size", "heads", "feed_forward", "max_positions"):
+            check_positive(f"model.{count}", getattr(self, count))
+        check_range("model.layer_dropout", self.layer_dropout, 0, 1)
+        if self.weights == "pretrained":
+            raise SpecError(
+                f"{self.name} is built new and has no pretrained weights; set model.weights=random"
+            )
+
+    def new_encoder(self) -> dict[str, Any]:
+        """An encoder of these sizes, as transformers writes configurations.
+
+        Raises:
+            SpecError: The heads do not divide the width. (Settings arrive one by one, so that their
+                options cannot check this.)
+        """
+        if self.hidden_size % self.heads:
+            raise SpecError(
+                f"model.hidden_size is {self.hidden_size}, which {self.heads} heads cannot divide; "
+                "change model.hidden_size or model.heads"
+            )
+        return {
+            "model_type": TRANSFORMER,
+            "num_hidden_layers": self.layers,
+            "encoder_layers": self.layers,
+            "d_model": self.hidden_size,
+            "encoder_attention_heads": self.heads,
+            "encoder_ffn_dim": self.feed_forward,
+            "max_position_embeddings": self.max_positions,
+            "dropout": self.layer_dropout,
+            "attention_dropout": self.layer_dropout,
+            "activation_function": "relu",
+            "scale_embedding": True,
+            "is_encoder_decoder": False,
+        }

@@ -1,0 +1,323 @@
+"""``translation.v1``: a text from the states of another, by a decoder (Vaswani et al. 2017).
+
+Letters in shapes: ``B`` examples, ``L`` source pieces, ``T`` target pieces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from syntax.errors import SpecError
+from syntax.examples import LabelSpec
+from trainer.batch import SyntaxBatch
+from trainer.evaluation.predictions import Prediction
+from trainer.metrics.base import share
+from trainer.metrics.translation import (
+    TranslationScores,
+    bleu_counts,
+    bleu_scorer,
+    check_tokenize,
+    translation_scores,
+)
+from trainer.models.outputs import HeadOutput, SyntaxEncoding
+from trainer.nn.generation import Search, generate
+from trainer.nn.target import IGNORED, TargetTokenizer, target_tokenizer
+from trainer.nn.transformer import GeneratingDecoder, decoder_config
+from trainer.options.checks import check_positive, check_range
+from trainer.options.task import TaskOptions
+from trainer.tasks.base import TASKS, Arrays, Baseline, Head, TaskEntry
+
+if TYPE_CHECKING:
+    from featurestore import FeatureDataset
+    from trainer.models.build import DataProfile
+    from trainer.models.config import SyntaxConfig
+    from trainer.nn.encoder import Encoder
+    from trainer.options import Recipe
+
+FURTHER: int = 50
+"""Pieces that a translation may have beyond those of its source (Vaswani et al. 2017)."""
+
+
+@dataclass(frozen=True, slots=True)
+class TranslationOptions(TaskOptions):
+    """A text for each example.
+
+    Attributes:
+        label: The label column with the text, of kind ``string``.
+        tokenizer: Folder or name of the text's tokenizer; the one that the source has when left
+            out. A result records it, and its fingerprint and ids, which the training examples give.
+        fingerprint, vocabulary, pad, start, end: Of that tokenizer.
+        longest: Most pieces of a text in training, the end among them; the rest is cut off.
+        decoder_layers: As many as the encoder's when left out; the decoder has its other sizes.
+        tie: Whose embeddings the output layer has: the ``target``'s; with ``all`` those of source
+            and target are one, too, which takes one tokenizer for both.
+        output_mlp: Whether a layer with GELU goes before the output layer (SG-Net, equation 17).
+        smoothing: Share of the target's probability that all ids have in equal parts (label
+            smoothing), in training.
+        beam: Hypotheses of the search; 1 is greedy decoding.
+        length_penalty: See `trainer.nn.generation.Search`.
+        metric: What models are selected on.
+        bleu: sacrebleu's tokenizer for BLEU; ``none`` for text that is tokenized already.
+    """
+
+    name: str = "translation.v1"
+    label: str = "target"
+    tokenizer: str | None = None
+    fingerprint: str = ""
+    vocabulary: int = 0
+    pad: int = 0
+    start: int = 0
+    end: int = 0
+    longest: int = 256
+    decoder_layers: int | None = None
+    tie: Literal["target", "all"] = "target"
+    output_mlp: bool = False
+    smoothing: float = 0.1
+    beam: int = 5
+    length_penalty: float = 0.6
+    metric: Literal["bleu", "chrf"] = "bleu"
+    bleu: str = "13a"
+
+    def __post_init__(self) -> None:
+        for name in ("longest", "beam"):
+            check_positive(f"task.{name}", getattr(self, name))
+        if self.decoder_layers is not None:
+            check_positive("task.decoder_layers", self.decoder_layers)
+        check_range("task.smoothing", self.smoothing, 0, 1)
+
+    def columns(self) -> tuple[str, ...]:
+        """The text."""
+        return (self.label,)
+
+    def target(self) -> TargetTokenizer:
+        """The tokenizer of the text.
+
+        Raises:
+            SpecError: It is not the one that the run found.
+        """
+        assert self.tokenizer is not None
+        found = target_tokenizer(self.tokenizer)
+        if self.fingerprint not in ("", found.fingerprint):
+            raise SpecError(
+                f"the run writes pieces of the tokenizer {self.fingerprint[:12]}, and "
+                f"{self.tokenizer} has {found.fingerprint[:12]} now; put the earlier one back",
+                expected=self.fingerprint,
+                found=found.fingerprint,
+            )
+        return found
+
+    def lengths(self, dataset: FeatureDataset) -> NDArray[np.int64]:
+        """Pieces of the texts. *Shape:* (N,)."""
+        texts = dataset.columns([self.label])[self.label].to_pylist()
+        return self.target().lengths(texts, self.longest)
+
+    def fitted(self, dataset: FeatureDataset) -> TranslationOptions:
+        """With the tokenizer of the source, where the recipe names none."""
+        own = replace(self, tokenizer=self.tokenizer or dataset.card.tokenizer)
+        found = own.target()
+        return replace(
+            own,
+            fingerprint=found.fingerprint,
+            vocabulary=found.special.vocab_size,
+            pad=found.special.pad_id,
+            start=found.start,
+            end=found.end,
+        )
+
+    def settled(self, before: TaskOptions) -> TranslationOptions:
+        """With the tokenizer that an earlier run found."""
+        if not isinstance(before, TranslationOptions) or self.tokenizer not in (
+            None,
+            before.tokenizer,
+        ):
+            return self
+        return replace(
+            self,
+            tokenizer=before.tokenizer,
+            fingerprint=before.fingerprint,
+            vocabulary=before.vocabulary,
+            pad=before.pad,
+            start=before.start,
+            end=before.end,
+        )
+
+
+class Translation:
+    """Texts, and how translations of them are scored.
+
+    Args:
+        options: Column, tokenizer and metric.
+        labels: The column.
+
+    Raises:
+        SpecError: The column is of another kind than ``string``, or sacrebleu lacks ``task.bleu``.
+    """
+
+    stream_options: ClassVar[Mapping[str, Any]] = {}
+    extras: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, options: TaskOptions, labels: Mapping[str, LabelSpec]) -> None:
+        assert isinstance(options, TranslationOptions)
+        label = labels[options.label]
+        if label.kind != "string":
+            raise SpecError(
+                f"the label {label.name!r} is of kind {label.kind!r}; translation needs 'string'"
+            )
+        check_tokenize(options.bleu)
+        self.metric: str = options.metric
+        self._options, self._target = options, options.target()
+
+    def targets(self, arrays: Arrays) -> dict[str, NDArray[np.generic]]:
+        """The ids of the texts, int64, *shape* (B, T); none where no example has a text."""
+        texts = arrays[self._options.label]
+        if all(text is None for text in texts):
+            return {}
+        return {self._options.label: self._target.encode(texts, self._options.longest)}
+
+    def scorer(self, data: FeatureDataset) -> TranslationScorer:  # noqa: ARG002
+        """A new scorer."""
+        return TranslationScorer(self._options, self._target)
+
+    def baseline(self, train: FeatureDataset) -> Baseline | None:  # noqa: ARG002
+        """None: there is no translation without a model."""
+        return None
+
+
+class TranslationHead(Head):
+    """A decoder, its smoothed cross-entropy, and its search.
+
+    Args:
+        config: Tokenizer and sizes.
+        width: Of the encoder's states.
+
+    Raises:
+        SpecError: The states are of another width than the stock encoder's.
+    """
+
+    def __init__(self, config: SyntaxConfig, width: int) -> None:
+        super().__init__(config, width)
+        options = config.task_options()
+        assert isinstance(options, TranslationOptions)
+        encoder = config.encoder_config()
+        if width != int(encoder.hidden_size):
+            raise SpecError(
+                f"{config.model['name']} gives states of {width} numbers, and a decoder reads "
+                "those of an encoder of pieces; take a model such as transformer.v1"
+            )
+        sizes = decoder_config(
+            encoder,
+            options.decoder_layers,
+            options.vocabulary,
+            options.pad,
+            options.start,
+            options.end,
+        )
+        self.options = options
+        self.decoder = GeneratingDecoder(sizes, options.output_mlp)
+
+    def connect(self, encoder: Encoder) -> None:
+        """Take the embeddings of the source, where they are to be one with the target's."""
+        if self.options.tie == "all":
+            stock = encoder.stock
+            assert stock is not None
+            self.decoder.tie(cast(nn.Embedding, stock.get_input_embeddings()))
+
+    def prepare(self, recipe: Recipe, profile: DataProfile) -> None:  # noqa: ARG002
+        """Check that what is to be one is of one tokenizer.
+
+        Raises:
+            SpecError: Source and target have different ones.
+        """
+        source = profile.requirements.tokenizer
+        if self.options.tie == "all" and source != self.options.fingerprint:
+            raise SpecError(
+                f"task.tie=all makes embeddings of source and target one, and the source has the "
+                f"tokenizer {source[:12]}, the target {self.options.fingerprint[:12]}; set "
+                "task.tie=target"
+            )
+
+    def forward(self, encoding: SyntaxEncoding, batch: SyntaxBatch) -> HeadOutput:
+        """The mean cross-entropy of the pieces; in evaluation also the translations.
+
+        These are ids under the name of the column, *shape* (B, T), and their loss is not smoothed.
+        """
+        states_BLD = encoding.last_hidden_state
+        assert states_BLD is not None
+        gold_BT = batch.labels.get(self.options.label)
+        loss = None if gold_BT is None else self._loss(states_BLD, gold_BT, batch)
+        if self.training:
+            return HeadOutput({}, loss)
+        longest = states_BLD.shape[1] + FURTHER
+        search = Search(self.options.beam, self.options.length_penalty, longest)
+        found_BT = generate(self.decoder, states_BLD, batch.attention_mask_BL, search)
+        return HeadOutput({self.options.label: found_BT}, loss)
+
+    def _loss(self, states_BLD: Tensor, gold_BT: Tensor, batch: SyntaxBatch) -> Tensor:
+        """Each piece is to be told from those before it."""
+        start_B1 = torch.full_like(gold_BT[:, :1], self.options.start)
+        before_BT = torch.cat([start_B1, gold_BT[:, :-1]], 1)
+        output = self.decoder(
+            before_BT.masked_fill(before_BT == IGNORED, self.options.pad),
+            encoder_hidden_states=states_BLD,
+            encoder_attention_mask=batch.attention_mask_BL,
+        )
+        return F.cross_entropy(
+            output.logits.float().flatten(0, 1),
+            gold_BT.flatten(),
+            ignore_index=IGNORED,
+            label_smoothing=self.options.smoothing if self.training else 0.0,
+        )
+
+
+class TranslationScorer:
+    """Collects translations, batch by batch.
+
+    Args:
+        options: Column and metric.
+        target: The tokenizer that turns ids into texts.
+    """
+
+    def __init__(self, options: TranslationOptions, target: TargetTokenizer) -> None:
+        self._options, self._target = options, target
+        self._counter = bleu_scorer(options.bleu)
+        self._rows: list[tuple[str, str | None, str]] = []
+        self._loss, self._pieces = 0.0, 0
+
+    def add(self, output: Any, batch: SyntaxBatch) -> None:
+        """Take a model's output on one batch."""
+        name = self._options.label
+        texts = self._target.decode(output.logits[name].cpu().numpy())
+        self._rows += zip(batch.example_ids, batch.arrays[name], texts, strict=True)
+        if name in batch.labels:
+            pieces = int((batch.labels[name] != IGNORED).sum())
+            self._loss += float(output.task_loss) * pieces
+            self._pieces += pieces
+
+    def scores(self) -> TranslationScores:
+        """The scores of everything taken."""
+        known = [(text, gold) for _, gold, text in self._rows if gold is not None]
+        hypotheses = [text for text, _ in known]
+        references = [gold for _, gold in known]
+        loss, options = share(self._loss, self._pieces), self._options
+        return translation_scores(hypotheses, references, loss, options.bleu, options.metric)
+
+    def predictions(self) -> list[Prediction]:
+        """The translation of each example; see `Scorer`."""
+        return [self._prediction(*row) for row in self._rows]
+
+    def _prediction(self, example_id: str, gold: str | None, text: str) -> Prediction:
+        if gold is None:
+            return Prediction(example_id, None, text)
+        shares = {"bleu": bleu_counts(text, gold, self._counter)}
+        return Prediction(example_id, gold, text, text == gold, shares)
+
+
+TASKS.add("translation.v1", TaskEntry(TranslationOptions, Translation, TranslationHead))

@@ -25,6 +25,18 @@ from .browser import Browser, open_browser
 MakeSettings = Callable[..., Settings]
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Refuse a test whose own loop would start parsers that the module's loop cannot stop."""
+    for item in items:
+        marker = item.get_closest_marker("asyncio")
+        is_alone = marker is not None and marker.kwargs.get("loop_scope") != "module"
+        if is_alone and "app" in getattr(item, "fixturenames", ()):
+            raise pytest.UsageError(
+                f"{item.nodeid} uses a service of its module in a loop of its own; mark it with "
+                '`pytest.mark.asyncio(loop_scope="module")`'
+            )
+
+
 @pytest.fixture(autouse=True)
 def _patient_checks(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine busy with tests may take longer over a check than that of a service may."""

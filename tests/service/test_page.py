@@ -11,10 +11,13 @@ import pytest
 from service import page
 from syntax.trees.ud import DEPREL, UPOS
 
+asyncio_module = pytest.mark.asyncio(loop_scope="module")
+
 STATIC = Path(page.__file__).parent / "static"
 FILES = sorted(path.name for path in STATIC.iterdir())
 
 
+@asyncio_module
 async def test_the_page_and_each_of_its_files_are_answered(client: httpx.AsyncClient) -> None:
     found = await client.get("/")
     assert found.headers["content-type"] == "text/html; charset=utf-8"
@@ -27,6 +30,7 @@ async def test_the_page_and_each_of_its_files_are_answered(client: httpx.AsyncCl
         assert (await client.head(f"/page/{name}")).content == b""
 
 
+@asyncio_module
 async def test_a_browser_asks_whether_its_copy_is_right(client: httpx.AsyncClient) -> None:
     first = await client.get("/page/main.js")
     assert first.headers["cache-control"] == "no-cache"
@@ -38,6 +42,7 @@ async def test_a_browser_asks_whether_its_copy_is_right(client: httpx.AsyncClien
     assert stale.status_code == 200
 
 
+@asyncio_module
 @pytest.mark.parametrize("path", ["/", "/page/main.js", "/page/page.css"])
 async def test_the_policy_admits_only_files_of_the_service(client, path: str) -> None:
     headers = (await client.get(path)).headers
@@ -50,6 +55,7 @@ async def test_the_policy_admits_only_files_of_the_service(client, path: str) ->
     assert headers["referrer-policy"] == "no-referrer"
 
 
+@asyncio_module
 @pytest.mark.parametrize("name", ["__init__.py", "none.js", "..%2F__init__.py", "%2Fetc%2Fpasswd"])
 async def test_nothing_else_is_a_file_of_the_page(client, name: str) -> None:
     answer = await client.get(f"/page/{name}")
@@ -57,6 +63,7 @@ async def test_nothing_else_is_a_file_of_the_page(client, name: str) -> None:
     assert answer.json()["error_type"] == "not_found"
 
 
+@asyncio_module
 async def test_the_page_needs_no_key_and_what_it_asks_for_does(serve, tmp_path: Path) -> None:
     keys = tmp_path / "keys.json"
     keys.write_text('{"keys": []}')

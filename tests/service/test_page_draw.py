@@ -14,6 +14,8 @@ import pytest
 
 from syntax.subwords import POLICIES
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
 EVERYTHING = (Path(__file__).parents[1] / "fixtures" / "conllu" / "everything.conllu").read_text(
     "utf-8"
 )

@@ -20,8 +20,10 @@ from pathlib import Path
 
 from featurestore import open_store
 
-from .trials import CASTS, Trials, assert_settled
+from .trials import CASTS, DELETIONS, Trials, assert_settled
 from .writers import Writers
+
+ALL_CASTS = {**CASTS, "deletions": DELETIONS}
 
 ROUNDS = 25
 """Rounds on one store."""
@@ -33,7 +35,7 @@ def run_store(folder: Path, writers: Writers, cast: str, seed: str) -> Counter[s
     for number in range(1, ROUNDS + 1):
         did = ""
         try:
-            trials.run(CASTS[cast])
+            trials.run(ALL_CASTS[cast])
             if number % 5 == 0:
                 trials.run(["vacuum"])
                 did = trials.damage()
@@ -59,7 +61,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         writers = Writers(Path(name))
         while total["kills"] < options.kills:
-            cast = chance.choice(list(CASTS))
+            cast = chance.choice(list(ALL_CASTS))
             folder = Path(name, f"store-{stores}")
             total += run_store(folder, writers, cast, f"{options.seed}/{stores} {cast}")
             stores += 1

@@ -30,9 +30,11 @@ CASTS = {
     "repeats": ["repeat", "repeat", "compact"],
     "examples": ["examples", "examples", "compact"],
     "readers": ["append", "read", "compact"],
-    "deletions": ["complete", "delete", "compact"],
 }
 """Who is killed together."""
+
+DELETIONS = ["complete", "delete", "compact"]
+"""The same with a process that deletes what an earlier round wrote."""
 
 
 class Trials:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
@@ -27,8 +27,9 @@ from featurestore.tables.files import FileReader, UnreadableFileError
 from featurestore.tables.snapshot import DataFile
 from syntax.errors import StoreError
 
-_KEYS: Final = {"parses": "key", "fingerprints": "fingerprint"}
-_EXAMPLE_KEY: Final = "example_key"
+_KEYS: Final = {"parses": "key", "fingerprints": None, "drops": None, "pins": None}
+"""Column by which rows are looked up; any other table has ``example_key``. Without one, whole rows
+are compared."""
 
 
 @dataclass(frozen=True)
@@ -141,14 +142,13 @@ def _mend_logs(store: FeatureStore, faults: list[LogFault]) -> None:
 
 def _repair_table(name: str, table: Table, report: Repair, progress: Callable[[int], None]) -> None:
     """Find the unreadable files of a table; take them out unless the report is of a dry run."""
-    reader = FileReader(table.location, schema=table.layout.schema)
-    lost = []
+    reader, lost = _Rows(name, table), []
     for file in table.snapshot().files:
-        message = _fault(reader, table, file)
+        message = reader.fault(file)
         progress(file.rows)
         if message is None:
             continue
-        rows = _readable_rows(reader, table, file.path)
+        rows = reader.readable(file.path)
         lost.append(LostFile(name, file.path, file.rows, rows.num_rows, message))
         if report.is_done and rows.num_rows:
             table.append(rows)
@@ -160,39 +160,70 @@ def _repair_table(name: str, table: Table, report: Repair, progress: Callable[[i
         table.change(lambda handle: handle.repair())
 
 
-def _fault(reader: FileReader, table: Table, file: DataFile) -> str | None:
-    """What is wrong with a file."""
-    try:
-        starts = reader.row_group_starts(file.path)
-        for group in range(len(starts) - 1):
-            rows = _row_group(reader, table, file.path, group)
-            if len(_with_keys(rows)) < len(rows):
-                return f"{file.path} has rows without a key"
-        file.check_rows(int(starts[-1]))
-    except UnreadableFileError as error:
-        return str(error)
-    return None
+class _Rows:
+    """Rows of a table's files.
+
+    Attributes:
+        key: Column of keys, 32 hexadecimal digits; None if rows are not looked up by one.
+        identity: Columns that tell rows apart.
+    """
+
+    def __init__(self, name: str, table: Table) -> None:
+        self.key = _KEYS.get(name, "example_key")
+        self._schema = table.layout.schema
+        own = self._schema.names if self.key is None else [self.key, *table.layout.partition_by]
+        self.identity: Sequence[str] = own
+        self._reader = FileReader(table.location, schema=self._schema)
+
+    def fault(self, file: DataFile) -> str | None:
+        """What is wrong with a file."""
+        try:
+            starts = self._reader.row_group_starts(file.path)
+            for group in range(len(starts) - 1):
+                rows = self._group(file.path, group)
+                if len(self._with_keys(rows)) < len(rows):
+                    return f"{file.path} has rows without a key"
+            file.check_rows(int(starts[-1]))
+        except UnreadableFileError as error:
+            return str(error)
+        return None
+
+    def readable(self, path: str) -> pa.Table:
+        """The rows with a key of the row groups that can be read."""
+        found = [self._schema.empty_table()]
+        with suppress(UnreadableFileError):
+            for group in range(len(self._reader.row_group_starts(path)) - 1):
+                with suppress(UnreadableFileError):
+                    found.append(self._with_keys(self._group(path, group)))
+        return pa.concat_tables(found)
+
+    def columns(self, file: DataFile, names: Sequence[str]) -> pa.Table:
+        """Some columns of a whole file."""
+        stored = [name for name in names if name not in file.partition]
+        return _with_parts(self._reader.columns(file.path, stored), file.partition).select(names)
+
+    def _with_keys(self, rows: pa.Table) -> pa.Table:
+        """The rows whose key is one; null is none."""
+        if self.key is None:
+            return rows
+        return rows.filter(pc.match_substring_regex(rows[self.key], "^[0-9a-f]{32}$"))
+
+    def _group(self, path: str, group: int) -> pa.Table:
+        # Of a file that no entry mentions, only the path says the partition.
+        parts = {
+            name: unquote(value)
+            for name, _, value in (part.partition("=") for part in path.split("/")[:-1])
+        }
+        names = [name for name in self._schema.names if name not in parts]
+        rows = _with_parts(self._reader.row_group(path, group, names), parts)
+        return rows.select(self._schema.names).cast(self._schema)
 
 
-def _with_keys(rows: pa.Table) -> pa.Table:
-    """The rows whose key is one."""
-    name = next((name for name in ("key", _EXAMPLE_KEY) if name in rows.column_names), None)
-    if name is None:
-        return rows
-    valid = pc.match_substring_regex(rows[name], "^[0-9a-f]{32}$")
-    return rows.filter(valid)  # null is no key either
-
-
-def _row_group(reader: FileReader, table: Table, path: str, group: int) -> pa.Table:
-    """A row group with all columns of its table; those of the partition are in the path."""
-    schema = table.layout.schema
-    parts = dict(part.split("=", 1) for part in path.split("/")[:-1])
-    names = [name for name in schema.names if name not in parts]
-    rows = reader.row_group(path, group, names)
+def _with_parts(rows: pa.Table, parts: Mapping[str, str]) -> pa.Table:
+    """With the columns of the partition, which files do not have."""
     for name, value in parts.items():
-        column = pa.array([unquote(value)] * rows.num_rows, pa.string())
-        rows = rows.append_column(name, column)
-    return rows.select(schema.names).cast(schema)
+        rows = rows.append_column(name, pa.array([value] * rows.num_rows, pa.string()))
+    return rows
 
 
 def _set_aside(table: Table, path: str) -> None:
@@ -203,41 +234,27 @@ def _set_aside(table: Table, path: str) -> None:
 
 
 def _append_unmentioned(name: str, table: Table) -> int:
-    """Append the rows of files that no entry mentions, if no row has their key."""
-    key = _KEYS.get(name, _EXAMPLE_KEY)
-    if key not in table.layout.schema.names:
-        return 0
-    reader = FileReader(table.location, schema=table.layout.schema)
-    identity = [key, *table.layout.partition_by]
+    """Append the rows of files that no entry mentions, if the table has none with their key."""
+    reader = _Rows(name, table)
     held = {
         row
         for file in table.snapshot().files
-        for row in _identities(_readable_rows(reader, table, file.path), identity)
+        for row in _identities(reader.columns(file, reader.identity))
     }
     appended = 0
     for path in unmentioned_files(table.location):
-        rows = _readable_rows(reader, table, path)
-        new = [row not in held for row in _identities(rows, identity)]
+        rows = reader.readable(path)
+        new = [row not in held for row in _identities(rows.select(reader.identity))]
         kept = rows.filter(pa.array(new, pa.bool_()))
         if kept.num_rows:
             table.append(kept)
-            held.update(_identities(kept, identity))
+            held.update(_identities(kept.select(reader.identity)))
             appended += kept.num_rows
     return appended
 
 
-def _readable_rows(reader: FileReader, table: Table, path: str) -> pa.Table:
-    """The rows of the row groups of a file that can be read."""
-    found = [table.layout.schema.empty_table()]
-    with suppress(UnreadableFileError):
-        for group in range(len(reader.row_group_starts(path)) - 1):
-            with suppress(UnreadableFileError):
-                found.append(_with_keys(_row_group(reader, table, path, group)))
-    return pa.concat_tables(found)
-
-
-def _identities(rows: pa.Table, columns: list[str]) -> list[tuple[str, ...]]:
-    return list(zip(*(rows[name].to_pylist() for name in columns), strict=True))
+def _identities(rows: pa.Table) -> list[tuple[object, ...]]:
+    return list(zip(*(column.to_pylist() for column in rows.columns), strict=True))
 
 
 def _needed(store: FeatureStore) -> Iterator[NeededParse]:

@@ -14,7 +14,7 @@ import typer
 from deltalake import DeltaTable
 from typer.testing import CliRunner
 
-from featurestore import FeatureStore, commands, open_store
+from featurestore import Drop, FeatureStore, commands, open_store
 from featurestore.maintenance.inspect import inspect_store
 from featurestore.maintenance.repair import Repair, repair_store
 from featurestore.maintenance.vacuum import vacuum_store
@@ -141,6 +141,23 @@ def test_rows_without_a_key_are_taken_out(whole, records) -> None:
     with open_store(whole.uri) as store:
         assert len(store.parses.get_many([record.key for record in records])) == 38
     assert problems(whole, deep=False) == []
+
+
+def test_drops_need_no_key(whole) -> None:
+    drops = [
+        Drop("pairs", TOKENIZER, "train", "en", "job", f"bad-{n}", "", "example", "no hypothesis")
+        for n in range(3)
+    ]
+    whole.drops.append(drops[:1])
+    whole.drops.append(drops[1:])
+    assert found(whole).is_sound
+    cut(entry(whole, 2, "drops"))
+    assert repaired(whole).recovered == {"drops": 2}
+    with open_store(whole.uri) as store:
+        assert sorted(store.sql("select example_id from drops").fetchall()) == [
+            (f"bad-{n}",) for n in range(3)
+        ]
+        assert found(store).is_sound
 
 
 def test_a_damaged_file_of_examples_stops_no_repair_of_parses(whole, records) -> None:

@@ -7,7 +7,6 @@ exchanged.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 from random import Random
 from typing import Final
@@ -58,9 +57,11 @@ def labels_of(sentence: Sentence) -> dict[str, LabelValue | None]:
     Subject and object are the root's first dependent ``nsubj`` and ``obj``, with any subtype; as in
     SentEval only a common noun counts.
     """
+    from syntax.matrices import tree_depth  # compiled: not for who only lists the readers
+
     words = sentence.words
     (root,) = (word for word in words if word.head == 0)
-    depth = max(_depths(words))
+    depth = int(tree_depth([(word.head or 0) - 1 for word in words]).max())
     return {
         "max_depth": DEPTHS[min(depth, DEEPEST)],
         "root_upos": root.upos if root.upos in UPOS[1:] else None,
@@ -68,16 +69,6 @@ def labels_of(sentence: Sentence) -> dict[str, LabelValue | None]:
         "subj_number": _number(words, root, "nsubj"),
         "obj_number": _number(words, root, "obj"),
     }
-
-
-def _depths(words: tuple[Word, ...]) -> Iterator[int]:
-    """Edges from the root to each word; the heads are known to form a tree."""
-    heads = [word.head or 0 for word in words]
-    for head in heads:
-        depth = 0
-        while head:
-            head, depth = heads[head - 1], depth + 1
-        yield depth
 
 
 def _number(words: tuple[Word, ...], root: Word, relation: str) -> str | None:

@@ -23,13 +23,13 @@ CONDITIONS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """Settings by name; with a factor of 0 the discriminator alone learns, of the same batches."""
 
-SMALL: Final = ("epochs=8", "training.delay=4", "evaluate_epochs=2", "checkpoint_every=200")
+SMALL: Final = ("epochs=6", "training.delay=3", "evaluate_epochs=3", "checkpoint_every=200")
 _BOTH: Final = (
     "tags alone (published: mBERT or word vectors); the language test tells English and French "
     "apart (published: seven languages)"
 )
 _REDUCTIONS: Final[Mapping[Size, str]] = {
-    "small": f"{_BOTH}; 8 passes, of which 4 of parsing alone (published: 400, of which 100), at a "
+    "small": f"{_BOTH}; 6 passes, of which 3 of parsing alone (published: 400, of which 100), at a "
     "rate of 1e-3 (published 1e-4, too small for so few passes)",
     "full": _BOTH,
 }

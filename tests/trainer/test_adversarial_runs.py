@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from featurestore import FeatureStore, open_store
+from featurestore import FeatureStore, ParsedDataset, open_store
 from syntax.errors import SpecError
 from tests.trainer import treebank
 from tests.trainer.recorded import TWO, examples_of_steps, outcome
@@ -294,6 +294,35 @@ def test_the_language_test_learns_to_tell_what_the_states_tell(store, tmp_path) 
     assert found["accuracy"] < 1, "two of the three French sentences are English ones, too"
     few = language_test(tmp_path, store, ["en", "fr"], replace(options, sentences=1))
     assert few["words"]["train"] < found["words"]["train"]
+
+
+ORDER_FREE = (
+    *(f"data.dataset={treebank.NAME}", "streams.auxiliary.data.dataset=" + treebank.NAME),
+    *("layers=1", "heads=2", "head_size=8", "feed_forward=16", "upos_width=16"),
+    *("arc=16", "task.relation=8", "batch_size=3", "delay_batch_size=6", "threads=1"),
+    *("epochs=4", "training.delay=2", "checkpoint_every=null", "log_every=1"),
+    "learning_rate=0.01",
+)
+
+
+def test_the_order_free_parser_hides_its_language_word_by_word(store, tmp_path) -> None:
+    events: list[Report] = []
+    recipe = with_settings(RECIPES["adversarial-orderfree"](), ORDER_FREE)
+    run = train(
+        recipe,
+        store,
+        tmp_path,
+        observers=[lambda event: events.append(event) if isinstance(event, Report) else None],
+    )
+    assert "adversary.v1" not in events[0].losses
+    assert events[-1].losses["auxiliary/adversary.v1"] > 0
+    write_result(result_of(run), tmp_path)
+    found = language_test(tmp_path, store, ["en", "fr"], LanguageTestOptions(epochs=2))
+    train_words, held_out = found["words"]["train"], found["words"]["held_out"]
+    dev = [store.dataset(treebank.NAME, split="dev", lang=lang) for lang in ("en", "fr")]
+    words = sum(int(ParsedDataset(store, part).word_counts().sum()) for part in dev)
+    assert held_out == words, "those without a piece, too, and ROOT is none of them"
+    assert train_words > held_out
 
 
 def test_the_language_test_of_one_language_is_refused(store, tmp_path) -> None:

@@ -32,8 +32,9 @@ def sentence_arrays(arrays: Mapping[str, Any], root: bool = True) -> dict[str, A
     Returns:
         What is said of whole examples, as it was. ``upos`` of each position, 0 for ROOT, for which
         ``special_tokens_mask`` is true; ``parents`` -1 and ``deprel`` 0: trees are predicted.
-        ``word_layout``, in which each word has the position of its own. ``word_states`` as an
-        array, (B, L, D), 0 at ROOT; ``rare_words``, bool (B, L), where they are given.
+        ``word_layout``, in which each word has the position of its own; ``word_ids`` and
+        ``segment_ids``, -1 where no word is. ``word_states`` as an array, (B, L, D), 0 at ROOT;
+        ``rare_words``, bool (B, L), where they are given.
     """
     if "parses" in arrays:
         layout = _layout_of_parses(arrays["parses"], root)
@@ -57,6 +58,8 @@ def sentence_arrays(arrays: Mapping[str, Any], root: bool = True) -> dict[str, A
         "parents": np.full((B, L), -1, np.int32),
         "lengths": real_BL.sum(1).astype(np.int32),
         "word_layout": layout,
+        "word_ids": layout.pieces.astype(np.int32),
+        "segment_ids": np.where(layout.pieces >= 0, 0, -1).astype(np.int32),
     }
     if "word_states" in arrays:
         found["word_states"] = _states(arrays["word_states"], layout, L, root)

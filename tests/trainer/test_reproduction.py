@@ -15,6 +15,8 @@ from trainer.reproduction.account import account, data_hash, figure_rows, page
 from trainer.reproduction.row import Figure, Findings, Row, Source
 from trainer.reproduction.rows import ROWS, adversarial, transfer, udprlm, wolof
 from trainer.reproduction.rows.paired import less, over_languages
+from trainer.reproduction.rows.table_3_2 import PARSERS, TABLE_3_2
+from trainer.reproduction.rows.word_order import correlations, printed_correlations
 from trainer.reproduction.trial import Trial
 
 RESULTS = Path(__file__).parents[2] / "docs" / "reproduction"
@@ -142,6 +144,37 @@ def test_differences_are_paired_over_languages() -> None:
     assert found.difference == pytest.approx(5 / 3)
     assert (found.low, found.high) == pytest.approx((1, 3))  # of a and b, and of c
     assert less("LAS", None, one, other).values == pytest.approx((2, 4 / 3))
+
+
+def test_the_averages_of_table_3_2_are_the_printed_ones() -> None:
+    printed = {
+        "selfatt": (64.06, 53.82),
+        "rnn": (62.71, 52.63),
+        "selfatt-stack": (62.22, 52.00),
+        "rnn-stack": (62.37, 51.89),
+    }
+    for parser in PARSERS:
+        scores = [one.scores[parser] for one in TABLE_3_2.values()]
+        assert tuple(round(sum(of) / 31, 2) for of in zip(*scores, strict=True)) == printed[parser]
+
+
+def test_printed_figures_correlate_as_the_text_says() -> None:
+    found = {figure.name: figure.mean for figure in printed_correlations()}
+    assert len(found) == 8
+    assert [round(value, 2) for name, value in found.items() if "Pearson" in name] == [
+        *(0.88, 0.90, 0.89, 0.91)
+    ]
+    assert [round(value, 2) for name, value in found.items() if "Spearman" in name] == [
+        *(0.86, 0.84, 0.85, 0.86)
+    ]
+
+
+def test_coefficients_are_of_each_seed() -> None:
+    seeds = [[(0.1, 1.0), (0.2, 2.0), (0.4, 3.0)], [(0.1, 3.0), (0.2, 2.0), (0.3, 1.0)]]
+    pearson, spearman = correlations("rnn", "3 languages", seeds, published=True)
+    assert pearson.values == pytest.approx((0.9819805, -1.0))
+    assert spearman.values == pytest.approx((1.0, -1.0))
+    assert (pearson.published, spearman.published) == (0.90, 0.87)
 
 
 def test_the_list_says_what_is_missing(tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ from trainer.reproduction.row import ROWS
 from trainer.reproduction.rows import (
     adversarial,
     probing,
+    sla,
+    syntax_encoder,
     transfer,
     translation,
     udprlm,
@@ -15,6 +17,8 @@ __all__ = [
     "ROWS",
     "adversarial",
     "probing",
+    "sla",
+    "syntax_encoder",
     "transfer",
     "translation",
     "udprlm",

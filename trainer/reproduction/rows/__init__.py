@@ -4,6 +4,7 @@ from trainer.reproduction.row import ROWS
 from trainer.reproduction.rows import (
     adversarial,
     probing,
+    releases,
     sla,
     syntax_encoder,
     transfer,
@@ -17,6 +18,7 @@ __all__ = [
     "ROWS",
     "adversarial",
     "probing",
+    "releases",
     "sla",
     "syntax_encoder",
     "transfer",

@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from clients.cli import build_app
 from syntax.errors import SpecError, UnknownNameError
+from syntax.trees.conllu import read_conllu
 from trainer.options.settings import with_settings
 from trainer.recipes import RECIPES
 from trainer.reproduction.account import account, data_hash, figure_rows, page
@@ -16,6 +17,7 @@ from trainer.reproduction.row import Figure, Findings, Listing, Row, Source
 from trainer.reproduction.rows import (
     ROWS,
     adversarial,
+    parsers,
     sla,
     syntax_encoder,
     transfer,
@@ -28,6 +30,7 @@ from trainer.reproduction.rows.word_order import correlations, printed_correlati
 from trainer.reproduction.trial import Trial
 
 RESULTS = Path(__file__).parents[2] / "docs" / "reproduction"
+FIXTURES = Path(__file__).parents[1] / "fixtures"
 
 
 @given(st.lists(st.floats(-100, 100), min_size=2, max_size=8))
@@ -214,6 +217,20 @@ def test_pairs_of_languages_stay_aligned_where_files_are_divided(tmp_path: Path)
     assert (found / "train-en.tsv").read_bytes().count(b"\n") == 1500
     for lang in ("en", "fr"):
         assert (found / f"dev-{lang}.tsv").read_bytes().startswith(f"{lang} 1500\r".encode())
+
+
+def test_the_settings_of_the_parser_fit_its_recipe() -> None:
+    for size, epochs in (("small", 2), ("full", 6)):
+        made = with_settings(RECIPES["parser"](), parsers.SETTINGS[size])
+        assert made.training.epochs == epochs
+
+
+def test_gold_words_are_scored_as_tokens_of_their_own() -> None:
+    sentences = list(read_conllu(FIXTURES / "treebank-tiny" / "tiny-ud-test.conllu"))
+    assert any(len(one.tokens) < len(one.words) for one in sentences)
+    gold = [parsers.of_words(sentence) for sentence in sentences]
+    assert parsers.scores(gold, gold) == {"UPOS": 100, "UAS": 100, "LAS": 100}
+    assert all(len(one.tokens) == len(one.words) for one in gold)
 
 
 def test_generalised_pairs_are_of_two_languages() -> None:

@@ -3,6 +3,7 @@
 from trainer.reproduction.row import ROWS
 from trainer.reproduction.rows import (
     adversarial,
+    parsers,
     probing,
     releases,
     sla,
@@ -17,6 +18,7 @@ from trainer.reproduction.rows import (
 __all__ = [
     "ROWS",
     "adversarial",
+    "parsers",
     "probing",
     "releases",
     "sla",

@@ -21,7 +21,7 @@ from trainer.reproduction.rows.treebanks import ENGLISH, OTHERS, TOKENIZER
 from trainer.reproduction.trial import Trial
 
 XNLI: Final = Source("benchmarks/xnli", "XNLI, files of XTREME: dev-en.tsv")
-PAWSX: Final = Source("benchmarks/pawsx", "PAWS-X, files of XTREME: dev-en.tsv")
+PAWSX: Final = Source("benchmarks/pawsx", "PAWS-X, files of XTREME: dev-{en,fr}.tsv")
 WIKIANN: Final = Source("benchmarks/wikiann", "WikiAnn (PAN-X), files of XTREME: dev-en.tsv")
 TYDIQA: Final = Source("benchmarks/tydiqa", "TyDi QA GoldP, English, in the format of SQuAD")
 UNCASED: Final = Source("tokenizers/bert-base-uncased", "google-bert/bert-base-uncased, vocab.txt")
@@ -47,14 +47,14 @@ class RealData:
         """Where a source is."""
         return self.trial.data / source.path
 
-    def examples(self, name: str, source: Source) -> list[Example]:
-        """The English dev split of a benchmark, by our reader."""
-        read = BENCHMARKS[name].read(self.folder(source), "dev", "en")
+    def examples(self, name: str, source: Source, lang: str = "en") -> list[Example]:
+        """The dev split of a benchmark, by our reader."""
+        read = BENCHMARKS[name].read(self.folder(source), "dev", lang)
         return [item for item in read if isinstance(item, Example)]
 
-    def texts(self, name: str, source: Source) -> list[str]:
+    def texts(self, name: str, source: Source, lang: str = "en") -> list[str]:
         """Its texts, one after the other."""
-        segments = chain.from_iterable(one.segments for one in self.examples(name, source))
+        segments = chain.from_iterable(one.segments for one in self.examples(name, source, lang))
         return [segment.text or "" for segment in segments]
 
     def sentences(self, treebank: Source, split: str) -> list[Sentence]:
@@ -121,7 +121,7 @@ def several_sentences(data: RealData) -> Count:
 
 def quoted(data: RealData) -> Count:
     """Texts that reach the parser with the quotation marks of CSV."""
-    texts = data.texts("pawsx", PAWSX)
+    texts = data.texts("pawsx", PAWSX, "fr")
     return sum(rules.written_by_csv(text) != text for text in texts), len(texts)
 
 

@@ -64,7 +64,7 @@ LOSSES: Final = (
     Loss(
         _SYNTAX_MBERT,
         "silent: the parser reads quotation marks as CSV writes them, doubled and in others",
-        "PAWS-X dev, en: texts",
+        "PAWS-X dev, fr: texts",
         counts.quoted,
         "the text as it is in the file",
     ),

@@ -155,8 +155,8 @@ BACKFILLS: Final[Mapping[str, tuple[Source, tuple[str, ...]]]] = {
     "xnli": (XNLI, ("--split", "dev")),
     "pawsx": (PAWSX, ("--split", "dev")),
     "wikiann": (WIKIANN, ("--split", "dev", "--mode", "retokenize")),
-    "tydiqa": (TYDIQA, ("--split", "train,dev")),
-    "ud": (ENGLISH, ("--split", "train,dev,test", "--mode", "gold")),
+    "tydiqa": (TYDIQA, ("--split", "dev")),
+    "ud": (ENGLISH, ("--split", "dev,test", "--mode", "gold")),
 }
 """By reader: what is stored, in English."""
 

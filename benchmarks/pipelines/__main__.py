@@ -1,6 +1,6 @@
 """Hours from a raw benchmark to the data of the first epoch: the papers' way and ours.
 
-    python -m benchmarks.pipelines [--rounds 3] [--core 0]
+    python -m benchmarks.pipelines [--rounds 1] [--core 0]
 
 Of three published pipelines a sample goes both ways, on one core and in turns:
 
@@ -169,9 +169,9 @@ def our_treebank(count: int, folder: Path) -> Seconds:
 
 
 PIPELINES: Final = (
-    Pipeline("Syntax-MBERT, XNLI", 392_702, 1000, syntax_mbert, our_xnli),
-    Pipeline("lr-sib, MicroBERT's Wolof", 34_064, 200, lr_sib, our_sentences),
-    Pipeline("structural-probes, EWT", 12_544, 2000, structural_probes, our_treebank),
+    Pipeline("Syntax-MBERT, XNLI", 392_702, 500, syntax_mbert, our_xnli),
+    Pipeline("lr-sib, MicroBERT's Wolof", 34_064, 100, lr_sib, our_sentences),
+    Pipeline("structural-probes, EWT", 12_544, 1000, structural_probes, our_treebank),
 )
 
 
@@ -244,7 +244,7 @@ def measure(rounds: int) -> Iterator[dict[str, Any]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--core", type=int, default=0, help="the core that all runs on")
     parser.add_argument(
         "--one", help="number of a pipeline, way and examples: a single measurement"

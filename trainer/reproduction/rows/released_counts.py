@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,7 +16,7 @@ from syntax.strict_json import parse_json
 from syntax.trees.conllu import read_conllu
 from syntax.trees.sentence import Sentence
 from trainer.reproduction import released_rules as rules
-from trainer.reproduction.row import Source
+from trainer.reproduction.row import Size, Source
 from trainer.reproduction.rows.treebanks import ENGLISH, OTHERS, TOKENIZER
 from trainer.reproduction.trial import Trial
 
@@ -25,6 +25,9 @@ PAWSX: Final = Source("benchmarks/pawsx", "PAWS-X, files of XTREME: dev-{en,fr}.
 WIKIANN: Final = Source("benchmarks/wikiann", "WikiAnn (PAN-X), files of XTREME: dev-en.tsv")
 TYDIQA: Final = Source("benchmarks/tydiqa", "TyDi QA GoldP, English, in the format of SQuAD")
 UNCASED: Final = Source("tokenizers/bert-base-uncased", "google-bert/bert-base-uncased, vocab.txt")
+
+MOST: Final[Mapping[Size, int]] = {"small": 1000}
+"""How many items of a benchmark are read; all of them where a size has no number."""
 
 _AT_ONCE: Final = 128
 
@@ -50,7 +53,8 @@ class RealData:
     def examples(self, name: str, source: Source, lang: str = "en") -> list[Example]:
         """The dev split of a benchmark, by our reader."""
         read = BENCHMARKS[name].read(self.folder(source), "dev", lang)
-        return [item for item in read if isinstance(item, Example)]
+        items = islice(read, MOST.get(self.trial.size))
+        return [item for item in items if isinstance(item, Example)]
 
     def texts(self, name: str, source: Source, lang: str = "en") -> list[str]:
         """Its texts, one after the other."""

@@ -164,6 +164,8 @@ BACKFILLS: Final[Mapping[str, tuple[Source, tuple[str, ...]]]] = {
 def _backfilled(trial: Trial, reader: str) -> Counts:
     """What became of each example."""
     source, options = BACKFILLS[reader]
+    if most := counts.MOST.get(trial.size):
+        options = (*options, "--limit", str(most))
     where = ("--path", str(trial.data / source.path), "--lang", "en")
     tokenizer = ("--tokenizer", str(trial.data / TOKENIZER.path))
     trial.backfill(reader, reader, *where, *options, *tokenizer)
@@ -249,6 +251,7 @@ ROWS.add(
         "the data at hand",
         rule="of every backfill, the examples that are neither stored nor dropped under a named "
         "reason are 0",
+        reductions={"small": "the first 1,000 items of each benchmark; treebanks are whole"},
         data=(XNLI, PAWSX, WIKIANN, TYDIQA, UNCASED, TOKENIZER, ENGLISH, *OTHERS.values()),
         run=_run,
     ),

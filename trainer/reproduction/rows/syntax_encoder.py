@@ -58,14 +58,14 @@ class Pairs:
 TASKS: Final[Mapping[str, Pairs]] = {
     "xnli": Pairs(
         XNLI,
-        train={"small": Lines("test", 0, 1500), "full": Lines("test", 0)},
-        dev={"small": Lines("dev", 0, 500), "full": Lines("dev", 0)},
+        train={"small": Lines("test", 0, 1200), "full": Lines("test", 0)},
+        dev={"small": Lines("dev", 0, 400), "full": Lines("dev", 0)},
         published=None,
     ),
     "pawsx": Pairs(
         PAWSX,
-        train={"small": Lines("dev", 0, 1500), "full": Lines("dev", 0, 1500)},
-        dev={"small": Lines("dev", 1500), "full": Lines("dev", 1500)},
+        train={"small": Lines("dev", 0, 1200), "full": Lines("dev", 0, 1500)},
+        dev={"small": Lines("dev", 1500, 1900), "full": Lines("dev", 1500)},
         published=3.9,
     ),
 }
@@ -79,8 +79,8 @@ _ENCODER: Final = (
     "13 and 7 languages)"
 )
 _REDUCTIONS: Final[Mapping[Size, str]] = {
-    "small": f"{_ENCODER}; 1,500 training pairs of each benchmark, of XNLI's test and PAWS-X's dev "
-    "split (published: 392,702 and 49,401 of train), 500 scored pairs of dev, 2 passes (published: "
+    "small": f"{_ENCODER}; 1,200 training pairs of each benchmark, of XNLI's test and PAWS-X's dev "
+    "split (published: 392,702 and 49,401 of train), 400 scored pairs of dev, 2 passes (published: "
     "5), 2 seeds",
     "full": f"{_ENCODER}; 5,010 training pairs of XNLI's test split and 1,500 of PAWS-X's dev "
     "split (published: 392,702 and 49,401 of train); of PAWS-X 500 scored pairs",

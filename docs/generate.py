@@ -194,6 +194,25 @@ def reproduction() -> str:
     return page(json.loads(path.read_text(encoding="utf-8")) for path in paths)
 
 
+def pipelines() -> str:
+    """The newest results of `benchmarks.pipelines`."""
+    results = sorted((DOCS.parent / "benchmarks" / "results").glob("pipelines-*.json"))
+    if not results:
+        return "Not measured yet.\n"
+    content = json.loads(results[-1].read_text(encoding="utf-8"))
+    columns = [(time, way) for time in ("first", "second") for way in ("theirs", "ours")]
+    rows = (
+        (
+            one["pipeline"],
+            f"{one['sample']:,} of {one['examples']:,}",
+            *(f"{one['hours'][way][time]:.3g}" for time, way in columns),
+        )
+        for one in content["pipelines"]
+    )
+    names = ("pipeline", "sample", *(f"{way}, {time} time" for time, way in columns))
+    return f"Hours of one core, {content['date'][:10]}:\n\n{table(names, rows)}"
+
+
 TABLES: Final[dict[str, Callable[[], str]]] = {
     "drop-reasons": drop_reasons,
     "errors": error_names,
@@ -207,6 +226,7 @@ TABLES: Final[dict[str, Callable[[], str]]] = {
     "options-tagger": options(TaggerOptions),
     "options-training": options(TrainingOptions),
     "matrices": matrices,
+    "pipelines": pipelines,
     "readers": readers,
     "recipes": recipes,
     "reproduction": reproduction,

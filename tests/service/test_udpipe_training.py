@@ -27,14 +27,13 @@ from service.models.training.treebank import (
     filled_columns,
     fold_of,
     open_treebank,
-    raw_text,
     strip_columns,
 )
 from service.parsers.records import read_records
 from syntax import Word
 from syntax.errors import ConlluError, ModelLoadError, SpecError, UnknownNameError
 from syntax.fingerprint import file_sha256
-from syntax.trees.conllu import read_conllu, write_conllu
+from syntax.trees.conllu import raw_text, read_conllu, write_conllu
 from syntax.trees.scoring import METRICS
 
 pytestmark = pytest.mark.slow

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import inspect
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -29,6 +31,14 @@ def test_every_recipe_says_what_it_is_and_survives_json(name) -> None:
     assert recipe.name == name
     assert RECIPES[name].__doc__
     assert recipe_from_json(json.loads(json.dumps(recipe.to_json()))) == recipe
+
+
+@pytest.mark.parametrize("name", list(RECIPES))
+def test_every_recipe_says_where_its_figures_come_from(name) -> None:
+    described = inspect.getdoc(inspect.getmodule(RECIPES[name])) or ""
+    assert re.search(
+        r"(et al\.|and \w+,?) \(?\d{4}|commits? \w{7}|our own choice|No paper has", described
+    )
 
 
 @pytest.mark.parametrize("name", list(RECIPES))

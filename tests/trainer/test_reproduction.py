@@ -9,15 +9,28 @@ from typer.testing import CliRunner
 
 from clients.cli import build_app
 from syntax.errors import SpecError, UnknownNameError
+from syntax.trees.conllu import read_conllu
 from trainer.options.settings import with_settings
 from trainer.recipes import RECIPES
 from trainer.reproduction.account import account, data_hash, figure_rows, page
-from trainer.reproduction.row import Figure, Findings, Row, Source
-from trainer.reproduction.rows import ROWS, adversarial, transfer, udprlm, wolof
-from trainer.reproduction.rows.paired import less, over_languages
+from trainer.reproduction.row import Figure, Findings, Listing, Row, Source
+from trainer.reproduction.rows import (
+    ROWS,
+    adversarial,
+    parsers,
+    sla,
+    syntax_encoder,
+    transfer,
+    udprlm,
+    wolof,
+)
+from trainer.reproduction.rows.paired import gain, is_gain, less, over_languages
+from trainer.reproduction.rows.table_3_2 import PARSERS, TABLE_3_2
+from trainer.reproduction.rows.word_order import correlations, printed_correlations
 from trainer.reproduction.trial import Trial
 
 RESULTS = Path(__file__).parents[2] / "docs" / "reproduction"
+FIXTURES = Path(__file__).parents[1] / "fixtures"
 
 
 @given(st.lists(st.floats(-100, 100), min_size=2, max_size=8))
@@ -84,6 +97,53 @@ def test_an_account_can_be_shown(tmp_path: Path) -> None:
     assert "a note" in shown
 
 
+def test_a_listing_is_shown_before_the_figures(tmp_path: Path) -> None:
+    (tmp_path / "treebanks" / "X").mkdir(parents=True)
+    one = trial(tmp_path / "out", tmp_path)
+    listing = Listing("what is lost", ("release", "lost"), (("A", "3 of 4"),))
+    findings = Findings([Figure("LAS", None, (1.0,))], holds=True, listings=(listing,))
+    shown = page([json.loads(json.dumps(account(one, findings)))])
+    assert shown.index("| A | 3 of 4 |") < shown.index("| LAS |")
+
+
+def test_failed_commands_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "treebanks" / "X").mkdir(parents=True)
+    one = trial(tmp_path / "out", tmp_path)
+    one.folder.mkdir()
+    with pytest.raises(SpecError, match="`parsebank train` ended with 1"):
+        one.parsebank("train", "no-such-recipe", "--store", str(tmp_path / "store"))
+    content = account(one, one.row.run(one))
+    assert content["runs"]["finished"] == 0
+    (failed,) = content["runs"]["failed"]
+    assert (failed["command"], failed["code"]) == ("train", 1)
+    assert "0 finished; failed before they were run again: `train` with 1" in page([content])
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ((1.0, 1.1, 0.9), True),
+        ((-1.0, -1.1, -0.9), False),
+        ((-1.0, 1.0, 0.5), None),
+        ((3.0,), None),
+    ],
+)
+def test_a_gain_is_told_from_the_spread_of_seeds(
+    values: tuple[float, ...], told: bool | None
+) -> None:
+    figure = gain("MCC", None, [50 + value for value in values], [50.0] * len(values))
+    assert figure.values == pytest.approx(values)
+    assert is_gain(figure) is told
+
+
+def test_the_losses_of_phrases_are_compared_by_seed() -> None:
+    points = {"random": 40, "mlm": 50, "mlm-phrase-tree": 51, "mlm-phrase-tree-published-sign": 48}
+    las = {name: Figure(name, None, (at, at + 1.0)) for name, at in points.items()}
+    found = {one.name: one.values for one in wolof.findings(las, ()).figures}
+    assert found["LAS of dev, phrase loss released less published"] == (3, 3)
+    assert found["LAS of dev, phrases and trees less mlm, published loss"] == (-2, -2)
+
+
 def test_the_hash_of_data_covers_names_and_bytes(tmp_path: Path) -> None:
     folder = tmp_path / "treebank"
     folder.mkdir()
@@ -138,6 +198,49 @@ def test_the_settings_of_small_arms_fit_their_recipes() -> None:
         assert with_settings(RECIPES[phase](), small).training.batch_size == 32
 
 
+def test_the_settings_of_classifiers_fit_their_recipes() -> None:
+    for settings in sla.CONDITIONS.values():
+        made = with_settings(RECIPES[sla.RECIPE](), (*sla.SETTINGS["small"], *settings))
+        assert made.training.epochs == 1
+    for recipe in syntax_encoder.TASKS:
+        for settings in syntax_encoder.CONDITIONS.values():
+            changed = (*syntax_encoder.SETTINGS["small"], *settings)
+            assert with_settings(RECIPES[recipe](), changed).training.epochs == 2
+
+
+def test_pairs_of_languages_stay_aligned_where_files_are_divided(tmp_path: Path) -> None:
+    folder = tmp_path / "benchmarks" / "pawsx"
+    folder.mkdir(parents=True)
+    for lang in ("en", "fr"):
+        lines = [f"{lang} {n}\ra\tb\t1\n" for n in range(2000)]
+        (folder / f"dev-{lang}.tsv").write_bytes("".join(lines).encode())
+    one = Trial(ROWS["syntax-encoder"], tmp_path / "out", tmp_path, "small", (1,))
+    found = syntax_encoder.divide(one, "pawsx")
+    assert {path.name for path in found.iterdir()} == {"train-en.tsv", "dev-en.tsv", "dev-fr.tsv"}
+    assert (found / "train-en.tsv").read_bytes().count(b"\n") == 1200
+    for lang in ("en", "fr"):
+        assert (found / f"dev-{lang}.tsv").read_bytes().startswith(f"{lang} 1500\r".encode())
+
+
+def test_the_settings_of_the_parser_fit_its_recipe() -> None:
+    for size, epochs in (("small", 2), ("full", 6)):
+        made = with_settings(RECIPES["parser"](), parsers.SETTINGS[size])
+        assert made.training.epochs == epochs
+
+
+def test_gold_words_are_scored_as_tokens_of_their_own() -> None:
+    sentences = list(read_conllu(FIXTURES / "treebank-tiny" / "tiny-ud-test.conllu"))
+    assert any(len(one.tokens) < len(one.words) for one in sentences)
+    gold = [parsers.of_words(sentence) for sentence in sentences]
+    assert parsers.scores(gold, gold) == {"UPOS": 100, "UAS": 100, "LAS": 100}
+    assert all(len(one.tokens) == len(one.words) for one in gold)
+
+
+def test_generalised_pairs_are_of_two_languages() -> None:
+    scores = {"en-en": 90.0, "en-fr": 60.0, "fr-en": 50.0, "fr-fr": 70.0}
+    assert syntax_encoder.across(scores) == 55.0
+
+
 def test_differences_are_paired_over_languages() -> None:
     one = [{"a": 3.0, "b": 12.0, "c": 22.0}, {"a": 1.0, "b": 10.0, "c": 24.0}]
     other = [{"a": 1.0, "b": 10.0, "c": 20.0}, {"a": 1.0, "b": 10.0, "c": 20.0}]
@@ -145,6 +248,37 @@ def test_differences_are_paired_over_languages() -> None:
     assert found.difference == pytest.approx(5 / 3)
     assert (found.low, found.high) == pytest.approx((1, 3))  # of a and b, and of c
     assert less("LAS", None, one, other).values == pytest.approx((2, 4 / 3))
+
+
+def test_the_averages_of_table_3_2_are_the_printed_ones() -> None:
+    printed = {
+        "selfatt": (64.06, 53.82),
+        "rnn": (62.71, 52.63),
+        "selfatt-stack": (62.22, 52.00),
+        "rnn-stack": (62.37, 51.89),
+    }
+    for parser in PARSERS:
+        scores = [one.scores[parser] for one in TABLE_3_2.values()]
+        assert tuple(round(sum(of) / 31, 2) for of in zip(*scores, strict=True)) == printed[parser]
+
+
+def test_printed_figures_correlate_as_the_text_says() -> None:
+    found = {figure.name: figure.mean for figure in printed_correlations()}
+    assert len(found) == 8
+    assert [round(value, 2) for name, value in found.items() if "Pearson" in name] == [
+        *(0.88, 0.90, 0.89, 0.91)
+    ]
+    assert [round(value, 2) for name, value in found.items() if "Spearman" in name] == [
+        *(0.86, 0.84, 0.85, 0.86)
+    ]
+
+
+def test_coefficients_are_of_each_seed() -> None:
+    seeds = [[(0.1, 1.0), (0.2, 2.0), (0.4, 3.0)], [(0.1, 3.0), (0.2, 2.0), (0.3, 1.0)]]
+    pearson, spearman = correlations("rnn", "3 languages", seeds, published=True)
+    assert pearson.values == pytest.approx((0.9819805, -1.0))
+    assert spearman.values == pytest.approx((1.0, -1.0))
+    assert (pearson.published, spearman.published) == (0.90, 0.87)
 
 
 def test_the_list_says_what_is_missing(tmp_path: Path) -> None:

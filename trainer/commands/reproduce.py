@@ -64,6 +64,8 @@ def reproduce(
     if as_json:
         print_json(content)
         return
+    for listing in content["listings"]:
+        print_table(listing["header"], listing["rows"], title=listing["title"])
     print_table(COLUMNS, figure_rows(content))
     typer.echo(f"rule: {content['rule']}\n{content['verdict']}", err=True)
     typer.echo(f"All numbers are in {trial.folder / FINDINGS}", err=True)

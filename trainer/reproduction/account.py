@@ -6,7 +6,7 @@ import os
 import platform
 import subprocess
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
+from dataclasses import asdict
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
@@ -15,8 +15,7 @@ from typing import Any, Final
 from syntax.commands.tables import markdown_table
 from trainer.reproduction.row import Findings
 from trainer.reproduction.rows import ROWS
-from trainer.reproduction.trial import Trial
-from trainer.results import read_result
+from trainer.reproduction.trial import Trial, now
 
 FINDINGS: Final = "findings.json"
 COLUMNS: Final = ("figure", "published", "ours", "± (seeds)", "95 % interval", "n")
@@ -36,20 +35,18 @@ def account(trial: Trial, findings: Findings) -> dict[str, Any]:
         "reductions": row.reductions.get(trial.size, "none"),
         "verdict": findings.verdict(trial.size in row.reductions),
         "figures": [figure.to_json() for figure in findings.figures],
+        "listings": [asdict(listing) for listing in findings.listings],
         "notes": list(findings.notes),
         "seeds": list(trial.seeds),
         "command": trial.command,
-        "when": datetime.now(UTC).isoformat(timespec="seconds"),
+        "when": now(),
         "commit": commit(),
         "versions": {name: version(name) for name in _LIBRARIES},
         "machine": f"{platform.machine()}, {os.cpu_count()} cores",
-        "training_seconds": round(sum(_seconds(trial.folder / "runs"))),
+        "training_seconds": round(sum(run["seconds"] for run in trial.results())),
+        "runs": {"finished": len(trial.results()), "failed": trial.failures()},
         "data": {source.path: data_hash(trial.data / source.path) for source in row.data},
     }
-
-
-def _seconds(runs: Path) -> Iterable[float]:
-    return (read_result(path)["seconds"] for path in runs.glob("*/*/result.json"))
 
 
 def data_hash(path: Path) -> str:
@@ -110,6 +107,7 @@ def _section(one: Mapping[str, Any]) -> str:
         "rule": one["rule"],
         "reduced": one["reductions"],
         "seeds": ", ".join(map(str, one["seeds"])) or "none",
+        "runs": _runs(one.get("runs")),
         "command": f"`{one['command']}`",
         "made": f"{one['when'][:10]}, {one['machine']}, {one['training_seconds'] / 3600:.1f} h "
         f"of training, commit {one['commit'] or 'unknown'}",
@@ -117,13 +115,27 @@ def _section(one: Mapping[str, Any]) -> str:
     }
     lines = [f"- **{name}**: {value}" for name, value in facts.items()]
     notes = [f"\n{note}" for note in one["notes"]]
+    listings = [
+        f"{listing['title']}:\n\n{markdown_table(listing['header'], listing['rows'])}\n"
+        for listing in one.get("listings", ())
+    ]
     return "\n".join(
         (
             f"### {one['row']} {one['size']}\n",
             f"{one['claim']}. **{one['verdict'].capitalize()}.**\n",
             *lines,
             "",
+            *listings,
             markdown_table(COLUMNS, figure_rows(one)),
             *notes,
         )
     )
+
+
+def _runs(runs: Mapping[str, Any] | None) -> str:
+    """How many runs finished, and every command that failed before it succeeded."""
+    if runs is None:
+        return "failures were not counted then"
+    failed = [f"`{one['command']}` with {one['code']}" for one in runs["failed"]]
+    again = ", ".join(failed) or "none"
+    return f"{runs['finished']} finished; failed before they were run again: {again}"

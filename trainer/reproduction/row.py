@@ -93,6 +93,21 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True)
+class Listing:
+    """What figures cannot say, as a table of texts.
+
+    Attributes:
+        title: In a few words.
+        header: Names of the columns.
+        rows: As many texts each.
+    """
+
+    title: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Findings:
     """What a trial came to.
 
@@ -100,11 +115,13 @@ class Findings:
         figures: In the order in which they are shown.
         holds: Whether the rule of the row is met; None where it cannot be told yet.
         notes: What a reader of the figures must know.
+        listings: Shown before the figures.
     """
 
     figures: Sequence[Figure]
     holds: bool | None
     notes: tuple[str, ...] = ()
+    listings: tuple[Listing, ...] = ()
 
     def verdict(self, reduced: bool) -> str:
         """The rule's answer; a reduced trial is only consistent with a claim, or not."""

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
 from syntax.errors import SpecError
+from syntax.strict_json import parse_json
 from trainer.reproduction.row import Row, Size
 from trainer.results import read_json, read_result
 
 CONSOLE: Final = (sys.executable, "-P", "-m", "parsebank")
 """The command line of this installation, whatever is first on the path."""
+
+FAILURES: Final = "failures.jsonl"
+
+
+def now() -> str:
+    """The time, in UTC, to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,16 +85,39 @@ class Trial:
     def parsebank(self, *arguments: str, environment: Mapping[str, str] | None = None) -> None:
         """Run a command of parsebank.
 
+        Args:
+            arguments: Its arguments.
+            environment: Variables that it has beside those of this process.
+
         Raises:
             SpecError: It failed; what it printed says why.
         """
         print("$ parsebank", *arguments, flush=True)  # noqa: T201  (the log of a long trial)
-        code = subprocess.run((*CONSOLE, *arguments), check=False, env=environment).returncode
+        variables = {**os.environ, **(environment or {})}
+        code = subprocess.run((*CONSOLE, *arguments), check=False, env=variables).returncode
         if code:
+            self._note_failure(arguments[0], code)
             raise SpecError(
                 f"`parsebank {arguments[0]}` ended with {code}; see its message above, and run "
                 "the same `parsebank reproduce` again to go on"
             )
+
+    def _note_failure(self, command: str, code: int) -> None:
+        """Keep a failed command for the account, also when it succeeds later."""
+        failure = {"command": command, "code": code, "when": now()}
+        with (self.folder / FAILURES).open("a", encoding="utf-8") as file:
+            file.write(json.dumps(failure) + "\n")
+
+    def failures(self) -> list[dict[str, Any]]:
+        """The commands that failed, over all calls of this trial."""
+        path = self.folder / FAILURES
+        if not path.exists():
+            return []
+        return [parse_json(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+    def results(self) -> list[dict[str, Any]]:
+        """The results of all finished runs, by name of the run and seed."""
+        return [read_result(path) for path in sorted(self.folder.glob("runs/*/*/result.json"))]
 
     def backfill(
         self, name: str, *arguments: str, environment: Mapping[str, str] | None = None

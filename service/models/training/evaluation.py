@@ -8,9 +8,8 @@ from typing import Any
 import ufal.udpipe
 
 from service.models.training.component import TrainingError
-from service.models.training.treebank import raw_text
 from syntax import Sentence
-from syntax.trees.conllu import format_conllu, parse_conllu
+from syntax.trees.conllu import format_conllu, parse_conllu, raw_text
 from syntax.trees.scoring import evaluate
 
 Scores = dict[str, dict[str, dict[str, float]]]

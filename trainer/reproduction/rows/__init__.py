@@ -3,7 +3,11 @@
 from trainer.reproduction.row import ROWS
 from trainer.reproduction.rows import (
     adversarial,
+    parsers,
     probing,
+    releases,
+    sla,
+    syntax_encoder,
     transfer,
     translation,
     udprlm,
@@ -14,7 +18,11 @@ from trainer.reproduction.rows import (
 __all__ = [
     "ROWS",
     "adversarial",
+    "parsers",
     "probing",
+    "releases",
+    "sla",
+    "syntax_encoder",
     "transfer",
     "translation",
     "udprlm",

@@ -1,4 +1,4 @@
-"""Scores of two systems on the same treebanks."""
+"""Scores of two systems on the same data."""
 
 from __future__ import annotations
 
@@ -43,3 +43,18 @@ def note(name: str, found: Difference) -> str:
         f"to {found.high:+.2f}, p = {found.bootstrap:.3f}; by permutation p = "
         f"{found.permutation:.3f}."
     )
+
+
+def gain(
+    name: str, published: float | None, one: Sequence[float], other: Sequence[float]
+) -> Figure:
+    """The difference of two scores, of each seed."""
+    return Figure(name, published, tuple(a - b for a, b in zip(one, other, strict=True)))
+
+
+def is_gain(difference: Figure) -> bool | None:
+    """Whether 95 % of Student's t over seeds are above 0; None if 0 is among them."""
+    if difference.interval is None:
+        return None
+    low, high = difference.interval
+    return low > 0 if low > 0 or high < 0 else None

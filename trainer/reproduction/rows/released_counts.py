@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from clients.benchmarks import BENCHMARKS
 from clients.client.client import Client
-from clients.client.results import ParsedItem
+from clients.client.results import ItemError, ParsedItem
 from syntax.examples import Example
 from syntax.strict_json import parse_json
 from syntax.trees.conllu import read_conllu
@@ -95,23 +95,25 @@ class RealData:
     @cached_property
     def xnli(self) -> list[ParsedItem]:
         """Premises and hypotheses, parsed as running text."""
-        return self._parsed("texts", self.texts("xnli", XNLI), "raw")
+        parsed = self._parsed("texts", self.texts("xnli", XNLI), "raw")
+        return [item for item in parsed if isinstance(item, ParsedItem)]
 
     @cached_property
     def wikiann(self) -> list[tuple[Example, ParsedItem]]:
         """Sentences of names, whose joined tokens the parser divides anew."""
         examples = self.examples("wikiann", WIKIANN)
         tokens = [list(one.segments[0].tokens or ()) for one in examples]
-        return list(zip(examples, self._parsed("tokens", tokens, "retokenize"), strict=True))
+        parsed = zip(examples, self._parsed("tokens", tokens, "retokenize"), strict=True)
+        return [(one, item) for one, item in parsed if isinstance(item, ParsedItem)]
 
-    def _parsed(self, kind: str, inputs: Sequence[Any], mode: str) -> list[ParsedItem]:
+    def _parsed(self, kind: str, inputs: Sequence[Any], mode: str) -> list[ParsedItem | ItemError]:
         options: dict[str, Any] = {"lang": "en", "mode": mode, "store": False}
-        found: list[ParsedItem] = []
-        with Client.embedded(str(self.trial.folder / "service")) as client:
+        found: list[ParsedItem | ItemError] = []
+        store = str(self.trial.folder / "service")
+        with Client.embedded(store, request_deadline_seconds=600) as client:
             for start in range(0, len(inputs), _AT_ONCE):
                 part = {kind: inputs[start : start + _AT_ONCE]}
-                items = client.parse(None, **part, **options).items
-                found += [item for item in items if isinstance(item, ParsedItem)]
+                found += client.parse(None, **part, **options).items
         return found
 
 

@@ -105,12 +105,13 @@ def divide(trial: Trial, task: str) -> Path:
 def _prepare(trial: Trial, task: str) -> None:
     """Both splits, with the trees of one parser for each language."""
     folder = divide(trial, task)
-    parsers = f"en:udpipe/english-ewt,fr:udpipe/{Path(FRENCH.path).stem}"
+    parsers = {"en": "udpipe/english-ewt", "fr": f"udpipe/{Path(FRENCH.path).stem}"}
     models = {"PARSEBANK_MODELS_DIR": str((trial.data / FRENCH.path).parent)}
     with_tokenizer = ("--tokenizer", str(trial.data / ENCODER.path))
     for split, langs in (("train", LANGS[:1]), ("dev", LANGS)):
         where = ("--path", str(folder), "--split", split, "--lang", ",".join(langs))
-        options = (*with_tokenizer, "--parser", parsers)
+        chosen = ",".join(f"{lang}:{parsers[lang]}" for lang in langs)
+        options = (*with_tokenizer, "--parser", chosen)
         trial.backfill(f"{task}-{split}", task, *where, *options, environment=models)
 
 

@@ -250,7 +250,7 @@ class JobManager:
     def _look_after(self) -> int:
         """Kill stopped workers, reap dead ones, clean up; returns the number of free shards.
 
-        A worker that is stuck ends by itself (`service.jobs.running`), unless a signal stopped it.
+        A worker that is stuck ends by itself (`service.jobs.worker`), unless a signal stopped it.
         """
         overdue = self._queue.overdue_owners()
         for worker in self._workers:

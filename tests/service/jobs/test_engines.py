@@ -12,7 +12,7 @@ import pytest
 
 from featurestore import open_store
 from service.jobs.dask.task import ServiceFacts, ensure_store_id, toolbox_for, worker_settings
-from service.jobs.engines import ENGINES, engine_of
+from service.jobs.processes import ENGINES, engine_of
 from service.settings import Settings
 from syntax.errors import MissingExtraError, SpecError
 

@@ -18,11 +18,10 @@ from numpy.typing import NDArray
 
 from featurestore.records import key_bytes
 from featurestore.tables.index import keys_of
-from service.jobs.analysers import Analyser
 from service.jobs.lines import sort_lines
 from service.jobs.measure import Sample, take_sample
 from service.jobs.records import JobRequest
-from service.jobs.tools import Toolbox
+from service.jobs.tools import Analyser, Toolbox
 from service.jobs.uploads import Lines, ReadLine, Receiver, open_upload, read_groups, stored_keys
 
 SAMPLE_LINES: Final = 1_000

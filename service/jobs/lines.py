@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import reprlib
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,14 +18,13 @@ from typing import Any, Final, Generic, TypeVar
 
 from pydantic import ValidationError
 
-from service.jobs.schemas import BackfillSpec, LabelColumn
+from service.jobs.schemas import FORMS, BackfillSpec, check_spec
 from syntax.errors import ExampleError, InputError, ParsebankError, SpecError
 from syntax.examples import (
     DatasetSpec,
     Example,
     LabelSpec,
     LabelValue,
-    Mode,
     Rejection,
     Segment,
     SpanLabel,
@@ -33,18 +33,9 @@ from syntax.fingerprint import Fingerprint
 from syntax.labels import LARGEST_FLOAT
 from syntax.reasons import DROP_REASONS, drop_reason
 from syntax.strict_json import parse_json
+from syntax.trees.conllu import parse_conllu, parse_from_sentences
 
 Item = Example | Rejection
-
-FORMS: Mapping[Mode, str] = {
-    "raw": "text",
-    "sentence": "text",
-    "pretokenized": "tokens",
-    "retokenize": "tokens",
-    "tokens_mwt": "tokens",
-    "gold": "conllu",
-}
-"""Which form of a segment each mode reads."""
 
 _EXPECTED = 'expected {"example": {...}} or {"rejected": {...}}'
 
@@ -98,57 +89,13 @@ def read_spec(line: bytes, name: str) -> BackfillSpec:
         raise SpecError(
             f'line 1 must be {{"spec": {{...}}}}; {error}', line=1, expected="spec"
         ) from None
-    _check_spec(spec, name)
-    for label in spec.labels:
-        _check_names(label)
-        _check_field(label, spec)
+    check_spec(spec, name)
     return spec
 
 
 def _faults(error: ValidationError) -> str:
     faults = error.errors(include_url=False, include_input=False, include_context=False)
     return "; ".join(f"{'.'.join(map(str, f['loc'])) or 'it'}: {f['msg']}" for f in faults)
-
-
-def _check_spec(spec: BackfillSpec, name: str) -> None:
-    labels = [label.name for label in spec.labels]
-    if spec.name not in (None, name):
-        raise SpecError(
-            f"the spec names the dataset {spec.name!r}, the path {name!r}; name one", line=1
-        )
-    for kind, names in (("field", spec.fields), ("label", labels)):
-        if len(set(names)) < len(names):
-            raise SpecError(f"line 1: two {kind}s have one name: {', '.join(names)}", line=1)
-    if spec.mode == "gold" and spec.long_sentences != "refuse":
-        raise SpecError("line 1: mode 'gold' takes sentences as they are; it splits none", line=1)
-
-
-def _check_names(label: LabelColumn) -> None:
-    fits = label.kind == "spans" or bool(label.names) == (label.kind in ("class", "tags"))
-    if not fits or len(set(label.names)) < len(label.names):
-        raise SpecError(
-            f"line 1: label {label.name!r} of kind {label.kind!r} has the names {label.names}; "
-            "class and tags need their closed list, without repeats, spans may have one, the other "
-            "kinds take none",
-            line=1,
-        )
-
-
-def _check_field(label: LabelColumn, spec: BackfillSpec) -> None:
-    local = label.kind in ("tags", "spans")
-    if label.field is not None and not (local and label.field in spec.fields):
-        raise SpecError(
-            f"line 1: label {label.name!r} of kind {label.kind!r} has the field {label.field!r}; "
-            f"tags and spans may have one of {', '.join(spec.fields)}, the other kinds take none",
-            line=1,
-        )
-    if label.kind == "tags" and FORMS[spec.mode] == "text":
-        raise SpecError(
-            f"line 1: label {label.name!r} has a tag for each token, and mode {spec.mode!r} reads "
-            "running text; send tokens, with mode 'pretokenized', 'retokenize' or "
-            "'tokens_mwt'",
-            line=1,
-        )
 
 
 def read_item(line: bytes | str, dataset: DatasetSpec) -> Item:
@@ -382,3 +329,55 @@ def sort_lines(
 def rejection_of(example: Example, error: ParsebankError) -> Rejection:
     """An example that cannot be used, and why."""
     return Rejection(example.example_id, drop_reason(error), error.message)
+
+
+_ESCAPED_LETTER: Final = re.compile(r"\\u00[3-7]")
+"""JSON may escape ASCII letters and digits too, though it is rare."""
+
+_FIRST_TOKEN: Final = re.compile(r"^\d+(?:-\d+)?\t(\S+)", re.MULTILINE)
+
+
+class TextFinder:
+    """Tells of checked lines whether a segment's parse has one text.
+
+    Args:
+        text: Text of the parse: that of the segment, its tokens joined by spaces, or what its
+            CoNLL-U comes to.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        # Longest first: it is the rarest.
+        self._words = sorted(set(re.findall(r"\w+", text)), key=len, reverse=True)
+        self._plain = [word for word in self._words if word.isascii()]
+
+    def is_in(self, body: str) -> bool:
+        """Whether the line has the text."""
+        return self._may_be_in(body) and any(
+            map(self._is_segment, parse_json(body).get("example", {}).get("segments", ()))
+        )
+
+    def _may_be_in(self, body: str) -> bool:
+        if '"conllu"' in body or _ESCAPED_LETTER.search(body):
+            return True
+        words = self._plain if "\\" in body else self._words
+        return all(word in body for word in words)
+
+    def _is_segment(self, segment: dict[str, Any]) -> bool:
+        conllu = segment.get("conllu")
+        if conllu is not None:
+            return self._begins(conllu) and self._text == _gold_text(conllu)
+        text = segment.get("text")
+        return self._text == (text if text is not None else " ".join(segment.get("tokens") or ()))
+
+    def _begins(self, conllu: str) -> bool:
+        """Whether the text begins as the first token does; to read all of them takes long."""
+        token = _FIRST_TOKEN.search(conllu)
+        return token is None or self._text.lstrip().startswith(token[1])
+
+
+def _gold_text(conllu: str) -> str | None:
+    try:
+        return parse_from_sentences(list(parse_conllu(conllu))).text
+    except ParsebankError:
+        return None

@@ -13,13 +13,11 @@ from sqlalchemy import Engine
 
 from featurestore import FeatureStore
 from service.jobs.database import JobDatabaseError, database_url, open_database
-from service.jobs.engines import engine_of
 from service.jobs.forecast import Forecast, forecast
-from service.jobs.ledger import Census, JobLedger, check_failed
-from service.jobs.processes import WorkerProcess, is_gone
+from service.jobs.ledger import Census, JobLedger, ReportWriter, check_failed
+from service.jobs.processes import WorkerProcess, engine_of, is_gone
 from service.jobs.queue import JobQueue
 from service.jobs.records import Job, JobFilter
-from service.jobs.reports import ReportWriter
 from service.jobs.staging import StagingArea
 from service.jobs.uploads import Receiver, StagedJob
 from service.settings import Settings
@@ -250,7 +248,7 @@ class JobManager:
     def _look_after(self) -> int:
         """Kill stopped workers, reap dead ones, clean up; returns the number of free shards.
 
-        A worker that is stuck ends by itself (`service.jobs.running`), unless a signal stopped it.
+        A worker that is stuck ends by itself (`service.jobs.worker`), unless a signal stopped it.
         """
         overdue = self._queue.overdue_owners()
         for worker in self._workers:

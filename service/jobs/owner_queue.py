@@ -13,7 +13,7 @@ from typing import Final, Self
 import structlog
 
 from service.jobs.database import BUSY_SECONDS, JobDatabaseError
-from service.jobs.queue import Failure, JobQueue
+from service.jobs.queue import JobQueue
 from service.jobs.records import Counts, Shard
 
 DATABASE_SECONDS: Final = 0.5
@@ -71,42 +71,37 @@ class OwnerQueue:
         """
         return self._queue.renew_all(claimed, self._owner)
 
-    def save_plan(self, shard: Shard, plan: Counts, lease_end: float | None = None) -> None:
+    def save_plan(self, shard: Shard, plan: Counts) -> None:
         """See `JobQueue.save_plan`.
-
-        Args:
-            shard: A shard of this owner.
-            plan: The counts of its coming commits.
-            lease_end: End of the lease on the monotonic clock; one lease from now if left out.
 
         Raises:
             LeaseLostError: Another owner has the shard.
-            JobDatabaseError: The database did not answer until the lease ended.
+            JobDatabaseError: The database did not answer for a lease.
         """
-        self._insist(lambda: self._queue.save_plan(shard, self._owner, plan), lease_end)
+        self._insist(lambda: self._queue.save_plan(shard, self._owner, plan))
 
-    def complete(self, shard: Shard, counts: Counts, lease_end: float | None = None) -> None:
-        """Settle a shard whose rows are committed; arguments as for `save_plan`.
+    def complete(self, shard: Shard, counts: Counts) -> None:
+        """Settle a shard whose rows are committed.
 
         Raises:
             LeaseLostError: Another owner has the shard, or it is settled already.
-            JobDatabaseError: The database did not answer until the lease ended.
+            JobDatabaseError: The database did not answer for a lease.
         """
-        self._insist(lambda: self._queue.complete(shard, self._owner, counts), lease_end)
+        self._insist(lambda: self._queue.complete(shard, self._owner, counts))
 
-    def fail(self, shard: Shard, error: Failure) -> None:
+    def fail(self, shard: Shard, error: BaseException) -> None:
         """Settle a shard that failed for good."""
         with suppress(JobDatabaseError):  # then its lease expires
             self._queue.fail(shard, self._owner, error)
 
-    def release(self, shard: Shard, error: Failure | None = None, delay: float = 0.0) -> None:
+    def release(self, shard: Shard, error: BaseException | None = None, delay: float = 0.0) -> None:
         """Give a shard back; see `JobQueue.release`."""
         with suppress(JobDatabaseError):  # then its lease expires
             self._queue.release(shard, self._owner, error, delay)
 
-    def _insist(self, action: Callable[[], None], lease_end: float | None) -> None:
-        """Repeat an action until the database answers or the lease ends."""
-        deadline = time.monotonic() + self.lease_seconds if lease_end is None else lease_end
+    def _insist(self, action: Callable[[], None]) -> None:
+        """Repeat an action until the database answers, for as long as a lease lasts."""
+        deadline = time.monotonic() + self.lease_seconds
         while True:
             try:
                 return action()
@@ -129,7 +124,7 @@ class _Lease:
 class Leases:
     """Renews leases in a thread of its own; a context manager.
 
-    A lease lasts however long a worker loads, parses or commits; `service.jobs.running` limits that
+    A lease lasts however long a worker loads, parses or commits; `service.jobs.worker` limits that
     time.
     """
 
@@ -153,10 +148,6 @@ class Leases:
     def drop(self, shard: Shard) -> None:
         """Stop renewing the lease of a shard."""
         self._held.pop(shard.claim, None)
-
-    def until(self, shard: Shard) -> float:
-        """End of a kept lease, on the monotonic clock."""
-        return self._held[shard.claim].until
 
     def is_lost(self, shard: Shard) -> bool:
         """Whether the job was cancelled, or the shard was claimed again."""

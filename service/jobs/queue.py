@@ -7,7 +7,7 @@ last owner holds just then. A worker that dies simply lets its lease run out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from sqlalchemy import (
@@ -34,9 +34,6 @@ from syntax.errors import WorkerDiedError, WorkError
 
 Clock = Callable[[Connection], float]
 """Seconds since the epoch, as a transaction sees them."""
-
-Failure = BaseException | Mapping[str, Any]
-"""An error, or what `error_json` made of it elsewhere."""
 
 
 class LeaseLostError(WorkError):
@@ -165,7 +162,7 @@ class JobQueue:
             _settle(connection, shard.job, self._clock(connection), counts=counts)
 
     def release(
-        self, shard: Shard, owner: str, error: Failure | None = None, delay: float = 0.0
+        self, shard: Shard, owner: str, error: BaseException | None = None, delay: float = 0.0
     ) -> None:
         """Give a shard back, to be tried again after ``delay`` seconds.
 
@@ -175,19 +172,18 @@ class JobQueue:
         if error is not None and shard.tries >= self._max_tries:
             self.fail(shard, owner, error)
             return
-        content = None if error is None else _content(error)
         with transaction(self._engine) as connection:
             free = _owned(shard, owner).values(
                 owner=None,
                 lease_until=self._clock(connection) + delay,
                 tries=shard.tries if error is not None else shard.tries - 1,
-                error=content,
+                error=None if error is None else error_json(error),
             )
             connection.execute(free)
 
-    def fail(self, shard: Shard, owner: str, error: Failure) -> None:
+    def fail(self, shard: Shard, owner: str, error: BaseException) -> None:
         """Settle a shard that cannot be done; the others of its job go on."""
-        content = {**_content(error), "shard": shard.number}
+        content = error_json(error, shard=shard.number)
         with transaction(self._engine) as connection:
             if connection.execute(_owned(shard, owner).values(_failure(content))).rowcount:
                 _settle(connection, shard.job, self._clock(connection), error=content)
@@ -340,10 +336,6 @@ def _claimed(connection: Connection, row: RowMapping, now: float) -> Shard:
         request=JobRequest.from_json(request),
         plan=None if plan is None else Counts.from_json(plan),
     )
-
-
-def _content(error: Failure) -> dict[str, Any]:
-    return error_json(error) if isinstance(error, BaseException) else dict(error)
 
 
 def _failure(content: dict[str, Any]) -> dict[str, Any]:

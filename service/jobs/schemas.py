@@ -1,13 +1,21 @@
-"""Requests and answers of the job routes."""
+"""Requests, answers and events of the job routes.
+
+Events are server-sent (WHATWG HTML, section 9.2). Each is the whole job, so none needs to be kept
+for those who lost their connection: an event's id is the fingerprint of what it says, and who has
+it already is sent the next.
+"""
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime
-from typing import Annotated, Any, Self
+from hashlib import blake2b
+from typing import Annotated, Any, Final, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from service.jobs.records import Counts, FailedShard, Job, JobState
+from syntax.errors import SpecError
 from syntax.examples import DatasetSpec, LabelKind, LabelSpec, LongSentences, Mode
 
 Name = Annotated[
@@ -91,6 +99,66 @@ class BackfillSpec(BaseModel):
             mode=self.mode,
             source=self.source,
             licence=self.licence,
+        )
+
+
+FORMS: Mapping[Mode, str] = {
+    "raw": "text",
+    "sentence": "text",
+    "pretokenized": "tokens",
+    "retokenize": "tokens",
+    "tokens_mwt": "tokens",
+    "gold": "conllu",
+}
+"""Which form of a segment each mode reads."""
+
+
+def check_spec(spec: BackfillSpec, name: str) -> None:
+    """Check what one field of a specification says against the others, and the dataset's name.
+
+    Raises:
+        SpecError: They contradict each other.
+    """
+    labels = [label.name for label in spec.labels]
+    if spec.name not in (None, name):
+        raise SpecError(
+            f"the spec names the dataset {spec.name!r}, the path {name!r}; name one", line=1
+        )
+    for kind, names in (("field", spec.fields), ("label", labels)):
+        if len(set(names)) < len(names):
+            raise SpecError(f"line 1: two {kind}s have one name: {', '.join(names)}", line=1)
+    if spec.mode == "gold" and spec.long_sentences != "refuse":
+        raise SpecError("line 1: mode 'gold' takes sentences as they are; it splits none", line=1)
+    for label in spec.labels:
+        _check_names(label)
+        _check_field(label, spec)
+
+
+def _check_names(label: LabelColumn) -> None:
+    fits = label.kind == "spans" or bool(label.names) == (label.kind in ("class", "tags"))
+    if not fits or len(set(label.names)) < len(label.names):
+        raise SpecError(
+            f"line 1: label {label.name!r} of kind {label.kind!r} has the names {label.names}; "
+            "class and tags need their closed list, without repeats, spans may have one, the other "
+            "kinds take none",
+            line=1,
+        )
+
+
+def _check_field(label: LabelColumn, spec: BackfillSpec) -> None:
+    local = label.kind in ("tags", "spans")
+    if label.field is not None and not (local and label.field in spec.fields):
+        raise SpecError(
+            f"line 1: label {label.name!r} of kind {label.kind!r} has the field {label.field!r}; "
+            f"tags and spans may have one of {', '.join(spec.fields)}, the other kinds take none",
+            line=1,
+        )
+    if label.kind == "tags" and FORMS[spec.mode] == "text":
+        raise SpecError(
+            f"line 1: label {label.name!r} has a tag for each token, and mode {spec.mode!r} reads "
+            "running text; send tokens, with mode 'pretokenized', 'retokenize' or "
+            "'tokens_mwt'",
+            line=1,
         )
 
 
@@ -221,3 +289,42 @@ class JobDetailAnswer(JobAnswer):
 
 def _time(seconds: float) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
+
+
+RECONNECT: Final = "retry: 2000\n\n"
+"""How long a browser is to wait, in milliseconds, before it asks again."""
+
+ALIVE: Final = ": alive\n\n"
+"""A comment, which clients pass over."""
+
+
+async def events(changes: AsyncIterator[Job | None], last_id: str | None) -> AsyncIterator[str]:
+    """The events of a job until it has ended, or its changes are no longer followed.
+
+    Args:
+        changes: From `JobManager.follow`.
+        last_id: Id of the event that the follower has already.
+    """
+    yield RECONNECT
+    job: Job | None = None
+    async for change in changes:
+        job = change or job
+        if change is None:
+            yield ALIVE
+        elif event_id(change) != last_id:
+            yield _event("progress", change)
+    if job is not None and not job.is_active:
+        yield _event("end", job)
+
+
+def event_id(job: Job) -> str:
+    """Id of the event that tells a job as it stands."""
+    return blake2b(_data(job).encode(), digest_size=8).hexdigest()
+
+
+def _event(name: str, job: Job) -> str:
+    return f"event: {name}\nid: {event_id(job)}\ndata: {_data(job)}\n\n"
+
+
+def _data(job: Job) -> str:
+    return JobDetailAnswer.of(job).model_dump_json()

@@ -21,20 +21,21 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
+import numpy as np
+
 from featurestore import Drop, ExampleRow, FeatureStore, ParseRecord, Transaction
-from featurestore.records import DatasetHandle
-from service.jobs.analysers import Analyser
-from service.jobs.labels import given_tokens, label_error
 from service.jobs.lines import SortedLines, Work, read_item, rejection_of, sort_lines
 from service.jobs.records import Counts, Shard
 from service.jobs.staging import StagedLine
+from service.jobs.tools import Analyser, Tools
 from service.parsers.base import Outcome
 from service.tokenizers import LoadedTokenizer
 from syntax.alignment import batch_features
 from syntax.batches import SegmentFeatures
-from syntax.errors import InputError, ParsebankError, WorkerDiedError
-from syntax.examples import Rejection, Segment
+from syntax.errors import InputError, LabelError, ParsebankError, WorkerDiedError
+from syntax.examples import DatasetSpec, Example, Rejection, Segment
 from syntax.fingerprint import fingerprint
+from syntax.labels import Offsets, check_labels, is_local, token_offsets
 from syntax.trees.parse import Parse
 
 STEP_CHARACTERS: Final = 8_000
@@ -72,23 +73,6 @@ class Signals(Protocol):
     def announce(self, plan: Counts) -> None:
         """Save the counts of the coming commits."""
         ...
-
-
-@dataclass(frozen=True)
-class Tools:
-    """What a job's shards are run with.
-
-    Attributes:
-        store: Where parses are looked up and everything is committed.
-        handle: Dataset and partition of the rows.
-        analyser: Makes the parses that are missing.
-        tokenizer: Makes the pieces.
-    """
-
-    store: FeatureStore
-    handle: DatasetHandle
-    analyser: Analyser
-    tokenizer: LoadedTokenizer
 
 
 @dataclass(slots=True)
@@ -357,3 +341,31 @@ def _drop(shard: Shard, line: StagedLine, rejection: Rejection) -> Drop:
         reason=rejection.reason,
         message=rejection.message,
     )
+
+
+_NONE: Final = np.empty((0, 2), np.int32)
+
+
+def given_tokens(segment: Segment, parse: Parse) -> Offsets:
+    """Start and end of a segment's tokens in its text, as the dataset has them.
+
+    *Shape:* (T, 2); none for running text. A parser may have cut the text otherwise.
+    """
+    if segment.tokens is not None:
+        return token_offsets(segment.tokens)
+    if segment.conllu is not None:
+        return np.array([parse.token_start, parse.token_end], np.int32).T
+    return _NONE
+
+
+def label_error(spec: DatasetSpec, example: Example, parses: Sequence[Parse]) -> LabelError | None:
+    """What is wrong with the tags and spans of an example whose segments could be analysed."""
+    if not any(map(is_local, spec.labels)):
+        return None
+    tokens = list(map(given_tokens, example.segments, parses))
+    texts = [parse.text for parse in parses]
+    try:
+        check_labels(spec.labels, spec.fields, example.labels, texts, tokens)
+    except LabelError as error:
+        return error
+    return None

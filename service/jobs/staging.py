@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from service.jobs.finding import TextFinder
+from service.jobs.lines import TextFinder
 from service.settings import Settings
 from syntax.errors import StoreError
 

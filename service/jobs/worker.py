@@ -1,12 +1,23 @@
-"""The worker process of backfills: it claims and runs shards until there are none."""
+"""The worker process of backfills: it claims and runs shards until there are none.
+
+One text that kills its worker must not fail a whole shard. Before texts are parsed, their keys are
+written to a small file of this try, which survives the process. Texts that were in flight together
+are parsed one by one in the next try. A text on which two tries ended while it was alone fails.
+"""
 
 from __future__ import annotations
 
 import gc
 import os
+import signal
 import threading
 import time
-from typing import Final
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Self
 
 import structlog
 
@@ -15,9 +26,8 @@ from service.jobs.database import JobDatabaseError, database_url, open_database
 from service.jobs.owner_queue import DATABASE_SECONDS, Leases, OwnerQueue
 from service.jobs.processes import WorkerConfig, read_config
 from service.jobs.queue import JobQueue, LeaseLostError
-from service.jobs.records import Shard
-from service.jobs.running import InFlightLog, InterruptedByStopError, RunningShard, StepTimer
-from service.jobs.shard import run_shard
+from service.jobs.records import Counts, Shard
+from service.jobs.shard import STEP_CHARACTERS, run_shard
 from service.jobs.staging import StagedShardError, StagingArea, read_shard
 from service.jobs.tools import Toolbox, load_kernels, shard_store
 from service.logs import headline
@@ -30,6 +40,8 @@ from syntax.errors import (
     ModelLoadError,
     StoreFormatError,
     UnknownNameError,
+    WorkerDiedError,
+    WorkError,
 )
 
 POLL_SECONDS: Final = 0.1
@@ -50,14 +62,200 @@ _PERMANENT: Final = (
 _LOG = structlog.get_logger("parsebank.jobs")
 
 
+class StepTimer:
+    """Ends this process by SIGALRM when a step takes too long; a context manager.
+
+    A step is one group of texts, or any other work between two heartbeats: load a
+    parser, align some texts, commit. The timer is the kernel's, whose signal ends a process even
+    while a parser's library holds the interpreter. The texts in flight are on disk by then
+    (`InFlightLog`), and the shard is run again.
+
+    Args:
+        seconds: How long a step may take; texts of more than `STEP_CHARACTERS` in proportion.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+
+    def __enter__(self) -> Self:
+        self.restart()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+
+    def restart(self, characters: int = 0, waiting: float = 0.0) -> None:
+        """Begin a step.
+
+        Args:
+            characters: Length of the texts that are parsed in it.
+            waiting: Seconds for which it may wait besides, as for a database that is away.
+        """
+        longer = max(1.0, characters / STEP_CHARACTERS)
+        signal.setitimer(signal.ITIMER_REAL, self._seconds * longer + waiting)
+
+
+DEATHS = 2
+"""Workers that must die on a text alone before it fails: one may be killed by chance."""
+
+_KEY_BYTES = 32
+
+
+class InFlightLog:
+    """The in-flight log of one try of one shard; a context manager.
+
+    Args:
+        folder: Folder of the staged job.
+        shard: Number of the shard.
+        tries: Number of this try.
+
+    Attributes:
+        fatal_keys: Keys of the texts that ended earlier tries.
+        isolated_keys: Keys of the texts that were in flight at the end of an earlier try.
+    """
+
+    def __init__(self, folder: Path, shard: int, tries: int) -> None:
+        trails = list(_trails(folder, shard, tries))
+        alone = Counter(keys[0] for keys in trails if len(keys) == 1)
+        self.fatal_keys = frozenset(key for key, deaths in alone.items() if deaths >= DEATHS)
+        self.isolated_keys = frozenset(key for keys in trails for key in keys)
+        path = _path(folder, shard, tries)
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+        self._size = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._file)  # the texts in flight stay in it
+
+    def watch(self, *keys: str) -> None:
+        """Record the keys of the texts that are parsed next; none ends the record."""
+        content = "".join(keys).encode("ascii")
+        if len(content) < self._size:
+            os.ftruncate(self._file, len(content))
+        os.pwrite(self._file, content, 0)
+        self._size = len(content)
+
+
+def _trails(folder: Path, shard: int, tries: int) -> Iterator[list[str]]:
+    """The keys that were in flight at the end of each earlier try."""
+    for earlier in range(1, tries):
+        path = _path(folder, shard, earlier)
+        content = path.read_bytes().decode("ascii") if path.exists() else ""
+        yield [content[at : at + _KEY_BYTES] for at in range(0, len(content), _KEY_BYTES)]
+
+
+def _path(folder: Path, shard: int, tries: int) -> Path:
+    return folder / f"crumb-{shard:06d}-{tries}"
+
+
+class RunInterruptedError(Exception):
+    """The service stops, or the cluster is lost; the shard is released, and the try not counted."""
+
+
+@dataclass
+class RunningShard:
+    """The `Signals` of one shard in this process."""
+
+    shard: Shard
+    queue: OwnerQueue
+    leases: Leases
+    in_flight: InFlightLog
+    timer: StepTimer
+    stop: threading.Event
+
+    @property
+    def fatal_keys(self) -> frozenset[str]:
+        """See `Signals.fatal_keys`."""
+        return self.in_flight.fatal_keys
+
+    @property
+    def isolated_keys(self) -> frozenset[str]:
+        """See `Signals.isolated_keys`."""
+        return self.in_flight.isolated_keys
+
+    def beat(self) -> None:
+        """See `Signals.beat`.
+
+        Raises:
+            RunInterruptedError: The service stops.
+            LeaseLostError: The job was cancelled, or another worker has the shard.
+            JobDatabaseError: The database did not answer until the lease ended.
+        """
+        if self.stop.is_set():
+            raise RunInterruptedError
+        self.leases.check(self.shard)
+        self.timer.restart()
+
+    def watch(self, *keys: str, characters: int = 0) -> None:
+        """See `Signals.watch`."""
+        self.in_flight.watch(*keys)
+        self.timer.restart(characters)
+
+    def announce(self, plan: Counts) -> None:
+        """See `Signals.announce`."""
+        self.timer.restart(waiting=self.queue.max_wait)
+        self.queue.save_plan(self.shard, plan)
+        self.timer.restart()
+
+    def complete(self, counts: Counts) -> None:
+        """Settle the shard.
+
+        Raises:
+            LeaseLostError: Another worker has the shard, or it is settled already.
+            JobDatabaseError: The database did not answer for a lease.
+        """
+        self.timer.restart(waiting=self.queue.max_wait)
+        self.queue.complete(self.shard, counts)
+
+
+class TaskError(WorkError):
+    """An error that a shard met on another machine.
+
+    Attributes:
+        error_type: Of the error there.
+        is_permanent: Whether another try would repeat it.
+    """
+
+    def __init__(self, error_type: str, message: str, *, is_permanent: bool = False) -> None:
+        super().__init__(message)
+        self.error_type = error_type  # type: ignore[misc]  # otherwise that of the class
+        self.is_permanent = is_permanent
+
+
 def is_permanent(error: Exception) -> bool:
     """Whether another try of a shard would repeat the error."""
-    return isinstance(error, _PERMANENT)
+    return error.is_permanent if isinstance(error, TaskError) else isinstance(error, _PERMANENT)
 
 
-def retry_delay(shard: Shard) -> float:
-    """Seconds before the next try of a shard that met an error."""
-    return min(2.0**shard.tries, LONGEST_DELAY_SECONDS)
+@contextmanager
+def settling(shard: Shard, queue: OwnerQueue, leases: Leases) -> Iterator[None]:
+    """Keep the lease of a claimed shard during the block, and settle what the block raises."""
+    log = _LOG.bind(job=shard.job, shard=shard.number, tries=shard.tries)
+    started = time.monotonic()
+    leases.keep(shard)
+    try:
+        yield
+    except (RunInterruptedError, JobDatabaseError):
+        queue.release(shard)
+    except LeaseLostError as error:
+        log.info("shard left", reason=error.message)
+        queue.release(shard)
+    except Exception as error:  # recorded with the shard, which fails with it at the last try
+        if is_permanent(error):
+            log.error("shard failed", reason=headline(error))
+            queue.fail(shard, error)
+        else:
+            died = isinstance(error, WorkerDiedError)
+            delay = 0.0 if died else min(2.0**shard.tries, LONGEST_DELAY_SECONDS)
+            reason, trace = headline(error), not isinstance(error, WorkError)
+            log.error("shard will be tried again", delay=delay, reason=reason, exc_info=trace)
+            queue.release(shard, error, delay)
+    else:
+        log.debug("shard done", seconds=round(time.monotonic() - started, 2))
+    finally:
+        leases.drop(shard)
 
 
 class Worker:
@@ -107,31 +305,11 @@ class Worker:
 
     def _run(self, shard: Shard) -> None:
         """Run a claimed shard and settle it."""
-        log = _LOG.bind(job=shard.job, shard=shard.number, tries=shard.tries)
-        started = time.monotonic()
-        self._leases.keep(shard)
-        try:
-            self._do(shard)
-        except (InterruptedByStopError, JobDatabaseError):
-            self._queue.release(shard)
-        except LeaseLostError as error:
-            log.info("shard left", reason=error.message)
-            self._queue.release(shard)
-        except _PERMANENT as error:
-            log.error("shard failed", reason=headline(error))
-            self._queue.fail(shard, error)
-        except Exception as error:  # recorded with the shard, which fails with it at the last try
-            delay = retry_delay(shard)
-            log.exception("shard will be tried again", delay=delay)
-            self._queue.release(shard, error, delay)
-        else:
-            log.debug("shard done", seconds=round(time.monotonic() - started, 2))
-        finally:
-            self._leases.drop(shard)
-
-    def _do(self, shard: Shard) -> None:
         folder = self._staging.folder(shard.job)
-        with StepTimer(self._settings.job_text_seconds) as timer:
+        with (
+            settling(shard, self._queue, self._leases),
+            StepTimer(self._settings.job_text_seconds) as timer,
+        ):
             lines = read_shard(folder, shard.number).lines()
             with InFlightLog(folder, shard.number, shard.tries) as in_flight:
                 running = RunningShard(

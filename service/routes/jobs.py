@@ -8,9 +8,8 @@ from fastapi import APIRouter, Header, HTTPException, Query, Request, Response, 
 from fastapi.responses import StreamingResponse
 from starlette.requests import ClientDisconnect
 
-from service.jobs.events import event_id, events
 from service.jobs.records import JobFilter, JobState
-from service.jobs.schemas import BackfillSpec, JobAnswer, JobDetailAnswer, Name
+from service.jobs.schemas import BackfillSpec, JobAnswer, JobDetailAnswer, Name, event_id, events
 from service.routes.answers import error_answers
 from service.routes.forecast import ForecastAnswer
 from service.schemas import ErrorBody

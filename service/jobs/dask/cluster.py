@@ -1,16 +1,17 @@
-"""The connection to a scheduler: it submits tasks and receives their messages."""
+"""The connection to a scheduler: it submits tasks and passes on what is heard of them."""
 
 from __future__ import annotations
 
-import contextlib
 import secrets
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from service.jobs.dask.channel import Answer, Message, TaskSpec, deliver
-from service.jobs.dask.task import run_task
+from service.jobs.dask.task import Assignment, Message, ServiceFacts, acknowledge, run_task
+from service.jobs.worker import RunInterruptedError, TaskError
+from service.settings import Settings
+from syntax.errors import WorkerDiedError
 
 if TYPE_CHECKING:
     from distributed import Future
@@ -18,110 +19,117 @@ if TYPE_CHECKING:
 CONNECT_SECONDS: Final = 10.0
 """How long a scheduler may take to answer."""
 
-_SENDERS: Final = 4
-"""Answers sent in parallel, so that a dead worker does not delay the others."""
+PER_WORKER: Final = 2
+"""Shards for each worker: one runs, one waits."""
+
+AT_LEAST: Final = 4
+"""Fewest shards on the cluster: waiting tasks make an adaptive cluster grow."""
 
 
-class ClusterLostError(Exception):
+class ClusterLostError(RunInterruptedError):
     """The scheduler does not answer, or is another one than before; its tasks are gone."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """A task has ended for the scheduler.
-
-    Attributes:
-        status: ``finished``, ``error``, ``cancelled`` or ``lost``.
-        error: Of a task with the status ``error``.
-    """
-
-    run: str
-    status: str
-    error: BaseException | None = None
-
-
-News = Message | Ended
+News = Message | Exception
+"""A message of a task, or why there will be no further one."""
 
 
 class Cluster:
     """A scheduler and its workers; a context manager, at whose end the tasks are withdrawn.
 
     Args:
-        address: Of the scheduler, such as ``tcp://host:8786``.
-        news: Where news of tasks are put.
+        settings: The service's, with the address of the scheduler.
+
+    Attributes:
+        facts: What each task is told of the service.
 
     Raises:
         ClusterLostError: The scheduler does not answer.
     """
 
-    def __init__(self, address: str, news: SimpleQueue[News]) -> None:
+    def __init__(self, settings: Settings) -> None:
         from distributed import Client
 
-        self.topic = f"parsebank-{secrets.token_hex(8)}"
-        self._address = address
-        self._news = news
+        self._address = settings.dask_scheduler
+        self.facts = ServiceFacts.of(settings, topic=f"parsebank-{secrets.token_hex(8)}")
+        self._inboxes: dict[str, SimpleQueue[News]] = {}
         with self._answering():
             self._client: Any = Client(
-                address, timeout=CONNECT_SECONDS, set_as_default=False, name="parsebank"
+                self._address, timeout=CONNECT_SECONDS, set_as_default=False, name="parsebank"
             )
-        self._client.subscribe_topic(self.topic, self._hear)
-        self._senders = ThreadPoolExecutor(_SENDERS, thread_name_prefix="answers")
+        self._client.subscribe_topic(self.facts.topic, self._hear)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._senders.shutdown(wait=False, cancel_futures=True)
-        with contextlib.suppress(OSError, TimeoutError):
+        with suppress(OSError, TimeoutError):
             self._client.close(timeout=CONNECT_SECONDS)
 
-    def check(self) -> None:
-        """Check the connection.
-
-        Raises:
-            ClusterLostError: The scheduler is gone.
-        """
-        if self._client.status != "running":
-            raise ClusterLostError(f"the scheduler {self._address} is gone")
-
-    def workers(self) -> int:
-        """Number of worker processes now.
+    def room(self) -> int:
+        """How many shards may be on the cluster now.
 
         Raises:
             ClusterLostError: The scheduler does not answer.
         """
         with self._answering():
+            if self._client.status != "running":
+                raise ConnectionError(self._client.status)
             threads = self._client.sync(
                 self._client.scheduler.ncores, callback_timeout=CONNECT_SECONDS
             )
-        return len(threads)
+        return max(AT_LEAST, PER_WORKER * len(threads))
 
-    def submit(self, spec: TaskSpec) -> Future[None]:
-        """Queue a task; dropping the returned future cancels it."""
+    @contextmanager
+    def task(
+        self, assignment: Assignment, inbox: SimpleQueue[News]
+    ) -> Iterator[Callable[[], None]]:
+        """A task that runs a shard, from now until the end of the block.
+
+        Args:
+            assignment: The shard.
+            inbox: Where news of the task are put.
+
+        Yields:
+            A function that cancels the task; it stops at its next step.
+        """
+        run = f"parsebank-{secrets.token_hex(16)}"
+        self._inboxes[run] = inbox
         with self._answering():
-            future: Future[None] = self._client.submit(
-                run_task, spec, key=f"parsebank-{spec.run}", pure=False
-            )
-        future.add_done_callback(lambda ended: self._news.put(_ended(spec.run, ended)))
-        return future
+            future = self._client.submit(run_task, self.facts, assignment, key=run, pure=False)
+        del assignment  # the cluster has its lines now
+        future.add_done_callback(lambda ended: inbox.put(_end_of(ended)))
+        try:
+            yield future.release
+        finally:
+            future.release()
+            del self._inboxes[run]
 
-    def answer(self, worker: str, run: str, answer: Answer) -> None:
-        """Send an answer to a run. If it does not arrive, the run times out and stops."""
-        self._senders.submit(
-            self._client.run, deliver, run, answer, workers=[worker], on_error="ignore"
-        )
+    def acknowledge(self, message: Message) -> None:
+        """Let the task that sent a message go on; if this does not arrive, it stops."""
+        self._send(self._client.run, acknowledge, message.run, workers=[message.worker])
 
     def restart(self, worker: str) -> None:
         """Restart a stuck worker; the scheduler moves its tasks to other workers."""
-        self._senders.submit(
-            self._client.restart_workers, [worker], CONNECT_SECONDS, raise_for_error=False
-        )
+        self._send(self._client.restart_workers, [worker], CONNECT_SECONDS)
+
+    def _send(self, call: Callable[..., Any], *arguments: Any, **options: Any) -> None:
+        """Make a call without waiting for it: a worker that hangs never answers."""
+
+        async def send() -> None:
+            with suppress(Exception):  # a dead worker is found by its silence
+                await call(*arguments, **options)
+
+        self._client.loop.add_callback(send)
 
     def _hear(self, event: tuple[float, dict[str, Any]]) -> None:
-        self._news.put(Message.from_json(event[1]))
+        message = Message(**event[1])
+        inbox = self._inboxes.get(message.run)
+        if inbox is not None:  # otherwise the task was cancelled
+            inbox.put(message)
 
-    @contextlib.contextmanager
-    def _answering(self) -> Any:
+    @contextmanager
+    def _answering(self) -> Iterator[None]:
         try:
             yield
         except (OSError, TimeoutError, RuntimeError) as error:
@@ -130,6 +138,14 @@ class Cluster:
             ) from error
 
 
-def _ended(run: str, future: Future[None]) -> Ended:
+def _end_of(future: Future[None]) -> Exception:
+    """How a task ended for the scheduler, which counts if it did not say so itself."""
     status = str(future.status)
-    return Ended(run, status, future.exception() if status == "error" else None)
+    if status in ("cancelled", "lost"):
+        return ClusterLostError("the scheduler was started anew, or has lost the tasks")
+    error = future.exception() if status == "error" else None
+    if error is None or type(error).__name__ == "KilledWorker":
+        return WorkerDiedError("the worker died")
+    hint = "; is parsebank installed on every worker?" if isinstance(error, ImportError) else ""
+    reason = f"the task could not be run ({type(error).__name__}: {error}){hint}"
+    return TaskError("worker", reason)

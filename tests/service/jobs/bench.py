@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from featurestore import FeatureStore
-from service.jobs.analysers import TextAnalyser
 from service.jobs.lines import item_key, read_item
 from service.jobs.records import Counts, JobRequest, Shard
 from service.jobs.shard import Tools
 from service.jobs.staging import StagedLine
-from service.jobs.tools import Toolbox, parser_identity
+from service.jobs.tools import TextAnalyser, Toolbox, parser_identity
 from service.settings import Settings
 from service.tokenizers import load_tokenizer
 from syntax.examples import DatasetSpec, LabelSpec

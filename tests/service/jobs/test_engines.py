@@ -4,30 +4,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from featurestore import open_store
-from service.jobs.dask.channel import (
-    Message,
-    TaskSpec,
-    answer_queue,
-    deliver,
-    ensure_store_id,
-    own_version,
-    settings_json,
-)
-from service.jobs.dask.session import RunningTask
-from service.jobs.dask.worker_state import toolbox_for, worker_settings
-from service.jobs.engines import ENGINES, engine_of
-from service.jobs.records import Counts, Shard
-from service.jobs.staging import StagingArea
+from service.jobs.dask.task import ServiceFacts, ensure_store_id, toolbox_for, worker_settings
+from service.jobs.processes import ENGINES, engine_of
 from service.settings import Settings
 from syntax.errors import MissingExtraError, SpecError
 
-from .board import REQUEST
 from .clusters import Cluster
 from .conftest import Service, ndjson, pair, pairs, run_service, settings_in
 
@@ -98,17 +86,8 @@ def test_dask_without_its_extra_names_the_line_that_installs_it(
         engine_of(settings)
 
 
-def task_spec(settings: Settings, **changes: Any) -> TaskSpec:
-    values: dict[str, Any] = {
-        "run": "r",
-        "topic": "t",
-        "settings": settings_json(settings),
-        "store_id": ensure_store_id(settings.store),
-        "lease_seconds": 60.0,
-        "text_seconds": 300.0,
-        "version": own_version(),
-    }
-    return TaskSpec(**values | changes)
+def facts(settings: Settings, **changes: Any) -> ServiceFacts:
+    return replace(ServiceFacts.of(settings, topic="t"), **changes)
 
 
 def test_another_store_at_the_same_path_is_refused(
@@ -116,8 +95,8 @@ def test_another_store_at_the_same_path_is_refused(
 ) -> None:
     here = make_settings()
     with pytest.raises(SpecError, match="another store is there"):
-        toolbox_for(task_spec(here, store_id="0" * 32))
-    asked = task_spec(here)
+        toolbox_for(facts(here, store_id="0" * 32))
+    asked = facts(here)
     (Path(here.store) / "beacon").unlink()
     with pytest.raises(SpecError, match="nothing is there"):
         toolbox_for(asked)
@@ -125,7 +104,7 @@ def test_another_store_at_the_same_path_is_refused(
 
 def test_another_release_on_a_worker_is_refused(make_settings: Callable[..., Settings]) -> None:
     with pytest.raises(SpecError, match=r"the service 0\.0\.0; install the same release"):
-        toolbox_for(task_spec(make_settings(), version="0.0.0"))
+        toolbox_for(facts(make_settings(), version="0.0.0"))
 
 
 def test_a_store_keeps_its_id_and_two_stores_differ(tmp_path: Path) -> None:
@@ -146,36 +125,3 @@ def test_the_service_tells_its_limits_and_a_worker_its_own_folders(
     settings = worker_settings(told)
     assert (settings.store, settings.device) == ("/elsewhere", "auto")
     assert settings.max_chars_per_text == 7
-
-
-def test_answers_are_delivered_to_their_run() -> None:
-    with answer_queue("a") as first, answer_queue("b") as second:
-        assert deliver("a", "go")
-        assert deliver("b", "stop")
-        assert (first.get_nowait(), second.get_nowait()) == ("go", "stop")
-    assert not deliver("a", "go")
-
-
-def test_messages_survive_json() -> None:
-    message = Message("r", "announce", "tcp://w", {"plan": Counts(examples=3).to_json()})
-    assert Message.from_json(message.to_json()) == message
-    assert isinstance(message.to_json()["facts"], dict)
-
-
-def test_a_silent_run_is_overdue_once_it_runs(
-    make_settings: Callable[..., Settings],
-) -> None:
-    staging = StagingArea.of(make_settings())
-    staging.folder("job").mkdir()
-    task = RunningTask(Shard(1, "job", 0, 1, 0, REQUEST))
-    assert not task.is_overdue(lease_seconds=-1)  # it waits for its turn
-    task.heard_from("tcp://w")
-    task.begin(staging)
-    assert task.is_overdue(lease_seconds=-1)
-    assert not task.is_overdue(lease_seconds=60)
-    task.end()
-    told = task.last_sign
-    task.heard_from("tcp://w")
-    assert task.last_sign == told
-    assert task.is_overdue(lease_seconds=-1)
-    task.close()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from service.jobs.finding import TextFinder
+from service.jobs.lines import TextFinder
 
 TOKENS = """1\tDon\tdo\tAUX\t_\t_\t3\taux\t_\tSpaceAfter=No
 2\t't\tnot\tPART\t_\t_\t3\tadvmod\t_\t_

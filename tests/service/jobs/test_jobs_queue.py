@@ -9,6 +9,7 @@ import pytest
 
 from service.jobs.queue import LeaseLostError
 from service.jobs.records import Counts
+from service.jobs.worker import TaskError
 from syntax.errors import StoreBusyError
 from syntax.fingerprint import fingerprint
 
@@ -270,6 +271,6 @@ def test_a_failure_that_was_told_from_elsewhere_is_kept_as_it_was_told(board: Bo
     board.add("a", shards=1)
     shard = board.queue.claim("w")
     assert shard is not None
-    board.queue.fail(shard, "w", {"error_type": "disk", "message": "full (on tcp://host:1)"})
+    board.queue.fail(shard, "w", TaskError("disk", "full (on tcp://host:1)"))
     job = board.ledger.get("a")
     assert job.error == {"error_type": "disk", "message": "full (on tcp://host:1)", "shard": 0}

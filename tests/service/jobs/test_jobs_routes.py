@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from service.jobs import events
 from service.jobs.database import database_url, open_database
 from service.jobs.queue import JobQueue
+from service.jobs.schemas import event_id, events
 from service.jobs.staging import shard_path
 from service.stopping import until
 from syntax.errors import StoreBusyError
@@ -153,9 +153,7 @@ async def test_follow_ends_with_the_job(running: Running) -> None:
 async def test_events_skip_up_to_last_event_id(running: Running) -> None:
     async with running(job_workers=0) as service:
         job = await service.jobs.get((await service.submit(ndjson(pairs(2))))["id"])
-        stream = events.events(
-            service.jobs.follow(job.id, keepalive_seconds=0.05), events.event_id(job)
-        )
+        stream = events(service.jobs.follow(job.id, keepalive_seconds=0.05), event_id(job))
         beginning = [await anext(stream) for _ in range(3)]
         assert beginning == ["retry: 2000\n\n", ": alive\n\n", ": alive\n\n"]
         await service.client.delete(f"/jobs/{job.id}")
@@ -167,7 +165,7 @@ async def test_follow_stops_without_end_event_at_shutdown(running: Running) -> N
     async with running(job_workers=0) as service:
         job = await service.submit(ndjson(pairs(2)))
         changes = until(service.stopping, service.jobs.follow(job["id"]))
-        stream = events.events(changes, None)
+        stream = events(changes, None)
         assert [await anext(stream) for _ in range(2)][1].startswith("event: progress")
         service.stopping.set()
         assert [event async for event in stream] == []

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from service.jobs.running import InFlightLog
 from service.jobs.staging import (
     StagedLine,
     StagedShardError,
@@ -19,6 +18,7 @@ from service.jobs.staging import (
     read_shard,
     shard_path,
 )
+from service.jobs.worker import InFlightLog
 from syntax.fingerprint import fingerprint
 
 

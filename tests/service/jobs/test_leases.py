@@ -15,7 +15,7 @@ from service.jobs.ledger import JobLedger
 from service.jobs.owner_queue import Leases, OwnerQueue
 from service.jobs.queue import JobQueue, LeaseLostError
 from service.jobs.records import Counts
-from service.jobs.running import InFlightLog, RunningShard, StepTimer
+from service.jobs.worker import InFlightLog, RunningShard, StepTimer
 
 from .board import REQUEST, Board
 from .servers import wait_for

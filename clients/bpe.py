@@ -26,6 +26,7 @@ class BpeOptions:
         kind: ``bpe`` (Sennrich et al. 2016), or ``words``: every other word is unknown.
         vocab_size: Number of pieces, special tokens included, by default that of SG-Net for
             translation.
+        special: Further special tokens, such as ``<python>`` for a language (PLBART).
 
     Raises:
         SpecError: There is no room for a piece.
@@ -33,9 +34,10 @@ class BpeOptions:
 
     kind: Literal["bpe", "words"] = "bpe"
     vocab_size: int = 40_000
+    special: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        check_size(self.vocab_size)
+        check_size(self.vocab_size - len(self.special))
 
 
 def train_bpe(texts: Callable[[], Iterable[str]], options: BpeOptions) -> TrainedTokenizer:
@@ -55,9 +57,8 @@ def train_bpe(texts: Callable[[], Iterable[str]], options: BpeOptions) -> Traine
     if not corpus.types:
         raise InputError("the texts have no words, so no tokenizer can be trained")
     kind = trainers.BpeTrainer if options.kind == "bpe" else trainers.WordLevelTrainer
-    trainer = kind(
-        vocab_size=options.vocab_size, special_tokens=list(SPECIAL_TOKENS), show_progress=False
-    )
+    special = [*SPECIAL_TOKENS, *options.special]
+    trainer = kind(vocab_size=options.vocab_size, special_tokens=special, show_progress=False)
     learner.train_from_iterator(texts(), trainer)
     learner.decoder = decoders.Metaspace()
     return TrainedTokenizer(framed(learner), options, corpus)

@@ -105,7 +105,7 @@ LAYERS: dict[str, tuple[set[str], ...]] = {
     "trainer": (
         {"", "checkpoint", "environment", "evaluation.predictions", "loader", "metrics"}
         | {"outcomes", "requirements", "switches"},
-        {"accelerator", "batch", "masking", "options", "progress", "restarts", "ring"},
+        {"accelerator", "batch", "denoising", "masking", "options", "progress", "restarts", "ring"},
         {"matrices.forest", "models.outputs", "nn"},
         {"objectives", "tasks"},
         {"systems"},

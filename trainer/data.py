@@ -195,8 +195,8 @@ def source_of(
     if store is not None:
         dataset = with_parses(store, dataset, recipe)
     options = recipe.task.fitted(dataset)
-    if options.added_tokens():
-        special = options.special_tokens(dataset.special_tokens)
+    special = options.special_tokens(dataset.special_tokens)
+    if special != dataset.special_tokens:
         dataset = copy.copy(dataset)
         dataset.card = replace(dataset.card, special_tokens=special)
     if recipe.training.batch_tokens and (lengths := options.lengths(dataset)) is not None:

@@ -217,6 +217,7 @@ class Run:
         step = self.progress.step
         with self._timed():
             self.model.train()
+            self.accelerator.unwrap_model(self.model).encoder.at_step(step)
             for part in self.optimizers:
                 part.set_rates(step, self.total_steps, self.progress.evaluations, self.epoch_steps)
             outputs: dict[str, list[Any]] = {}
@@ -389,9 +390,8 @@ class Run:
             publish_new(folder)
 
     def _tell(self, event: Report | Evaluation) -> None:
-        if self.accelerator.is_main_process:
-            for observer in self.observers:
-                observer(event)
+        for observer in self.observers if self.accelerator.is_main_process else ():
+            observer(event)
 
     @contextmanager
     def _timed(self) -> Iterator[None]:

@@ -61,7 +61,10 @@ def settled(recipe: Recipe, before: Recipe) -> Recipe:
     These are tokenizers and versions, and names of classes.
     """
     earlier = {stream.name: stream for stream in before.streams}
-    streams = tuple(_settled_stream(one, earlier.get(one.name, one)) for one in recipe.streams)
+    powers = recipe.training.share_exponent is not None
+    streams = tuple(
+        _settled_stream(one, earlier.get(one.name, one), powers) for one in recipe.streams
+    )
     return replace(
         recipe,
         data=_settled_data(recipe.data, before.data),
@@ -72,13 +75,13 @@ def settled(recipe: Recipe, before: Recipe) -> Recipe:
     )
 
 
-def _settled_stream(stream: StreamOptions, before: StreamOptions) -> StreamOptions:
-    task = stream.task
+def _settled_stream(stream: StreamOptions, before: StreamOptions, powers: bool) -> StreamOptions:
+    task, from_sizes = stream.task, stream.joins == "in_turn" or (powers and not stream.joins)
     if task is not None and before.task is not None:
         task = task.settled(before.task)
     return replace(
         stream,
-        share=before.share if stream.joins == "in_turn" else stream.share,
+        share=before.share if from_sizes else stream.share,
         data=_settled_data(stream.data, before.data),
         task=task,
         objectives=_settled_objectives(stream.objectives, before.objectives),

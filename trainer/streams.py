@@ -58,7 +58,7 @@ def pinned(recipe: Recipe, sources: Mapping[str, Source]) -> Recipe:
     objectives = {
         name: tuple(one.prepared(recipe) for one in of.objectives) for name, of in own.items()
     }
-    shares = _shares_in_turn(recipe, {name: len(of.dataset) for name, of in sources.items()})
+    shares = _shares(recipe, {name: len(of.dataset) for name, of in sources.items()})
     data = {name: pinned_data(of, own[name]) for name, of in sources.items()}
     streams = tuple(
         replace(
@@ -81,11 +81,23 @@ def pinned(recipe: Recipe, sources: Mapping[str, Source]) -> Recipe:
     )
 
 
-def _shares_in_turn(recipe: Recipe, sizes: Mapping[str, int]) -> dict[str, float]:
-    """The share of each stream that joins in turn: that of its examples."""
+def _shares(recipe: Recipe, sizes: Mapping[str, int]) -> dict[str, float]:
+    """The shares that follow from numbers of examples.
+
+    A stream that joins in turn has that of its examples; one that takes steps of its own has
+    ``n_i ** a / sum(n_j ** a)`` with the recipe's exponent a. (PLBART's equation for this divides
+    by the share of the examples once more: that is the ratio by which XLM takes examples of a
+    language more often than the others, and the ratios do not add up to 1.)
+    """
     in_turn = [stream.name for stream in recipe.streams if stream.joins == "in_turn"]
     total = sum(sizes[name] for name in in_turn)
-    return {name: sizes[name] / total for name in in_turn}
+    shares = {name: sizes[name] / total for name in in_turn}
+    exponent = recipe.training.share_exponent
+    if exponent is not None:
+        apart = [MAIN, *(stream.name for stream in recipe.streams if not stream.joins)]
+        powers = sum(sizes[name] ** exponent for name in apart)
+        shares |= {name: sizes[name] ** exponent / powers for name in apart}
+    return shares
 
 
 def open_devs(

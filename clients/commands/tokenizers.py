@@ -51,6 +51,10 @@ def train(
             "beyond 15,000, and 40,000 of `bpe` and `words`."
         ),
     ] = None,
+    special: Annotated[
+        list[str] | None,
+        typer.Option(help="Of `bpe` and `words`: further special tokens, as <python>,<en>."),
+    ] = None,
     cased: Annotated[bool, typer.Option("--cased", help="Keep upper case.")] = False,
     strip_accents: Annotated[
         bool, typer.Option("--strip-accents", help="Remove combining marks.")
@@ -75,6 +79,8 @@ def train(
 
     if kind != "wordpiece" and (cased or strip_accents):
         raise SpecError(f"--cased and --strip-accents are of wordpiece; {kind} keeps the text")
+    if kind == "wordpiece" and special:
+        raise SpecError("--special is of bpe and words; leave it out, or choose one by --kind")
     if out.exists():
         raise SpecError(f"{out} exists already; name a new folder with --out")
     reader = chosen_reader(benchmark, listed(columns), whole_files=whole_files, dev_share=dev_share)
@@ -94,7 +100,7 @@ def train(
         trained = train_wordpiece(texts, options)
     else:
         sizes = {} if vocab_size is None else {"vocab_size": vocab_size}
-        trained = train_bpe(texts, BpeOptions(kind, **sizes))
+        trained = train_bpe(texts, BpeOptions(kind, **sizes, special=listed(special)))
     spec = reader.spec(*parts[0], path=path, mode=mode)
     source = {
         "reader": reader.name,

@@ -42,6 +42,17 @@ def test_words_are_whole_or_unknown() -> None:
     assert "[UNK]" in tokenizer.encode("Der Fluss ist breit.").tokens
 
 
+@pytest.mark.parametrize("kind", ["bpe", "words"])
+def test_further_special_tokens_come_behind_the_usual_ones(kind) -> None:
+    special = ("<python>", "<en>")
+    tokenizer = train_bpe(lambda: TEXTS, BpeOptions(kind, 100, special)).tokenizer
+    ids = [tokenizer.token_to_id(name) for name in special]
+    assert ids == [len(SPECIAL_TOKENS), len(SPECIAL_TOKENS) + 1]
+    found = tokenizer.encode(f"<en>{TEXTS[0]}").ids
+    assert found[1] == ids[1]
+    assert tokenizer.decode(found) == tokenizer.decode(tokenizer.encode(TEXTS[0]).ids)
+
+
 def test_what_cannot_be_trained_is_refused() -> None:
     with pytest.raises(SpecError, match="`vocab_size` is 5"):
         BpeOptions(vocab_size=5)

@@ -181,6 +181,7 @@ RELEASED = {
     **dict.fromkeys(("udprlm-phase-1", "udprlm-phase-2"), OWN["udprlm.v1"][:3]),
     "pascal-mlm": OWN["pascal.v1"],
     "clm-treereg": OWN["tree_reg.v1"],
+    "plbart": OWN["denoising.v1"],
     "synclm": (),
     "microbert-ner": (),
     "adversarial": OWN["adversary.v1"],

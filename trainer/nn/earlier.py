@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from syntax.errors import ModelLoadError
+from syntax.errors import ModelLoadError, SpecError
 from syntax.strict_json import parse_json
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from trainer.requirements import Requirements
 
 
 def run_config(run: Path) -> dict[str, Any]:
@@ -52,6 +54,21 @@ def run_weights(run: Path, part: str) -> dict[str, Tensor]:
         for name, weight in found.items()
         if name.startswith(prefix)
     }
+
+
+def check_same_tokenizer(run: Path, ours: Requirements) -> None:
+    """Refuse data of other pieces than those of an earlier run.
+
+    Raises:
+        SpecError: The run has another tokenizer.
+    """
+    theirs = run_config(run)["requires"]
+    if theirs["tokenizer"] != ours.tokenizer:
+        raise SpecError(
+            f"the run in {run} reads pieces of {theirs['tokenizer_name']} "
+            f"({theirs['tokenizer'][:12]}), and the data are of {ours.tokenizer_name} "
+            f"({ours.tokenizer[:12]}); backfill them with the tokenizer of the run"
+        )
 
 
 def _folder(run: Path) -> Path:

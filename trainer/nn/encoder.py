@@ -13,6 +13,7 @@ from trainer.models.outputs import SyntaxEncoding
 if TYPE_CHECKING:
     from trainer.models.build import DataProfile
     from trainer.models.config import SyntaxConfig
+    from trainer.nn.transformer import GeneratingDecoder
     from trainer.options import Recipe
 
 
@@ -46,6 +47,11 @@ class Encoder(nn.Module):
         """See the class."""
         return None
 
+    @property
+    def own_decoder(self) -> GeneratingDecoder | None:
+        """The decoder of a model that has one; otherwise tasks that write texts bring theirs."""
+        return None
+
     def forward(self, batch: SyntaxBatch, **options: Any) -> SyntaxEncoding:
         """Encode a batch.
 
@@ -54,6 +60,9 @@ class Encoder(nn.Module):
             **options: Of the stock encoder, such as ``output_hidden_states``.
         """
         raise NotImplementedError
+
+    def at_step(self, step: int) -> None:
+        """Become what the encoder is at a step of the run (0-based), such as with less dropout."""
 
     def prepare(self, recipe: Recipe, profile: DataProfile) -> None:
         """Finish a new model, which is not loaded from a folder: called once, before training.

@@ -20,7 +20,8 @@ from transformers import (
 
 from syntax.errors import ModelLoadError, SpecError
 from trainer.batch import SyntaxBatch
-from trainer.nn import relative as relative  # registers its model type
+from trainer.nn import bart as bart  # registers its model type
+from trainer.nn import relative as relative  # likewise
 from trainer.nn import transformer as transformer  # likewise
 from trainer.nn.attention import EAGER, SDPA
 from trainer.options import DataOptions, ModelOptions

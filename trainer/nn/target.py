@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +18,8 @@ from syntax.batches import SpecialTokens
 from syntax.errors import SpecError
 from syntax.fingerprint import fingerprint
 from syntax.tokenizers import special_tokens_of, tokenizer_content
+from trainer.denoising import IGNORED
 from trainer.nn.tokenizer import fast_tokenizer
-
-IGNORED: Final = -100
-"""In the place of padding among targets; torch's cross-entropy leaves it out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +57,20 @@ class TargetTokenizer:
     def start(self) -> int:
         """The id before the first piece: what begins a text, or else what ends one."""
         return self.special.prefix[0] if self.special.prefix else self.end
+
+    def language(self, name: str) -> int:
+        """The id of the token ``<NAME>``, which says of what language a text is.
+
+        Raises:
+            SpecError: There is no such token.
+        """
+        found: int | None = self.backend.token_to_id(f"<{name}>")
+        if found is None:
+            raise SpecError(
+                f"the tokenizer {self.name} has no token <{name}> for texts of that language; "
+                f"train it with --special '<{name}>'"
+            )
+        return found
 
     def encode(self, texts: Sequence[str | None], longest: int) -> NDArray[np.int64]:
         """The ids of texts, each with its end, `IGNORED` behind it. *Shape:* (B, T).

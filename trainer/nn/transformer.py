@@ -94,24 +94,28 @@ class GeneratingDecoder(PreTrainedModel, GenerationMixin):
             equation 17).
     """
 
-    config_class = TransformerConfig
+    config_class: type[PretrainedConfig] = TransformerConfig
+    stack: type[PreTrainedModel] = _Decoder
+    """What its layers are of; built from the configuration alone."""
+
     _supports_sdpa = True
 
-    def __init__(self, config: TransformerConfig, output_mlp: bool = False) -> None:
+    def __init__(self, config: PretrainedConfig, output_mlp: bool = False) -> None:
         super().__init__(config)
-        self.decoder = _Decoder(config)
+        self.decoder: Any = self.stack(config)
         self.hidden = nn.Linear(config.d_model, config.d_model) if output_mlp else None
         self._embeddings: tuple[nn.Embedding, ...] = ()
         self.post_init()  # type: ignore[no-untyped-call]
 
     def tie(self, embeddings: nn.Embedding) -> None:
         """Take the embeddings of the source, which stay a part of their encoder alone."""
-        self.decoder.embed_tokens = None  # type: ignore[assignment]
+        self.decoder.embed_tokens = None
         self._embeddings = (embeddings,)  # in a tuple: a module of a module would be saved twice
 
     def get_input_embeddings(self) -> nn.Module:
         """The target embeddings."""
-        return self._embeddings[0] if self._embeddings else self.decoder.embed_tokens
+        own: nn.Module = self._embeddings[0] if self._embeddings else self.decoder.embed_tokens
+        return own
 
     def forward(
         self,
@@ -134,11 +138,11 @@ class GeneratingDecoder(PreTrainedModel, GenerationMixin):
             use_cache: Whether to give them.
         """
         embeddings: Any = self.get_input_embeddings()
-        output = self.decoder(
-            inputs_embeds=embeddings(input_ids),
+        output = self.run(
+            input_ids,
+            encoder_hidden_states,
+            encoder_attention_mask,
             attention_mask=attention_mask,
-            encoder_hidden_states=encoder_hidden_states,
-            encoder_attention_mask=encoder_attention_mask,
             past_key_values=past_key_values,
             use_cache=use_cache,
         )
@@ -148,6 +152,22 @@ class GeneratingDecoder(PreTrainedModel, GenerationMixin):
         return CausalLMOutputWithCrossAttentions(
             logits=F.linear(states_BTD, embeddings.weight),
             past_key_values=output.past_key_values,
+        )
+
+    def run(
+        self,
+        input_ids: Tensor,
+        encoder_hidden_states: Tensor,
+        encoder_attention_mask: Tensor,
+        **options: Any,
+    ) -> Any:
+        """What the layers give, ``last_hidden_state`` (B, T, D); arguments as of `forward`."""
+        embeddings: Any = self.get_input_embeddings()
+        return self.decoder(
+            inputs_embeds=embeddings(input_ids),
+            encoder_hidden_states=encoder_hidden_states,
+            encoder_attention_mask=encoder_attention_mask,
+            **options,
         )
 
     @torch.no_grad()

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from trainer.systems.microbert.options import MicroBertOptions
     from trainer.systems.orderfree.options import OrderFreeOptions
     from trainer.systems.pascal.options import PascalOptions
+    from trainer.systems.plbart.options import PlbartOptions
     from trainer.systems.sgnet.options import SgNetOptions, SgNetTransformerOptions
     from trainer.systems.sla.options import SlaOptions
     from trainer.systems.synclm.options import StockOptions
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from trainer.systems.udprlm.options import UdPrlmOptions
     from trainer.tasks import (
         ClmOptions,
+        DenoisingOptions,
         DependencyOptions,
         ExtractiveQaOptions,
         GraphParserOptions,
@@ -66,6 +68,7 @@ __all__ = [
     "AdversaryOptions",
     "ClmOptions",
     "DataOptions",
+    "DenoisingOptions",
     "DependencyObjectiveOptions",
     "DependencyOptions",
     "ExtractiveQaOptions",
@@ -85,6 +88,7 @@ __all__ = [
     "ParserOptions",
     "PascalOptions",
     "PhraseContrastOptions",
+    "PlbartOptions",
     "Recipe",
     "RelationOptions",
     "SeparatorEdge",
@@ -137,6 +141,7 @@ _HOMES: Final = {
     "trainer.systems.microbert.options": ("MicroBertOptions",),
     "trainer.systems.orderfree.options": ("OrderFreeOptions",),
     "trainer.systems.pascal.options": ("PascalOptions",),
+    "trainer.systems.plbart.options": ("PlbartOptions",),
     "trainer.systems.sgnet.options": ("SgNetOptions", "SgNetTransformerOptions"),
     "trainer.systems.sla.options": ("SlaOptions",),
     "trainer.systems.synclm.options": ("StockOptions",),
@@ -144,8 +149,14 @@ _HOMES: Final = {
     "trainer.systems.transformer.options": ("TransformerOptions",),
     "trainer.systems.udprlm.options": ("UdPrlmOptions",),
     "trainer.tasks": (
-        *("ClmOptions", "DependencyOptions", "ExtractiveQaOptions", "GraphParserOptions"),
-        *("IntentSlotsOptions", "MlmOptions", "MultipleChoiceOptions", "RelationOptions"),
+        *("ClmOptions", "DenoisingOptions", "DependencyOptions", "ExtractiveQaOptions"),
+        *(
+            "GraphParserOptions",
+            "IntentSlotsOptions",
+            "MlmOptions",
+            "MultipleChoiceOptions",
+            "RelationOptions",
+        ),
         *("SequenceClassificationOptions", "StructuralProbeOptions", "TokenClassificationOptions"),
         *("StackParserOptions", "TranslationOptions", "TreesOptions", "UslOptions"),
     ),

@@ -61,6 +61,11 @@ class ModelOptions:
         return 0
 
     @property
+    def has_decoder(self) -> bool:
+        """Whether the model brings a decoder, which tasks that write texts then take."""
+        return False
+
+    @property
     def starts_from(self) -> Path | None:
         """Folder of a run whose weights, those of heads among them, are the first ones."""
         return None

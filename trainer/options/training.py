@@ -49,6 +49,9 @@ class TrainingOptions:
         warmup_epochs: The same in passes over the data; the largest of the three counts.
         clip_norm: Largest norm of the gradient; 0 leaves it alone.
         clip_value: Largest absolute value of each of its elements, before the norm; likewise.
+        share_exponent: The streams that take steps of their own, the main one among them, have
+            shares in proportion to their examples to this power, which a result records, in place
+            of ``share`` (multilingual sampling, Lample and Conneau 2019).
         precision: ``fp32``, or mixed with ``bf16`` or ``fp16``.
         compile: Whether to compile the model; this pays off on a GPU and in long runs.
         gradient_checkpointing: Whether the stock encoder recomputes its activations in the backward
@@ -108,6 +111,7 @@ class TrainingOptions:
     delay: int = 0
     delay_batch_size: int | None = None
     batch_tokens: int | None = None
+    share_exponent: float | None = None
 
     def batch_size_of(self, epoch: int) -> int:
         """Examples per batch in a pass over the main stream."""
@@ -131,6 +135,8 @@ class TrainingOptions:
             check_range(f"training.{name}", getattr(self, name), 0)
         for name in ("warmup_share", "decay", "restart_drop"):
             check_range(f"training.{name}", getattr(self, name), 0, 1)
+        if self.share_exponent is not None:
+            check_range("training.share_exponent", self.share_exponent, 0)
         check_range("training.seed", self.seed, 0, LARGEST_SEED)
         if self.schedule == "restarts" and self.keep != "best":
             raise SpecError(

@@ -11,6 +11,7 @@ from trainer.tasks.base import (
     TaskEntry,
 )
 from trainer.tasks.clm import Clm, ClmOptions
+from trainer.tasks.denoising import Denoising, DenoisingOptions
 from trainer.tasks.dependency import Dependency, DependencyOptions
 from trainer.tasks.extractive_qa import ExtractiveQa, ExtractiveQaOptions
 from trainer.tasks.graph_parser import GraphParserOptions
@@ -35,6 +36,8 @@ __all__ = [
     "Baseline",
     "Clm",
     "ClmOptions",
+    "Denoising",
+    "DenoisingOptions",
     "Dependency",
     "DependencyOptions",
     "ExtractiveQa",

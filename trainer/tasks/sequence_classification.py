@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
@@ -46,6 +47,8 @@ class SequenceClassificationOptions(TaskOptions):
             correlation coefficient, as CoLA has it.
         pooler: Whether the state of [CLS] goes through the encoder's own pretrained pooler, as in
             BERT's classifier, instead of a new layer.
+        state: Whether the state of the ``first`` position is classified, [CLS], or that of the
+            ``last``, as BART has it.
         item: A label column of kind ``string`` that the model is given, such as the sense that two
             verses may share: each value is a token of its own, behind the last separator.
         items: Its values; those of the training examples when left out, and a result records them.
@@ -56,6 +59,7 @@ class SequenceClassificationOptions(TaskOptions):
     label: str = "label"
     metric: Literal["accuracy", "macro_f1", "mcc"] = "accuracy"
     pooler: bool = False
+    state: Literal["first", "last"] = "first"
     item: str | None = None
     items: tuple[str, ...] = ()
 
@@ -147,7 +151,7 @@ class SequenceClassification:
 
 
 class SequenceClassificationHead(Head):
-    """The classifier of [CLS], and cross-entropy.
+    """The classifier of one state, [CLS] or the last, and cross-entropy.
 
     Args:
         config: Dropout, label column and its classes.
@@ -158,14 +162,18 @@ class SequenceClassificationHead(Head):
         super().__init__(config, width)
         options = config.task_options()
         assert isinstance(options, SequenceClassificationOptions)
-        self.label, self.config = options.label, config
+        self.label, self.state, self.config = options.label, options.state, config
         classes, dropout = len(config.classes[self.label]), config.model_options().dropout
         self.classifier = ClassifierOfFirst(width, classes, dropout, pooler=options.pooler)
 
     def forward(self, encoding: SyntaxEncoding, batch: SyntaxBatch) -> HeadOutput:
         """Logits by label column, *shape* (B, classes), and the mean cross-entropy."""
-        assert encoding.last_hidden_state is not None
-        logits_BC = self.classifier(encoding.last_hidden_state)
+        states_BLD = encoding.last_hidden_state
+        assert states_BLD is not None
+        if self.state == "last":
+            rows_B = torch.arange(len(states_BLD), device=states_BLD.device)
+            states_BLD = states_BLD[rows_B, batch.lengths_B.long() - 1][:, None]
+        logits_BC = self.classifier(states_BLD)
         gold_B = batch.labels.get(self.label)
         loss = None if gold_B is None else F.cross_entropy(logits_BC, gold_B, ignore_index=NO_LABEL)
         return HeadOutput({self.label: logits_BC}, loss)

@@ -18,6 +18,7 @@ from torch.nn import functional as F
 from syntax.errors import SpecError
 from syntax.examples import LabelSpec
 from trainer.batch import SyntaxBatch
+from trainer.denoising import IGNORED
 from trainer.evaluation.predictions import Prediction
 from trainer.metrics.base import share
 from trainer.metrics.translation import (
@@ -29,7 +30,7 @@ from trainer.metrics.translation import (
 )
 from trainer.models.outputs import HeadOutput, SyntaxEncoding
 from trainer.nn.generation import Search, generate
-from trainer.nn.target import IGNORED, TargetTokenizer, target_tokenizer
+from trainer.nn.target import TargetTokenizer, target_tokenizer
 from trainer.nn.transformer import GeneratingDecoder, decoder_config
 from trainer.options.checks import check_positive, check_range
 from trainer.options.task import TaskOptions
@@ -37,6 +38,7 @@ from trainer.tasks.base import TASKS, Arrays, Baseline, Head, TaskEntry
 
 if TYPE_CHECKING:
     from featurestore import FeatureDataset
+    from syntax.batches import SpecialTokens
     from trainer.models.build import DataProfile
     from trainer.models.config import SyntaxConfig
     from trainer.nn.encoder import Encoder
@@ -60,6 +62,10 @@ class TranslationOptions(TaskOptions):
         tie: Whose embeddings the output layer has: the ``target``'s; with ``all`` those of source
             and target are one, too, which takes one tokenizer for both.
         output_mlp: Whether a layer with GELU goes before the output layer (SG-Net, equation 17).
+        language: Language of the text, for a model whose tokenizer has a token ``<LANGUAGE>`` for
+            it (PLBART): the text begins with that.
+        source_language: Of the source: its token stands behind the source's end.
+        source_token: The id of that token.
         smoothing: Share of the target's probability that all ids have in equal parts (label
             smoothing), in training.
         beam: Hypotheses of the search; 1 is greedy decoding.
@@ -80,6 +86,9 @@ class TranslationOptions(TaskOptions):
     decoder_layers: int | None = None
     tie: Literal["target", "all"] = "target"
     output_mlp: bool = False
+    language: str | None = None
+    source_language: str | None = None
+    source_token: int | None = None
     smoothing: float = 0.1
     beam: int = 5
     length_penalty: float = 0.6
@@ -122,15 +131,22 @@ class TranslationOptions(TaskOptions):
     def fitted(self, dataset: FeatureDataset) -> TranslationOptions:
         """With the tokenizer of the source, where the recipe names none."""
         own = replace(self, tokenizer=self.tokenizer or dataset.card.tokenizer)
-        found = own.target()
+        found, source = own.target(), self.source_language
         return replace(
             own,
             fingerprint=found.fingerprint,
             vocabulary=found.special.vocab_size,
             pad=found.special.pad_id,
-            start=found.start,
+            start=found.start if self.language is None else found.language(self.language),
             end=found.end,
+            source_token=None if source is None else found.language(source),
         )
+
+    def special_tokens(self, special: SpecialTokens) -> SpecialTokens:
+        """With the token of the source's language behind the last one."""
+        if self.source_token is None:
+            return special
+        return replace(special, suffix=(*special.suffix, self.source_token))
 
     def settled(self, before: TaskOptions) -> TranslationOptions:
         """With the tokenizer that an earlier run found."""
@@ -147,6 +163,7 @@ class TranslationOptions(TaskOptions):
             pad=before.pad,
             start=before.start,
             end=before.end,
+            source_token=before.source_token,
         )
 
 
@@ -206,6 +223,11 @@ class TranslationHead(Head):
         super().__init__(config, width)
         options = config.task_options()
         assert isinstance(options, TranslationOptions)
+        self.options = options
+        self.decoder: GeneratingDecoder | None = None
+        self._models: tuple[GeneratingDecoder, ...] = ()
+        if config.model_options().has_decoder:
+            return
         encoder = config.encoder_config()
         if width != int(encoder.hidden_size):
             raise SpecError(
@@ -220,27 +242,42 @@ class TranslationHead(Head):
             options.start,
             options.end,
         )
-        self.options = options
         self.decoder = GeneratingDecoder(sizes, options.output_mlp)
 
     def connect(self, encoder: Encoder) -> None:
-        """Take the embeddings of the source, where they are to be one with the target's."""
-        if self.options.tie == "all":
+        """Take the decoder of the model; or, where they are to be one, the source's embeddings."""
+        if encoder.own_decoder is not None:
+            self._models = (encoder.own_decoder,)  # in a tuple: the encoder saves it
+            ids = {"bos_token_id": self.options.start, "eos_token_id": self.options.end}
+            encoder.own_decoder.config.update({**ids, "pad_token_id": self.options.pad})
+        elif self.options.tie == "all":
             stock = encoder.stock
             assert stock is not None
-            self.decoder.tie(cast(nn.Embedding, stock.get_input_embeddings()))
+            self.writer.tie(cast(nn.Embedding, stock.get_input_embeddings()))
 
-    def prepare(self, recipe: Recipe, profile: DataProfile) -> None:  # noqa: ARG002
+    @property
+    def writer(self) -> GeneratingDecoder:
+        """The decoder: of the model, or of this head."""
+        return self._models[0] if self._models else cast(GeneratingDecoder, self.decoder)
+
+    def prepare(self, recipe: Recipe, profile: DataProfile) -> None:
         """Check that what is to be one is of one tokenizer.
 
         Raises:
-            SpecError: Source and target have different ones.
+            SpecError: Source and target have different ones; or the options are of another decoder
+                than the model's own.
         """
-        source = profile.requirements.tokenizer
-        if self.options.tie == "all" and source != self.options.fingerprint:
+        source, options = profile.requirements.tokenizer, self.options
+        others = (options.decoder_layers, options.output_mlp, options.tie) != (None, False, "all")
+        if self.decoder is None and others:
+            raise SpecError(
+                f"{recipe.model.name} brings a decoder as deep as its encoder, of the same "
+                "embeddings; set task.tie=all, task.decoder_layers=null and task.output_mlp=false"
+            )
+        if options.tie == "all" and source != options.fingerprint:
             raise SpecError(
                 f"task.tie=all makes embeddings of source and target one, and the source has the "
-                f"tokenizer {source[:12]}, the target {self.options.fingerprint[:12]}; set "
+                f"tokenizer {source[:12]}, the target {options.fingerprint[:12]}; set "
                 "task.tie=target"
             )
 
@@ -255,16 +292,17 @@ class TranslationHead(Head):
         loss = None if gold_BT is None else self._loss(states_BLD, gold_BT, batch)
         if self.training:
             return HeadOutput({}, loss)
-        longest = states_BLD.shape[1] + FURTHER
+        positions = int(self.writer.config.max_position_embeddings)
+        longest = min(states_BLD.shape[1] + FURTHER, positions)
         search = Search(self.options.beam, self.options.length_penalty, longest)
-        found_BT = generate(self.decoder, states_BLD, batch.attention_mask_BL, search)
+        found_BT = generate(self.writer, states_BLD, batch.attention_mask_BL, search)
         return HeadOutput({self.options.label: found_BT}, loss)
 
     def _loss(self, states_BLD: Tensor, gold_BT: Tensor, batch: SyntaxBatch) -> Tensor:
         """Each piece is to be told from those before it."""
         start_B1 = torch.full_like(gold_BT[:, :1], self.options.start)
         before_BT = torch.cat([start_B1, gold_BT[:, :-1]], 1)
-        output = self.decoder(
+        output = self.writer(
             before_BT.masked_fill(before_BT == IGNORED, self.options.pad),
             encoder_hidden_states=states_BLD,
             encoder_attention_mask=batch.attention_mask_BL,

@@ -15,7 +15,7 @@ from syntax.errors import SpecError
 from trainer.batch import SyntaxBatch
 from trainer.models.outputs import SyntaxEncoding
 from trainer.nn.attention import EAGER
-from trainer.nn.earlier import run_config, run_weights
+from trainer.nn.earlier import check_same_tokenizer, run_weights
 from trainer.nn.encoder import Encoder
 from trainer.nn.piece_parser import PieceParser
 from trainer.nn.stock import further_layer, new_encoder, run_encoder
@@ -106,13 +106,8 @@ class UdPrlmEncoder(Encoder):
         options = recipe.model
         if options.starts_from is None:
             return
-        theirs, ours = run_config(options.starts_from)["requires"], profile.requirements
-        if theirs["tokenizer"] != ours.tokenizer and not options.any_tokenizer:
-            raise SpecError(
-                f"the run in {options.starts_from} reads pieces of {theirs['tokenizer_name']} "
-                f"({theirs['tokenizer'][:12]}), and the data are of {ours.tokenizer_name} "
-                f"({ours.tokenizer[:12]}); backfill them with the tokenizer of the run"
-            )
+        if not options.any_tokenizer:
+            check_same_tokenizer(options.starts_from, profile.requirements)
         self._take(run_weights(options.starts_from, "encoder"))
 
     def _take(self, weights: dict[str, Tensor]) -> None:

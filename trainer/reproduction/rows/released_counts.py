@@ -107,13 +107,13 @@ class RealData:
         return [(one, item) for one, item in parsed if isinstance(item, ParsedItem)]
 
     def _parsed(self, kind: str, inputs: Sequence[Any], mode: str) -> list[ParsedItem | ItemError]:
-        options: dict[str, Any] = {"lang": "en", "mode": mode, "store": False}
+        common = {"lang": "en", "mode": mode, "store": False}
         found: list[ParsedItem | ItemError] = []
         store = str(self.trial.folder / "service")
         with Client.embedded(store, request_deadline_seconds=600) as client:
             for start in range(0, len(inputs), _AT_ONCE):
-                part = {kind: inputs[start : start + _AT_ONCE]}
-                found += client.parse(None, **part, **options).items
+                options: dict[str, Any] = {kind: inputs[start : start + _AT_ONCE], **common}
+                found += client.parse(None, **options).items
         return found
 
 

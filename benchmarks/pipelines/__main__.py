@@ -124,7 +124,7 @@ def _treebank(count: int, folder: Path) -> Path:
     path = folder / "treebank" / "en_ewt-ud-train.conllu"
     path.parent.mkdir()
     source = DATA / "treebanks" / "UD_English-EWT" / path.name
-    write_conllu(path, islice(read_conllu(source), count))
+    write_conllu(list(islice(read_conllu(source), count)), path)
     return path
 
 

@@ -15,12 +15,13 @@ from typing import Any, Final
 
 import numpy as np
 import stanza
+import ufal.udpipe
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import shortest_path
 from transformers import AutoTokenizer
 
-from benchmarks.backfill import pipeline
+from benchmarks.backfill.corpus import Pair
 from syntax.trees.conllu import parse_conllu
 
 LONGEST: Final = 128
@@ -43,14 +44,30 @@ def pieces_of(words: Sequence[str], heads: Sequence[int], folder: str) -> list[i
     return found
 
 
-# Syntax-MBERT: UDPipe through CoNLL-U and the package conllu; scipy at each access to an example
+# Syntax-MBERT: UDPipe through CoNLL-U; scipy at each access to an example. The release reads the
+# CoNLL-U with the package conllu, which takes longer than the lines here.
 
 
-def prepare_pairs(pairs: list[pipeline.Pair], model: Path, path: Path) -> None:
+def prepare_pairs(pairs: Sequence[Pair], model: Path, path: Path) -> None:
     """JSON lines of parsed pairs."""
-    pipeline.load(str(model))
-    lines, _ = pipeline.convert(pairs)
-    path.write_text("\n".join(lines), encoding="utf-8")
+    loaded = ufal.udpipe.Model.load(str(model))
+    default = ufal.udpipe.Pipeline.DEFAULT
+    parse = ufal.udpipe.Pipeline(loaded, "tokenizer=presegmented", default, default, "conllu")
+    with path.open("w", encoding="utf-8") as file:
+        for _, first, second in pairs:
+            row = {
+                "premise": _tree(parse.process(first)),
+                "hypothesis": _tree(parse.process(second)),
+            }
+            file.write(json.dumps(row, ensure_ascii=False) + "\n")
+
+
+def _tree(conllu: str) -> dict[str, list[Any]]:
+    """Words and heads of the first sentence."""
+    first, _, _ = conllu.partition("\n\n")
+    lines = [line.split("\t") for line in first.splitlines() if not line.startswith("#")]
+    words = [columns for columns in lines if columns[0].isdigit()]
+    return {"tokens": [word[1] for word in words], "head": [int(word[6]) for word in words]}
 
 
 def epoch_of_pairs(path: Path, tokenizer: str) -> Iterator[NDArray[np.int64]]:

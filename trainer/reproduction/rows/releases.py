@@ -107,7 +107,7 @@ LOSSES: Final = (
     Loss(
         _LR_SIB,
         "drops gold trees of more than 512 pieces, with a warning",
-        "train splits of 15 languages: sentences",
+        "train splits at hand: sentences",
         counts.cut_gold_trees,
         "stored whole and cut by the stream, or dropped as `text_too_long` (`--max-pieces`)",
     ),
@@ -128,7 +128,7 @@ LOSSES: Final = (
     Loss(
         "UD-PrLM (f6fce79)",
         "skips trees of more than 256 pieces, with a line of output",
-        "train splits of 15 languages: sentences",
+        "train splits at hand: sentences",
         counts.skipped_trees,
         "stored whole and cut by the stream, or dropped as `text_too_long` (`--max-pieces`)",
     ),
@@ -251,7 +251,9 @@ ROWS.add(
         "the data at hand",
         rule="of every backfill, the examples that are neither stored nor dropped under a named "
         "reason are 0",
-        reductions={"small": "the first 1,000 items of each benchmark; treebanks are whole"},
+        reductions={
+            "small": "the first 1,000 items of each benchmark and of what is stored; rules read treebanks whole"
+        },
         data=(XNLI, PAWSX, WIKIANN, TYDIQA, UNCASED, TOKENIZER, ENGLISH, *OTHERS.values()),
         run=_run,
     ),

@@ -2,6 +2,7 @@ import json
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +14,7 @@ from trainer.options.settings import with_settings
 from trainer.recipes import RECIPES
 from trainer.reproduction.account import account, data_hash, figure_rows, page
 from trainer.reproduction.row import Figure, Findings, Row, Source
-from trainer.reproduction.rows import ROWS, adversarial, transfer, udprlm, wolof
+from trainer.reproduction.rows import ROWS, adversarial, plbart, transfer, udprlm, wolof
 from trainer.reproduction.rows.paired import less, over_languages
 from trainer.reproduction.trial import Trial
 
@@ -133,6 +134,32 @@ def test_the_settings_of_small_arms_fit_their_recipes() -> None:
     for phase in ("udprlm-phase-1", "udprlm-phase-2"):
         small = (*udprlm.SMALL["encoder"], *udprlm.SMALL["training"])
         assert with_settings(RECIPES[phase](), small).training.batch_size == 32
+
+
+@pytest.mark.parametrize("arm", plbart.ARMS)
+@pytest.mark.parametrize("size", ["small", "full"])
+def test_the_arms_of_plbart_differ_in_their_noise(arm: str, size: str) -> None:
+    released = arm.endswith("released")
+    made = with_settings(RECIPES[arm](), plbart.settings(size, released))
+    variant = "as_released" if released else "as_published"
+    (english,) = made.streams
+    assert made.task.noise == english.task.noise == variant
+    assert (made.task.language, english.task.language) == ("python", "en")
+    assert (made.data.dataset, english.data.dataset) == tuple(plbart.LANGUAGES.values())
+
+
+def test_the_unigram_model_knows_ends_and_every_piece() -> None:
+    train, dev = [np.array([5, 6]), np.array([5])], [np.array([5, 7])]
+    counts = {2: 1 + 2, 5: 1 + 2, 6: 1 + 1, 7: 1}  # of ten ids, with 5 pieces and ends
+    expected = -sum(math.log(counts[one] / 15) for one in (5, 7, 2)) / 3
+    assert plbart.unigram_loss(train, dev, 10) == pytest.approx(expected)
+
+
+def test_the_shares_of_noise_are_counted_over_pieces_and_words() -> None:
+    texts = [(f"{at}", np.arange(10, 70), np.arange(60) // 2) for at in range(400)]
+    found = plbart.shares(iter(texts))
+    assert found["published"] == pytest.approx(35, abs=0.2)
+    assert found["released"] == pytest.approx(30)  # 9 of 30 words
 
 
 def test_differences_are_paired_over_languages() -> None:

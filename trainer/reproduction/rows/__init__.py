@@ -3,6 +3,7 @@
 from trainer.reproduction.row import ROWS
 from trainer.reproduction.rows import (
     adversarial,
+    plbart,
     probing,
     transfer,
     translation,
@@ -14,6 +15,7 @@ from trainer.reproduction.rows import (
 __all__ = [
     "ROWS",
     "adversarial",
+    "plbart",
     "probing",
     "transfer",
     "translation",

@@ -2,6 +2,7 @@ import json
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,6 +19,7 @@ from trainer.reproduction.rows import (
     ROWS,
     adversarial,
     parsers,
+    plbart,
     sla,
     syntax_encoder,
     transfer,
@@ -239,6 +241,32 @@ def test_gold_words_are_scored_as_tokens_of_their_own() -> None:
 def test_generalised_pairs_are_of_two_languages() -> None:
     scores = {"en-en": 90.0, "en-fr": 60.0, "fr-en": 50.0, "fr-fr": 70.0}
     assert syntax_encoder.across(scores) == 55.0
+
+
+@pytest.mark.parametrize("arm", plbart.ARMS)
+@pytest.mark.parametrize("size", ["small", "full"])
+def test_the_arms_of_plbart_differ_in_their_noise(arm: str, size: str) -> None:
+    released = arm.endswith("released")
+    made = with_settings(RECIPES[arm](), plbart.settings(size, released))
+    variant = "as_released" if released else "as_published"
+    (english,) = made.streams
+    assert made.task.noise == english.task.noise == variant
+    assert (made.task.language, english.task.language) == ("python", "en")
+    assert (made.data.dataset, english.data.dataset) == tuple(plbart.LANGUAGES.values())
+
+
+def test_the_unigram_model_knows_ends_and_every_piece() -> None:
+    train, dev = [np.array([5, 6]), np.array([5])], [np.array([5, 7])]
+    counts = {2: 1 + 2, 5: 1 + 2, 6: 1 + 1, 7: 1}  # of ten ids, with 5 pieces and ends
+    expected = -sum(math.log(counts[one] / 15) for one in (5, 7, 2)) / 3
+    assert plbart.unigram_loss(train, dev, 10) == pytest.approx(expected)
+
+
+def test_the_shares_of_noise_are_counted_over_pieces_and_words() -> None:
+    texts = [(f"{at}", np.arange(10, 70), np.arange(60) // 2) for at in range(400)]
+    found = plbart.shares(iter(texts))
+    assert found["published"] == pytest.approx(35, abs=0.2)
+    assert found["released"] == pytest.approx(30)  # 9 of 30 words
 
 
 def test_differences_are_paired_over_languages() -> None:

@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+from itertools import chain, islice
+
+import numpy as np
 import pytest
 import torch
+from tokenizers import Tokenizer
 
+from clients.bpe import BpeOptions, train_bpe
+from clients.wordpiece import save_tokenizer
+from featurestore import DatasetHandle, ExampleRow, MemoryDataset
+from service.tokenizers import load_tokenizer
+from syntax.alignment import segment_features
+from syntax.batches import AssemblySpec
+from syntax.examples import DatasetSpec
 from syntax.matrices import sgnet_mask
+from syntax.trees.conllu import parse_from_sentences, read_conllu
+from tests.trainer.conftest import walk
 from trainer.models.config import SyntaxConfig
 from trainer.nn.attention import EAGER, SDPA
 from trainer.options import SgNetTransformerOptions, TransformerOptions
@@ -96,3 +109,47 @@ def test_the_layer_begins_as_those_of_the_encoder_and_obeys_its_mask() -> None:
     encoder.check_attention()
     assert encoder.guided.fc1.weight.shape == encoder.encoder.layers[0].fc1.weight.shape
     assert issubclass(SgNetTransformerOptions, TransformerOptions)
+
+
+def rows_of(parses, tokenizer):
+    for seq, parse in enumerate(parses):
+        features = segment_features(parse, *tokenizer.encode(parse.text))
+        names = (f"{seq}", f"{seq:032x}", "0" * 32, (parse.text,), (f"{seq:032x}",))
+        yield ExampleRow(seq, *names, (features,), {})
+
+
+def test_the_mask_of_1000_french_sentences_is_as_long_as_their_pieces(data_dir, tmp_path) -> None:
+    """Each has a multiword token, such as `du`; a word sees its ancestors, by walking up."""
+    files = sorted((data_dir / "treebanks" / "UD_French-Sequoia").glob("*.conllu"))
+    sentences = chain.from_iterable(map(read_conllu, files))
+    several = (one for one in sentences if any(len(x.word_ids) > 1 for x in one.tokens))
+    parses = [parse_from_sentences([one]) for one in islice(several, 1000)]
+    texts = [parse.text for parse in parses]
+    save_tokenizer(train_bpe(lambda: texts, BpeOptions(vocab_size=4000)), tmp_path / "bpe", {})
+    tokenizer = load_tokenizer(str(tmp_path / "bpe"))
+    spec = DatasetSpec("translation", "train", "fr", ("source",), (), "gold")
+    handle = DatasetHandle(
+        spec, tokenizer.name, tokenizer.fingerprint, tokenizer.special_tokens, matrices=False
+    )
+    data = MemoryDataset(handle, [*rows_of(parses, tokenizer)], {"0" * 32: {"name": "gold"}})
+    trees = {"policy": "broadcast", "joint_root": False, "separator_edge": "none"}
+    told = AssemblySpec(matrices=(NAME,), **trees)
+    alone, seen = Tokenizer.from_file(str(tmp_path / "bpe" / "tokenizer.json")), 0
+    for batch in data.stream(batch_size=50, max_length=None, shuffle=False, assembly=told):
+        for row, name in enumerate(batch["example_id"]):
+            parse = parses[int(name)]
+            ids, mask = alone.encode(parse.text).ids, batch[NAME][row]
+            L = len(ids)
+            assert batch["lengths"][row] == L
+            assert batch["input_ids"][row, :L].tolist() == ids
+            assert not mask[:L, L:].any()
+            words = batch["word_ids"][row, :L].tolist()
+            parents = [head - 1 for head in parse.head]
+            above = [set(walk(parents, word)) for word in range(len(parents))]
+            expected = [
+                [i == j or (w >= 0 and v >= 0 and v in above[w]) for j, v in enumerate(words)]
+                for i, w in enumerate(words)
+            ]
+            assert np.array_equal(mask[:L, :L], expected)
+            seen += 1
+    assert seen == 1000

@@ -4,6 +4,7 @@ from trainer.reproduction.row import ROWS
 from trainer.reproduction.rows import (
     adversarial,
     parsers,
+    plbart,
     probing,
     releases,
     sla,
@@ -19,6 +20,7 @@ __all__ = [
     "ROWS",
     "adversarial",
     "parsers",
+    "plbart",
     "probing",
     "releases",
     "sla",

@@ -282,8 +282,9 @@ class Table:
         try:
             return DeltaTable.create(
                 self.location.uri,
-                self.layout.schema,
+                self.layout.described_schema(),
                 mode="ignore",
+                description=self.layout.description,
                 partition_by=list(self.layout.partition_by),
                 configuration=self.layout.table_properties(),
                 storage_options=dict(self.location.options),

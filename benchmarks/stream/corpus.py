@@ -25,9 +25,10 @@ SPECIAL = SpecialTokens(prefix=(1,), separator=(2,), suffix=(2,), pad_id=0, voca
 
 @dataclass(frozen=True)
 class Sentences:
-    """Sentences as features, and their words, in random order."""
+    """Sentences as parses and as features, and their words, in random order."""
 
     source: str
+    parses: list[Parse]
     features: list[SegmentFeatures]
     words: list[int]
 
@@ -41,7 +42,8 @@ def read_sentences() -> Sentences:
     parses = [parse_from_sentences([s]) for path in paths for s in read_conllu(path)]
     chosen = [parses[at] for at in np.random.default_rng(0).permutation(len(parses))]
     source = f"{ewt.name}, test and dev" if folder else TINY.name
-    return Sentences(source, [_features(p) for p in chosen], [p.word_count for p in chosen])
+    words = [parse.word_count for parse in chosen]
+    return Sentences(source, chosen, [_features(parse) for parse in chosen], words)
 
 
 def _features(parse: Parse) -> SegmentFeatures:

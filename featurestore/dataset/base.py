@@ -64,7 +64,7 @@ class StreamedDataset(ABC):
     @property
     def _shown(self) -> dict[str, object]:
         """What tells this dataset from others."""
-        parts = [self.rows.parts[part] for part in np.unique(self.rows.part)]
+        parts = [self.rows.parts[part] for part in np.flatnonzero(self.rows.counts.any(axis=1))]
         return {
             "name": self.name,
             "version": self.version,
@@ -85,10 +85,10 @@ class StreamedDataset(ABC):
     @property
     def langs(self) -> dict[str, int]:
         """Number of examples in each language, of those that have any."""
-        counts = Counter(self.rows.part.tolist())
+        counts = self.rows.counts.sum(axis=1).tolist()
         langs: Counter[str] = Counter()
-        for part, (_, lang) in enumerate(self.rows.parts):
-            langs[lang] += counts[part]
+        for (_, lang), count in zip(self.rows.parts, counts, strict=True):
+            langs[lang] += count
         return {lang: count for lang, count in sorted(langs.items()) if count}
 
     @property

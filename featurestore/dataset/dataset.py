@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
@@ -22,7 +21,7 @@ from featurestore.tables.card import DatasetCard
 from featurestore.tables.files import FileReader
 from featurestore.tables.index import KeyIndex, keys_of
 from featurestore.tables.pins import Pin
-from featurestore.tables.rows import RowIndex, read_row_index
+from featurestore.tables.rows import RowIndex, open_row_index
 from featurestore.tables.snapshot import DataFile, in_partition
 from syntax.errors import SpecError, UnknownDatasetError
 from syntax.examples import DatasetSpec
@@ -77,23 +76,22 @@ class FeatureDataset(StreamedDataset):
     @property
     def parts(self) -> tuple[tuple[str, str], ...]:
         """Split and language of each partition that is read."""
-        return tuple(self.rows.parts[part] for part in np.unique(self.rows.part))
+        return tuple(self.rows.parts[part] for part in np.flatnonzero(self.rows.counts.any(axis=1)))
 
     @cached_property
     def parsers(self) -> dict[str, dict[str, Any]]:
         """Descriptions of the parsers of the examples, by fingerprint; empty without one."""
         known = self._store.fingerprints.all("parser")
-        used = (self.rows.parsers[index] for index in np.unique(self.rows.parser))
+        used = (self.rows.parsers[index] for index in np.flatnonzero(self.rows.counts.any(axis=0)))
         return {parser: known.get(parser, {}) for parser in used}
 
     @cached_property
     def fingerprints(self) -> dict[str, Any]:
         """What a run should record beside the version: tokenizer, parsers, and the content."""
-        content = hashlib.blake2b(self.rows.keys.astype(">u8").tobytes(), digest_size=16)
         return {
             "tokenizer": self.card.tokenizer_fingerprint,
             "parsers": sorted(self.parsers),
-            "examples": content.hexdigest(),
+            "examples": self.rows.content,
         }
 
     @cached_property
@@ -301,7 +299,9 @@ def open_dataset(
         )
     reader = FileReader(table.location, schema=table.layout.schema)
     known = store.fingerprints.all("parser")
-    rows = of_parsers(read_row_index(reader, files), choice, known, f"dataset {name!r}", langs)
+    rows = of_parsers(
+        open_row_index(table, reader, files), choice, known, f"dataset {name!r}", langs
+    )
     return FeatureDataset(store, card, snapshot.version, rows, reader)
 
 

@@ -69,7 +69,7 @@ class MemoryDataset(FeatureDataset):
     @cached_property
     def parsers(self) -> dict[str, dict[str, Any]]:
         """What each parser behind the examples is, by fingerprint."""
-        used = (self.rows.parsers[index] for index in np.unique(self.rows.parser))
+        used = (self.rows.parsers[index] for index in np.flatnonzero(self.rows.counts.any(axis=0)))
         return {parser: self._described.get(parser, {}) for parser in used}
 
     @cached_property

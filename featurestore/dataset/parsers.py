@@ -166,8 +166,10 @@ def of_parsers(
     for (_, lang), parsers in before.items():
         used.setdefault(lang, set()).update(parsers)
     wanted = parsers_by_language(choice, used, described, where, langs)
-    kept = [[parser in wanted.get(lang, ()) for parser in rows.parsers] for _, lang in rows.parts]
-    rows = rows.select(np.array(kept, bool)[rows.part, rows.parser]) if len(rows) else rows
+    chosen = [[parser in wanted.get(lang, ()) for parser in rows.parsers] for _, lang in rows.parts]
+    kept = np.array(chosen, bool).reshape(rows.counts.shape)
+    if rows.counts[~kept].any():
+        rows = rows.select(kept[rows.part, rows.parser])
     parts = _by_part(rows)
     for part in before:
         if part not in parts and (part[1] in langs or part[1] in choice.each):
@@ -189,9 +191,8 @@ def of_parsers(
 def _by_part(rows: RowIndex) -> dict[tuple[str, str], list[str]]:
     """Fingerprints of the parsers of each split and language that has examples."""
     used: dict[tuple[str, str], list[str]] = {}
-    count = len(rows.parsers)
-    for pair in np.unique(rows.part.astype(np.int64) * count + rows.parser).tolist():
-        used.setdefault(rows.parts[pair // count], []).append(rows.parsers[pair % count])
+    for part, parser in np.argwhere(rows.counts).tolist():
+        used.setdefault(rows.parts[part], []).append(rows.parsers[parser])
     return used
 
 

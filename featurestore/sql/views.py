@@ -14,8 +14,9 @@ from featurestore.sql.remote import RemoteFiles
 from featurestore.tables.card import ADDED_COLUMNS
 from featurestore.tables.delta import Table, quoted
 from featurestore.tables.encode.examples import LARGEST_MATRIX
+from featurestore.tables.root import format_of
 from featurestore.tables.schema import EXAMPLE_COLUMNS
-from featurestore.tables.snapshot import DataFile, arrow_dataset
+from featurestore.tables.snapshot import DataFile, arrow_dataset, snapshot_of
 
 SENTENCES: Final = """
     create view sentences as
@@ -108,11 +109,15 @@ class TableRelations:
             unique_by: Key columns of which racing writers left several rows; one of each is shown.
             without: Files to leave out.
         """
-        paths = [file for file in table.snapshot().files if file.path not in without]
-        if not paths:
+        handle = table.open()
+        files = () if handle is None else snapshot_of(handle).files
+        paths = [file for file in files if file.path not in without]
+        if handle is None or not paths:
             return self.empty(table)
         if table.location.is_local:
-            found = self._local(table, paths)
+            # A dataset that got columns by a migration has files without them.
+            same = not table.layout.partition_by and format_of(handle) >= table.layout.format
+            found = self._local(table, paths, same)
         else:  # through Arrow, which reads object stores without an extension of DuckDB
             remote = RemoteFiles.of(arrow_dataset(table.location, paths, table.layout.schema))
             found = self._connection.from_arrow(remote)
@@ -127,15 +132,18 @@ class TableRelations:
         """The columns of a table without its rows."""
         return _shown(table, self._connection.from_arrow(table.layout.schema.empty_table()))
 
-    def _local(self, table: Table, files: Sequence[DataFile]) -> duckdb.DuckDBPyRelation:
+    def _local(
+        self, table: Table, files: Sequence[DataFile], same: bool
+    ) -> duckdb.DuckDBPyRelation:
+        """Local files; those that are known to have the ``same`` columns are not all opened."""
         paths = [f"{table.location.uri}/{file.path}" for file in files]
         patterns = list(map(_literal, paths))
         self.files.extend(dict.fromkeys([*paths, *patterns]))  # DuckDB asks for leave to read both
         listed = ", ".join(map(quoted, patterns))
         # A language may be called "no" and a split "2020": partitions are strings.
         return self._connection.sql(
-            f"from read_parquet([{listed}], union_by_name = true, hive_types_autocast = false, "
-            f"hive_partitioning = {bool(table.layout.partition_by)})"
+            f"from read_parquet([{listed}], union_by_name = {not same}, "
+            f"hive_types_autocast = false, hive_partitioning = {bool(table.layout.partition_by)})"
         )
 
 

@@ -64,7 +64,7 @@ class BatchSource:
         """Turns that are read together, with their examples."""
         groups = groupby(turns, key=lambda turn: self.order.pool_of(turn.start))
         for together in (list(group) for _, group in groups):
-            examples = [self.order.examples[turn.start : turn.end] for turn in together]
+            examples = [self.order.between(turn.start, turn.end) for turn in together]
             yield together, np.concatenate(examples)
 
     def _turns(self, consumed: int) -> Iterator[Turn]:

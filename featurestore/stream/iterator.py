@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from featurestore.stream.batches import BatchSource
 from featurestore.stream.options import StreamOptions
-from featurestore.stream.order import drawn_order, epoch_order
+from featurestore.stream.order import Lengths, OrderPolicy, drawn_order, epoch_order
 from featurestore.stream.prefetch import Prefetched
 from featurestore.stream.stored import check_stored
 from featurestore.stream.turns import Rounds
@@ -178,19 +178,14 @@ class FeatureStream(Iterator[Batch]):
 
     @cached_property
     def _batches(self) -> BatchSource:
-        options, pieces = self.options, self.data.rows.pieces
-        assembled = pieces + self.data.special_tokens.count(len(self.data.card.fields))
-        if self._assembly.max_length is not None:
-            assembled = np.minimum(assembled, self._assembly.max_length)
-        other = getattr(self.data, "other_lengths", None)
-        if other is not None and options.order.batch_tokens is not None:
-            assembled = np.maximum(assembled, other)
+        options, rows = self.options, self.data.rows
         if options.order.buckets:
             order = drawn_order(self._words() + 1, options.order)
         else:
-            order = epoch_order(pieces, assembled, options.order)
+            lengths = _lengths(self.data, options.order, self._assembly.max_length)
+            order = epoch_order(rows.chunk_starts, len(rows), lengths, options.order)
         rounds = Rounds(
-            len(order.examples),
+            len(order),
             order.batch_ends,
             options.world_size,
             options.order.drop_last,
@@ -212,6 +207,20 @@ class FeatureStream(Iterator[Batch]):
             )
         found: NDArray[np.int64] = counts()
         return found
+
+
+def _lengths(data: Streamable, policy: OrderPolicy, max_length: int | None) -> Lengths:
+    """Gives the assembled lengths of examples."""
+    pieces, special = data.rows.pieces, data.special_tokens.count(len(data.card.fields))
+    other = getattr(data, "other_lengths", None) if policy.batch_tokens is not None else None
+
+    def lengths(examples: NDArray[np.int64]) -> NDArray[np.int64]:
+        assembled = pieces[examples] + special
+        if max_length is not None:
+            assembled = np.minimum(assembled, max_length)
+        return assembled if other is None else np.maximum(assembled, other[examples])
+
+    return lengths
 
 
 def _close(source: Iterator[tuple[int, Batch]] | None) -> None:

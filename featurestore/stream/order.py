@@ -12,7 +12,9 @@ Nothing is drawn from a library's generator: permutations sort the output of Spl
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Annotated, Final
 
 import numpy as np
@@ -22,11 +24,11 @@ from syntax.errors import SpecError
 from syntax.mixing import splitmix, stream_seed
 from syntax.options import Option, check_options
 
-CHUNK_PIECES: Final = 262_144
-"""Pieces in a chunk, about."""
-
 Positions = NDArray[np.int64]
 """Positions of examples in sequence order, or of batches and pools among the ordered examples."""
+
+Lengths = Callable[[Positions], NDArray[np.integer]]
+"""Lengths of examples by their positions. *Shape:* (N,) to (N,)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,52 +85,104 @@ class OrderPolicy:
             raise SpecError(f"buckets is {self.buckets}; give rising numbers of words")
 
 
-@dataclass(frozen=True)
 class EpochOrder:
-    """All examples in the order of an epoch.
+    """All examples in the order of an epoch, worked out pool by pool when they are asked for.
 
-    Attributes:
-        examples: Positions in sequence order. *Shape:* (N,), int64.
-        batch_ends: Where each whole batch ends in ``examples``; what is left after the last one
-            is too little for a batch. *Shape:* (J,), int64.
-        pool_ends: Where each pool ends in ``examples``; readers load one pool at a time.
+    Args:
+        batch_ends: Where each whole batch ends in the order; what is left after the last one is too
+            little for a batch. *Shape:* (J,), int64.
+        pool_ends: Where each pool ends in the order; readers load one pool at a time.
             *Shape:* (P,), int64.
+        pool: Gives the examples of a pool, as positions in sequence order.
     """
 
-    examples: Positions
-    batch_ends: Positions
-    pool_ends: Positions
+    def __init__(
+        self, batch_ends: Positions, pool_ends: Positions, pool: Callable[[int], Positions]
+    ) -> None:
+        self.batch_ends = batch_ends
+        self.pool_ends = pool_ends
+        self._pool = lru_cache(maxsize=2)(pool)
+
+    def __len__(self) -> int:
+        return int(self.pool_ends[-1])
+
+    @property
+    def examples(self) -> Positions:
+        """All of them, as positions in sequence order. *Shape:* (N,), int64."""
+        return self.between(0, len(self))
+
+    def between(self, start: int, end: int) -> Positions:
+        """Some of them. *Shape:* (end - start,), int64."""
+        first, last = self.pool_of(start), self.pool_of(max(start, end - 1))
+        starts = np.append(0, self.pool_ends)
+        parts = [
+            self._pool(index)[max(start - starts[index], 0) : end - starts[index]]
+            for index in range(first, min(last + 1, len(self.pool_ends)))
+        ]
+        return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, np.int64), *parts])
 
     def pool_of(self, position: int) -> int:
-        """The pool of a position of ``examples``."""
+        """The pool of a position in the order."""
         return int(np.searchsorted(self.pool_ends, position, side="right"))
 
 
-def epoch_order(
-    pieces: NDArray[np.integer], lengths: NDArray[np.integer], policy: OrderPolicy
-) -> EpochOrder:
+def epoch_order(starts: Positions, total: int, lengths: Lengths, policy: OrderPolicy) -> EpochOrder:
     """The order of one epoch.
 
+    Batches of ``batch_tokens`` end where the lengths say, so that every pool is worked out once.
+
     Args:
-        pieces: Stored pieces of each example, in sequence order; they set the chunks.
-            *Shape:* (N,).
-        lengths: Assembled length of each example; buckets are made by it. *Shape:* (N,).
+        starts: Where chunks start (`featurestore.tables.rows.chunk_starts`). *Shape:* (C,).
+        total: Number of examples.
+        lengths: Assembled lengths of examples by their positions; buckets are made by them.
         policy: What else the order depends on.
     """
-    chunks = _chunks(pieces)
+    chunks = np.arange(len(starts))
     if policy.shuffle:
-        chunks = [chunks[index] for index in _permutation(len(chunks), policy, "chunks")]
-    ends = _pool_ends([len(chunk) for chunk in chunks], policy)
-    sequence = np.concatenate([np.empty(0, np.int64), *chunks])
-    pools = np.split(sequence, ends[:-1])
-    mixed = [_mixed(pool, lengths, policy, index) for index, pool in enumerate(pools)]
-    examples = np.concatenate([np.empty(0, np.int64), *(pool for pool, _ in mixed)])
+        chunks = _permutation(len(starts), policy, "chunks")
+    sizes = np.diff(starts, append=total)[chunks]
+    ends = _pool_ends(sizes, policy)
+    pools = _Pools(starts[chunks], sizes, ends, lengths, policy)
     if policy.batch_tokens is None:
-        batch_ends = np.arange(policy.batch_size, len(examples) + 1, policy.batch_size)
+        batch_ends = np.arange(policy.batch_size, total + 1, policy.batch_size)
     else:
-        starts = np.append(0, ends)
-        batch_ends = np.concatenate([start + cuts for start, (_, cuts) in zip(starts, mixed)])  # noqa: B905 - no pool begins at the last end
-    return EpochOrder(examples, batch_ends.astype(np.int64), ends)
+        cuts = [before + pools.mixed(index)[1] for index, before in enumerate([0, *ends[:-1]])]
+        batch_ends = np.concatenate(cuts)
+    return EpochOrder(batch_ends.astype(np.int64), ends, lambda index: pools.mixed(index)[0])
+
+
+@dataclass(frozen=True)
+class _Pools:
+    """The pools of an epoch: consecutive parts of the chunks, one after the other.
+
+    Attributes:
+        starts: First example of each chunk, in the order of the epoch. *Shape:* (C,).
+        sizes: Examples of each chunk. *Shape:* (C,).
+        ends: Where each pool ends. *Shape:* (P,).
+    """
+
+    starts: Positions
+    sizes: Positions
+    ends: Positions
+    lengths: Lengths
+    policy: OrderPolicy
+
+    def mixed(self, index: int) -> tuple[Positions, Positions]:
+        """A pool in the order of the epoch, and where its batches end."""
+        pool = self._chunked(int(self.ends[index - 1]) if index else 0, int(self.ends[index]))
+        return _mixed(pool, self.lengths, self.policy, index)
+
+    def _chunked(self, start: int, end: int) -> Positions:
+        """The examples from one place in the shuffled chunks to another."""
+        ends = np.cumsum(self.sizes)
+        first, last = np.searchsorted(ends, (start, end), side="right").tolist()
+        here = slice(first, last + 1)
+        chunks = zip(self.starts[here], self.sizes[here], ends[here], strict=True)
+        parts = [
+            np.arange(max(at, at + start - z + size), min(at + size, at + end - z + size))
+            for at, size, z in chunks
+        ]
+        return np.concatenate([np.empty(0, np.int64), *parts])
 
 
 def drawn_order(lengths: NDArray[np.integer], policy: OrderPolicy) -> EpochOrder:
@@ -162,22 +216,15 @@ def drawn_order(lengths: NDArray[np.integer], policy: OrderPolicy) -> EpochOrder
     batches = [one[: policy.batch_size] for one in drawn]
     batch_ends = np.cumsum([len(batch) for batch in batches], dtype=np.int64)
     pools = np.append(batch_ends[_DRAWN_TOGETHER - 1 : -1 : _DRAWN_TOGETHER], batch_ends[-1])
-    return EpochOrder(np.concatenate(batches).astype(np.int64), batch_ends, pools)
+    parts = np.split(np.concatenate(batches).astype(np.int64), pools[:-1])
+    return EpochOrder(batch_ends, pools, parts.__getitem__)
 
 
 _DRAWN_TOGETHER: Final = 64
 """Drawn batches that are read together."""
 
 
-def _chunks(pieces: NDArray[np.integer]) -> list[Positions]:
-    """Cut the sequence wherever another `CHUNK_PIECES` have been passed."""
-    before = np.cumsum(pieces, dtype=np.int64) - pieces
-    numbers = before // CHUNK_PIECES
-    cuts = np.flatnonzero(np.diff(numbers)) + 1
-    return np.split(np.arange(len(pieces), dtype=np.int64), cuts)
-
-
-def _pool_ends(sizes: list[int], policy: OrderPolicy) -> Positions:
+def _pool_ends(sizes: Positions, policy: OrderPolicy) -> Positions:
     """Ends of the pools, at whole batches so that no batch needs two pools."""
     total = np.cumsum(sizes, dtype=np.int64)
     pool = policy.pool or len(total) + 1
@@ -188,19 +235,20 @@ def _pool_ends(sizes: list[int], policy: OrderPolicy) -> Positions:
 
 
 def _mixed(
-    pool: Positions, lengths: NDArray[np.integer], policy: OrderPolicy, index: int
+    pool: Positions, lengths: Lengths, policy: OrderPolicy, index: int
 ) -> tuple[Positions, Positions]:
     """A pool in the order of the epoch, and where its batches end."""
     if not policy.shuffle:
-        return pool, _cuts(lengths[pool], policy)
+        return pool, _cuts(lengths(pool), policy)
     shuffled = pool[_permutation(len(pool), policy, f"pool {index}")]
     if not policy.bucket:
-        return shuffled, _cuts(lengths[shuffled], policy)
+        return shuffled, _cuts(lengths(shuffled), policy)
     # The odd examples of the last pool stay a random choice, and the last batch.
     whole = len(pool) if policy.batch_tokens else len(pool) // policy.batch_size * policy.batch_size
     full, odd = shuffled[:whole], shuffled[whole:]
-    by_length = full[np.argsort(lengths[full], kind="stable")]
-    batches = np.split(by_length, _cuts(lengths[by_length], policy)[:-1])
+    of_full = lengths(full)
+    ascending = np.argsort(of_full, kind="stable")
+    batches = np.split(full[ascending], _cuts(of_full[ascending], policy)[:-1])
     order = _permutation(len(batches), policy, f"batches {index}")
     ordered = [batches[at] for at in order]
     ends = np.cumsum([len(batch) for batch in ordered], dtype=np.int64)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from syntax.errors import SpecError
 
 Ends = NDArray[np.int64]
-"""Where batches end, as positions in `EpochOrder.examples`. *Shape:* (J,)."""
+"""Where batches end, as positions in the order of the epoch. *Shape:* (J,)."""
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Turn:
     """What one rank reads in one round, and where the next round starts.
 
     Attributes:
-        start, end: The rank's batch, as positions in `EpochOrder.examples`.
+        start, end: The rank's batch, as positions in the order of the epoch.
         after: Examples that all ranks together have consumed after this round.
     """
 

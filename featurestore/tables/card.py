@@ -13,7 +13,13 @@ from deltalake import DeltaTable
 
 from featurestore.records import DatasetHandle
 from featurestore.tables.layout import TableLayout
-from featurestore.tables.schema import EXAMPLE_COLUMNS, LABEL_TYPES, VECTORS
+from featurestore.tables.schema import (
+    ABOUT_EXAMPLES,
+    EXAMPLE_COLUMNS,
+    LABEL_TYPES,
+    NULLABLE_EXAMPLE_COLUMNS,
+    VECTORS,
+)
 from syntax.batches import SpecialTokens
 from syntax.errors import SpecError, StoreFormatError
 from syntax.examples import LabelSpec
@@ -128,6 +134,12 @@ class DatasetCard:
             partition_by=("split", "lang"),
             statistics=("seq",),
             plain=("example_id", "example_key", *VECTORS, "token_offsets"),
+            nullable=(*NULLABLE_EXAMPLE_COLUMNS, *(label.name for label in self.labels)),
+            description=(
+                f"Parsebank's examples of {self.name} for the tokenizer {self.tokenizer}, with "
+                f"the segments {', '.join(self.fields)}: one row per example"
+            ),
+            comments={**ABOUT_EXAMPLES, **{one.name: _about(one) for one in self.labels}},
             format=2,
             properties={PROPERTY: json.dumps(self.to_json(), sort_keys=True, ensure_ascii=False)},
         )
@@ -223,6 +235,13 @@ def label_difference(ours: Sequence[LabelSpec], theirs: Sequence[LabelSpec]) -> 
 def _columns(labels: Sequence[LabelSpec]) -> str:
     described = (f"{x.name} ({x.kind}{f' of {x.field}' if x.field else ''})" for x in labels)
     return ", ".join(described) or "none"
+
+
+def _about(label: LabelSpec) -> str:
+    """What a label column holds, for people who read the table with other tools."""
+    of = f" of {label.field}" if label.field else ""
+    names = f": {_some_of(label.names)}" if label.names else ""
+    return f"Label{of}, of kind {label.kind}{names}; null where there is none"
 
 
 def _of_names(ours: Sequence[str], theirs: Sequence[str]) -> str:

@@ -19,6 +19,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 
 from featurestore import records
 from featurestore.tables.attempts import ATTEMPTS, reason, waits
+from featurestore.tables.file_cache import FileCache
 from featurestore.tables.layout import TableLayout
 from featurestore.tables.location import Location
 from featurestore.tables.log import sync_commits
@@ -43,6 +44,7 @@ class Table:
         layout: How it is written.
         on_create: Called before the table is made.
         before_write: Called before each change; it may refuse by raising.
+        made: Where this machine keeps what takes long to make from the table, if anywhere.
     """
 
     def __init__(
@@ -51,11 +53,13 @@ class Table:
         layout: TableLayout,
         on_create: Callable[[], None],
         before_write: Callable[[], None] = lambda: None,
+        made: FileCache | None = None,
     ) -> None:
         self.location = location
         self.layout = layout
         self._on_create = on_create
         self.before_write = before_write
+        self.made = made
 
     def open(self, version: int | None = None) -> DeltaTable | None:
         """A handle at a version (the newest by default); ``None`` if there is no table.
@@ -282,8 +286,9 @@ class Table:
         try:
             return DeltaTable.create(
                 self.location.uri,
-                self.layout.schema,
+                self.layout.described_schema(),
                 mode="ignore",
+                description=self.layout.description,
                 partition_by=list(self.layout.partition_by),
                 configuration=self.layout.table_properties(),
                 storage_options=dict(self.location.options),

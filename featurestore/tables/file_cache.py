@@ -1,8 +1,9 @@
-"""Whole files of remote stores, copied to this machine: a folder that is bounded in bytes.
+"""Files of this machine that can be made again: a folder that is bounded in bytes.
 
-Files of a store never change once written, so a copy stays true. A copy is made under another name
-and renamed when it is whole; readers and writers, of however many processes, meet in file locks,
-which end with the process that holds them.
+They are copies of whole files of remote stores, and tables that take long to make, such as the
+sorted keys of a store. Files of a store never change once written, so a copy stays true. A copy is
+made under another name and renamed when it is whole; readers and writers, of however many
+processes, meet in file locks, which end with the process that holds them.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ import fcntl
 import hashlib
 import logging
 import os
+import re
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Final, NamedTuple
 
@@ -32,6 +34,7 @@ _LOOK_AGAIN: Final = 0.02
 """Seconds between two looks of a process that waits for another's fetch."""
 
 _PART: Final = ".part"
+_MADE: Final = re.compile(r"\d+-\w+")
 _LOG: Final = logging.getLogger(__name__)
 
 
@@ -52,7 +55,8 @@ class FileCache:
 
     A file lies in ``<hash of its URL>/<its bytes>``, so that one of another size is not taken for
     whole; while it is fetched, ``.part`` follows the name. A fetch that was killed is continued by
-    the next one. A copy in use is never removed.
+    the next one. A copy in use is never removed. Tables that were made for a URL lie beside its
+    copy, as ``<bytes>-<word>``.
 
     Args:
         folder: Where; made when the first file is fetched.
@@ -69,19 +73,69 @@ class FileCache:
     def open(self, url: str) -> pa.OSFile | None:
         """The copy of a file, which stays as long as it is open; ``None`` if there is none."""
         path = self._whole(url)
-        if path is None:
+        return None if path is None else _open_shared(path, pa.OSFile)
+
+    def made(self, url: str) -> list[str]:
+        """Names of the tables that were made for a URL."""
+        return sorted(name for name in _names(self._place(url)) if _MADE.fullmatch(name))
+
+    def read(self, url: str, name: str) -> tuple[pa.RecordBatch, pa.NativeFile] | None:
+        """A table that was made for a URL, mapped into memory, and its open file.
+
+        It stays on the disk until the file is closed or forgotten; ``None`` if it is not there.
+        """
+        path = self._place(url) / name
+        if _size(path) != int(name.partition("-")[0]):
             return None
+        file = _open_shared(path, pa.memory_map)
         try:
-            file = pa.OSFile(str(path))
-        except OSError:
+            return None if file is None else (pa.ipc.open_file(file).get_batch(0), file)
+        except (OSError, pa.ArrowException):
+            path.unlink(missing_ok=True)
             return None
-        fcntl.flock(file.fileno(), fcntl.LOCK_SH)
-        if not _is_at(file.fileno(), path):
-            file.close()
+
+    def keep(self, url: str, word: str, table: pa.RecordBatch) -> str | None:
+        """Keep a table that was made for a URL; its name, ``None`` where it finds no room.
+
+        Args:
+            url: What it was made for.
+            word: What tells it from others that were made for the same.
+            table: The table; what its schema's metadata says is kept, too.
+        """
+        counted = pa.MockOutputStream()
+        _write_table(counted, table)
+        name = f"{counted.size()}-{word}"
+        try:
+            part = self._reserve(url, counted.size(), name)
+            if part is None:
+                return None
+            with part.open("r+b") as draft:
+                fcntl.flock(draft, fcntl.LOCK_SH)  # or it would count as unused
+                _write_table(draft, table)
+                draft.flush()
+                os.fsync(draft.fileno())
+            with self._alone():
+                part.rename(part.with_suffix(""))
+        except (OSError, _LocalFaultError):
             return None
-        with suppress(OSError):  # the folder may be another user's
-            os.utime(path)
-        return file
+        return name
+
+    def drop(self, url: str, name: str, file: pa.NativeFile) -> None:
+        """Remove a table that was made for a URL, unless others than its open file use it."""
+        # What is mapped stays locked, even after the file is closed.
+        fcntl.flock(file.fileno(), fcntl.LOCK_UN)
+        file.close()
+        _remove_unused(self._place(url) / name)
+
+    @contextmanager
+    def making(self, url: str) -> Iterator[None]:
+        """Wait until no other process makes tables for a URL, where the folder can be written."""
+        with ExitStack() as stack:
+            with suppress(OSError):
+                self._place(url).mkdir(parents=True, exist_ok=True)
+                lock = stack.enter_context((self._place(url) / "lock").open("a"))
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
 
     def fetch(
         self,
@@ -130,9 +184,9 @@ class FileCache:
                 return True
         return False
 
-    def _reserve(self, url: str, size: int) -> Path | None:
+    def _reserve(self, url: str, size: int, name: str = "") -> Path | None:
         """The draft of a copy, which counts from now on; ``None`` without room for it."""
-        part = self._place(url) / f"{size}{_PART}"
+        part = self._place(url) / f"{name or size}{_PART}"
         try:
             with self._alone():
                 if not part.exists():
@@ -174,18 +228,14 @@ class FileCache:
     def _kept(self) -> Iterator[_Kept]:
         for folder in self.folder.iterdir():
             for path in folder.iterdir() if folder.is_dir() else ():
-                size = path.name.removesuffix(_PART)
+                size = path.name.removesuffix(_PART).partition("-")[0]
                 with suppress(FileNotFoundError):
                     if size.isdecimal():
                         yield _Kept(path.stat().st_mtime, path, int(size))
 
     def _whole(self, url: str) -> Path | None:
         """The copy of a file; one that is not as long as it should be is removed."""
-        try:
-            names = os.listdir(self._place(url))  # noqa: PTH208 - names alone
-        except OSError:
-            return None
-        for name in names:
+        for name in _names(self._place(url)):
             path = self._place(url) / name
             if name.isdecimal() and _size(path) == int(name):
                 return path
@@ -265,6 +315,33 @@ def _write(draft: IO[bytes], start: int, chunk: bytes) -> None:
     except OSError as error:
         Path(draft.name).unlink(missing_ok=True)
         raise _LocalFaultError(str(error)) from error
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return os.listdir(folder)  # noqa: PTH208 - names alone
+    except OSError:
+        return []
+
+
+def _open_shared(path: Path, opened: Callable[[str], pa.NativeFile]) -> pa.NativeFile | None:
+    """A copy that stays as long as it is open; ``None`` if it is gone."""
+    try:
+        file = opened(str(path))
+    except OSError:
+        return None
+    fcntl.flock(file.fileno(), fcntl.LOCK_SH)
+    if not _is_at(file.fileno(), path):
+        file.close()
+        return None
+    with suppress(OSError):  # the folder may be another user's
+        os.utime(path)
+    return file
+
+
+def _write_table(file: pa.NativeFile | IO[bytes], table: pa.RecordBatch) -> None:
+    with pa.ipc.new_file(file, table.schema) as writer:
+        writer.write_batch(table)
 
 
 def _remove_unused(path: Path) -> bool:

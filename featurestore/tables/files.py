@@ -249,8 +249,13 @@ class FileReader:
 
 
 def _plain(table: pa.Table) -> pa.Table:
-    """The same with strings for string views, which deletions leave and few kernels know."""
-    fields = [column.with_type(_plain_type(column.type)) for column in table.schema]
+    """The same columns as they were appended.
+
+    Deletions leave string views, which few kernels know; what is rewritten is marked as not null.
+    """
+    fields = [
+        column.with_type(_plain_type(column.type)).with_nullable(True) for column in table.schema
+    ]
     schema = pa.schema(fields)
     return table if schema.equals(table.schema) else table.cast(schema)
 

@@ -1,11 +1,12 @@
-"""A key index in memory: sorted runs of 16-byte keys, each pointing at a file and a row."""
+"""A key index: sorted runs of 16-byte keys, each pointing at a file and a row."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 Keys = NDArray[np.uint64]
@@ -36,26 +37,80 @@ class Addresses:
 
 
 @dataclass(frozen=True)
+class Kept:
+    """What is known of a run that lies in a file of this machine (`featurestore.tables.runs`).
+
+    Attributes:
+        name: Of that file.
+        rows: Keys of each of the run's files. *Shape:* (F,), int64.
+        repeats: Keys that had several rows when the run was made. *Shape:* (K, 2).
+        compared: Names of the other runs that ``repeats`` counts in.
+        source: The open file, which stays on the disk for as long.
+    """
+
+    name: str
+    rows: NDArray[np.int64]
+    repeats: Keys
+    compared: frozenset[str]
+    source: pa.NativeFile
+
+
+@dataclass(frozen=True)
 class Run:
-    """Keys in ascending order with their addresses. All shapes (N,)."""
+    """Keys in ascending order with their addresses.
+
+    Attributes:
+        high, low: Halves of the keys. *Shape:* (N,), uint64.
+        file: File of each key, counted from ``first``. *Shape:* (N,), int32.
+        row: Row in that file. *Shape:* (N,), int32.
+        first: Number of the first file.
+        gone: Which of the files are no longer active; ``None`` if all are. *Shape:* (F,).
+        kept: For a run that lies in a file; ``None`` for one in memory.
+    """
 
     high: NDArray[np.uint64]
     low: NDArray[np.uint64]
     file: NDArray[np.int32]
     row: NDArray[np.int32]
+    first: int = 0
+    gone: NDArray[np.bool_] | None = None
+    kept: Kept | None = None
 
     def __len__(self) -> int:
         return len(self.high)
 
     @property
-    def keys(self) -> Keys:
-        """The keys. *Shape:* (N, 2)."""
-        return np.stack((self.high, self.low), axis=1)
+    def active(self) -> int:
+        """Number of keys in active files."""
+        if self.gone is None or self.kept is None:
+            return len(self)
+        return int(self.kept.rows[~self.gone].sum())
 
     @property
     def nbytes(self) -> int:
         """Bytes of the arrays."""
         return self.high.nbytes + self.low.nbytes + self.file.nbytes + self.row.nbytes
+
+    def keys(self, where: NDArray[np.intp] | NDArray[np.bool_]) -> Keys:
+        """Some of the keys. *Shape:* (K, 2)."""
+        return np.stack((self.high[where], self.low[where]), axis=1)
+
+    def repeats(self) -> Keys:
+        """Keys that have several rows in the run. *Shape:* (K, 2)."""
+        same = (self.high[1:] == self.high[:-1]) & (self.low[1:] == self.low[:-1])
+        return self.keys(np.flatnonzero(same))
+
+    def is_gone(self, at: NDArray[np.intp] | int) -> NDArray[np.bool_] | bool:
+        """Whether the files of some keys are no longer active."""
+        return False if self.gone is None else self.gone[self.file[at]]
+
+    def without(self, files: NDArray[np.int32]) -> Run:
+        """The run without the keys of some files; one in a file marks them."""
+        if self.kept is None:
+            return _select(self, ~np.isin(self.file, files))
+        numbers = self.first + np.arange(len(self.kept.rows))
+        gone = np.isin(numbers, files) | (False if self.gone is None else self.gone)
+        return replace(self, gone=gone) if gone.any() else self
 
 
 class KeyIndex:
@@ -70,12 +125,22 @@ class KeyIndex:
         self._runs: tuple[Run, ...] = ()
 
     def __len__(self) -> int:
-        return sum(map(len, self._runs))
+        return sum(run.active for run in self._runs)
 
     @property
     def nbytes(self) -> int:
-        """Bytes in memory: 24 for each key."""
-        return sum(run.nbytes for run in self._runs)
+        """Bytes in memory: 24 for each key, but for those of runs that lie in files."""
+        return sum(run.nbytes for run in self.in_memory)
+
+    @property
+    def in_memory(self) -> list[Run]:
+        """The runs in memory."""
+        return [run for run in self._runs if run.kept is None]
+
+    @property
+    def in_files(self) -> list[Run]:
+        """The runs that lie in files, the longest first."""
+        return [run for run in self._runs if run.kept is not None]
 
     def add(self, keys: Keys, file: int) -> None:
         """Add the keys of a file, in row order."""
@@ -84,16 +149,22 @@ class KeyIndex:
         rows = np.arange(len(keys), dtype=np.int32)
         run = _sorted(keys[:, 0], keys[:, 1], np.full(len(keys), file, np.int32), rows)
         # Merge from the end until each run is more than twice as long as the next.
-        runs = (*self._runs, run)
+        runs = [*self.in_memory, run]
         while len(runs) > 1 and len(runs[-2]) <= 2 * len(runs[-1]):
-            runs = (*runs[:-2], _merged(runs[-2], runs[-1]))
-        self._runs = runs
+            runs[-2:] = [merged(runs[-2:])]
+        self._runs = (*self.in_files, *runs)
+
+    def put(self, run: Run, instead: Collection[Run] = ()) -> None:
+        """Add a run that lies in a file, in the place of those that it was made of."""
+        replaced = set(map(id, instead))
+        runs = [*(one for one in self._runs if id(one) not in replaced), run]
+        self._runs = tuple(sorted(runs, key=lambda one: (one.kept is None, -len(one))))
 
     def remove(self, files: Collection[int]) -> None:
         """Forget the keys of files that are no longer active."""
-        dead = np.asarray(sorted(files), dtype=np.int32)
-        kept = (_select(run, ~np.isin(run.file, dead)) for run in self._runs)
-        self._runs = tuple(run for run in kept if len(run))
+        gone = np.asarray(sorted(files), dtype=np.int32)
+        left = (run.without(gone) for run in self._runs) if len(gone) else self._runs
+        self._runs = tuple(run for run in left if run.active)
 
     def has_repeats(self) -> bool:
         """Whether a key has several rows."""
@@ -103,11 +174,11 @@ class KeyIndex:
         """Keys that have several rows, each once. *Shape:* (N, 2)."""
         found = [np.empty((0, 2), np.uint64)]
         for number, run in enumerate(self._runs):
-            keys = run.keys
-            found.append(keys[1:][(keys[1:] == keys[:-1]).all(axis=1)])
-            # Runs shrink, so the shorter is looked up in the longer.
-            found.extend(keys[_search(longer, keys)[1]] for longer in self._runs[:number])
-        return np.unique(np.concatenate(found), axis=0)
+            found.append(run.repeats() if run.kept is None else run.kept.repeats)
+            others = [one for one in self._runs[:number] if not _were_compared(run, one)]
+            found.extend(shared_keys(run, one) for one in others)
+        keys = np.unique(np.concatenate(found), axis=0)
+        return keys[sum((_count(run, keys) for run in self._runs), np.zeros(len(keys))) > 1]
 
     def lacks(self, key: str) -> bool:
         """Whether a key is surely not there; an eighth of the time of `find` for a single one.
@@ -127,10 +198,10 @@ class KeyIndex:
         """
         high, low = np.uint64(int(key[:16], 16)), np.uint64(int(key[16:], 16))
         for run in self._runs:
-            at = run.high.searchsorted(high)
+            at = int(run.high.searchsorted(high))
             while at < len(run) and run.high[at] == high:
-                if run.low[at] == low:
-                    return int(run.file[at]), int(run.row[at])
+                if run.low[at] == low and not run.is_gone(at):
+                    return run.first + int(run.file[at]), int(run.row[at])
                 at += 1
         return None
 
@@ -143,31 +214,67 @@ class KeyIndex:
         ascending = keys[order]
         for run in self._runs:
             position, found = _search(run, ascending)
-            file[order[found]] = run.file[position[found]]
+            file[order[found]] = run.file[position[found]] + np.int32(run.first)
             row[order[found]] = run.row[position[found]]
         return Addresses(file, row)
 
 
-def _search(run: Run, keys: Keys) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-    """Position of each key in a run, and whether it is there."""
+def merged(runs: Sequence[Run]) -> Run:
+    """The active keys of several runs as one in memory."""
+    parts = [_active_part(run) for run in runs]
+    return _sorted(
+        np.concatenate([part.high for part in parts]),
+        np.concatenate([part.low for part in parts]),
+        np.concatenate([part.file for part in parts]),
+        np.concatenate([part.row for part in parts]),
+    )
+
+
+def shared_keys(first: Run, second: Run) -> Keys:
+    """Keys that are in both of two runs. *Shape:* (K, 2)."""
+    shorter, longer = sorted((first, second), key=len)
+    keys = shorter.keys(np.arange(len(shorter)))
+    return keys[_search(longer, keys)[1]]
+
+
+def _active_part(run: Run) -> Run:
+    """The active keys of a run, with the numbers that their files have in the index."""
+    active = run if run.gone is None else _select(run, ~run.gone[run.file])
+    return replace(active, file=active.file + np.int32(run.first), first=0, gone=None, kept=None)
+
+
+def _were_compared(first: Run, second: Run) -> bool:
+    """Whether the repeats of one of two runs count in those of the other."""
+    if first.kept is None or second.kept is None:
+        return False
+    return first.kept.name in second.kept.compared or second.kept.name in first.kept.compared
+
+
+def _count(run: Run, keys: Keys) -> NDArray[np.int64]:
+    """How many rows in active files each key has in a run. *Shape:* (N, 2) to (N,)."""
+    counts = np.zeros(len(keys), np.int64)
+    position, found = _search(run, keys)
+    while found.any():
+        counts += found
+        position, found = _search(run, keys, np.where(found, position + 1, len(run)))
+    return counts
+
+
+def _search(
+    run: Run, keys: Keys, position: NDArray[np.intp] | None = None
+) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """Where each key is in a run, from a position on, and whether it is in an active file."""
     last = len(run) - 1
-    position = np.searchsorted(run.high, keys[:, 0])
+    if position is None:
+        position = np.searchsorted(run.high, keys[:, 0])
     while True:
         at = np.minimum(position, last)
         same_high = (position <= last) & (run.high[at] == keys[:, 0])
-        behind = same_high & (run.low[at] < keys[:, 1])
+        found = same_high & (run.low[at] == keys[:, 1])
+        behind = (same_high & (run.low[at] < keys[:, 1])) | (found & run.is_gone(at))
         if not behind.any():
-            return at, same_high & (run.low[at] == keys[:, 1])
+            return at, found
         position = position + behind
-
-
-def _merged(first: Run, second: Run) -> Run:
-    return _sorted(
-        np.concatenate([first.high, second.high]),
-        np.concatenate([first.low, second.low]),
-        np.concatenate([first.file, second.file]),
-        np.concatenate([first.row, second.row]),
-    )
 
 
 def _sorted(
@@ -186,4 +293,10 @@ def _sorted(
 
 
 def _select(run: Run, which: NDArray[np.intp] | NDArray[np.bool_]) -> Run:
-    return Run(run.high[which], run.low[which], run.file[which], run.row[which])
+    return replace(
+        run,
+        high=run.high[which],
+        low=run.low[which],
+        file=run.file[which],
+        row=run.row[which],
+    )

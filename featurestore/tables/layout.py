@@ -30,6 +30,9 @@ class TableLayout:
         statistics: Columns whose minimum and maximum go into the log.
         plain: Columns written without a dictionary (blobs and unique keys); no lists.
         hidden: Columns that SQL does not show: what they hold, others hold too.
+        nullable: Columns that may be null; tables of earlier releases take null in every column.
+        description: What a row is, for people who read the table with other tools.
+        comments: What each column holds, likewise.
         format: Format of the store that these columns came with; no older store takes them.
         properties: Further table properties, such as ``parsebank.dataset``.
     """
@@ -39,8 +42,20 @@ class TableLayout:
     statistics: tuple[str, ...] = ()
     plain: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ()
+    nullable: tuple[str, ...] = ()
+    description: str = ""
+    comments: Mapping[str, str] = field(default_factory=dict)
     format: int = 1
     properties: Mapping[str, str] = field(default_factory=dict)
+
+    def described_schema(self) -> pa.Schema:
+        """The columns as the table is created: with comments, and not null where they never are."""
+        return pa.schema(
+            column.with_nullable(column.name in self.nullable).with_metadata(
+                {"comment": self.comments[column.name]} if column.name in self.comments else None
+            )
+            for column in self.schema
+        )
 
     def table_properties(self) -> dict[str, str]:
         """Properties of the table as it is created."""

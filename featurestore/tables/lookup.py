@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -21,8 +24,9 @@ from featurestore.tables.files import (
     FileReader,
     UnreadableFileError,
 )
-from featurestore.tables.index import Addresses, KeyIndex, keys_of
-from featurestore.tables.snapshot import DataFile, in_partition, snapshot_of
+from featurestore.tables.index import Addresses, KeyIndex, Run, keys_of, merged
+from featurestore.tables.runs import KEPT_KEYS, RunFiles
+from featurestore.tables.snapshot import DataFile, changed_files, in_partition, snapshot_of
 from syntax.errors import SpecError
 from syntax.fingerprint import fingerprint
 
@@ -31,6 +35,9 @@ _LOG: Final = logging.getLogger(__name__)
 
 class KeyLookup:
     """Finds rows of a table by a key column; only files new since the last look are read.
+
+    Where many keys are known, they are kept on this machine (`featurestore.tables.runs`), for other
+    processes and the next start.
 
     Args:
         table: The table.
@@ -65,6 +72,7 @@ class KeyLookup:
         self._skips_unreadable = skips_unreadable
         self.unreadable: dict[str, UnreadableFileError] = {}
         self._index = KeyIndex()
+        self._runs = _run_files(table, column, self._partition)
         self._paths: list[str] = []
         self._active: dict[str, int] = {}
         self._version = -1
@@ -163,13 +171,14 @@ class KeyLookup:
         snapshot = snapshot_of(self._handle)
         files = {file.path: file for file in in_partition(snapshot.files, self._partition)}
         self.unreadable = {path: why for path, why in self.unreadable.items() if path in files}
-        for path in files.keys() - self._active.keys() - self.unreadable.keys():
-            try:
-                self._add(files[path])
-            except UnreadableFileError as error:
-                if not self._skips_unreadable or self._was_replaced(error):
-                    raise
-                self._skip(error)
+        with self._sharing(files):
+            for path in files.keys() - self._active.keys() - self.unreadable.keys():
+                try:
+                    self._add(files[path])
+                except UnreadableFileError as error:
+                    if not self._skips_unreadable or self._was_replaced(error):
+                        raise
+                    self._skip(error)
         # New files first: a compaction must at no moment hide a key that a reader looks for.
         dead = self._active.keys() - files.keys()
         self._index.remove([self._active.pop(path) for path in dead])
@@ -178,6 +187,56 @@ class KeyLookup:
         if dead:
             self._on_removal()
         return True
+
+    @contextmanager
+    def _sharing(self, files: Mapping[str, DataFile]) -> Iterator[None]:
+        """Take in the runs that are kept, and keep the keys that are read in between if many."""
+        new = files.keys() - self._active.keys() - self.unreadable.keys()
+        if self._runs is None or not self._are_many(sum(files[path].rows for path in new)):
+            yield
+            return
+        with self._runs.making():
+            for run, paths in self._runs.load(files, self._active):
+                self._take(run, paths)
+            self._remove_damaged(files)
+            yield
+            self._keep(self._runs)
+
+    def _are_many(self, new: int) -> bool:
+        return new + sum(map(len, self._index.in_memory)) >= KEPT_KEYS
+
+    def _take(self, run: Run, paths: Sequence[str], instead: Collection[Run] = ()) -> None:
+        """Use a run that lies in a file."""
+        first = len(self._paths)
+        self._paths.extend(paths)
+        self._index.put(replace(run, first=first), instead)
+        gone = np.zeros(len(paths), np.bool_) if run.gone is None else run.gone
+        numbers = range(first, first + len(paths))
+        active = zip(paths, numbers, gone.tolist(), strict=True)
+        self._active.update({path: number for path, number, is_gone in active if not is_gone})
+
+    def _remove_damaged(self, files: Mapping[str, DataFile]) -> None:
+        """Forget files that are not as they were when their keys were read: they are looked at."""
+        active = [files[path] for path in self._active if path in files]
+        changed = changed_files(self._table.location, active)
+        self._index.remove([self._active.pop(path) for path in changed])
+
+    def _keep(self, runs: RunFiles) -> None:
+        """Keep the keys in memory, together with runs that are not much longer."""
+        joined = self._index.in_memory
+        others = self._index.in_files
+        while others and len(others[-1]) <= 2 * sum(map(len, joined)):
+            joined.append(others.pop())
+        if not self._are_many(0):
+            return
+        run = merged(joined)
+        kept = runs.write(run, self._paths, others)
+        if kept is None:
+            self._runs = None  # without room, what is known stays in memory
+            return
+        self._take(*kept, instead=joined)
+        for one in joined:
+            runs.drop(one)
 
     def _add(self, file: DataFile) -> None:
         keys = self._keys(file)
@@ -198,6 +257,15 @@ class KeyLookup:
         rows = self._reader.columns(file.path, self._column)
         values = (rows[name].to_pylist() for name in self._column)
         return [fingerprint(list(key)) for key in zip(*values, strict=True)]
+
+
+def _run_files(
+    table: Table, column: str | Sequence[str], partition: Mapping[str, str]
+) -> RunFiles | None:
+    """Where runs of a table's keys are kept; ``None`` where nothing is."""
+    if table.made is None:
+        return None
+    return RunFiles(table.made, json.dumps([table.location.uri, column, sorted(partition.items())]))
 
 
 def group_by_file(addresses: Addresses) -> list[tuple[int, NDArray[np.intp]]]:

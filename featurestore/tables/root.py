@@ -33,7 +33,8 @@ class StoreRoot:
     Args:
         uri: A local folder, or a URL such as ``s3://bucket/prefix``; it need not exist.
         options: Options of the object store.
-        copies: Copies of remote files on this machine, if there are to be any.
+        copies: Copies of remote files on this machine, and what is made from tables, if there are
+            to be any.
 
     Raises:
         StoreFormatError: A newer release wrote the store, or the marker is not ours.
@@ -46,6 +47,7 @@ class StoreRoot:
         copies: FileCache | None = None,
     ) -> None:
         self.location = Location.of(uri, options, copies)
+        self._made = copies
         self._format = read_format(self.location)
 
     @property
@@ -62,6 +64,7 @@ class StoreRoot:
             layout,
             on_create=self._mark_new,
             before_write=lambda: self._admit(layout.format),
+            made=self._made,
         )
 
     def mark(self) -> None:

@@ -2,20 +2,57 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from featurestore.records import key_bytes
+from featurestore.tables.delta import Table
 from featurestore.tables.encode.columns import list_parts, strings
+from featurestore.tables.file_cache import FileCache
 from featurestore.tables.files import FileReader
 from featurestore.tables.index import Keys, keys_of
-from featurestore.tables.snapshot import DataFile
+from featurestore.tables.snapshot import DataFile, changed_files
+from syntax.fingerprint import fingerprint
+from syntax.strict_json import parse_json
 
-_COLUMNS = ("seq", "example_key", "parser", "segment_lengths")
+CHUNK_PIECES: Final = 262_144
+"""Pieces in a chunk, about; streams shuffle chunks."""
+
+KEPT_ROWS: Final = 16_384
+"""Examples from which on an index is kept: reading fewer takes a fraction of a second."""
+
+_COLUMNS: Final = ("seq", "example_key", "parser", "segment_lengths")
+_ARRAYS: Final = ("file", "row", "pieces", "part", "parser")
+_ABOUT: Final = b"parsebank.rows"
+_FORMAT: Final = 1
+_AT_ONCE: Final = 1 << 20
+"""Examples of which something is computed together, so that a large dataset takes no memory."""
+
+
+@dataclass(frozen=True)
+class KeptRows:
+    """What all examples of an index amount to, where the index lies in a file.
+
+    Attributes:
+        counts, chunk_starts, content: As `RowIndex` has them.
+        source: The open file, which stays on the disk for as long; ``None`` in another process.
+    """
+
+    counts: NDArray[np.int64]
+    chunk_starts: NDArray[np.int64]
+    content: str
+    source: pa.NativeFile | None = field(default=None, compare=False)
+
+    def __reduce__(self) -> tuple[type[KeptRows], tuple[Any, ...]]:
+        return KeptRows, (self.counts, self.chunk_starts, self.content)
 
 
 @dataclass(frozen=True)
@@ -33,6 +70,7 @@ class RowIndex:
         keys: Key of each example. *Shape:* (N, 2).
         repeat: How many times each example stands before, where some are repeated; None where none
             is. *Shape:* (N,).
+        kept: For an index that lies in a file, whose arrays take no memory of their own.
     """
 
     paths: tuple[str, ...]
@@ -45,9 +83,34 @@ class RowIndex:
     parsers: tuple[str, ...]
     keys: Keys
     repeat: NDArray[np.int64] | None = None
+    kept: KeptRows | None = None
 
     def __len__(self) -> int:
         return len(self.row)
+
+    @cached_property
+    def counts(self) -> NDArray[np.int64]:
+        """Examples of each partition and parser. *Shape:* (parts, parsers)."""
+        if self.kept is not None:
+            return self.kept.counts
+        shape = (len(self.parts), len(self.parsers))
+        pairs = self.part.astype(np.int64) * shape[1] + self.parser
+        return np.bincount(pairs, minlength=shape[0] * shape[1]).reshape(shape)
+
+    @cached_property
+    def chunk_starts(self) -> NDArray[np.int64]:
+        """Where chunks start: see `chunk_starts`. *Shape:* (C,)."""
+        return chunk_starts(self.pieces) if self.kept is None else self.kept.chunk_starts
+
+    @cached_property
+    def content(self) -> str:
+        """Fingerprint of the keys in their order."""
+        if self.kept is not None:
+            return self.kept.content
+        content = hashlib.blake2b(digest_size=16)
+        for start in range(0, len(self), _AT_ONCE):
+            content.update(self.keys[start : start + _AT_ONCE].astype(">u8").tobytes())
+        return content.hexdigest()
 
     def select(self, which: NDArray[np.bool_] | NDArray[np.intp]) -> RowIndex:
         """Some of the examples."""
@@ -84,33 +147,139 @@ class RowIndex:
         )
 
 
+def chunk_starts(pieces: NDArray[np.integer]) -> NDArray[np.int64]:
+    """Cut a sequence wherever another `CHUNK_PIECES` have been passed.
+
+    Args:
+        pieces: Of each example. *Shape:* (N,).
+
+    Returns:
+        The first example of each chunk, one chunk where there is no example. *Shape:* (C,).
+    """
+    starts, done, last = [np.zeros(1, np.int64)], 0, 0
+    for first in range(0, len(pieces), _AT_ONCE):
+        ends = done + np.cumsum(pieces[first : first + _AT_ONCE], dtype=np.int64)
+        numbers = np.append(done, ends[:-1]) // CHUNK_PIECES
+        starts.append(first + np.flatnonzero(np.diff(numbers, prepend=last)))
+        done, last = int(ends[-1]), int(numbers[-1])
+    return np.concatenate(starts)
+
+
+def open_row_index(table: Table, reader: FileReader, files: Sequence[DataFile]) -> RowIndex:
+    """The index of files of a table; of many examples, it is kept on this machine.
+
+    Args:
+        table: The table.
+        reader: Reads its files.
+        files: The files; who asks for the same ones again gets the kept index.
+    """
+    made = table.made
+    if made is None or sum(file.rows for file in files) < KEPT_ROWS:
+        return read_row_index(reader, files)
+    url = f"rows:{table.location.uri}"
+    # A file that is damaged now is found when it is read.
+    is_kept = not changed_files(table.location, files)
+    if is_kept and (found := _kept_index(made, url, files)):
+        return found
+    with made.making(url):
+        if is_kept and (found := _kept_index(made, url, files)):
+            return found
+        index = read_row_index(reader, files)
+        return _keep(made, url, index, files) or index
+
+
+def _word(files: Sequence[DataFile]) -> str:
+    return fingerprint([_FORMAT, *(file.path for file in files)])
+
+
+def _kept_index(made: FileCache, url: str, files: Sequence[DataFile]) -> RowIndex | None:
+    name = next((one for one in made.made(url) if one.endswith(f"-{_word(files)}")), None)
+    found = None if name is None else made.read(url, name)
+    if found is None:
+        return None
+    table, source = found
+    about = parse_json((table.schema.metadata or {})[_ABOUT])
+    return RowIndex(
+        paths=tuple(file.path for file in files),
+        parts=tuple(map(tuple, about["parts"])),
+        parsers=tuple(about["parsers"]),
+        keys=table["key"].flatten().to_numpy().reshape(-1, 2),
+        kept=KeptRows(
+            counts=np.array(about["counts"], np.int64),
+            chunk_starts=np.array(about["chunk_starts"], np.int64),
+            content=about["content"],
+            source=source,
+        ),
+        **{name: table[name].to_numpy() for name in _ARRAYS},
+    )
+
+
+def _keep(made: FileCache, url: str, index: RowIndex, files: Sequence[DataFile]) -> RowIndex | None:
+    columns = {name: pa.array(getattr(index, name)) for name in _ARRAYS}
+    keys = pa.FixedSizeListArray.from_arrays(pa.array(index.keys.reshape(-1)), 2)
+    about = {
+        "parts": index.parts,
+        "parsers": index.parsers,
+        "counts": index.counts.tolist(),
+        "chunk_starts": index.chunk_starts.tolist(),
+        "content": index.content,
+    }
+    table = pa.record_batch({**columns, "key": keys})
+    table = table.replace_schema_metadata({_ABOUT: json.dumps(about)})
+    if made.keep(url, _word(files), table) is None:
+        return None
+    return _kept_index(made, url, files)
+
+
 def read_row_index(reader: FileReader, files: Sequence[DataFile]) -> RowIndex:
     """Read the index columns of files; every example once, in sequence order.
 
     An example that racing writers appended twice has one key; the copies are equal, and one stays.
     """
     parts = sorted({file.part for file in files})
-    tables = [reader.columns(file.path, _COLUMNS) for file in files]
-    rows = pa.concat_tables(tables) if tables else _nothing()
-    counts = [table.num_rows for table in tables]
-    numbers = [np.arange(count, dtype=np.int32) for count in counts]
+    indexes = [_nothing(parts), *(_of_file(reader, file, parts) for file in files)]
+    parsers = sorted({parser for index, _ in indexes for parser in index.parsers})
+    numbers = [
+        np.array([parsers.index(parser) for parser in index.parsers], np.int32)[index.parser]
+        for index, _ in indexes
+    ]
+    counts = [len(index) for index, _ in indexes[1:]]
+    index = RowIndex(
+        paths=tuple(file.path for file in files),
+        file=np.repeat(np.arange(len(files), dtype=np.int32), counts),
+        row=np.concatenate([index.row for index, _ in indexes]),
+        pieces=np.concatenate([index.pieces for index, _ in indexes]),
+        part=np.concatenate([index.part for index, _ in indexes]),
+        parts=tuple(parts),
+        parser=np.concatenate(numbers),
+        parsers=tuple(parsers),
+        keys=np.concatenate([index.keys for index, _ in indexes]),
+    )
+    return _ordered(index, np.concatenate([seq for _, seq in indexes]))
+
+
+def _of_file(
+    reader: FileReader, file: DataFile, parts: Sequence[tuple[str, str]]
+) -> tuple[RowIndex, NDArray[np.int64]]:
+    """The index of one file in the order of its rows, and their ``seq``."""
+    rows = reader.columns(file.path, _COLUMNS)
     names = np.asarray(strings(rows["parser"]), dtype=object)
     parsers, parser = np.unique(names.astype(str), return_inverse=True)
     # The pieces of a row are the sum of its segment lengths.
     offsets, values = list_parts(rows["segment_lengths"])
     sums = np.concatenate([[0], np.cumsum(values.to_numpy(), dtype=np.int64)])
     index = RowIndex(
-        paths=tuple(file.path for file in files),
-        file=np.repeat(np.arange(len(files), dtype=np.int32), counts),
-        row=np.concatenate([np.empty(0, np.int32), *numbers]),
+        paths=(file.path,),
+        file=np.zeros(rows.num_rows, np.int32),
+        row=np.arange(rows.num_rows, dtype=np.int32),
         pieces=np.diff(sums[offsets]),
-        part=np.repeat(np.asarray([parts.index(file.part) for file in files], np.int32), counts),
+        part=np.full(rows.num_rows, parts.index(file.part), np.int32),
         parts=tuple(parts),
         parser=parser.astype(np.int32),
         parsers=tuple(parsers.tolist()),
         keys=keys_of(key_bytes(rows["example_key"].to_pylist())),
     )
-    return _ordered(index, rows["seq"].to_numpy())
+    return index, rows["seq"].to_numpy()
 
 
 def _ordered(index: RowIndex, seq: NDArray[np.int64]) -> RowIndex:
@@ -121,9 +290,12 @@ def _ordered(index: RowIndex, seq: NDArray[np.int64]) -> RowIndex:
     by_key = np.lexsort((low, high, index.part))
     same = (index.part[by_key], high[by_key], low[by_key])
     repeated = np.logical_and.reduce([column[1:] == column[:-1] for column in same])
+    if not repeated.any():
+        return index
     return index.select(np.sort(by_key[np.insert(~repeated, 0, True)[: len(index)]]))
 
 
-def _nothing() -> pa.Table:
-    kinds = {"seq": pa.int64(), "segment_lengths": pa.list_(pa.int32())}
-    return pa.schema([(name, kinds.get(name, pa.string())) for name in _COLUMNS]).empty_table()
+def _nothing(parts: Sequence[tuple[str, str]]) -> tuple[RowIndex, NDArray[np.int64]]:
+    none, seq = np.empty(0, np.int32), np.empty(0, np.int64)
+    keys = np.empty((0, 2), np.uint64)
+    return RowIndex((), none, none, seq, none, tuple(parts), none, (), keys), seq

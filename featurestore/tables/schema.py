@@ -21,6 +21,31 @@ PARSE_INTEGERS: Final = (
 )
 """Columns of a parse with one integer per word, token or sentence."""
 
+_ABOUT_PARSES: Final = {
+    "key": "32 hexadecimal digits: hash of parser, language, mode and text",
+    "lang": "Language of the text, as ISO 639",
+    "parser": "Fingerprint of the parser; the table fingerprints says what it is",
+    "mode": "How the text was read: raw, sentence, pretokenized, tokens_mwt, retokenize or gold",
+    "text": "The text exactly as received; all offsets count its characters from 0",
+    "form": "CoNLL-U's FORM of each word of the text, sentence after sentence",
+    "lemma": "LEMMA of each word; null where the parser gave none",
+    "upos": "UPOS of each word, a universal part-of-speech tag",
+    "xpos": "XPOS of each word, a tag of the treebank; null where the parser gave none",
+    "feats": "FEATS of each word as Name=Value|...; null where the parser gave none",
+    "deprel": "DEPREL of each word, its relation to its head",
+    "misc": "MISC of each word; null where there is none",
+    "head": "HEAD of each word: the head's number in its sentence from 1, 0 at the root",
+    "word_start": "First character of each word in the text",
+    "word_end": "End of each word in the text (exclusive)",
+    "token_start": "First character of each surface token",
+    "token_end": "End of each surface token (exclusive)",
+    "token_first_word": "First word of each token, from 0; a multiword token covers several",
+    "sentence_start": "First character of each sentence",
+    "sentence_end": "End of each sentence (exclusive)",
+    "sentence_first_word": "First word of each sentence, from 0",
+    "record": "The parse once more, packed, which Parsebank reads; null in rows of format 1",
+}
+
 PARSES: Final = TableLayout(
     schema=pa.schema(
         [
@@ -32,6 +57,9 @@ PARSES: Final = TableLayout(
     ),
     plain=("key", "text", "record"),
     hidden=("record",),
+    nullable=("misc", "record"),
+    description="Parsebank's parses: one row per text, parser, language and mode",
+    comments=_ABOUT_PARSES,
     format=2,
 )
 """``record`` has all of a parse but key and text (`encode.packed`); null in rows of format 1."""
@@ -73,6 +101,33 @@ EXAMPLE_COLUMNS: Final = (
 )
 """Columns of every dataset table, before its own label columns."""
 
+NULLABLE_EXAMPLE_COLUMNS: Final = (*MATRIX_BLOBS, *TOKENS)
+"""Columns of examples that may be null; so may every label."""
+
+ABOUT_EXAMPLES: Final = {
+    "split": "Split of the dataset",
+    "lang": "Language, as ISO 639",
+    "seq": "Position of the example in its split; unshuffled streams follow it",
+    "example_id": "Name of the example in its dataset",
+    "example_key": "32 hexadecimal digits: hash of everything the row was made from",
+    "parser": "Fingerprint of the parser; the table fingerprints says what it is",
+    "texts": "Text of each segment, such as premise and hypothesis",
+    "parse_keys": "Key of each segment's row in the table parses",
+    "segment_lengths": "Number of wordpieces of each segment; vectors hold segment after segment",
+    "input_ids": "Ids of the wordpieces, without special tokens; little-endian int32",
+    "head": "Parent of each piece in its segment from 0; -1 at a root, -2 without a word; int32",
+    "word_ids": "Word of each piece in its segment from 0; -1 without a word; int32",
+    "upos": "Universal tag of each piece's word, uint8; see syntax.trees.ud",
+    "deprel": "Universal relation of each piece's word, uint8; see syntax.trees.ud",
+    "sentence_ids": "Sentence of each piece in its segment from 0; int32",
+    "offsets": "Start and end of each piece in its segment's text; int32, two numbers a piece",
+    "distance": "Tree distances of each segment's pieces, L x L uint8 or uint16; maximum: no path",
+    "depth": "Depth of each segment's pieces, L numbers of the same type",
+    "ancestor": "[i, j]: piece j is i or its ancestor; L rows of bits, the first in the lowest bit",
+    "token_counts": "Tokens that the dataset brought for each segment; 0 for running text",
+    "token_offsets": "Start and end of these tokens in their segments' texts; int32",
+}
+
 LABEL_TYPES: Final = {
     "class": pa.string(),
     "float": pa.float32(),
@@ -91,13 +146,31 @@ DROPS: Final = TableLayout(
             *("dataset", "tokenizer", "split", "lang", "job"),
             *("example_id", "example_key", "reason", "message"),
         )
-    )
+    ),
+    description="Examples that Parsebank could not use, and why",
+    comments={
+        "dataset": "Name of the dataset",
+        "tokenizer": "Fingerprint of the tokenizer",
+        "split": "Split of the dataset",
+        "lang": "Language, as ISO 639",
+        "job": "The job or command that dropped the example",
+        "example_id": "Name of the example in its dataset",
+        "example_key": "Key of the example; empty if the reader rejected it before it had one",
+        "reason": "Name of the reason, an error_type",
+        "message": "The reason for people",
+    },
 )
 
 FINGERPRINTS: Final = TableLayout(
     schema=pa.schema(
         [("fingerprint", pa.string()), ("kind", pa.string()), ("content", pa.string())]
-    )
+    ),
+    description="What the fingerprints of the other tables stand for",
+    comments={
+        "fingerprint": "32 hexadecimal digits: hash of the content or of what it describes",
+        "kind": "parser, tokenizer, split or report",
+        "content": "The description as JSON",
+    },
 )
 
 PINS: Final = TableLayout(
@@ -106,7 +179,16 @@ PINS: Final = TableLayout(
             *(("name", pa.string()), ("table", pa.string()), ("version", pa.int64())),
             *(("by", pa.string()), ("kept", pa.bool_()), ("at", pa.int64())),
         ]
-    )
+    ),
+    description="Versions of datasets that a vacuum keeps: what was pinned and unpinned, in order",
+    comments={
+        "name": "Name of the pin",
+        "table": "Folder of the dataset's table below datasets",
+        "version": "Version of that table",
+        "by": "Who needs it",
+        "kept": "Whether it was pinned or unpinned",
+        "at": "Order of the rows; nanoseconds since 1970",
+    },
 )
 """What was pinned (``kept``) and unpinned; ``at`` orders the rows as they were committed: the time,
 in nanoseconds since 1970, or one more than any before where the clock is behind."""

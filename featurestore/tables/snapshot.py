@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -82,6 +82,18 @@ def in_partition(files: Sequence[DataFile], partition: Mapping[str, str]) -> lis
         for file in files
         if all(file.partition.get(name) == value for name, value in partition.items())
     ]
+
+
+def changed_files(location: Location, files: Iterable[DataFile]) -> list[str]:
+    """Paths of files on a local disk that have another size than was committed, or are gone.
+
+    Files of an object store are not looked at: that takes a request for each.
+    """
+    if not location.is_local:
+        return []
+    sizes = {file.path: file.size for file in files}
+    found = location.files.get_file_info(list(sizes))
+    return [path for info, path in zip(found, sizes, strict=True) if info.size != sizes[path]]
 
 
 def arrow_dataset(

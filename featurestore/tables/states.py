@@ -31,9 +31,14 @@ STATES: Final = TableLayout(
         ]
     ),
     plain=("example_key", "states"),
+    description="Parsebank's states of words from a frozen encoder: one row per example",
+    comments={
+        "example_key": "Key of the example in its dataset's table",
+        "words": "Number of words of each segment",
+        "states": "Their states, little-endian float16, one word after another",
+    },
     properties={"parsebank.states": "float16"},
 )
-"""``words`` counts the words of each segment; ``states`` has theirs, float16, one after another."""
 
 ROW_GROUP_BYTES: Final = 4 << 20
 """Bytes of states in a row group, about."""

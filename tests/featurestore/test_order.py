@@ -1,13 +1,18 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from featurestore.stream.order import CHUNK_PIECES, OrderPolicy, drawn_order, epoch_order
+from featurestore.stream import order as orders
+from featurestore.stream.order import EpochOrder, OrderPolicy, drawn_order
 from featurestore.stream.turns import Rounds
+from featurestore.tables.rows import CHUNK_PIECES, chunk_starts
 from syntax.errors import SpecError
+from syntax.mixing import splitmix, stream_seed
 
 policies = st.builds(
     OrderPolicy,
@@ -20,6 +25,80 @@ policies = st.builds(
     batch_tokens=st.none() | st.sampled_from([1, 12, 70_000]),
 )
 lengths = st.lists(st.sampled_from([1, 5, 60_000, 200_000]), min_size=1, max_size=60).map(np.array)
+
+
+def epoch_order(pieces: np.ndarray, lengths: np.ndarray, policy: OrderPolicy) -> EpochOrder:
+    return orders.epoch_order(
+        chunk_starts(pieces), len(pieces), lambda examples: lengths[examples], policy
+    )
+
+
+def permuted(items: list, policy: OrderPolicy, purpose: str) -> list:
+    draws = splitmix(len(items), stream_seed(policy.seed, policy.epoch, purpose)).tolist()
+    return [item for _, item in sorted(zip(draws, items, strict=True), key=lambda pair: pair[0])]
+
+
+def batched(examples: list[int], pieces: np.ndarray, policy: OrderPolicy) -> list[list[int]]:
+    batches: list[list[int]] = []
+    for example in examples:
+        own = [*(batches[-1] if batches else ()), example]
+        size = len(own) * max(pieces[one] for one in own)
+        fits = size <= policy.batch_tokens if policy.batch_tokens else len(own) <= policy.batch_size
+        batches[len(batches) - bool(batches and fits) :] = [own if fits else [example]]
+    return batches
+
+
+def mixed(pool: list[int], index: int, pieces: np.ndarray, policy: OrderPolicy) -> list[list[int]]:
+    """The batches of one pool."""
+    if not policy.shuffle:
+        return batched(pool, pieces, policy)
+    shuffled = permuted(pool, policy, f"pool {index}")
+    if not policy.bucket:
+        return batched(shuffled, pieces, policy)
+    odd = 0 if policy.batch_tokens else len(pool) % policy.batch_size
+    full = sorted(shuffled[: len(pool) - odd], key=lambda example: pieces[example])
+    batches = permuted(batched(full, pieces, policy), policy, f"batches {index}")
+    return [*batches, shuffled[len(pool) - odd :]] if odd else batches
+
+
+def whole_epoch(pieces: np.ndarray, policy: OrderPolicy) -> list[list[int]]:
+    """The batches of an epoch, of all examples at once: the slow twin of `epoch_order`."""
+    chunks: dict[int, list[int]] = {}
+    for example, before in enumerate((np.cumsum(pieces) - pieces).tolist()):
+        chunks.setdefault(before // CHUNK_PIECES, []).append(example)
+    ordered = list(chunks.values())
+    ordered = permuted(ordered, policy, "chunks") if policy.shuffle else ordered
+    sequence = [example for chunk in ordered for example in chunk]
+    step, whole = policy.pool or len(ordered) + 1, 1 if policy.batch_tokens else policy.batch_size
+    passed = np.cumsum([len(chunk) for chunk in ordered])[step - 1 :: step].tolist()
+    ends = sorted({0, *(end // whole * whole for end in passed), len(sequence)})
+    pools = [sequence[start:end] for start, end in pairwise(ends)]
+    batches = [mixed(pool, index, pieces, policy) for index, pool in enumerate(pools)]
+    return [batch for own in batches for batch in own]
+
+
+@given(lengths, policies)
+def test_pools_worked_out_one_by_one_give_the_order_of_the_whole_epoch(pieces, policy) -> None:
+    order = epoch_order(pieces, pieces, policy)
+    batches = whole_epoch(pieces, policy)
+    assert order.examples.tolist() == [example for batch in batches for example in batch]
+    is_whole = policy.batch_tokens or len(batches[-1]) == policy.batch_size
+    sizes = [len(batch) for batch in (batches if is_whole else batches[:-1])]
+    assert order.batch_ends.tolist() == np.cumsum(sizes, dtype=np.int64).tolist()
+
+
+@given(lengths, policies, st.data())
+def test_a_part_of_an_order_is_that_part_of_the_whole(pieces, policy, data) -> None:
+    start, end = sorted(data.draw(st.tuples(*[st.integers(0, len(pieces))] * 2)))
+    order = epoch_order(pieces, pieces, policy)
+    assert order.between(start, end).tolist() == order.examples[start:end].tolist()
+
+
+@given(lengths)
+def test_a_chunk_starts_wherever_its_pieces_have_been_passed(pieces) -> None:
+    numbers = (np.cumsum(pieces) - pieces) // CHUNK_PIECES
+    changes = [at for at in range(1, len(pieces)) if numbers[at] != numbers[at - 1]]
+    assert chunk_starts(pieces).tolist() == [0, *changes]
 
 
 @given(lengths, policies)

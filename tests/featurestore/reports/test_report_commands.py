@@ -158,3 +158,17 @@ def test_languages_and_their_parsers_are_listed_with_commas(
     assert list(json.loads(order)["following"]) == ["en"]
     with pytest.raises(ParsebankError, match="'fr' of dataset 'pairs' was parsed by two"):
         run("export", str(tmp_path / "no"), *options[:4], "--parser", "gold")
+
+
+@pytest.mark.parametrize("command", ["datasets", "stats", "word-order"])
+@pytest.mark.parametrize("width", ["30", "400"])
+def test_a_terminal_of_any_width_shows_every_column_and_name(
+    run, monkeypatch, command, width
+) -> None:
+    words = re.findall(r"(?<!\S)[a-z]\S{,19}(?!\S)", run(command))
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", width)
+    text = re.sub(r"\x1b\[[0-9;]*m", "", run(command))
+    assert len(words) > 1
+    assert set(words) <= set(text.split())
+    assert "…" not in text

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from transformers import AutoModel
@@ -92,6 +94,20 @@ def test_the_states_are_mixed_as_published(bert_config, guided_batch) -> None:
     found, real = encoder(batch).last_hidden_state, batch.attention_mask_BL
     assert (found - (0.3 * own + 0.7 * guided))[real].abs().max() < 1e-5
     assert list(encoder.aggregation.parameters()) == []
+
+
+@pytest.mark.parametrize("variant", ["as_published", "as_released", "convert_span"])
+@torch.no_grad()
+def test_a_classifier_of_cls_reads_no_tree(bert_config, guided_batch, variant) -> None:
+    """What [CLS] sees depends on no tree: the study of noise on SNLI (7.6) can tell nothing."""
+    batch, name = guided_batch(variant), SgNetOptions(mask=variant).mask_name
+    mask_BLL, words_BL = batch.extras[name].bool(), ~batch.special_tokens_mask_BL
+    between_BLL = words_BL[:, :, None] & words_BL[:, None] & batch.attention_mask_BL[:, None]
+    other = replace(batch, extras={name: mask_BLL ^ between_BLL})
+    model = model_of(bert_config, mask=variant)
+    assert torch.equal(model(batch).logits["label"], model(other).logits["label"])
+    states = [model.encoder(one).last_hidden_state[words_BL] for one in (batch, other)]
+    assert not torch.allclose(*states, atol=1e-4)
 
 
 @torch.no_grad()

@@ -252,7 +252,8 @@ ROWS.add(
         rule="of every backfill, the examples that are neither stored nor dropped under a named "
         "reason are 0",
         reductions={
-            "small": "the first 1,000 items of each benchmark and of what is stored; rules read treebanks whole"
+            "small": "the first 1,000 items of each benchmark and of what is stored; rules read "
+            "treebanks whole"
         },
         data=(XNLI, PAWSX, WIKIANN, TYDIQA, UNCASED, TOKENIZER, ENGLISH, *OTHERS.values()),
         run=_run,

@@ -223,14 +223,12 @@ class KeyLookup:
 
     def _keep(self, runs: RunFiles) -> None:
         """Keep the keys in memory, together with runs that are not much longer."""
-        joined = self._index.in_memory
-        others = self._index.in_files
-        while others and len(others[-1]) <= 2 * sum(map(len, joined)):
-            joined.append(others.pop())
         if not self._are_many(0):
             return
-        run = merged(joined)
-        kept = runs.write(run, self._paths, others)
+        joined, others = self._index.in_memory, self._index.in_files
+        while others and len(others[-1]) <= 2 * sum(map(len, joined)):
+            joined.append(others.pop())
+        kept = runs.write(merged(joined), self._paths, others)
         if kept is None:
             self._runs = None  # without room, what is known stays in memory
             return

@@ -29,7 +29,7 @@ class Rates:
             (10^6 rows of benchmarks/scale.py).
         footer_bytes: Of Parquet footers, for each parse, likewise.
         key_bytes, order_bytes: Of kept keys, and of the kept order of a dataset, for each row
-            (ADR 0032).
+            (ADR 0031).
         shard: Texts of a shard; each is one commit to parses and one to the dataset
             (setting job_shard_segments).
         shard_ms: CPU milliseconds of claiming and committing a shard (docs/reference/settings.md).

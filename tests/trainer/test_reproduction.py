@@ -181,7 +181,7 @@ def test_the_settings_of_small_trials_fit_their_recipes() -> None:
     )
     for recipe in transfer.STACK.values():
         assert with_settings(RECIPES[recipe](), transfer.SMALL_STACK).training.epochs == 3
-    assert with_settings(RECIPES[transfer.RNN](), transfer.SMALL_POSITIONS).training.epochs == 4
+    assert with_settings(RECIPES[transfer.RNN](), transfer.SMALL_POSITIONS).training.epochs == 2
     for recipe, *settings in filter(None, wolof.CONDITIONS.values()):
         small = (*wolof.SMALL["pretraining"], *settings)
         assert with_settings(RECIPES[recipe](), small).training.max_steps == 2500

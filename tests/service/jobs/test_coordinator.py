@@ -62,7 +62,7 @@ def scene(
 ) -> Iterator[Scene]:
     lease = getattr(request, "param", LEASE)
     with (
-        LocalCluster(n_workers=0, processes=False, protocol="tcp", dashboard_address=None) as local,
+        LocalCluster(n_workers=0, processes=False, protocol="tcp", dashboard_address=":0") as local,
         Client(local, set_as_default=False) as client,
     ):
         settings = make_settings(dask_scheduler=local.scheduler_address)

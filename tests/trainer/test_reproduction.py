@@ -18,6 +18,7 @@ from trainer.reproduction.row import Figure, Findings, Listing, Row, Source
 from trainer.reproduction.rows import (
     ROWS,
     adversarial,
+    noise,
     parsers,
     plbart,
     sla,
@@ -222,6 +223,34 @@ def test_pairs_of_languages_stay_aligned_where_files_are_divided(tmp_path: Path)
     assert (found / "train-en.tsv").read_bytes().count(b"\n") == 1200
     for lang in ("en", "fr"):
         assert (found / f"dev-{lang}.tsv").read_bytes().startswith(f"{lang} 1500\r".encode())
+
+
+@given(st.floats(-10, 10), st.floats(-10, 10), st.sampled_from([(0.0, 0.5, 1.0), (0.0, 1.0)]))
+def test_the_fall_of_a_line_is_its_slope(start: float, end: float, shares: tuple) -> None:
+    line = {share: start + share * (end - start) for share in shares}
+    assert noise.fall(line) == pytest.approx(start - end, abs=1e-9)
+
+
+def test_the_published_fall_is_that_of_the_printed_accuracies() -> None:
+    # By hand: sum of (share - .5)(accuracy - mean) is -.31, of squares .70.
+    assert noise.fall(noise.PUBLISHED) == pytest.approx(0.31 / 0.70, abs=0.001)
+
+
+@pytest.mark.parametrize(
+    ("spread", "holds"), [(0.0, True), (0.01, True), (3.0, None)], ids=["none", "small", "large"]
+)
+def test_noise_matters_where_its_fall_is_told_from_the_spread(
+    spread: float, holds: bool | None
+) -> None:
+    noisy = [{0.0: 95.0 + sign * spread, 1.0: 94.0} for sign in (-1, 0, 1)]
+    found = noise.findings([93.0] * 3, noisy)
+    assert found.holds is holds
+    assert noise.findings([93.0] * 3, [{0.0: 93.0, 1.0: 94.0}] * 3).holds is False
+
+
+def test_the_settings_of_the_noise_study_fit_its_recipe() -> None:
+    made = with_settings(RECIPES[noise.RECIPE](), noise.SETTINGS["small"])
+    assert (made.training.epochs, made.training.keep) == (2, "last")
 
 
 def test_the_settings_of_the_parser_fit_its_recipe() -> None:

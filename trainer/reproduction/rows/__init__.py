@@ -3,6 +3,7 @@
 from trainer.reproduction.row import ROWS
 from trainer.reproduction.rows import (
     adversarial,
+    noise,
     parsers,
     plbart,
     probing,
@@ -19,6 +20,7 @@ from trainer.reproduction.rows import (
 __all__ = [
     "ROWS",
     "adversarial",
+    "noise",
     "parsers",
     "plbart",
     "probing",

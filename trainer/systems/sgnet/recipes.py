@@ -70,6 +70,17 @@ def squad2_verifier() -> Recipe:
     )
 
 
+def atis() -> Recipe:
+    """Intents and slots of ATIS, which the paper does not have: slots are read from words."""
+    return Recipe(
+        name="sgnet-atis",
+        data=trees_of_words("atis"),
+        model=SgNetOptions(encoder=_ENCODER),
+        task=options.IntentSlotsOptions(metric="slot_f1"),
+        training=_training(learning_rate=2e-5, evaluate_every="epoch", keep="last"),
+    )
+
+
 def race_as_released() -> Recipe:
     """RACE as the released script trains it: every switch as released, trees of pieces."""
     return _as_released(race())
@@ -105,5 +116,6 @@ RECIPES.add("sgnet-snli", snli)
 RECIPES.add("sgnet-race", race)
 RECIPES.add("sgnet-squad2", squad2)
 RECIPES.add("sgnet-squad2-verifier", squad2_verifier)
+RECIPES.add("sgnet-atis", atis)
 RECIPES.add("sgnet-race-as-released", race_as_released)
 RECIPES.add("sgnet-squad2-as-released", squad2_as_released)

@@ -10,28 +10,49 @@ from trainer.reproduction.rows.treebanks import ENCODER, ENGLISH
 from trainer.reproduction.trial import Trial
 from trainer.results import read_json
 
+_SHIFTED: Final = "ud_probe_shift"
+"""The sentences of which half have two neighbours exchanged."""
+
+_TASKS: Final[Mapping[Size, Mapping[str, str]]] = {
+    "small": {
+        "ud_probe": "distance,upos,deprel,root_tense,subj_number,max_depth",
+        _SHIFTED: "bigram_shift",
+    },
+    "full": {
+        "ud_probe": "distance,depth,upos,deprel,arc,root_tense,subj_number,obj_number,max_depth",
+        _SHIFTED: "bigram_shift",
+    },
+}
+"""What is probed, by dataset."""
+
 _SETTINGS: Final[Mapping[Size, tuple[str, ...]]] = {
     "small": (
-        *("--task", "distance,upos,root_tense,max_depth"),
         *("--examples", "800", "--train-items", "2000", "--rank", "32"),
         *("--hidden", "50", "--dropout", "0"),
     ),
-    "full": ("--task", "distance,depth,upos,deprel,arc,root_tense,subj_number,max_depth"),
+    "full": (),
 }
 
 
-def _run(trial: Trial) -> Findings:
+def _curves(trial: Trial, dataset: str, *mode: str) -> dict[str, Any]:
+    """Every task of a dataset over the layers."""
     encoder = str(trial.data / ENCODER.path)
-    source = ("--path", str(trial.data / ENGLISH.path), "--lang", "en", "--mode", "gold")
+    source = ("--path", str(trial.data / ENGLISH.path), "--lang", "en", *mode)
     splits = ("--split", "train,dev,test", "--tokenizer", encoder)
-    trial.backfill("en", "ud_probe", *source, *splits)
-    output = trial.folder / "curves.json"
-    asked = ("--dataset", "ud_probe", "--seeds", str(len(trial.seeds)))
+    trial.backfill(dataset, dataset, *source, *splits)
+    output = trial.folder / f"{dataset}.json"
+    tasks = ("--task", _TASKS[trial.size][dataset], "--seeds", str(len(trial.seeds)))
     threads = () if trial.threads is None else ("--threads", str(trial.threads))
-    where = ("--store", str(trial.store), "--output", str(output))
-    trial.parsebank("probe", encoder, *asked, *_SETTINGS[trial.size], *threads, *where)
-    curves = read_json(output, "`parsebank probe` did not write its curves")["tasks"]
-    return findings(curves)
+    where = ("--dataset", dataset, "--store", str(trial.store), "--output", str(output))
+    trial.parsebank("probe", encoder, *tasks, *_SETTINGS[trial.size], *threads, *where)
+    found = read_json(output, "`parsebank probe` did not write its curves")
+    curves: dict[str, Any] = found["tasks"]
+    return curves
+
+
+def _run(trial: Trial) -> Findings:
+    trees = _curves(trial, "ud_probe", "--mode", "gold")
+    return findings({**trees, **_curves(trial, _SHIFTED)})
 
 
 def findings(curves: Mapping[str, Any]) -> Findings:
@@ -99,7 +120,8 @@ ROWS.add(
         run=_run,
         reductions={
             "small": "800 sentences of each split, 2,000 words to train classifiers on, rank 32, "
-            "one size of the hidden layer (50) without dropout, 2 seeds, fewer tasks"
+            "one size of the hidden layer (50) without dropout, 2 seeds, without depth, arcs and "
+            "Number of objects"
         },
         seeds={"small": 2, "full": 5},
     ),

@@ -36,7 +36,7 @@ _PASSES: Final = 4
 without end, because writers go on."""
 
 JOIN_EVERY: Final = 100
-"""Versions between two after which their writer joins small files, if there are many."""
+"""The writer of a version that is a multiple of this joins small files, if there are many."""
 
 _MANY: Final = 50
 """Small files in a partition that its writers join."""
@@ -157,7 +157,7 @@ class Table:
             file_bytes: Bytes of a large file, about.
 
         Raises:
-            StoreBusyError: Another compaction kept winning; nothing was changed.
+            StoreBusyError: Others kept winning; what was joined stays joined.
             StoreError: The files cannot be read or written.
         """
         for _ in range(_PASSES):

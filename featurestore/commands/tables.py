@@ -252,7 +252,7 @@ def vacuum(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Delete files of older versions that are not pinned."""
+    """Delete older versions that are not pinned: their files, and their entries in logs."""
     from featurestore.maintenance.vacuum import vacuum_store
 
     with open_there(store) as opened:

@@ -8,7 +8,6 @@ removes.
 from __future__ import annotations
 
 import json
-import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,15 +18,21 @@ import pyarrow.fs as pa_fs
 import pyarrow.parquet as pq
 
 from featurestore.tables.location import Location
-from featurestore.tables.log import LOG, entry_name, paths_of, read_actions
+from featurestore.tables.log import (
+    CHECKPOINT,
+    ENTRY,
+    LOG,
+    entry_name,
+    paths_of,
+    read_actions,
+)
 from syntax.strict_json import parse_json
 
 DAMAGED: Final = "_damaged"
 """Folder of a table that keeps what a repair took away; no reader and no vacuum looks there."""
 
-_ENTRY: Final = re.compile(r"(\d{20})\.json")
-_CHECKPOINT: Final = re.compile(r"(\d{20})\.checkpoint(\..*)?\.parquet")
 _HINT: Final = "_last_checkpoint"
+_PATHS: Final = ["add.path", "remove.path"]
 
 _NO_CHANGE: Final = "REPAIR"
 
@@ -78,20 +83,24 @@ def log_faults(name: str, table: Location) -> list[LogFault]:
     """
     log = table.child(LOG)
     names = _names(log)
-    entries = {int(found[1]) for one in names if (found := _ENTRY.fullmatch(one))}
+    entries = {int(found[1]) for one in names if (found := ENTRY.fullmatch(one))}
     torn, whole = _checkpoints(log, names)
     newest = max(whole, default=-1)
     faults = [LogFault(name, one, "the checkpoint is no Parquet file", "remove") for one in torn]
     if _HINT in names and _hinted(log) not in whole:
         message = "it names a checkpoint that cannot be read"
         faults.append(LogFault(name, _HINT, message, "remove"))
-    for number in range(max(entries, default=-1) + 1):
+    first = min(entries, default=0)
+    # What a vacuum took away is no damage: versions from the first entry on are readable.
+    start = first if first <= newest else 0
+    for number in range(start, max(entries, default=-1) + 1):
         damage = _damage(log, number) if number in entries else "the entry is missing"
-        if damage and number <= newest:
-            damage += f"; versions before {newest} cannot all be read"
-            faults.append(LogFault(name, entry_name(number), damage, "none"))
-        elif damage:  # version 0 says what the table is
-            action: Action = "replace" if number else "restore"
+        action: Action = "replace" if number else "restore"  # version 0 says what the table is
+        if damage and number in whole:
+            damage, action = f"{damage}; its checkpoint says the same", "replace"
+        elif damage and number <= newest:
+            damage, action = f"{damage}; versions before {newest} cannot all be read", "none"
+        if damage:
             faults.append(LogFault(name, entry_name(number), damage, action))
     return faults
 
@@ -106,7 +115,7 @@ def mend(table: Location, fault: LogFault) -> None:
     content = log.read(fault.file)
     if content is not None:
         table.child(DAMAGED).write(fault.file, content)
-    if _ENTRY.fullmatch(fault.file):
+    if ENTRY.fullmatch(fault.file):
         nothing = {"timestamp": int(time.time() * 1000), "operation": _NO_CHANGE}
         log.write(fault.file, json.dumps({"commitInfo": nothing}).encode() + b"\n")
     else:
@@ -114,12 +123,15 @@ def mend(table: Location, fault: LogFault) -> None:
 
 
 def unmentioned_files(table: Location) -> list[str]:
-    """Data files that no entry of the log mentions: of damaged entries, and of failed commits."""
+    """Data files that nothing in the log mentions: of damaged entries, and of failed commits."""
     log = table.child(LOG)
     mentioned: set[str] = set()
     for name in _names(log):
-        if _ENTRY.fullmatch(name):
+        if ENTRY.fullmatch(name):
             mentioned.update(paths_of(read_actions(log.read(name) or b""), "add", "remove"))
+        elif CHECKPOINT.fullmatch(name):  # a vacuum may have removed the entries before it
+            actions = pq.read_table(pa.BufferReader(log.read(name) or b""), columns=_PATHS)
+            mentioned.update(paths_of(actions.to_pylist(), "add", "remove"))
     found = table.files.get_file_info(pa_fs.FileSelector("", recursive=True))
     paths = (info.path for info in found if info.is_file and info.path.endswith(".parquet"))
     return sorted(p for p in paths if not p.startswith("_") and p not in mentioned)
@@ -134,7 +146,7 @@ def _checkpoints(log: Location, names: list[str]) -> tuple[list[str], list[int]]
     """Names of the torn ones, and versions of those that are whole."""
     torn, whole = [], []
     for name in names:
-        if found := _CHECKPOINT.fullmatch(name):
+        if found := CHECKPOINT.fullmatch(name):
             try:
                 pq.ParquetFile(pa.BufferReader(log.read(name) or b"")).read()
                 whole.append(int(found[1]))

@@ -1,11 +1,13 @@
-"""Delete the files of versions without a pin."""
+"""Delete the files and the log of versions without a pin."""
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+from featurestore.maintenance.forget import forget_files, forget_versions
 from featurestore.maintenance.inspect import all_tables
 from featurestore.store import FeatureStore
 from syntax.errors import SpecError
@@ -25,12 +27,14 @@ class Vacuumed:
         kept: Pinned versions, which stay readable beside the newest.
         files: Deleted files.
         size: Their bytes.
+        log_files: Deleted files of the log.
     """
 
     table: str
     kept: tuple[int, ...]
     files: int
     size: int
+    log_files: int
 
     def to_json(self) -> dict[str, Any]:
         """The attributes as plain JSON."""
@@ -42,6 +46,9 @@ def vacuum_store(
 ) -> list[Vacuumed]:
     """Delete files that neither the newest version of a table nor a pinned one needs.
 
+    The log forgets the deleted files, and versions that went out of use that long ago, except
+    pinned ones and the newest hundred.
+
     Args:
         store: The store.
         older_than_hours: What went out of use less than so long ago stays: streams that read an
@@ -50,6 +57,7 @@ def vacuum_store(
 
     Raises:
         SpecError: A negative or infinite age.
+        StoreError: A pinned version cannot be read, or a file not deleted.
     """
     if not 0 <= older_than_hours <= _CENTURY:
         raise SpecError(
@@ -58,14 +66,18 @@ def vacuum_store(
     pinned: dict[str, list[int]] = defaultdict(list)
     for pin in store.pins.all().values():
         pinned[f"datasets/{pin.table}"].append(pin.version)
+    before = time.time() - 3600 * older_than_hours
     done = []
     for name, table in all_tables(store):
-        keep = pinned[name]
-        # The log lists replaced files for ever, even after they are deleted.
+        keep = sorted(set(pinned[name]))
+        # The log lists deleted files until it forgets them.
         paths = table.vacuum(keep, older_than_hours, dry_run=True)
         there = [info for info in table.location.files.get_file_info(paths) if info.is_file]
         if there and not dry_run:
             table.vacuum(keep, older_than_hours, dry_run=False)
+        if not dry_run:
+            forget_files(table, paths)
+        entries = forget_versions(table, keep, before, dry_run)
         size = sum(info.size or 0 for info in there)
-        done.append(Vacuumed(name, tuple(sorted(set(keep))), len(there), size))
+        done.append(Vacuumed(name, tuple(keep), len(there), size, len(entries)))
     return done

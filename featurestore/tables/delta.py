@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -15,22 +16,30 @@ from deltalake import (
     Transaction,
     write_deltalake,
 )
-from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake.exceptions import CommitFailedError, DeltaError
 
 from featurestore import records
 from featurestore.tables.attempts import ATTEMPTS, reason, waits
+from featurestore.tables.compaction import FILE_BYTES, TIERS, Join, Part, joins, to_sort
 from featurestore.tables.file_cache import FileCache
-from featurestore.tables.layout import TableLayout
+from featurestore.tables.layout import COMPACTION_PROPERTY, TableLayout
 from featurestore.tables.location import Location
 from featurestore.tables.log import sync_commits
-from featurestore.tables.snapshot import Snapshot, snapshot_of
-from syntax.errors import StoreBusyError, StoreError, UnknownDatasetError
+from featurestore.tables.opening import open_table
+from featurestore.tables.snapshot import Snapshot, files_of, snapshot_of
+from syntax.errors import StoreBusyError, StoreError
 
-FILE_BYTES: Final = 100 << 20
-"""Approximate bytes of a file that joins others."""
+_LOG: Final = logging.getLogger(__name__)
 
-Part = tuple[tuple[str, str], ...]
-"""Names and values of partition columns."""
+_PASSES: Final = 4
+"""Times that a compaction looks for files to join: those that were joined may fit together. Not
+without end, because writers go on."""
+
+JOIN_EVERY: Final = 100
+"""The writer of a version that is a multiple of this joins small files, if there are many."""
+
+_MANY: Final = 50
+"""Small files in a partition that its writers join."""
 
 
 class Table:
@@ -123,6 +132,8 @@ class Table:
                 time.sleep(wait)
             else:
                 self._sync(known + 1, handle.version())
+                if handle.version() % JOIN_EVERY == 0:
+                    self._join_many(handle, row_group)
                 return True
         raise StoreBusyError(
             f"{ATTEMPTS} commits to {self.location.uri} lost to other writers; try again later"
@@ -135,37 +146,74 @@ class Table:
             except OSError as error:
                 raise StoreError(f"cannot sync {self.location.uri}: {error}") from error
 
-    def compact(self, row_group: int = 1024) -> None:
+    def compact(self, row_group: int = 1024, file_bytes: int = FILE_BYTES) -> None:
         """Join the small files of each partition; older versions stay readable.
+
+        Rows keep their order, and large files are left alone (`featurestore.tables.compaction`).
+        A table without small files gets no new version.
 
         Args:
             row_group: Rows in a Parquet row group, at most.
+            file_bytes: Bytes of a large file, about.
 
         Raises:
-            StoreBusyError: Another compaction kept winning; nothing was changed.
+            StoreBusyError: Others kept winning; what was joined stays joined.
             StoreError: The files cannot be read or written.
         """
-        writer = self.layout.writer(row_group)
-        self._rewrite(lambda handle: handle.optimize.compact(writer_properties=writer))
-
-    def sort(self, column: str, row_group: int = 1024) -> None:
-        """Join the files of each partition and sort its rows by a column.
-
-        Partitions whose files are as few as they can be are left alone. Arguments and errors are
-        those of `compact`.
-        """
-        for part in _scattered(self.snapshot()):
-            self._sort_part(part, column, row_group)
-
-    def _sort_part(self, part: Part, column: str, row_group: int) -> None:
-        writer = self.layout.writer(row_group)
-        chosen = [(name, "=", value) for name, value in part]
-        self._rewrite(
-            # A curve through one column is that column's order.
-            lambda handle: handle.optimize.z_order(
-                [column], chosen, FILE_BYTES, writer_properties=writer
+        for _ in range(_PASSES):
+            if not joins(self.snapshot().files, file_bytes):
+                return
+            self._rewrite(
+                lambda handle: self._join(handle, joins(files_of(handle), file_bytes), row_group)
             )
-        )
+
+    def sort(self, column: str, row_group: int = 1024, file_bytes: int = FILE_BYTES) -> None:
+        """As `compact`; partitions that have only small files are sorted by a column."""
+        if to_sort(self.snapshot().files, file_bytes):
+            self._rewrite(lambda handle: self._sort(handle, column, row_group, file_bytes))
+        self.compact(row_group, file_bytes)
+
+    def _sort(self, handle: DeltaTable, column: str, row_group: int, file_bytes: int) -> None:
+        self._claim(handle)
+        for part in to_sort(files_of(handle), file_bytes):
+            # A curve through one column is that column's order.
+            handle.optimize.z_order(
+                [column],
+                _filters(part),
+                file_bytes,
+                writer_properties=self.layout.writer(row_group),
+            )
+
+    def _join(self, handle: DeltaTable, chosen: Sequence[Join], row_group: int) -> None:
+        if chosen:
+            self._claim(handle)
+        for join in chosen:
+            handle.optimize.compact(
+                _filters(join.part), join.target, writer_properties=self.layout.writer(row_group)
+            )
+
+    def _claim(self, handle: DeltaTable) -> None:
+        """Make compactions fail that are under way.
+
+        The table library commits two that join the same files, so that each row is there twice. It
+        refuses a commit if the table's properties have changed since the handle's version: the
+        handle must be the one that joins.
+        """
+        claim = {COMPACTION_PROPERTY: str(handle.version())}
+        handle.alter.set_table_properties(claim, raise_if_not_exists=False)
+
+    def _join_many(self, handle: DeltaTable, row_group: int) -> None:
+        """Join small files where there are many, unless another writer does."""
+        known = handle.version()
+        # Not to the last tier: this writer has other things to do.
+        chosen = joins(files_of(handle), tiers=TIERS - 1, least=_MANY)
+        try:
+            self._join(handle, chosen, row_group)
+            self._sync(known + 1, handle.version())
+        except CommitFailedError:
+            _LOG.info("another writer came first; files of %s stay small", self.location.uri)
+        except (DeltaError, OSError, StoreError) as error:
+            _LOG.warning("cannot join files of %s: %s", self.location.uri, reason(error))
 
     def replace(
         self,
@@ -263,6 +311,8 @@ class Table:
     def change(self, change: Callable[[DeltaTable], object]) -> None:
         """Change the newest version; tried again when another writer wins. No table, no change.
 
+        On a local disk it returns once the disk holds the change.
+
         Raises:
             StoreBusyError: Others kept winning.
             StoreError: The files cannot be read or written.
@@ -271,8 +321,10 @@ class Table:
             handle = self.open()
             if handle is None:
                 return
+            known = handle.version()
             try:
                 change(handle)
+                self._sync(known + 1, handle.version())
             except CommitFailedError:
                 time.sleep(wait)
             except (DeltaError, OSError) as error:
@@ -324,37 +376,8 @@ class Table:
             raise StoreError(f"cannot append to {self.location.uri}: {reason(error)}") from error
 
 
-def open_table(location: Location, version: int | None = None) -> DeltaTable | None:
-    """A handle at a version (the newest by default); ``None`` if there is no table.
-
-    Raises:
-        UnknownDatasetError: The table has no such version.
-        StoreError: The log cannot be read.
-    """
-    try:
-        newest = DeltaTable(location.uri, storage_options=dict(location.options))
-        if version is None or version == newest.version():
-            return newest
-        last = newest.version()
-        if not 0 <= version <= last:
-            raise UnknownDatasetError(
-                f"{location.uri} has no version {version}; it has 0 to {last}",
-                version=version,
-                newest=last,
-            )
-        return DeltaTable(location.uri, version=version, storage_options=dict(location.options))
-    except TableNotFoundError:
-        return None
-    except (DeltaError, OSError) as error:
-        raise StoreError(f"cannot read {location.uri}: {reason(error)}") from error
-
-
-def _scattered(snapshot: Snapshot) -> list[Part]:
-    """The partitions that have more files than their bytes need."""
-    sizes: dict[Part, list[int]] = {}
-    for file in snapshot.files:
-        sizes.setdefault(tuple(file.partition.items()), []).append(file.size)
-    return [part for part, own in sizes.items() if len(own) > 1 + sum(own) // FILE_BYTES]
+def _filters(part: Part) -> list[tuple[str, str, str]]:
+    return [(name, "=", value) for name, value in part]
 
 
 def quoted(text: str) -> str:

@@ -13,11 +13,12 @@ import pyarrow as pa
 
 from featurestore.records import DatasetHandle, DatasetInfo, ExampleRow, Part, Transaction
 from featurestore.tables.card import DatasetCard
-from featurestore.tables.delta import Table, open_table
+from featurestore.tables.delta import Table
 from featurestore.tables.encode.examples import encode_examples
 from featurestore.tables.files import FileReader
 from featurestore.tables.fingerprints import FingerprintTable
 from featurestore.tables.lookup import KeyLookup
+from featurestore.tables.opening import open_table
 from featurestore.tables.repeats import remove_repeats
 from featurestore.tables.root import StoreRoot
 from featurestore.tables.snapshot import Snapshot

@@ -12,8 +12,11 @@ from deltalake import ColumnProperties, WriterProperties
 FORMAT_PROPERTY: Final = "parsebank.format"
 """Property of a table: the format whose columns all of its files have; 1 if missing."""
 
+COMPACTION_PROPERTY: Final = "parsebank.compaction"
+"""Property of a table: the version from which the last compaction began."""
+
 _PROPERTIES: Final = {
-    # Pinned versions are read back years later: the log is never shortened behind our back.
+    # Pinned versions are read back years later: only our vacuum, which knows them, shortens a log.
     "delta.enableExpiredLogCleanup": "false",
     "delta.logRetentionDuration": "interval 36500 days",
     "delta.deletedFileRetentionDuration": "interval 36500 days",

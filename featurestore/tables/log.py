@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -12,10 +13,21 @@ from syntax.strict_json import parse_json
 
 LOG: Final = "_delta_log"
 
+ENTRY: Final = re.compile(r"(\d{20})\.json")
+"""Name of an entry; the group is its version."""
+
+CHECKPOINT: Final = re.compile(r"(\d{20})\.checkpoint(\..*)?\.parquet")
+"""Name of a checkpoint, or of a part of one; the first group is its version."""
+
 
 def entry_name(version: int) -> str:
     """Name of the entry of a version."""
     return f"{version:020d}.json"
+
+
+def checkpoint_name(version: int) -> str:
+    """Name of the checkpoint of a version."""
+    return f"{version:020d}.checkpoint.parquet"
 
 
 def read_actions(content: bytes) -> list[dict[str, Any]]:
@@ -34,7 +46,7 @@ def read_actions(content: bytes) -> list[dict[str, Any]]:
 
 def paths_of(actions: list[dict[str, Any]], *kinds: str) -> list[str]:
     """The data files that actions of some kinds (``add``, ``remove``) name."""
-    return [unquote(one[kind]["path"]) for one in actions for kind in kinds if kind in one]
+    return [unquote(one[kind]["path"]) for one in actions for kind in kinds if one.get(kind)]
 
 
 def sync_commits(table: Path, first: int, last: int) -> None:
@@ -53,14 +65,15 @@ def sync_commits(table: Path, first: int, last: int) -> None:
         entry = table / LOG / entry_name(version)
         for path in paths_of(read_actions(entry.read_bytes()), "add"):
             with suppress(FileNotFoundError):  # another process has replaced and vacuumed it
-                _sync(table / path)
+                sync(table / path)
             folders.add((table / path).parent)
-        _sync(entry)
+        sync(entry)
     for folder in folders:
-        _sync(folder)
+        sync(folder)
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """Wait until the disk holds a file or folder."""
     opened = os.open(path, os.O_RDONLY)
     try:
         os.fsync(opened)

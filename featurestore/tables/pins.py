@@ -10,8 +10,8 @@ from typing import Any, Final
 import pyarrow as pa
 
 from featurestore.records import Transaction
-from featurestore.tables.delta import open_table
 from featurestore.tables.files import FileGoneError, FileReader
+from featurestore.tables.opening import open_table
 from featurestore.tables.root import StoreRoot
 from featurestore.tables.schema import PINS
 from featurestore.tables.snapshot import snapshot_of
@@ -134,8 +134,12 @@ class PinTable:
             return f"there is no version {pin.version} of {pin.table}"
         if pin.version == newest.version():
             return None
-        newest.load_as_version(pin.version)
-        paths = [file.path for file in snapshot_of(newest).files]
+        try:
+            pinned = open_table(location, pin.version)
+        except FileGoneError as error:
+            return str(error)
+        assert pinned is not None
+        paths = [file.path for file in snapshot_of(pinned).files]
         gone = sum(not info.is_file for info in location.files.get_file_info(paths))
         told = f"{gone} of the {len(paths)} files of version {pin.version} of {pin.table} are gone"
         return f"{told}: it was vacuumed" if gone else None

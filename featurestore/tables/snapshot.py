@@ -56,7 +56,12 @@ class Snapshot:
 
 
 def snapshot_of(handle: DeltaTable) -> Snapshot:
-    """The active files behind a handle."""
+    """The version behind a handle."""
+    return Snapshot(handle.version(), files_of(handle))
+
+
+def files_of(handle: DeltaTable) -> tuple[DataFile, ...]:
+    """The active files behind a handle, ordered by path."""
     prefix = "partition."
     files = [
         DataFile(
@@ -72,7 +77,7 @@ def snapshot_of(handle: DeltaTable) -> Snapshot:
         )
         for action in pa.table(handle.get_add_actions(flatten=True)).to_pylist()
     ]
-    return Snapshot(handle.version(), tuple(sorted(files, key=lambda file: file.path)))
+    return tuple(sorted(files, key=lambda file: file.path))
 
 
 def in_partition(files: Sequence[DataFile], partition: Mapping[str, str]) -> list[DataFile]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,9 @@ from featurestore.maintenance.migrate import migrate_store
 from featurestore.maintenance.repair import repair_store
 from featurestore.maintenance.vacuum import vacuum_store
 from featurestore.maintenance.validate import validate_store
+from featurestore.tables.files import FileGoneError
 from featurestore.tables.location import Location
+from featurestore.tables.log import LOG, entry_name
 from syntax import fingerprint
 from syntax.errors import StoreError
 
@@ -93,6 +96,27 @@ def test_damage_is_repaired(s3, remote, records) -> None:
 def test_a_store_that_cannot_be_reached_is_named(s3, records) -> None:
     with pytest.raises(StoreError, match="s3://no-such-bucket/store"):
         open_store("s3://no-such-bucket/store", storage_options=s3.options).parses.append(records)
+
+
+@pytest.mark.slow
+def test_a_vacuum_shortens_a_log(remote, handle, rows) -> None:
+    remote.features.append(handle, rows)
+    remote.dataset("pairs").pin("paper")
+    ((_, table),) = remote.features.tables()
+    log = table.location.child(LOG)
+    for version in range(2, 130):
+        log.write(entry_name(version), b'{"commitInfo":{"timestamp":0,"operation":"WRITE"}}\n')
+        if version == 20:
+            table.open().create_checkpoint()
+    assert sum(one.log_files for one in vacuum_store(remote, older_than_hours=1)) == 0
+    assert sum(one.log_files for one in vacuum_store(remote, older_than_hours=0)) == 20
+    assert log.read(entry_name(19)) is None
+    assert log.read(entry_name(20)) is not None
+    assert len(remote.dataset("pairs", version="paper")) == len(remote.dataset("pairs")) == 100
+    with pytest.raises(FileGoneError, match=r"version 5 .* was vacuumed"):
+        remote.dataset("pairs", version=5)
+    assert validate_store(remote).problem_count == 0
+    assert remote.features.append(handle, [replace(rows[0], seq=100, example_key="f" * 32)])
 
 
 @pytest.mark.slow

@@ -1,0 +1,138 @@
+"""What a vacuum takes out of the log of a table: deleted files, and versions out of use.
+
+A version is read from a checkpoint, which lists all files, and the entries after it. The table
+library can shorten logs too (``delta.enableExpiredLogCleanup``), but does not know of pins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.fs as pa_fs
+import pyarrow.parquet as pq
+from deltalake.exceptions import DeltaError
+
+from featurestore.tables.attempts import reason
+from featurestore.tables.delta import Table
+from featurestore.tables.location import Location
+from featurestore.tables.log import CHECKPOINT, ENTRY, LOG, checkpoint_name, entry_name, sync
+from syntax.errors import StoreError
+
+RECENT: Final = 100
+"""Newest versions that stay readable, however old they are: a commit under way may read the entries
+of commits that came first."""
+
+
+def forget_files(table: Table, deleted: Sequence[str]) -> None:
+    """Write a checkpoint of the newest version that does not list deleted files.
+
+    Later checkpoints are made from it. Otherwise each lists every file that was ever replaced.
+
+    Args:
+        table: The table.
+        deleted: Paths of files that are not active and not there.
+
+    Raises:
+        StoreError: The log cannot be read or written.
+    """
+    handle = table.open()
+    if handle is None or not deleted:
+        return
+    log, name = table.location.child(LOG), checkpoint_name(handle.version())
+    with _named_faults(table):
+        handle.create_checkpoint()
+        actions = pq.read_table(pa.BufferReader(log.read(name)))
+        paths = pc.struct_field(actions["remove"], "path").to_pylist()
+        listed = pa.array([path and unquote(path) for path in paths], pa.string())
+        gone = pc.is_in(listed, pa.array(deleted, pa.string()))
+        content = pa.BufferOutputStream()
+        pq.write_table(actions.filter(pc.invert(gone)), content)
+    log.write(name, content.getvalue().to_pybytes())
+
+
+def forget_versions(
+    table: Table, keep: Collection[int], before: float, dry_run: bool = False
+) -> list[str]:
+    """Delete the log of versions that went out of use before a time.
+
+    The log then starts at a checkpoint, and each older version that is kept has one of its own.
+
+    Args:
+        table: The table.
+        keep: Versions that stay readable.
+        before: Seconds since 1970.
+        dry_run: Delete nothing.
+
+    Returns:
+        Names of the files, the oldest first.
+
+    Raises:
+        StoreError: A version that stays cannot be read, or a file not deleted.
+    """
+    log = table.location.child(LOG)
+    with _named_faults(table):
+        names = _names(log)
+        start = _start(log, names, before)
+        kept = {version for version in keep if version < start}
+        gone = [
+            name
+            for version, name in names
+            if version < start and not (version in kept and CHECKPOINT.fullmatch(name))
+        ]
+        if gone and not dry_run:
+            _secure(table, kept, start)
+            for name in gone:  # the oldest first: where a killed process stops, the log starts
+                log.files.delete_file(name)
+    return gone
+
+
+def _names(log: Location) -> list[tuple[int, str]]:
+    """The files of a log by version, the oldest first."""
+    found = log.files.get_file_info(pa_fs.FileSelector("", allow_not_found=True))
+    names = (info.base_name for info in found if info.is_file)
+    return sorted((int(name[:20]), name) for name in names if name[:20].isdigit())
+
+
+def _start(log: Location, names: Sequence[tuple[int, str]], before: float) -> int:
+    """The newest checkpoint whose predecessors all may go; 0 if there is none."""
+    entries = {version for version, name in names if ENTRY.fullmatch(name)}
+    last = max(entries, default=0) - RECENT
+    checkpoints = {version for version, name in names if CHECKPOINT.fullmatch(name)}
+    for version in sorted(checkpoints & entries, reverse=True):
+        (entry,) = log.files.get_file_info([entry_name(version)])
+        if version <= last and entry.mtime.timestamp() < before:
+            return version
+    return 0
+
+
+def _secure(table: Table, kept: Collection[int], start: int) -> None:
+    """See to it that the checkpoints that older versions leave can be read, and lie on the disk."""
+    log = table.location.child(LOG)
+    there = {version for version, name in _names(log) if CHECKPOINT.fullmatch(name)}
+    for version in kept:
+        handle = table.open(version)
+        if handle is not None and version not in there:
+            handle.create_checkpoint()
+    needed = {*kept, start}
+    for version in needed:
+        table.snapshot(version)
+    if log.is_local:
+        for version, name in _names(log):
+            if version in needed and CHECKPOINT.fullmatch(name):
+                sync(Path(log.uri, name))
+        sync(Path(log.uri))
+
+
+@contextmanager
+def _named_faults(table: Table) -> Iterator[None]:
+    try:
+        yield
+    except (DeltaError, OSError, pa.ArrowException) as error:
+        what = f"cannot shorten the log of {table.location.uri}"
+        raise StoreError(f"{what}: {reason(error)}") from error

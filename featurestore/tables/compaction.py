@@ -1,0 +1,81 @@
+"""Which files of a table are joined, so that each row is written again a few times at most."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from featurestore.tables.snapshot import DataFile
+
+FILE_BYTES: Final = 100 << 20
+"""Approximate bytes of a file that joins others; larger ones are left alone."""
+
+TIERS: Final = 3
+"""Sizes up to which files are joined: a hundredth of `FILE_BYTES`, a tenth, and all of it."""
+
+_STEP: Final = 10
+
+Part = tuple[tuple[str, str], ...]
+"""Names and values of partition columns."""
+
+
+@dataclass(frozen=True)
+class Join:
+    """Files of one partition that are to be joined.
+
+    Attributes:
+        part: The partition.
+        target: Files of fewer bytes are joined, to files of about so many.
+    """
+
+    part: Part
+    target: int
+
+
+def joins(
+    files: Sequence[DataFile], file_bytes: int = FILE_BYTES, tiers: int = TIERS, least: int = 2
+) -> list[Join]:
+    """What to join: in each partition, the files below the largest tier that small ones fill.
+
+    Without a full tier, it is the first. Files that join others compress better and stay below
+    their tier, so only those below a quarter of a tier count: what was joined waits for the next.
+
+    Args:
+        files: Active files of the table.
+        file_bytes: Bytes of the last tier.
+        tiers: How many of the tiers to use, from the smallest on.
+        least: Partitions with fewer files to join are left alone.
+    """
+    targets = [file_bytes // _STEP**tier for tier in range(TIERS)][::-1][:tiers]
+    chosen = []
+    for part, sizes in partition_sizes(files).items():
+        full = [target for target in targets if sum(_below(sizes, target // 4)) >= target]
+        target = max(full, default=targets[0])
+        small = _below(sizes, target)
+        # Where there are more, some of them fit into one file, in whatever order they are packed:
+        # two files that follow one another are larger than the target together.
+        if len(small) > 1 + 2 * sum(small) / target and len(small) >= least:
+            chosen.append(Join(part, target))
+    return chosen
+
+
+def to_sort(files: Sequence[DataFile], file_bytes: int = FILE_BYTES) -> list[Part]:
+    """The partitions to sort as a whole: they have several small files, and no larger ones."""
+    return [
+        part
+        for part, sizes in partition_sizes(files).items()
+        if len(sizes) > 1 + sum(sizes) // file_bytes and max(sizes) < file_bytes // 4
+    ]
+
+
+def partition_sizes(files: Sequence[DataFile]) -> dict[Part, list[int]]:
+    """Bytes of each file of each partition."""
+    sizes: dict[Part, list[int]] = {}
+    for file in files:
+        sizes.setdefault(tuple(file.partition.items()), []).append(file.size)
+    return sizes
+
+
+def _below(sizes: Sequence[int], target: int) -> list[int]:
+    return [size for size in sizes if size < target]

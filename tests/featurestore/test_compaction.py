@@ -1,0 +1,261 @@
+"""Compaction writes only small files again, by writers themselves where there are many."""
+
+from __future__ import annotations
+
+import random
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+
+import pyarrow as pa
+import pytest
+from deltalake.exceptions import CommitFailedError
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from featurestore import Transaction, open_store
+from featurestore.maintenance.inspect import inspect_store
+from featurestore.tables.compaction import joins, to_sort
+from featurestore.tables.delta import JOIN_EVERY, Table
+from featurestore.tables.snapshot import DataFile
+from syntax.errors import StoreBusyError
+
+from .test_delta import LAYOUT, stored, table
+
+__all__ = ["table"]
+
+LARGE = 4_000_000
+"""Bytes of the last tier in these tests; the first is ten commits."""
+
+PART = (("part", "a"),)
+
+
+def rows(*numbers: int, size: int = 4_000, part: str = "a") -> pa.Table:
+    """Rows that do not compress."""
+    blobs = [random.Random(number).randbytes(size) for number in numbers]
+    return pa.table([[part] * len(numbers), list(numbers), blobs], schema=LAYOUT.schema)
+
+
+def files_of(table: Table) -> dict[str, int]:
+    return {file.path: file.size for file in table.snapshot().files}
+
+
+def compacted(table: Table, file_bytes: int = LARGE) -> int:
+    """Bytes that a compaction wrote; it keeps the rows and their order."""
+    before, content = files_of(table), table.open().to_pyarrow_table()
+    table.compact(file_bytes=file_bytes)
+    written = sum(size for path, size in files_of(table).items() if path not in before)
+    assert table.open().to_pyarrow_table().sort_by("seq").equals(content.sort_by("seq"))
+    return written
+
+
+def sized(*sizes: int) -> list[DataFile]:
+    return [DataFile(f"{at}.parquet", 1, size, dict(PART)) for at, size in enumerate(sizes)]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "target"),
+    [
+        ((2, 2), 10),
+        ((6, 6), None),
+        ((2, 99), None),
+        ((12, 13), None),
+        ((), None),
+        ((2,) * 49, 10),
+        ((2,) * 50, 100),
+        ((24,) * 4, None),
+        ((24,) * 5, 100),
+        ((24,) * 41, 100),
+        ((24,) * 42, 1000),
+        ((600, 600, 2, 2), 10),
+        ((900,) * 5, None),
+    ],
+)
+def test_the_largest_tier_that_small_files_fill_is_joined(sizes, target) -> None:
+    found = [join.target for join in joins(sized(*sizes), file_bytes=1000)]
+    assert found == ([] if target is None else [target])
+
+
+def test_each_partition_is_joined_for_itself() -> None:
+    files = [*sized(2, 2), DataFile("b", 1, 5, {"part": "b"})]
+    assert [join.part for join in joins(files, file_bytes=1000)] == [PART]
+    assert joins(files, file_bytes=1000, least=3) == []
+
+
+def test_partitions_with_large_files_are_not_sorted() -> None:
+    assert to_sort(sized(5, 5), 1000) == [PART]
+    assert to_sort(sized(5), 1000) == []
+    assert to_sort(sized(5, 5, 250), 1000) == []
+
+
+@given(st.lists(st.integers(1, 400), min_size=1, max_size=400), st.floats(0.4, 1.0))
+@settings(deadline=None)
+def test_a_row_is_written_again_a_few_times(sizes, ratio) -> None:
+    """The rule alone, on sizes: files are packed in their order, and joined ones get smaller."""
+    held: list[int] = []
+    written = 0
+    for size in sizes:
+        held.append(size)
+        for join in joins(sized(*held), file_bytes=10_000):
+            held, wrote = packed(held, join.target, ratio)
+            written += wrote
+    small = [size for size in held if size < 25]
+    assert len(held) <= 20 + sum(held) // 1_000
+    assert sum(small) < 2 * 100 + 400
+    assert written <= 100 * len(sizes) + 12 * sum(sizes)
+
+
+def packed(held: list[int], target: int, ratio: float) -> tuple[list[int], int]:
+    """Sizes after a join, and the bytes that were written: neighbours share a file if they fit."""
+    bins: list[list[int]] = []
+    for size in held:
+        if size < target and bins and max(bins[-1]) < target and sum(bins[-1]) + size <= target:
+            bins[-1].append(size)
+        else:
+            bins.append([size])
+    joined = [round(sum(one) * ratio) + 1 if len(one) > 1 else one[0] for one in bins]
+    return joined, sum(size for size, one in zip(joined, bins, strict=True) if len(one) > 1)
+
+
+def test_a_compacted_table_is_left_alone(table) -> None:
+    for number in range(60):
+        table.append(rows(number, number + 100, part="c d/%" if number % 3 else "a"))
+    assert compacted(table) > 0
+    version = table.snapshot().version
+    assert compacted(table) == 0
+    assert table.snapshot().version == version
+    table.sort("seq", file_bytes=LARGE)
+    version = table.snapshot().version
+    table.sort("seq", file_bytes=LARGE)
+    assert table.snapshot().version == version
+
+
+def test_only_small_files_are_written_again(table) -> None:
+    for number in range(120):
+        table.append(rows(number))
+    compacted(table)
+    large = {path: size for path, size in files_of(table).items() if size >= LARGE / 100}
+    assert sum(large.values()) > LARGE / 10
+    for number in range(120, 125):
+        table.append(rows(number))
+    new = sum(files_of(table).values()) - sum(large.values())
+    assert 0 < compacted(table) <= new
+    assert large.items() <= files_of(table).items()
+    for number in range(200, 210):
+        table.append(rows(number, size=1))
+    count = len(table.snapshot().files)
+    table.sort("seq", file_bytes=LARGE // 10)
+    assert len(table.snapshot().files) < count
+    assert large.items() <= files_of(table).items()
+
+
+def test_bytes_written_by_many_compactions_grow_with_the_rows(table) -> None:
+    written = 0
+    for number in range(150):
+        table.append(rows(number))
+        if number % 5 == 4:
+            written += compacted(table)
+    held = sum(files_of(table).values())
+    assert written < 5 * held  # joining all files below `LARGE` each time writes 15 times as much
+
+
+def test_a_compacted_store_is_left_alone(filled, records) -> None:
+    for record in records[:10]:
+        filled.parses.append([record])
+    filled.compact()
+    before = inspect_store(filled)
+    filled.compact()
+    assert inspect_store(filled) == before
+
+
+def test_writers_join_many_small_files(table) -> None:
+    for number in range(JOIN_EVERY + 20):
+        assert table.append(rows(number, size=10), Transaction(f"shard-{number}"))
+    assert len(table.snapshot().files) < JOIN_EVERY / 2
+    assert stored(table) == list(range(JOIN_EVERY + 20))
+    assert not table.append(rows(7), Transaction("shard-7"))
+    assert stored(table, version=JOIN_EVERY) == list(range(JOIN_EVERY))
+
+
+def test_writers_leave_few_small_files_alone(table) -> None:
+    for number in range(JOIN_EVERY + 1):
+        table.append(rows(number, size=10, part=f"{number % 5}"))
+    assert len(table.snapshot().files) == JOIN_EVERY + 1
+
+
+def test_a_writer_that_loses_the_race_to_join_goes_on(table, caplog) -> None:
+    for number in range(JOIN_EVERY - 1):
+        table.append(rows(number, size=10))
+    stale = table.open()
+    table.compact()
+    table._join_many(stale, 1024)
+    assert stored(table) == list(range(JOIN_EVERY - 1))
+    assert len(table.snapshot().files) == 1
+    assert not [record for record in caplog.records if record.levelname != "INFO"]
+
+
+@pytest.mark.parametrize("second_is_first", [True, False])
+def test_of_two_compactions_the_one_that_began_last_wins(table, second_is_first) -> None:
+    for number in range(6):
+        table.append(rows(number))
+    first, second = table.open(), table.open()
+    chosen = joins(table.snapshot().files)
+    table._claim(first)
+    with pytest.raises(CommitFailedError):
+        table._claim(second)
+    second = table.open()
+    table._claim(second)
+    for handle in (second, first) if second_is_first else (first, second):
+        join = partial(handle.optimize.compact, target_size=chosen[0].target)
+        if handle is first:
+            with pytest.raises(CommitFailedError):
+                join()
+        else:
+            join()
+    assert stored(table) == list(range(6))
+    assert len(table.snapshot().files) == 1
+
+
+def test_compactions_at_once_leave_each_row_once(filled, records) -> None:
+    for record in records:
+        filled.parses.append([record])
+    start = threading.Barrier(4)
+
+    def compact(_: int) -> None:
+        with open_store(filled.uri) as store:
+            start.wait()
+            with suppress(StoreBusyError):
+                store.compact()
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(compact, range(4)))
+    assert not filled.parses.has_repeats()
+    assert {one.table.split("/")[0]: one.rows for one in inspect_store(filled)} == {
+        "parses": len(records),
+        "datasets": 100,
+        "drops": 0,
+        "fingerprints": 1,
+        "pins": 0,
+    }
+
+
+def test_a_join_that_fails_does_not_fail_the_append(table, caplog) -> None:
+    for number in range(JOIN_EVERY - 1):
+        table.append(rows(number, size=10))
+    files = table.snapshot().files
+    (gone,) = table.location.files.get_file_info([files[0].path])
+    table.location.files.delete_file(gone.path)
+    assert table.append(rows(1000, size=10), Transaction("last"))
+    assert "cannot join files of" in caplog.text
+    assert table.open().transaction_version("last") == 1
+
+
+def test_readers_follow_parses_that_writers_join(store, records) -> None:
+    with open_store(store.uri) as reader:
+        for number in range(JOIN_EVERY + 5):
+            store.parses.append([records[number % 40]])
+            assert reader.parses.get_many([records[number % 40].key])
+        keys = [record.key for record in records]
+        assert set(reader.parses.get_many(keys)) == set(keys)
+    assert len(store.parses.table.snapshot().files) < JOIN_EVERY / 2

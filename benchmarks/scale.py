@@ -7,6 +7,9 @@ of the test treebank) under keys of their own, in files of 100,000 rows as the s
 Each figure is that of a process of its own: CPU seconds (user and system) after the imports, and
 the most memory that it took beyond them. ``first`` is the first process that asks for it, on a
 machine that has kept nothing of this store; the others are the best of the rounds after it.
+
+Then one process asks for single parses that nobody asked for before: of files that it has open, and
+of all files.
 """
 
 from __future__ import annotations
@@ -34,16 +37,18 @@ import featurestore.sql.session  # noqa: F401 - imports are not measured
 from benchmarks.stream.corpus import SPECIAL, read_sentences
 from featurestore import DatasetHandle, ExampleRow, FeatureStore, ParseRecord, open_store
 from featurestore.tables.card import DatasetCard
+from featurestore.tables.delta import Table
 from featurestore.tables.encode.examples import encode_examples
 from featurestore.tables.encode.parses import encode_parses
 from featurestore.tables.features import ROW_GROUP_PIECES
-from featurestore.tables.parses import ROW_GROUP
+from featurestore.tables.parses import OPEN_FILES, ROW_GROUP
 from featurestore.tables.schema import VECTORS
 from syntax import fingerprint
 from syntax.batches import AssemblySpec, FlatExamples, SegmentFeatures, assemble_batch
 from syntax.examples import DatasetSpec, LabelSpec
 
 FILE = 100_000
+SINGLES = 320
 SEED = 7
 PARSER = fingerprint({"name": "scale"})
 HANDLE = DatasetHandle(
@@ -63,7 +68,10 @@ def keys_at(start: int, count: int) -> list[str]:
 
 
 def make_store(folder: Path, count: int, words: int) -> None:
-    """A store of ``count`` parses, of at most ``words`` words, and as many examples."""
+    """A store of ``count`` parses, of at most ``words`` words, and as many examples.
+
+    What a run before this one was stopped at, this one goes on with.
+    """
     source = read_sentences()
     pairs = zip(source.parses, source.features, strict=True)
     chosen = [pair for pair in pairs if pair[0].word_count <= words]
@@ -81,8 +89,11 @@ def make_store(folder: Path, count: int, words: int) -> None:
             size = min(FILE, count - start)
             drawn = np.random.default_rng([SEED, start, 1]).integers(0, parses.num_rows, size)
             keys = pa.array(keys_at(start, size))
-            of_parses = parses.take(pa.array(drawn)).set_column(0, "key", keys)
-            store.parses.table.append(of_parses, row_group=ROW_GROUP)
+            if _rows(store.parses.table) <= start:
+                of_parses = parses.take(pa.array(drawn)).set_column(0, "key", keys)
+                store.parses.table.append(of_parses, row_group=ROW_GROUP)
+            if sum(_rows(table) for _, table in store.features.tables()) > start:
+                continue
             of_examples = _replaced(
                 examples.take(pa.array(drawn)),
                 seq=pa.array(np.arange(start, start + size)),
@@ -92,6 +103,10 @@ def make_store(folder: Path, count: int, words: int) -> None:
             )
             group = int(ROW_GROUP_PIECES / pieces)
             store.features.append_encoded(HANDLE, of_examples, row_group=group)
+
+
+def _rows(table: Table) -> int:
+    return sum(file.rows for file in table.snapshot().files)
 
 
 def _replaced(table: pa.Table, **columns: pa.Array) -> pa.Table:
@@ -154,6 +169,38 @@ def probe(folder: str, name: str, answers: Any) -> None:
     answers.send({**taken, "megabytes": (_memory("VmHWM") - before) / 1024})
 
 
+def single_parses(folder: str, count: int, answers: Any) -> None:
+    """Send microseconds of CPU time and of the clock that one parse takes, in this process."""
+    rng = np.random.default_rng(SEED)
+    asked = []
+    for start in range(0, count, FILE):
+        keys = keys_at(start, min(FILE, count - start))
+        asked.append([keys[at] for at in rng.permutation(len(keys))[: 2 * SINGLES + 1]])
+    few = OPEN_FILES // 2
+    in_open = [key for own in asked[:few] for key in own[1 : 1 + SINGLES // len(asked[:few])]]
+    in_all = [own[-1 - at] for at in range(-(-SINGLES // len(asked))) for own in asked]
+    with open_store(folder, cache_dir=f"{folder}.cache") as store:
+        for own in asked[:few]:
+            store.parses.get_many(own[:1])
+        answers.send(
+            {
+                "of open files": _each(store, rng.permutation(in_open).tolist()),
+                "of all files": _each(store, rng.permutation(in_all).tolist()),
+            }
+        )
+
+
+def _each(store: FeatureStore, keys: list[str]) -> dict[str, float]:
+    taken = []
+    for key in keys:
+        cpu, wall = time.process_time(), time.perf_counter()
+        store.parses.get_many([key])
+        taken.append((time.process_time() - cpu, time.perf_counter() - wall))
+    cpu, wall = np.median(taken, axis=0) * 1e6
+    mean = np.mean(taken, axis=0)[0] * 1e6
+    return {"cpu_us": cpu, "mean_cpu_us": mean, "wall_us": wall, "keys": len(keys)}
+
+
 def _assemble_once() -> None:
     """Load the compiled kernels, which takes the same time whatever the store."""
     arrays = {name: np.zeros(1, dtype) for name, dtype in VECTORS.items()}
@@ -168,27 +215,28 @@ def _memory(name: str) -> int:
     return next(int(line.split()[1]) for line in lines if line.startswith(f"{name}:"))
 
 
-def _run(folder: Path, name: str) -> dict[str, float]:
-    """One probe in a process of its own, which has imported everything and opened nothing."""
+def _run(call: Callable[..., None], *arguments: object) -> Any:
+    """What a call sends from a process that has imported everything and opened nothing."""
     forks = multiprocessing.get_context("fork")
     receiver, sender = forks.Pipe(duplex=False)
-    process = forks.Process(target=probe, args=(str(folder), name, sender))
+    process = forks.Process(target=call, args=(*arguments, sender))
     process.start()
     sender.close()
-    measured: dict[str, float] = receiver.recv()
+    measured = receiver.recv()
     process.join()
     return measured
 
 
-def measure(folder: Path, rounds: int) -> dict[str, Any]:
+def measure(folder: Path, count: int, rounds: int) -> dict[str, Any]:
     """Every probe over one store."""
     row: dict[str, Any] = {}
     shutil.rmtree(f"{folder}.cache", ignore_errors=True)
     for name in PROBES:
-        first = _run(folder, name)
-        again = [_run(folder, name) for _ in range(rounds)]
+        first = _run(probe, str(folder), name)
+        again = [_run(probe, str(folder), name) for _ in range(rounds)]
         best = {key: min(one[key] for one in again) for key in first}
         row[name] = {"first": first["cpu"], "first_megabytes": first["megabytes"], **best}
+    row["single parse"] = _run(single_parses, str(folder), count)
     return row
 
 
@@ -206,17 +254,16 @@ def main() -> int:
         for power in range(arguments.least, arguments.most + 1):
             folder = Path(arguments.folder or temporary) / f"rows-{10**power}"
             start = time.perf_counter()
-            if not folder.exists():  # in another process: what it starts cannot be forked
-                spawned = multiprocessing.get_context("spawn")
-                maker = spawned.Process(
-                    target=make_store, args=(folder, 10**power, arguments.words)
-                )
-                maker.start()
-                maker.join()
+            # In another process: what it starts cannot be forked.
+            spawned = multiprocessing.get_context("spawn")
+            maker = spawned.Process(target=make_store, args=(folder, 10**power, arguments.words))
+            maker.start()
+            maker.join()
+            if maker.exitcode:
+                return int(maker.exitcode)
             made = time.perf_counter() - start
-            rows.append(
-                {"rows": 10**power, "made_seconds": made, **measure(folder, arguments.rounds)}
-            )
+            measured = measure(folder, 10**power, arguments.rounds)
+            rows.append({"rows": 10**power, "made_seconds": made, **measured})
             tell(rows[-1])
             if not arguments.folder:
                 shutil.rmtree(folder)
@@ -231,7 +278,12 @@ def tell(row: dict[str, Any]) -> None:
         one = row[name]
         print(
             f"  {name:14} {one['first']:8.3f} {one['cpu']:8.3f} {one['wall']:8.3f} "
-            f"{one['megabytes']:6.0f} {one['first_megabytes']:9.0f}",
+            f"{one['megabytes']:6.0f} {one['first_megabytes']:9.0f}"
+        )
+    for where, one in row["single parse"].items():
+        print(
+            f"  a parse {where}: {one['cpu_us']:.0f} us of CPU time (mean {one['mean_cpu_us']:.0f})"
+            f", {one['wall_us']:.0f} us by the clock",
             flush=True,
         )
 

@@ -35,7 +35,15 @@ import pyarrow as pa
 import featurestore.dataset.dataset
 import featurestore.sql.session  # noqa: F401 - imports are not measured
 from benchmarks.stream.corpus import SPECIAL, read_sentences
-from featurestore import DatasetHandle, ExampleRow, FeatureStore, ParseRecord, open_store
+from featurestore import (
+    DatasetHandle,
+    ExampleRow,
+    FeatureStore,
+    OrderPolicy,
+    ParsedDataset,
+    ParseRecord,
+    open_store,
+)
 from featurestore.tables.card import DatasetCard
 from featurestore.tables.delta import Table
 from featurestore.tables.encode.examples import encode_examples
@@ -49,6 +57,7 @@ from syntax.examples import DatasetSpec, LabelSpec
 
 FILE = 100_000
 SINGLES = 320
+BUCKETS = (5, 10, 20, 30, 40, 60, 80)
 SEED = 7
 PARSER = fingerprint({"name": "scale"})
 HANDLE = DatasetHandle(
@@ -85,15 +94,15 @@ def make_store(folder: Path, count: int, words: int) -> None:
     pieces = sum(len(features) for _, features in chosen) / len(chosen)
     with open_store(folder) as store:
         store.describe(PARSER, "parser", {"name": "scale"})
-        for start in range(0, count, FILE):
+        parses_there = _rows(store.parses.table)
+        examples_there = sum(_rows(table) for _, table in store.features.tables())
+        for start in range(min(parses_there, examples_there), count, FILE):
             size = min(FILE, count - start)
             drawn = np.random.default_rng([SEED, start, 1]).integers(0, parses.num_rows, size)
             keys = pa.array(keys_at(start, size))
-            if _rows(store.parses.table) <= start:
+            if parses_there <= start:
                 of_parses = parses.take(pa.array(drawn)).set_column(0, "key", keys)
                 store.parses.table.append(of_parses, row_group=ROW_GROUP)
-            if sum(_rows(table) for _, table in store.features.tables()) > start:
-                continue
             of_examples = _replaced(
                 examples.take(pa.array(drawn)),
                 seq=pa.array(np.arange(start, start + size)),
@@ -136,6 +145,16 @@ def first_batch_and_state(store: FeatureStore) -> None:
     stream.state_dict()
 
 
+def exact_shuffle(store: FeatureStore) -> None:
+    order = OrderPolicy(pool=None)
+    next(store.dataset("scale").stream(batch_size=32, seed=1, order=order)).keys()
+
+
+def drawn_from_buckets(store: FeatureStore) -> None:
+    data = ParsedDataset(store, store.dataset("scale"))
+    next(data.stream(batch_size=32, seed=1, order=OrderPolicy(buckets=BUCKETS))).keys()
+
+
 def select_one(store: FeatureStore) -> None:
     store.sql("select 1").fetchall()
 
@@ -153,10 +172,16 @@ PROBES: dict[str, Callable[[FeatureStore], None]] = {
     "dataset()": opened_dataset,
     "first batch": first_batch,
     "with state": first_batch_and_state,
+    "pool=None": exact_shuffle,
+    "buckets": drawn_from_buckets,
     "select 1": select_one,
     "from parses": select_parse,
     "from examples": select_example,
 }
+
+
+UP_TO = {"buckets": 1_000_000}
+"""Most rows of a store in which a probe is made: this one reads every parse."""
 
 
 def probe(folder: str, name: str, answers: Any) -> None:
@@ -232,6 +257,8 @@ def measure(folder: Path, count: int, rounds: int) -> dict[str, Any]:
     row: dict[str, Any] = {}
     shutil.rmtree(f"{folder}.cache", ignore_errors=True)
     for name in PROBES:
+        if count > UP_TO.get(name, count):
+            continue
         first = _run(probe, str(folder), name)
         again = [_run(probe, str(folder), name) for _ in range(rounds)]
         best = {key: min(one[key] for one in again) for key in first}
@@ -274,7 +301,7 @@ def main() -> int:
 def tell(row: dict[str, Any]) -> None:
     print(f"{row['rows']:,} rows, made in {row['made_seconds']:.0f} s")
     print(f"  {'':14} {'first':>8} {'cpu s':>8} {'wall s':>8} {'MB':>6} {'MB first':>9}")
-    for name in PROBES:
+    for name in filter(row.__contains__, PROBES):
         one = row[name]
         print(
             f"  {name:14} {one['first']:8.3f} {one['cpu']:8.3f} {one['wall']:8.3f} "

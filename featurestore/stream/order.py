@@ -262,9 +262,10 @@ def _mixed(
     sizes = np.diff(cuts, prepend=0)
     order = _permutation(len(cuts), policy, f"batches {index}")
     ends = np.cumsum(sizes[order], dtype=np.int64)
-    # How far each batch moves: from where it starts by length to where it starts in the epoch.
-    moves = np.repeat(cuts[order] - ends, sizes[order])
-    return np.append(full[ascending[np.arange(whole) + moves]], odd), ends
+    # How far each batch moves: from where it ends by length to where it ends in the epoch.
+    places = np.repeat(cuts[order] - ends, sizes[order])
+    places += np.arange(whole)
+    return np.append(full[ascending[places]], odd), ends
 
 
 def _cuts(lengths: NDArray[np.integer], policy: OrderPolicy) -> Positions:

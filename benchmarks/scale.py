@@ -7,6 +7,9 @@ of the test treebank) under keys of their own, in files of 100,000 rows as the s
 Each figure is that of a process of its own: CPU seconds (user and system) after the imports, and
 the most memory that it took beyond them. ``first`` is the first process that asks for it, on a
 machine that has kept nothing of this store; the others are the best of the rounds after it.
+
+Then one process asks for single parses that nobody asked for before: of files that it has open, and
+of all files.
 """
 
 from __future__ import annotations
@@ -32,18 +35,29 @@ import pyarrow as pa
 import featurestore.dataset.dataset
 import featurestore.sql.session  # noqa: F401 - imports are not measured
 from benchmarks.stream.corpus import SPECIAL, read_sentences
-from featurestore import DatasetHandle, ExampleRow, FeatureStore, ParseRecord, open_store
+from featurestore import (
+    DatasetHandle,
+    ExampleRow,
+    FeatureStore,
+    OrderPolicy,
+    ParsedDataset,
+    ParseRecord,
+    open_store,
+)
 from featurestore.tables.card import DatasetCard
+from featurestore.tables.delta import Table
 from featurestore.tables.encode.examples import encode_examples
 from featurestore.tables.encode.parses import encode_parses
 from featurestore.tables.features import ROW_GROUP_PIECES
-from featurestore.tables.parses import ROW_GROUP
+from featurestore.tables.parses import OPEN_FILES, ROW_GROUP
 from featurestore.tables.schema import VECTORS
 from syntax import fingerprint
 from syntax.batches import AssemblySpec, FlatExamples, SegmentFeatures, assemble_batch
 from syntax.examples import DatasetSpec, LabelSpec
 
 FILE = 100_000
+SINGLES = 320
+BUCKETS = (5, 10, 20, 30, 40, 60, 80)
 SEED = 7
 PARSER = fingerprint({"name": "scale"})
 HANDLE = DatasetHandle(
@@ -63,7 +77,10 @@ def keys_at(start: int, count: int) -> list[str]:
 
 
 def make_store(folder: Path, count: int, words: int) -> None:
-    """A store of ``count`` parses, of at most ``words`` words, and as many examples."""
+    """A store of ``count`` parses, of at most ``words`` words, and as many examples.
+
+    What a run before this one was stopped at, this one goes on with.
+    """
     source = read_sentences()
     pairs = zip(source.parses, source.features, strict=True)
     chosen = [pair for pair in pairs if pair[0].word_count <= words]
@@ -77,12 +94,15 @@ def make_store(folder: Path, count: int, words: int) -> None:
     pieces = sum(len(features) for _, features in chosen) / len(chosen)
     with open_store(folder) as store:
         store.describe(PARSER, "parser", {"name": "scale"})
-        for start in range(0, count, FILE):
+        parses_there = _rows(store.parses.table)
+        examples_there = sum(_rows(table) for _, table in store.features.tables())
+        for start in range(min(parses_there, examples_there), count, FILE):
             size = min(FILE, count - start)
             drawn = np.random.default_rng([SEED, start, 1]).integers(0, parses.num_rows, size)
             keys = pa.array(keys_at(start, size))
-            of_parses = parses.take(pa.array(drawn)).set_column(0, "key", keys)
-            store.parses.table.append(of_parses, row_group=ROW_GROUP)
+            if parses_there <= start:
+                of_parses = parses.take(pa.array(drawn)).set_column(0, "key", keys)
+                store.parses.table.append(of_parses, row_group=ROW_GROUP)
             of_examples = _replaced(
                 examples.take(pa.array(drawn)),
                 seq=pa.array(np.arange(start, start + size)),
@@ -92,6 +112,10 @@ def make_store(folder: Path, count: int, words: int) -> None:
             )
             group = int(ROW_GROUP_PIECES / pieces)
             store.features.append_encoded(HANDLE, of_examples, row_group=group)
+
+
+def _rows(table: Table) -> int:
+    return sum(file.rows for file in table.snapshot().files)
 
 
 def _replaced(table: pa.Table, **columns: pa.Array) -> pa.Table:
@@ -121,6 +145,16 @@ def first_batch_and_state(store: FeatureStore) -> None:
     stream.state_dict()
 
 
+def exact_shuffle(store: FeatureStore) -> None:
+    order = OrderPolicy(pool=None)
+    next(store.dataset("scale").stream(batch_size=32, seed=1, order=order)).keys()
+
+
+def drawn_from_buckets(store: FeatureStore) -> None:
+    data = ParsedDataset(store, store.dataset("scale"))
+    next(data.stream(batch_size=32, seed=1, order=OrderPolicy(buckets=BUCKETS))).keys()
+
+
 def select_one(store: FeatureStore) -> None:
     store.sql("select 1").fetchall()
 
@@ -138,10 +172,16 @@ PROBES: dict[str, Callable[[FeatureStore], None]] = {
     "dataset()": opened_dataset,
     "first batch": first_batch,
     "with state": first_batch_and_state,
+    "pool=None": exact_shuffle,
+    "buckets": drawn_from_buckets,
     "select 1": select_one,
     "from parses": select_parse,
     "from examples": select_example,
 }
+
+
+UP_TO = {"buckets": 1_000_000}
+"""Most rows of a store in which a probe is made: this one reads every parse."""
 
 
 def probe(folder: str, name: str, answers: Any) -> None:
@@ -152,6 +192,38 @@ def probe(folder: str, name: str, answers: Any) -> None:
         PROBES[name](store)
         taken = {"cpu": time.process_time() - cpu, "wall": time.perf_counter() - wall}
     answers.send({**taken, "megabytes": (_memory("VmHWM") - before) / 1024})
+
+
+def single_parses(folder: str, count: int, answers: Any) -> None:
+    """Send microseconds of CPU time and of the clock that one parse takes, in this process."""
+    rng = np.random.default_rng(SEED)
+    asked = []
+    for start in range(0, count, FILE):
+        keys = keys_at(start, min(FILE, count - start))
+        asked.append([keys[at] for at in rng.permutation(len(keys))[: 2 * SINGLES + 1]])
+    few = OPEN_FILES // 2
+    in_open = [key for own in asked[:few] for key in own[1 : 1 + SINGLES // len(asked[:few])]]
+    in_all = [own[-1 - at] for at in range(-(-SINGLES // len(asked))) for own in asked]
+    with open_store(folder, cache_dir=f"{folder}.cache") as store:
+        for own in asked[:few]:
+            store.parses.get_many(own[:1])
+        answers.send(
+            {
+                "of open files": _each(store, rng.permutation(in_open).tolist()),
+                "of all files": _each(store, rng.permutation(in_all).tolist()),
+            }
+        )
+
+
+def _each(store: FeatureStore, keys: list[str]) -> dict[str, float]:
+    taken = []
+    for key in keys:
+        cpu, wall = time.process_time(), time.perf_counter()
+        store.parses.get_many([key])
+        taken.append((time.process_time() - cpu, time.perf_counter() - wall))
+    cpu, wall = np.median(taken, axis=0) * 1e6
+    mean = np.mean(taken, axis=0)[0] * 1e6
+    return {"cpu_us": cpu, "mean_cpu_us": mean, "wall_us": wall, "keys": len(keys)}
 
 
 def _assemble_once() -> None:
@@ -168,27 +240,30 @@ def _memory(name: str) -> int:
     return next(int(line.split()[1]) for line in lines if line.startswith(f"{name}:"))
 
 
-def _run(folder: Path, name: str) -> dict[str, float]:
-    """One probe in a process of its own, which has imported everything and opened nothing."""
+def _run(call: Callable[..., None], *arguments: object) -> Any:
+    """What a call sends from a process that has imported everything and opened nothing."""
     forks = multiprocessing.get_context("fork")
     receiver, sender = forks.Pipe(duplex=False)
-    process = forks.Process(target=probe, args=(str(folder), name, sender))
+    process = forks.Process(target=call, args=(*arguments, sender))
     process.start()
     sender.close()
-    measured: dict[str, float] = receiver.recv()
+    measured = receiver.recv()
     process.join()
     return measured
 
 
-def measure(folder: Path, rounds: int) -> dict[str, Any]:
+def measure(folder: Path, count: int, rounds: int) -> dict[str, Any]:
     """Every probe over one store."""
     row: dict[str, Any] = {}
     shutil.rmtree(f"{folder}.cache", ignore_errors=True)
     for name in PROBES:
-        first = _run(folder, name)
-        again = [_run(folder, name) for _ in range(rounds)]
+        if count > UP_TO.get(name, count):
+            continue
+        first = _run(probe, str(folder), name)
+        again = [_run(probe, str(folder), name) for _ in range(rounds)]
         best = {key: min(one[key] for one in again) for key in first}
         row[name] = {"first": first["cpu"], "first_megabytes": first["megabytes"], **best}
+    row["single parse"] = _run(single_parses, str(folder), count)
     return row
 
 
@@ -206,17 +281,16 @@ def main() -> int:
         for power in range(arguments.least, arguments.most + 1):
             folder = Path(arguments.folder or temporary) / f"rows-{10**power}"
             start = time.perf_counter()
-            if not folder.exists():  # in another process: what it starts cannot be forked
-                spawned = multiprocessing.get_context("spawn")
-                maker = spawned.Process(
-                    target=make_store, args=(folder, 10**power, arguments.words)
-                )
-                maker.start()
-                maker.join()
+            # In another process: what it starts cannot be forked.
+            spawned = multiprocessing.get_context("spawn")
+            maker = spawned.Process(target=make_store, args=(folder, 10**power, arguments.words))
+            maker.start()
+            maker.join()
+            if maker.exitcode:
+                return int(maker.exitcode)
             made = time.perf_counter() - start
-            rows.append(
-                {"rows": 10**power, "made_seconds": made, **measure(folder, arguments.rounds)}
-            )
+            measured = measure(folder, 10**power, arguments.rounds)
+            rows.append({"rows": 10**power, "made_seconds": made, **measured})
             tell(rows[-1])
             if not arguments.folder:
                 shutil.rmtree(folder)
@@ -227,11 +301,16 @@ def main() -> int:
 def tell(row: dict[str, Any]) -> None:
     print(f"{row['rows']:,} rows, made in {row['made_seconds']:.0f} s")
     print(f"  {'':14} {'first':>8} {'cpu s':>8} {'wall s':>8} {'MB':>6} {'MB first':>9}")
-    for name in PROBES:
+    for name in filter(row.__contains__, PROBES):
         one = row[name]
         print(
             f"  {name:14} {one['first']:8.3f} {one['cpu']:8.3f} {one['wall']:8.3f} "
-            f"{one['megabytes']:6.0f} {one['first_megabytes']:9.0f}",
+            f"{one['megabytes']:6.0f} {one['first_megabytes']:9.0f}"
+        )
+    for where, one in row["single parse"].items():
+        print(
+            f"  a parse {where}: {one['cpu_us']:.0f} us of CPU time (mean {one['mean_cpu_us']:.0f})"
+            f", {one['wall_us']:.0f} us by the clock",
             flush=True,
         )
 

@@ -17,6 +17,7 @@ from syntax.batches import FlatExamples, SegmentFeatures, SpecialTokens
 from syntax.trees.conllu import parse_from_sentences
 
 TINY = Path(__file__).parents[2] / "tests" / "fixtures" / "treebank-tiny"
+EWT = "UD_English-EWT"
 LONGEST = 512
 """Wordpieces of a sequence, special tokens included, at most."""
 
@@ -35,18 +36,22 @@ class Sentences:
 
 def read_sentences() -> Sentences:
     """Test and dev part of UD_English-EWT where PARSEBANK_DATA is set, else the test treebank."""
-    folder = os.environ.get("PARSEBANK_DATA")
-    ewt = Path(folder or "") / "treebanks" / "UD_English-EWT"
-    paths = [ewt / f"en_ewt-ud-{part}.conllu" for part in ("test", "dev")]
-    paths = paths if folder else sorted(TINY.glob("*.conllu"))
-    parses = [parse_from_sentences([s]) for path in paths for s in read_conllu(path)]
+    parses = treebank("test", "dev")
     chosen = [parses[at] for at in np.random.default_rng(0).permutation(len(parses))]
-    source = f"{ewt.name}, test and dev" if folder else TINY.name
+    source = f"{EWT}, test and dev" if os.environ.get("PARSEBANK_DATA") else TINY.name
     words = [parse.word_count for parse in chosen]
-    return Sentences(source, chosen, [_features(parse) for parse in chosen], words)
+    return Sentences(source, chosen, [features_of(parse) for parse in chosen], words)
 
 
-def _features(parse: Parse) -> SegmentFeatures:
+def treebank(*parts: str) -> list[Parse]:
+    """Sentences of parts of UD_English-EWT, or of the test treebank without PARSEBANK_DATA."""
+    folder = os.environ.get("PARSEBANK_DATA")
+    paths = [Path(folder or "") / "treebanks" / EWT / f"en_ewt-ud-{part}.conllu" for part in parts]
+    paths = paths if folder else sorted(TINY.glob("*.conllu"))
+    return [parse_from_sentences([s]) for path in paths for s in read_conllu(path)]
+
+
+def features_of(parse: Parse) -> SegmentFeatures:
     """Pieces of up to four characters."""
     spans = [
         (at, min(at + 4, end))

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from featurestore.dataset.dataset import FeatureDataset
 from featurestore.records import ParseRecord
 from featurestore.stream.window import Window, WindowReader
-from featurestore.tables.encode.packed import unpack_record
+from featurestore.tables.encode.packed import packed_word_count, unpack_record
 from syntax.errors import StoreError
 
 if TYPE_CHECKING:
@@ -68,9 +68,9 @@ class ParsedDataset(FeatureDataset):
     def _word_counts(self) -> NDArray[np.int64]:
         found = np.zeros(len(self), np.int64)
         for start in range(0, len(self), _AT_ONCE):
-            records = self.records(np.arange(start, min(start + _AT_ONCE, len(self))))
-            for at, own in enumerate(records, start):
-                found[at] = sum(record.parse.word_count for record in own)
+            parses = self.packed(np.arange(start, min(start + _AT_ONCE, len(self))))
+            for at, own in enumerate(parses, start):
+                found[at] = sum(packed_word_count(*parse) for parse in own)
         return found
 
     def records(self, examples: NDArray[np.int64]) -> list[tuple[ParseRecord, ...]]:

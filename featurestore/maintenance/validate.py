@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import Final
 
 import numpy as np
@@ -23,6 +22,12 @@ from featurestore.maintenance.validate_deep import (
     unknown_fingerprints,
     wrong_examples,
     wrong_labels,
+)
+from featurestore.maintenance.validate_groups import (
+    examples_are_sound,
+    features_are_sound,
+    labels_are_sound,
+    parses_are_sound,
 )
 from featurestore.records import ParseRecord, key_bytes
 from featurestore.store import FeatureStore
@@ -102,8 +107,8 @@ def validate_store(
     Args:
         store: The store.
         deep: Also derive again what was derived: keys from texts, vectors from parses; lay tokens,
-            tags and spans against their texts; and look up every fingerprint. Slower by an order
-            of magnitude.
+            tags and spans against their texts; and look up every fingerprint. Takes about twice as
+            long.
         watch: Called with the number of rows that were checked, after some at a time.
 
     Raises:
@@ -117,13 +122,11 @@ def validate_store(
         progress(rows.num_rows)
     compares = deep and _finds_parses(store, report)
     for card, table in store.features.tables():
-        path = f"datasets/{card.path}"
-        labels = label_columns(card) if deep else ()
-        for rows in _row_groups(path, table, [*_EXAMPLE, *VECTORS, *MATRIX_BLOBS, *labels], report):
+        columns = [*_EXAMPLE, *VECTORS, *MATRIX_BLOBS, *(label_columns(card) if deep else ())]
+        for rows in _row_groups(f"datasets/{card.path}", table, columns, report):
             _check_examples(card, rows, report)
-            features = wrong_examples(store, rows) if compares else ()
-            for row, message in chain(features, wrong_labels(card, rows) if deep else ()):
-                report.add(Problem(path, row, message))
+            for row, message in _deep_faults(store, card, rows, compares) if deep else ():
+                report.add(Problem(f"datasets/{card.path}", row, message))
             progress(rows.num_rows)
     described = store.fingerprints.table
     for rows in _row_groups("fingerprints", described, FINGERPRINTS.schema.names, report):
@@ -179,7 +182,7 @@ def _row_groups(
     name: str, table: Table, columns: list[str], report: Validation
 ) -> Iterator[pa.Table]:
     """The readable rows of a table; the others are reported as problems."""
-    reader = FileReader(table.location, schema=table.layout.schema)
+    reader = FileReader(table.location, keep_open=1, schema=table.layout.schema)
     for file in table.snapshot().files:
         for group in _groups(reader, file, name, report):
             try:
@@ -206,22 +209,31 @@ def _groups(reader: FileReader, file: DataFile, name: str, report: Validation) -
 
 def _check_parses(rows: pa.Table, report: Validation, deep: bool) -> None:
     report.parses += rows.num_rows
+    if parses_are_sound(rows, deep):
+        return
     for index in range(rows.num_rows):
         row = rows.slice(index, 1)
         with _reported(report, "parses", row, "key"):
-            (record,) = decode_parses(row)
-            key_bytes([str(record.key)])
-            parse = record.parse
-            for start, end in parse.word_ranges():
-                DependencyTree(
-                    parse.head[start:end], [name or "_" for name in parse.deprel[start:end]]
-                )
-            ends = [*parse.word_end, *parse.token_end, *parse.sentence_end]
-            if max(ends, default=0) > len(parse.text):
-                raise InputError("a character offset lies outside the text")
-            report.unpacked += not _is_packed(record, row)
-            if deep:
-                check_key(record)
+            check_parse(row, report, deep)
+
+
+def check_parse(row: pa.Table, report: Validation, deep: bool) -> None:
+    """Check one parse, and count it if it is not packed.
+
+    Raises:
+        InputError, StoreError: Something is wrong with it.
+    """
+    (record,) = decode_parses(row)
+    key_bytes([str(record.key)])
+    parse = record.parse
+    for start, end in parse.word_ranges():
+        DependencyTree(parse.head[start:end], [name or "_" for name in parse.deprel[start:end]])
+    ends = [*parse.word_end, *parse.token_end, *parse.sentence_end]
+    if max(ends, default=0) > len(parse.text):
+        raise InputError("a character offset lies outside the text")
+    report.unpacked += not _is_packed(record, row)
+    if deep:
+        check_key(record)
 
 
 @contextmanager
@@ -248,13 +260,27 @@ def _is_packed(record: ParseRecord, row: pa.Table) -> bool:
 
 def _check_examples(card: DatasetCard, rows: pa.Table, report: Validation) -> None:
     report.examples += rows.num_rows
+    if examples_are_sound(card, rows):
+        with_matrices = rows.num_rows - rows["distance"].null_count
+        report.matrices += with_matrices * len(card.fields)
+        return
     for index in range(rows.num_rows):
         row = rows.slice(index, 1)
         with _reported(report, f"datasets/{card.path}", row, "example_id"):
-            report.matrices += _check_example(card, row)
+            report.matrices += check_example(card, row)
 
 
-def _check_example(card: DatasetCard, row: pa.Table) -> int:
+def _deep_faults(
+    store: FeatureStore, card: DatasetCard, rows: pa.Table, compares: bool
+) -> Iterator[tuple[str, str]]:
+    """Examples that do not fit their parses, tokens or labels: id, what is wrong."""
+    if compares and not features_are_sound(store, card, rows):
+        yield from wrong_examples(store, rows)
+    if not labels_are_sound(card, rows):
+        yield from wrong_labels(card, rows)
+
+
+def check_example(card: DatasetCard, row: pa.Table) -> int:
     """Check one example; the number of segments whose matrices were compared.
 
     Raises:

@@ -37,8 +37,13 @@ def check_key(record: ParseRecord) -> None:
     Raises:
         InputError: The key is another one.
     """
-    if record.key not in (possible := list(possible_keys(record))) and possible:
-        raise InputError(f"the key of its text is {possible[0]}; text or key has been changed")
+    first = None
+    for key in possible_keys(record):
+        if key == record.key:
+            return
+        first = first or key
+    if first is not None:
+        raise InputError(f"the key of its text is {first}; text or key has been changed")
 
 
 def possible_keys(record: ParseRecord) -> Iterator[str]:
@@ -59,12 +64,15 @@ def possible_keys(record: ParseRecord) -> Iterator[str]:
 def unknown_fingerprints(store: FeatureStore) -> Iterator[tuple[str, str]]:
     """Fingerprints of parsers and tokenizers without a description: table, fingerprint."""
     known = {kind: store.fingerprints.all(kind) for kind in ("parser", "tokenizer")}
-    for table in ("parses", "examples"):
-        with named_faults():
-            rows = store.sql(f"select distinct parser from {table} order by all").fetchall()
-        for (parser,) in rows:
-            if parser not in known["parser"]:
-                yield table, parser
+    query = """
+        select 'parses' as "table", parser from parses
+        union select 'examples', parser from examples order by "table" desc, parser
+    """
+    with named_faults():
+        rows = store.sql(query).fetchall()
+    for table, parser in rows:
+        if parser not in known["parser"]:
+            yield table, parser
     for card, _ in store.features.tables():
         if card.tokenizer_fingerprint not in known["tokenizer"]:
             yield f"datasets/{card.path}", card.tokenizer_fingerprint
@@ -98,8 +106,8 @@ def wrong_examples(store: FeatureStore, rows: pa.Table) -> Iterator[tuple[str, s
         rows: Rows of a dataset table, with ids, parsers, texts, parse keys, lengths and vectors.
     """
     records: dict[str, ParseRecord] = {}
-    # If one parse of the row group is damaged, each is read by itself.
-    with suppress(ParsebankError, ValueError):
+    # If one parse or key of the row group is damaged, each is read by itself.
+    with suppress(Exception):
         keys = rows["parse_keys"].combine_chunks().flatten().to_pylist()
         records = store.parses.get_many(list(dict.fromkeys(keys)))
     for at in range(rows.num_rows):
@@ -134,7 +142,7 @@ def _check_example(store: FeatureStore, row: pa.Table, records: dict[str, ParseR
             raise StoreError(f"the parse {key} of segment {number} is not in the store")
         if record.parse.text != text:
             raise StoreError(f"segment {number} has another text than its parse {key}")
-        _check_parser(store, parser, number, record)
+        check_parser(store, parser, number, record)
         stored = {name: _cut(vectors, name, start, end) for name in VECTORS}
         derived = segment_features(record.parse, stored["input_ids"], stored["offsets"])
         for column in fields(SegmentFeatures):
@@ -144,9 +152,7 @@ def _check_example(store: FeatureStore, row: pa.Table, records: dict[str, ParseR
                 raise StoreError(f"the stored {column.name} of segment {number} is not its parse's")
 
 
-def _check_parser(
-    store: FeatureStore, parser: str | None, number: int, record: ParseRecord
-) -> None:
+def check_parser(store: FeatureStore, parser: str | None, number: int, record: ParseRecord) -> None:
     """Check that a segment was parsed by its example's parser, or by its own of several.
 
     Raises:
@@ -192,8 +198,25 @@ def wrong_labels(card: DatasetCard, rows: pa.Table) -> Iterator[tuple[str, str]]
 def _check_labels(card: DatasetCard, row: pa.Table) -> None:
     values = {name: row[name][0].as_py() for name in ("texts", "token_counts")}
     tokens = _tokens(row, values["texts"], values["token_counts"])
-    given = {label.name: _given(row[label.name][0].as_py()) for label in card.labels}
-    check_labels(card.labels, card.fields, given, values["texts"], tokens)
+    given = {label.name: given_label(row[label.name][0].as_py()) for label in card.labels}
+    check_label_values(card, given, values["texts"], tokens)
+
+
+def check_label_values(
+    card: DatasetCard, given: dict[str, Any], texts: Sequence[str], tokens: Sequence[Offsets]
+) -> None:
+    """Check the labels of one example.
+
+    Args:
+        card: The dataset's.
+        given: Value of each label column (`given_label`).
+        texts: Text of each segment.
+        tokens: Tokens of each segment's text; empty for running text.
+
+    Raises:
+        LabelError: Tags or spans do not fit, or a class is unknown.
+    """
+    check_labels(card.labels, card.fields, given, texts, tokens)
     for label in card.labels:
         value = given[label.name]
         if label.kind == "class" and value is not None and value not in label.names:
@@ -221,7 +244,7 @@ def _in_order(offsets: Offsets, length: int) -> bool:
     )
 
 
-def _given(value: Any) -> Any:
+def given_label(value: Any) -> Any:
     """A stored label as an example has it."""
     if not isinstance(value, list):
         return value

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import groupby, islice
-from typing import Any
+from itertools import islice
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +17,15 @@ from featurestore.stream.samples import draw_samples, marked_examples
 from featurestore.stream.stored import stored_matrices
 from featurestore.stream.turns import Rounds, Turn
 from featurestore.stream.window import Streamable, Window
+from featurestore.tables.rows import CHUNK_PIECES
 from syntax.batches import AssemblySpec, BatchBuffers, assemble_batch
 from syntax.batches.display import Batch
 from syntax.batches.naming import number_in, renamed
 from syntax.errors import InputError
+
+READ_PIECES: Final = 32 * CHUNK_PIECES
+"""Pieces that are read together, at most, unless one batch has more. A random part of a dataset
+lies in all its row groups, so that an exact shuffle reads every file once for so many pieces."""
 
 
 @dataclass(frozen=True)
@@ -53,18 +58,29 @@ class BatchSource:
         )
         turns = islice(self._turns(consumed), worker, None, workers)
         ring = _Ring(self.options)
-        for together, window in windows_ahead(self._pools(turns), reader):
+        for together, window in windows_ahead(self._reads(turns), reader):
             start = 0
             for turn in together:
                 end = start + turn.end - turn.start
                 yield turn.after, self._assemble(window.batch(start, end), ring.next())
                 start = end
+            del window  # before the next one is read
 
-    def _pools(self, turns: Iterator[Turn]) -> Iterator[tuple[list[Turn], NDArray[np.int64]]]:
-        """Turns that are read together, with their examples."""
-        groups = groupby(turns, key=lambda turn: self.order.pool_of(turn.start))
-        for together in (list(group) for _, group in groups):
-            examples = [self.order.between(turn.start, turn.end) for turn in together]
+    def _reads(self, turns: Iterator[Turn]) -> Iterator[tuple[list[Turn], NDArray[np.int64]]]:
+        """Turns that are read together, with their examples: of one pool, and `READ_PIECES`."""
+        together: list[Turn] = []
+        examples: list[NDArray[np.int64]] = []
+        last, pieces = 0, 0
+        for turn in turns:
+            own, pool = self.order.between(turn.start, turn.end), self.order.pool_of(turn.start)
+            size = int(self.data.rows.pieces[own].sum())
+            if together and (pool != last or pieces + size > READ_PIECES):
+                yield together, np.concatenate(examples)
+                together, examples, pieces = [], [], 0
+            together.append(turn)
+            examples.append(own)
+            last, pieces = pool, pieces + size
+        if together:
             yield together, np.concatenate(examples)
 
     def _turns(self, consumed: int) -> Iterator[Turn]:

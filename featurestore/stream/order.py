@@ -53,8 +53,8 @@ class OrderPolicy:
         int | None,
         Option(
             "Number of chunks of about 262,144 pieces that are shuffled together: more mix better "
-            "and need more memory. `None` shuffles everything exactly and holds the epoch in "
-            "memory.",
+            "and need more memory, up to 32. `None` shuffles everything exactly, and reads all "
+            "files once for each 32 chunks.",
             low=1,
         ),
     ] = 8
@@ -209,19 +209,29 @@ def drawn_order(lengths: NDArray[np.integer], policy: OrderPolicy) -> EpochOrder
     count = int(ends[-1]) // policy.batch_size + 1
     seed = stream_seed(policy.seed, policy.epoch, "buckets")
     points = splitmix(count, seed) % np.uint64(ends[-1])
-    drawn = [
-        members[bucket][_permutation(len(members[bucket]), policy, f"drawn {number}")]
-        for number, bucket in enumerate(np.searchsorted(ends, points, side="right").tolist())
-    ]
-    batches = [one[: policy.batch_size] for one in drawn]
-    batch_ends = np.cumsum([len(batch) for batch in batches], dtype=np.int64)
+    buckets = np.searchsorted(ends, points, side="right")
+    sizes = np.minimum([len(own) for own in members], policy.batch_size)
+    batch_ends = np.cumsum(sizes[buckets], dtype=np.int64)
     pools = np.append(batch_ends[_DRAWN_TOGETHER - 1 : -1 : _DRAWN_TOGETHER], batch_ends[-1])
-    parts = np.split(np.concatenate(batches).astype(np.int64), pools[:-1])
-    return EpochOrder(batch_ends, pools, parts.__getitem__)
+
+    def drawn(pool: int) -> Positions:
+        first = pool * _DRAWN_TOGETHER
+        numbers = enumerate(buckets[first : first + _DRAWN_TOGETHER].tolist(), first)
+        return np.concatenate([_drawn(members[own], policy, number) for number, own in numbers])
+
+    return EpochOrder(batch_ends, pools, drawn)
 
 
-_DRAWN_TOGETHER: Final = 64
-"""Drawn batches that are read together."""
+def _drawn(members: Positions, policy: OrderPolicy, number: int) -> Positions:
+    """A batch from a bucket: the first examples of a permutation, which is not worked out whole."""
+    draws = splitmix(len(members), stream_seed(policy.seed, policy.epoch, f"drawn {number}"))
+    size = min(len(members), policy.batch_size)
+    first = np.argpartition(draws, size - 1)[:size]  # no two outputs of SplitMix64 are equal
+    return members[first[np.argsort(draws[first])]]
+
+
+_DRAWN_TOGETHER: Final = 512
+"""Drawn batches that are read together: each reading goes through all files."""
 
 
 def _pool_ends(sizes: Positions, policy: OrderPolicy) -> Positions:
@@ -248,11 +258,14 @@ def _mixed(
     full, odd = shuffled[:whole], shuffled[whole:]
     of_full = lengths(full)
     ascending = np.argsort(of_full, kind="stable")
-    batches = np.split(full[ascending], _cuts(of_full[ascending], policy)[:-1])
-    order = _permutation(len(batches), policy, f"batches {index}")
-    ordered = [batches[at] for at in order]
-    ends = np.cumsum([len(batch) for batch in ordered], dtype=np.int64)
-    return np.concatenate([np.empty(0, np.int64), *ordered, odd]), ends
+    cuts = _cuts(of_full[ascending], policy)
+    sizes = np.diff(cuts, prepend=0)
+    order = _permutation(len(cuts), policy, f"batches {index}")
+    ends = np.cumsum(sizes[order], dtype=np.int64)
+    # How far each batch moves: from where it ends by length to where it ends in the epoch.
+    places = np.repeat(cuts[order] - ends, sizes[order])
+    places += np.arange(whole)
+    return np.append(full[ascending[places]], odd), ends
 
 
 def _cuts(lengths: NDArray[np.integer], policy: OrderPolicy) -> Positions:

@@ -81,27 +81,28 @@ def _end(waiting: queue.Queue[object], ended: threading.Event) -> None:
 
 
 def windows_ahead(
-    pools: Iterator[tuple[T, NDArray[np.int64]]], reader: WindowReader
+    reads: Iterator[tuple[T, NDArray[np.int64]]], reader: WindowReader
 ) -> Iterator[tuple[T, Window]]:
-    """The examples of each pool, while a thread fetches the files of the next one.
+    """Examples that are read together, while a thread fetches the files of the next ones.
 
-    An error of the store is left to the reading of that pool.
+    An error of the store in that thread is left to their reading.
 
     Args:
-        pools: Examples to read together, and what to give with them.
+        reads: Examples to read together, and what to give with them.
         reader: Reads them.
     """
     ended = threading.Event()
-    upcoming = next(pools, None)
+    upcoming = next(reads, None)
     try:
         while upcoming is not None:
-            (item, examples), upcoming = upcoming, next(pools, None)
+            (item, examples), upcoming = upcoming, next(reads, None)
             window = reader.read(examples)
             if upcoming is not None:
                 ahead = (reader, upcoming[1], ended)
                 # No daemon: one that is in a library's code when the program ends takes it down.
                 threading.Thread(target=_fetch, args=ahead, name="fetch ahead").start()
             yield item, window
+            del window  # before the next one is read
     finally:
         ended.set()
 

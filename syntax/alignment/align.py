@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -149,6 +150,21 @@ def checked_parents(parse: Parse) -> tuple[Int32, Int32]:
     if not kernels.are_trees(parents, sentence_of, len(starts)):
         reject_trees(parse)
     return parents, sentence_of
+
+
+def are_forests(parses: Sequence[Parse]) -> bool:
+    """Whether the heads of every sentence form one tree, in one compiled call.
+
+    Raises:
+        OverflowError: A head has more than 32 bits.
+    """
+    words = np.cumsum([0, *(parse.word_count for parse in parses)])
+    starts = [int32(parse.sentence_first_word) for parse in parses]
+    first = [own + before for own, before in zip(starts, words.astype(np.int32), strict=False)]
+    heads = np.fromiter(chain.from_iterable(parse.head for parse in parses), np.int32)
+    sentences = np.concatenate([np.empty(0, np.int32), *first])
+    parents, sentence_of = kernels.global_parents(heads, sentences)
+    return bool(kernels.are_trees(parents, sentence_of, len(sentences)))
 
 
 def reject_trees(parse: Parse) -> None:

@@ -357,6 +357,38 @@ def test_a_drawn_batch_has_each_sentence_of_a_bucket_once_at_most(words, size, e
     assert again.examples.tolist() == order.examples.tolist()
 
 
+def drawn_epoch(words: np.ndarray, policy: OrderPolicy) -> list[list[int]]:
+    """The batches of an epoch, each the start of a whole permutation: the twin of `drawn_order`."""
+    owner = np.searchsorted(policy.buckets, words)
+    members = [np.flatnonzero(owner == bucket).tolist() for bucket in range(len(policy.buckets))]
+    ends = np.cumsum([len(own) for own in members])
+    count = int(ends[-1]) // policy.batch_size + 1
+    points = splitmix(count, stream_seed(policy.seed, policy.epoch, "buckets"))
+    buckets = np.searchsorted(ends, points % np.uint64(ends[-1]), side="right")
+    return [
+        permuted(members[bucket], policy, f"drawn {number}")[: policy.batch_size]
+        for number, bucket in enumerate(buckets)
+    ]
+
+
+@given(
+    st.lists(st.integers(1, 30), min_size=1, max_size=60).map(np.array),
+    st.integers(1, 9),
+    st.integers(0, 3),
+    st.integers(1, 5),
+)
+def test_batches_drawn_when_they_are_reached_are_those_of_the_whole_epoch(
+    words, size, epoch, together
+) -> None:
+    policy = OrderPolicy(batch_size=size, epoch=epoch, buckets=(5, 10, 30))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(orders, "_DRAWN_TOGETHER", together)
+        order = drawn_order(words, policy)
+        expected = drawn_epoch(words, policy)
+        assert order.examples.tolist() == [example for batch in expected for example in batch]
+    assert order.batch_ends.tolist() == np.cumsum([len(batch) for batch in expected]).tolist()
+
+
 def test_every_short_sentence_is_drawn_about_as_often_and_longer_ones_never() -> None:
     words = np.array([3] * 30 + [8] * 10 + [40])
     counts = np.zeros(len(words))

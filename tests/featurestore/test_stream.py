@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from featurestore import OrderPolicy
+from featurestore.stream import batches
 from featurestore.stream.prefetch import Prefetched
 from syntax.batches import AssemblySpec, FlatExamples, SegmentFeatures, assemble_batch
 from syntax.errors import InputError, SpecError
@@ -284,6 +285,55 @@ def test_many_pools_and_row_groups_give_every_example_once(store, handle, rows) 
     stream = data.stream(batch_size=64, matrices=(), order=OrderPolicy(pool=1))
     assert sorted(ids(stream)) == sorted(row.example_id for row in copies)
     assert len(stream._batches.order.pool_ends) >= 3
+
+
+class Sizes:
+    """A reader that notes the pieces of what it reads."""
+
+    def __init__(self, data) -> None:
+        self._data, self._reader, self.pieces = data, data.open_reader(False), []
+
+    def fetch(self, examples, is_wanted) -> None:
+        self._reader.fetch(examples, is_wanted)
+
+    def read(self, examples):
+        self.pieces.append(int(self._data.rows.pieces[examples].sum()))
+        return self._reader.read(examples)
+
+
+@pytest.mark.parametrize("most", [1, 400, 1500])
+def test_no_more_is_read_together_than_the_bound(data, monkeypatch, most) -> None:
+    def stream():
+        return data.stream(batch_size=7, seed=2, matrices=(), order=OrderPolicy(pool=None))
+
+    whole = ids(stream())
+    monkeypatch.setattr(batches, "READ_PIECES", most)
+    sizes = Sizes(data)
+    monkeypatch.setattr(data, "open_reader", lambda *_: sizes)
+    assert ids(stream()) == whole
+    assert sum(sizes.pieces) == data.rows.pieces.sum()
+    largest = max(int(data.rows.pieces[examples].sum()) for examples in batches_of(stream()))
+    assert max(sizes.pieces) <= max(most, largest)
+    assert len(sizes.pieces) > 1
+
+
+def batches_of(stream) -> list[np.ndarray]:
+    order = stream._batches.order
+    return np.split(order.examples, order.batch_ends)
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_an_exact_shuffle_resumes_within_what_was_read_together(data, monkeypatch, rank) -> None:
+    def stream():
+        order = OrderPolicy(pool=None)
+        return data.stream(batch_size=4, seed=5, rank=rank, world_size=2, matrices=(), order=order)
+
+    whole = [batch["example_id"] for batch in stream()]
+    monkeypatch.setattr(batches, "READ_PIECES", 700)
+    first, later = stream(), stream()
+    begun = [batch["example_id"] for batch in islice(first, 5)]
+    later.load_state_dict(first.state_dict())
+    assert begun + [batch["example_id"] for batch in later] == whole
 
 
 def test_a_prefetching_thread_ends_with_its_stream(data) -> None:

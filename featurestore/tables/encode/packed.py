@@ -163,16 +163,42 @@ def unpack_record(key: str, packed: bytes) -> ParseRecord:
     try:
         return _unpacked(key, packed)
     except (struct.error, ValueError, IndexError, AttributeError) as error:
-        raise StoreFormatError(f"the packed record of parse {key} is damaged: {error}") from error
+        raise _damaged(key, error) from error
 
 
-def _unpacked(key: str, packed: bytes) -> ParseRecord:
-    version, kind, flags, words, tokens, sentences, count = _HEAD.unpack_from(packed)
+def packed_word_count(key: str, packed: bytes) -> int:
+    """Words of a record, of which nothing else is unpacked.
+
+    Args:
+        key: Its key.
+        packed: What `pack_record` gave.
+
+    Raises:
+        StoreFormatError: The bytes are of a newer encoding, or damaged.
+    """
+    try:
+        return _head(key, packed)[2]
+    except struct.error as error:
+        raise _damaged(key, error) from error
+
+
+def _damaged(key: str, error: Exception) -> StoreFormatError:
+    return StoreFormatError(f"the packed record of parse {key} is damaged: {error}")
+
+
+def _head(key: str, packed: bytes) -> tuple[int, ...]:
+    """Kind, flags, and how many words, tokens, sentences and numbers there are."""
+    version, *head = _HEAD.unpack_from(packed)
     if version != _VERSION:
         raise StoreFormatError(
             f"the packed record of parse {key} has encoding {version}; this release reads "
             f"{_VERSION}: install a newer parsebank"
         )
+    return tuple(head)
+
+
+def _unpacked(key: str, packed: bytes) -> ParseRecord:
+    kind, flags, words, tokens, sentences, count = _head(key, packed)
     if max(words, tokens, sentences) > count:
         raise ValueError(
             f"{count} numbers for {words} words, {tokens} tokens, {sentences} sentences"

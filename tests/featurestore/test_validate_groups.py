@@ -1,0 +1,194 @@
+"""Checks of whole row groups agree with those of each row, which are their slow twin."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from featurestore.maintenance.validate import Validation, check_example, check_parse
+from featurestore.maintenance.validate_deep import label_columns, wrong_examples, wrong_labels
+from featurestore.maintenance.validate_groups import (
+    examples_are_sound,
+    features_are_sound,
+    labels_are_sound,
+    parses_are_sound,
+)
+from featurestore.tables.encode.parses import encode_parses
+from featurestore.tables.files import FileReader
+from featurestore.tables.schema import EXAMPLE_COLUMNS, MATRIX_BLOBS, PARSES, TOKENS, VECTORS
+from syntax.examples import SpanLabel
+from syntax.keys import parse_key
+
+from .test_token_labels import LABELS, every_other_token
+
+AT = 5
+"""The row that is changed."""
+
+
+@pytest.fixture(scope="module")
+def keyed(records) -> list:
+    """Parses under the keys of their texts."""
+    raw = [replace(record, mode="raw") for record in records]
+    return [
+        replace(record, key=parse_key(record.parser, "en", "raw", record.parse.text))
+        for record in raw
+    ]
+
+
+@pytest.fixture
+def marked(store, make_handle, make_row, keyed):
+    """Examples with matrices, and most with tokens and labels, beside their parses."""
+    handle = make_handle(name="marked")
+    handle = replace(handle, spec=replace(handle.spec, labels=(*LABELS, *handle.spec.labels[1:])))
+    rows = []
+    for seq in range(12):
+        premise, hypothesis = keyed[seq], keyed[seq + 20]
+        tokens = [every_other_token(record.parse) for record in (premise, hypothesis)]
+        tags = tuple(LABELS[0].names[at % 3] for at in range(len(tokens[1])))
+        labels = {
+            "tags": tags,
+            "answers": (SpanLabel(1, 4), SpanLabel(0, 0))[: seq % 3],
+            "mentions": (SpanLabel(0, 3, "city"),),
+            "label": "yes",
+            "score": 0.5,
+        }
+        row = make_row(seq, (premise, hypothesis), labels)
+        rows.append(replace(row, tokens=tuple(tokens) if seq % 4 else ()))
+        if seq % 4 == 0:
+            rows[-1] = replace(rows[-1], labels={})
+    store.parses.append(keyed)
+    store.features.append(handle, rows)
+    return store
+
+
+def group_of(store, name: str = "marked") -> tuple[Any, pa.Table]:
+    card, table = store.features.find(name)
+    reader = FileReader(table.location, schema=table.layout.schema)
+    (file,) = table.snapshot().files
+    columns = [column for column, _ in EXAMPLE_COLUMNS if column not in ("split", "lang")]
+    labels = [column for column in label_columns(card) if column not in columns]
+    return card, reader.row_group(file.path, 0, [*columns, *labels])
+
+
+def altered(rows: pa.Table, column: str) -> Iterator[pa.Table]:
+    """The rows with other values in one cell of a column, none among them."""
+    place, kind = rows.schema.get_field_index(column), rows.schema.field(column).type
+    values = rows[column].to_pylist()
+    for value in (None, values[AT + 1], *others(values[AT])):
+        changed = [*values[:AT], value, *values[AT + 1 :]]
+        yield rows.set_column(place, column, pa.array(changed, kind))
+
+
+def others(value: Any) -> list[Any]:
+    """Values like one."""
+    if isinstance(value, str):
+        return ["", value + "x", value[:-1]]
+    if isinstance(value, bytes):
+        flipped = bytes([value[0] ^ 1]) + value[1:] if value else b"\x01"
+        return [b"", value[:-4], value + bytes(4), flipped]
+    if isinstance(value, float):
+        return [-value]
+    if isinstance(value, int):
+        return [-1, value + 1]
+    if isinstance(value, dict):
+        return [{**value, "end_char": end} for end in (-1, 10_000)] + [{**value, "label": "sea"}]
+    if isinstance(value, list):
+        ends = [[*value[:-1], other] for other in (others(value[-1]) if value else ())]
+        return [[], value[:-1], [*value, *value[-1:]], [*value[:-1], None], *ends]
+    return []
+
+
+def is_sound(check, *arguments) -> bool:
+    try:
+        check(*arguments)
+    except Exception:
+        return False
+    return True
+
+
+def each_of(rows: pa.Table) -> list[pa.Table]:
+    return [rows.slice(at, 1) for at in range(rows.num_rows)]
+
+
+@pytest.mark.parametrize("column", PARSES.schema.names)
+@pytest.mark.parametrize("deep", [False, True])
+def test_parses_are_sound_if_each_is(keyed, column, deep) -> None:
+    rows = encode_parses(keyed[25:33])
+    assert parses_are_sound(rows, deep)
+    seen = set()
+    for changed in altered(rows, column):
+        each = all(is_sound(check_parse, row, Validation(), deep) for row in each_of(changed))
+        found = parses_are_sound(changed, deep)
+        # Parses without a packed record are sound, and counted one by one.
+        assert found == each or (column == "record" and changed["record"].null_count)
+        seen.add(found)
+    assert False in seen
+
+
+@pytest.mark.parametrize(
+    "column",
+    ["example_id", "example_key", "seq", "segment_lengths", *VECTORS, *MATRIX_BLOBS],
+)
+def test_examples_are_sound_if_each_is(marked, column) -> None:
+    card, rows = group_of(marked)
+    assert examples_are_sound(card, rows)
+    seen = set()
+    for changed in altered(rows, column):
+        each = all(is_sound(check_example, card, row) for row in each_of(changed))
+        assert examples_are_sound(card, changed) == each
+        seen.add(each)
+    assert False in seen
+
+
+@pytest.mark.parametrize(
+    "column", ["parser", "texts", "parse_keys", "segment_lengths", *VECTORS, *MATRIX_BLOBS]
+)
+def test_features_are_sound_if_each_is(marked, column) -> None:
+    card, rows = group_of(marked)
+    assert features_are_sound(marked, card, rows)
+    for changed in altered(rows, column):
+        found = features_are_sound(marked, card, changed)
+        # Sizes are the other check's, which comes first.
+        assert found == (not [*wrong_examples(marked, changed)]) or not examples_are_sound(
+            card, changed
+        )
+
+
+@pytest.mark.parametrize("column", ["texts", *TOKENS, *(label.name for label in LABELS)])
+def test_labels_are_sound_if_each_is(marked, column) -> None:
+    card, rows = group_of(marked)
+    assert labels_are_sound(card, rows)
+    seen = set()
+    for changed in altered(rows, column):
+        each = not [*wrong_labels(card, changed)]
+        assert labels_are_sound(card, changed) == each
+        seen.add(each)
+    assert False in seen
+
+
+def test_rows_that_were_rewritten_are_sound(marked, keyed) -> None:
+    marked.parses.append(keyed[:5])
+    marked.compact()
+    card, _ = marked.features.find("marked")
+    marked.features.delete(card, ["0" * 32, group_of(marked)[1]["example_key"][0].as_py()])
+    rows = group_of(marked)[1]
+    assert rows.num_rows == 11
+    assert examples_are_sound(card, rows)
+    assert features_are_sound(marked, card, rows)
+    assert labels_are_sound(card, rows)
+    reader = FileReader(marked.parses.table.location, schema=PARSES.schema)
+    for file in marked.parses.table.snapshot().files:
+        assert parses_are_sound(reader.row_group(file.path, 0, PARSES.schema.names), True)
+
+
+def test_examples_without_matrices_or_rows_are_sound(store, make_handle, rows) -> None:
+    store.features.append(replace(make_handle(), matrices=False), rows[:3])
+    card, some = group_of(store, "pairs")
+    assert examples_are_sound(card, some)
+    assert examples_are_sound(card, some.slice(0, 0))
+    assert labels_are_sound(card, some.slice(0, 0))
+    assert parses_are_sound(PARSES.schema.empty_table(), True)

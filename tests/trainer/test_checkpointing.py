@@ -61,7 +61,7 @@ def test_gradients_are_equal_with_and_without(name, bert_config, make_batch, wit
 def test_every_system_supports_it_or_says_that_it_does_not(bert_config) -> None:
     supported = {
         *("microbert.v1", "pascal.v1", "sgnet.v1", "sla.v1", "stock.v1", "syntax_bert.v1"),
-        *("udprlm.v1", "transformer.v1", "sgnet_transformer.v1"),
+        *("udprlm.v1", "transformer.v1", "sgnet_transformer.v1", "plbart.v1"),
     }
     for name in supported:
         recompute_activations(model_of(name, bert_config))

@@ -139,12 +139,20 @@ def test_a_gain_is_told_from_the_spread_of_seeds(
     assert is_gain(figure) is told
 
 
-def test_the_losses_of_phrases_are_compared_by_seed() -> None:
-    points = {"random": 40, "mlm": 50, "mlm-phrase-tree": 51, "mlm-phrase-tree-published-sign": 48}
-    las = {name: Figure(name, None, (at, at + 1.0)) for name, at in points.items()}
-    found = {one.name: one.values for one in wolof.findings(las, ()).figures}
-    assert found["LAS of dev, phrase loss released less published"] == (3, 3)
-    assert found["LAS of dev, phrases and trees less mlm, published loss"] == (-2, -2)
+def test_what_a_condition_adds_is_the_mean_over_pairs_by_seed() -> None:
+    parts = {"xpos": 10, "phrase": 1, "tree": 2, "sla": -3, "published-sign": -4, "mlm": 50}
+    scores = {}
+    for name in wolof.CONDITIONS:
+        points = 40 + sum(worth for part, worth in parts.items() if part in name)
+        scores[name] = wolof.Scores((points, points + 1), (0,) * 2, (2 * points,) * 5)
+    found = {one.name: one.values for one in wolof.findings(scores).figures}
+    assert found["LAS of dev, phrase loss released less published"] == (4, 4)
+    assert found["LAS of dev, phrases and trees less mlm, published loss"] == (-1, -1)
+    gain = "mean gain over {} pairs of conditions".format
+    assert found[f"LAS of dev, tags: {gain(5)}"] == (10, 10)
+    assert found[f"LAS of dev, phrases, trees or both: {gain(6)}"] == (2, 2)
+    assert found[f"LAS of dev, local attention: {gain(2)}"] == (-3, -3)
+    assert found[f"F1 of names, tags: {gain(5)}"] == (20,) * 5
 
 
 def test_the_hash_of_data_covers_names_and_bytes(tmp_path: Path) -> None:

@@ -169,9 +169,9 @@ def our_treebank(count: int, folder: Path) -> Seconds:
 
 
 PIPELINES: Final = (
-    Pipeline("Syntax-MBERT, XNLI", 392_702, 500, syntax_mbert, our_xnli),
-    Pipeline("lr-sib, MicroBERT's Wolof", 34_064, 100, lr_sib, our_sentences),
-    Pipeline("structural-probes, EWT", 12_544, 1000, structural_probes, our_treebank),
+    Pipeline("Syntax-MBERT, XNLI", 392_702, 2400, syntax_mbert, our_xnli),
+    Pipeline("lr-sib, MicroBERT's Wolof", 34_064, 1000, lr_sib, our_sentences),
+    Pipeline("structural-probes, EWT", 12_544, 12_544, structural_probes, our_treebank),
 )
 
 

@@ -63,8 +63,8 @@ def evict_parses(
     """Delete the oldest parses that no example needs, until the table is within a bound.
 
     An example needs its parses if it belongs to the newest version of a dataset or to a pinned
-    one. Parses are as old as the file they lie in, and in one file as the order of its rows.
-    Older versions of the table keep their files until they are vacuumed.
+    one. Parses are as old as the file they lie in; of a file that joins others, those of newer
+    files are the newer ones. Older versions of the table keep their files until they are vacuumed.
 
     Args:
         store: The store.
@@ -150,7 +150,7 @@ def _oldest(
     for file in sorted(files, key=lambda file: (file.written, file.path)):
         keys = reader.columns(file.path, ["key"])["key"].to_pylist()
         free = ~needed.find(keys_of(key_bytes(keys))).found
-        for row in np.flatnonzero(free).tolist():
+        for row in np.flatnonzero(free)[::-1].tolist():  # a join puts newer rows first
             yield keys[row], file.size / file.rows
 
 

@@ -69,6 +69,11 @@ def to_sort(files: Sequence[DataFile], file_bytes: int = FILE_BYTES) -> list[Par
     ]
 
 
+def filters(part: Part) -> list[tuple[str, str, str]]:
+    """A partition as the table library names it."""
+    return [(name, "=", value) for name, value in part]
+
+
 def partition_sizes(files: Sequence[DataFile]) -> dict[Part, list[int]]:
     """Bytes of each file of each partition."""
     sizes: dict[Part, list[int]] = {}

@@ -6,7 +6,6 @@ import logging
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
@@ -20,12 +19,13 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 
 from featurestore import records
 from featurestore.tables.attempts import ATTEMPTS, reason, waits
-from featurestore.tables.compaction import FILE_BYTES, TIERS, Join, Part, joins, to_sort
+from featurestore.tables.compaction import FILE_BYTES, TIERS, Join, filters, joins, to_sort
 from featurestore.tables.file_cache import FileCache
 from featurestore.tables.layout import COMPACTION_PROPERTY, TableLayout
 from featurestore.tables.location import Location
 from featurestore.tables.log import sync_commits
 from featurestore.tables.opening import open_table
+from featurestore.tables.pause import Pause, Pauses
 from featurestore.tables.snapshot import Snapshot, files_of, snapshot_of
 from syntax.errors import StoreBusyError, StoreError
 
@@ -40,6 +40,9 @@ JOIN_EVERY: Final = 100
 
 _MANY: Final = 50
 """Small files in a partition that its writers join."""
+
+_SORT_BYTES: Final = 1 << 30
+"""Memory in which a partition is sorted; what does not fit goes to temporary files."""
 
 
 class Table:
@@ -69,6 +72,7 @@ class Table:
         self._on_create = on_create
         self.before_write = before_write
         self.made = made
+        self._pauses = Pauses()
 
     def open(self, version: int | None = None) -> DeltaTable | None:
         """A handle at a version (the newest by default); ``None`` if there is no table.
@@ -119,7 +123,7 @@ class Table:
         """
         self.before_write()
         for wait in waits():
-            handle = self.open()
+            handle = self._pauses.wait(self.open)
             known = -1 if handle is None else handle.version()
             handle = self._create() if handle is None else handle
             if _is_applied(handle, transaction):
@@ -131,7 +135,7 @@ class Table:
             except CommitFailedError:
                 time.sleep(wait)
             else:
-                self._sync(known + 1, handle.version())
+                sync_commits(self.location, known + 1, handle.version())
                 if handle.version() % JOIN_EVERY == 0:
                     self._join_many(handle, row_group)
                 return True
@@ -139,18 +143,11 @@ class Table:
             f"{ATTEMPTS} commits to {self.location.uri} lost to other writers; try again later"
         )
 
-    def _sync(self, first: int, last: int) -> None:
-        if self.location.is_local:
-            try:
-                sync_commits(Path(self.location.uri), first, last)
-            except OSError as error:
-                raise StoreError(f"cannot sync {self.location.uri}: {error}") from error
-
     def compact(self, row_group: int = 1024, file_bytes: int = FILE_BYTES) -> None:
         """Join the small files of each partition; older versions stay readable.
 
-        Rows keep their order, and large files are left alone (`featurestore.tables.compaction`).
-        A table without small files gets no new version.
+        Rows of newer files come first, and large files are left alone
+        (`featurestore.tables.compaction`). A table without small files gets no new version.
 
         Args:
             row_group: Rows in a Parquet row group, at most.
@@ -179,8 +176,9 @@ class Table:
             # A curve through one column is that column's order.
             handle.optimize.z_order(
                 [column],
-                _filters(part),
+                filters(part),
                 file_bytes,
+                max_spill_size=_SORT_BYTES,
                 writer_properties=self.layout.writer(row_group),
             )
 
@@ -189,7 +187,7 @@ class Table:
             self._claim(handle)
         for join in chosen:
             handle.optimize.compact(
-                _filters(join.part), join.target, writer_properties=self.layout.writer(row_group)
+                filters(join.part), join.target, writer_properties=self.layout.writer(row_group)
             )
 
     def _claim(self, handle: DeltaTable) -> None:
@@ -209,7 +207,7 @@ class Table:
         chosen = joins(files_of(handle), tiers=TIERS - 1, least=_MANY)
         try:
             self._join(handle, chosen, row_group)
-            self._sync(known + 1, handle.version())
+            sync_commits(self.location, known + 1, handle.version())
         except CommitFailedError:
             _LOG.info("another writer came first; files of %s stay small", self.location.uri)
         except (DeltaError, OSError, StoreError) as error:
@@ -217,7 +215,7 @@ class Table:
 
     def replace(
         self,
-        rows: pa.Table,
+        read: Callable[[], pa.Table],
         column: str,
         partition: Mapping[str, str] | None = None,
         row_group: int = 1024,
@@ -225,7 +223,8 @@ class Table:
         """Put rows in the place of all that have the same values in a key column, in one commit.
 
         Args:
-            rows: The rows, each with a key of its own; partition columns included.
+            read: The rows, each with a key of its own; partition columns included. It reads the
+                newest version, anew for each try, so that what is deleted meanwhile stays deleted.
             column: The key column.
             partition: Look for rows to replace only where partition columns have these values.
             row_group: Rows in a Parquet row group, at most.
@@ -234,18 +233,23 @@ class Table:
             StoreBusyError: Other writers kept winning; nothing was changed.
             StoreError: The files cannot be read or written.
         """
-        keys = ", ".join(map(quoted, rows[column].to_pylist()))
-        where = [f"{name} = {quoted(value)}" for name, value in (partition or {}).items()]
-        predicate = " and ".join([f"{column} in ({keys})", *where])
-        self._rewrite(
-            lambda handle: write_deltalake(
+
+        def overwrite(handle: DeltaTable) -> None:
+            # After the handle was opened: if another version comes between, the commit is refused.
+            rows = read()
+            if not rows.num_rows:
+                return
+            keys = ", ".join(map(quoted, rows[column].to_pylist()))
+            where = [f"{name} = {quoted(value)}" for name, value in (partition or {}).items()]
+            write_deltalake(
                 handle,
                 rows,
                 mode="overwrite",
-                predicate=predicate,
+                predicate=" and ".join([f"{column} in ({keys})", *where]),
                 writer_properties=self.layout.writer(row_group),
             )
-        )
+
+        self._rewrite(overwrite)
 
     def delete(self, column: str, keys: Sequence[str], row_group: int = 1024) -> None:
         """Remove the rows that have one of these values in a key column, in one commit.
@@ -311,27 +315,34 @@ class Table:
     def change(self, change: Callable[[DeltaTable], object]) -> None:
         """Change the newest version; tried again when another writer wins. No table, no change.
 
-        On a local disk it returns once the disk holds the change.
+        On a local disk it returns once the disk holds the change. If others win several times,
+        appends wait for it (`featurestore.tables.pause`).
 
         Raises:
             StoreBusyError: Others kept winning.
             StoreError: The files cannot be read or written.
         """
-        for wait in waits():
+        pause, lost = Pause(), ""
+        for attempt, wait in enumerate(waits()):
             handle = self.open()
             if handle is None:
                 return
             known = handle.version()
             try:
-                change(handle)
-                self._sync(known + 1, handle.version())
-            except CommitFailedError:
+                with pause.around(handle, attempt):
+                    change(handle)
+                sync_commits(self.location, known + 1, handle.version())
+            except CommitFailedError as error:
+                lost = reason(error)
                 time.sleep(wait)
             except (DeltaError, OSError) as error:
                 raise StoreError(f"cannot rewrite {self.location.uri}: {reason(error)}") from error
             else:
                 return
-        raise StoreBusyError(f"{self.location.uri} is being compacted elsewhere; try again later")
+        raise StoreBusyError(
+            f"{ATTEMPTS} changes of {self.location.uri} lost to other writers ({lost}); try again "
+            "later, or stop the writers first"
+        )
 
     def _create(self) -> DeltaTable:
         self._on_create()
@@ -374,10 +385,6 @@ class Table:
             raise
         except (DeltaError, OSError) as error:
             raise StoreError(f"cannot append to {self.location.uri}: {reason(error)}") from error
-
-
-def _filters(part: Part) -> list[tuple[str, str, str]]:
-    return [(name, "=", value) for name, value in part]
 
 
 def quoted(text: str) -> str:

@@ -15,6 +15,9 @@ FORMAT_PROPERTY: Final = "parsebank.format"
 COMPACTION_PROPERTY: Final = "parsebank.compaction"
 """Property of a table: the version from which the last compaction began."""
 
+PAUSE_PROPERTY: Final = "parsebank.pause"
+"""Property of a table: name of the change that appends wait for; empty if none."""
+
 _PROPERTIES: Final = {
     # Pinned versions are read back years later: only our vacuum, which knows them, shortens a log.
     "delta.enableExpiredLogCleanup": "false",

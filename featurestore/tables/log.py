@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote
 
+from featurestore.tables.location import Location
+from syntax.errors import StoreError
 from syntax.strict_json import parse_json
 
 LOG: Final = "_delta_log"
@@ -49,17 +51,28 @@ def paths_of(actions: list[dict[str, Any]], *kinds: str) -> list[str]:
     return [unquote(one[kind]["path"]) for one in actions for kind in kinds if one.get(kind)]
 
 
-def sync_commits(table: Path, first: int, last: int) -> None:
+def sync_commits(location: Location, first: int, last: int) -> None:
     """Wait until the disk holds commits, so that they survive a power failure.
 
     The table library renames an entry into place without waiting for its content: after a power
-    failure it may be empty.
+    failure it may be empty. An object store has nothing to wait for.
 
     Args:
-        table: Folder of the table.
+        location: Folder of the table.
         first: Version of the first.
         last: Version of the last.
+
+    Raises:
+        StoreError: The disk cannot hold them.
     """
+    if location.is_local:
+        try:
+            _sync_commits(Path(location.uri), first, last)
+        except OSError as error:
+            raise StoreError(f"cannot sync {location.uri}: {error}") from error
+
+
+def _sync_commits(table: Path, first: int, last: int) -> None:
     folders = {table / LOG}
     for version in range(first, last + 1):
         entry = table / LOG / entry_name(version)

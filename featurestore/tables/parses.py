@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Final, TypeVar
 
 import numpy as np
@@ -237,12 +238,14 @@ class ParseTable:
         try:
             repeated = self._lookup.repeated_keys()
             for start in range(0, len(repeated), REPLACED):
-                records = self._read(repeated[start : start + REPLACED])
-                self.table.replace(
-                    encode_parses(list(records.values())), "key", row_group=ROW_GROUP
-                )
+                some = repeated[start : start + REPLACED]
+                self.table.replace(partial(self._one_of_each, some), "key", row_group=ROW_GROUP)
         finally:
             self.table.compact(row_group=ROW_GROUP)
+
+    def _one_of_each(self, keys: Sequence[str]) -> pa.Table:
+        self.refresh()
+        return encode_parses(list(self._read(keys).values()))
 
     def check(self) -> None:
         """See whether the table can be read and written.

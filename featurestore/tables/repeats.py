@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -31,9 +32,8 @@ def remove_repeats(table: Table, partition: Mapping[str, str], keys: Sequence[st
         StoreBusyError, StoreError: The rest is left as it was.
     """
     for start in range(0, len(keys), _AT_ONCE):
-        # Each commit moves rows to other files, so the next one has to look again.
-        rows = _seen_rows(table, partition, keys[start : start + _AT_ONCE])
-        table.replace(rows, "example_key", partition)
+        some = keys[start : start + _AT_ONCE]
+        table.replace(partial(_seen_rows, table, partition, some), "example_key", partition)
 
 
 def _seen_rows(table: Table, partition: Mapping[str, str], keys: Sequence[str]) -> pa.Table:
@@ -43,6 +43,8 @@ def _seen_rows(table: Table, partition: Mapping[str, str], keys: Sequence[str]) 
     wanted.add(keys_of(key_bytes(list(keys))), 0)
     chosen = index.select(wanted.find(index.keys).found)
     columns = [name for name in table.layout.schema.names if name not in partition]
+    if not len(chosen):  # all deleted
+        return table.layout.schema.empty_table()
     rows = pa.concat_tables(
         reader.rows(chosen.paths[file], chosen.row[chosen.file == file], columns)
         for file in np.unique(chosen.file)

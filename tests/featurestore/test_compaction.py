@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -15,9 +16,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from featurestore import Transaction, open_store
+from featurestore.maintenance.delete import delete_parses
 from featurestore.maintenance.inspect import inspect_store
+from featurestore.tables import pause, repeats
 from featurestore.tables.compaction import joins, to_sort
 from featurestore.tables.delta import JOIN_EVERY, Table
+from featurestore.tables.files import FileReader
 from featurestore.tables.snapshot import DataFile
 from syntax.errors import StoreBusyError
 
@@ -178,6 +182,19 @@ def test_writers_join_many_small_files(table) -> None:
     assert stored(table, version=JOIN_EVERY) == list(range(JOIN_EVERY))
 
 
+def test_rows_of_newer_files_come_first_in_a_joined_one(table) -> None:
+    for number in range(0, 3 * JOIN_EVERY, 3):
+        table.append(rows(number, number + 1, number + 2, size=10))
+    joined = max(table.snapshot().files, key=lambda file: file.rows)
+    for number in range(3 * JOIN_EVERY, 3 * JOIN_EVERY + 30, 3):
+        table.append(rows(number, number + 1, number + 2, size=10))
+    table.compact()
+    for found in (joined, *table.snapshot().files):
+        seq = FileReader(table.location).columns(found.path, ["seq"])["seq"].to_numpy()
+        assert len(seq) >= 100
+        assert (seq // 3 == sorted(seq // 3, reverse=True)).all()
+
+
 def test_writers_leave_few_small_files_alone(table) -> None:
     for number in range(JOIN_EVERY + 1):
         table.append(rows(number, size=10, part=f"{number % 5}"))
@@ -259,3 +276,95 @@ def test_readers_follow_parses_that_writers_join(store, records) -> None:
         keys = [record.key for record in records]
         assert set(reader.parses.get_many(keys)) == set(keys)
     assert len(store.parses.table.snapshot().files) < JOIN_EVERY / 2
+
+
+def test_a_parse_that_is_deleted_during_a_compaction_stays_deleted(
+    store, records, monkeypatch
+) -> None:
+    store.parses.append(records[:5])
+    store.parses.append(records[:4])
+    read, deleted = store.parses._read, []
+
+    def read_and_delete(keys):
+        found = read(keys)
+        if not deleted:
+            with open_store(store.uri) as other:
+                deleted.extend(delete_parses(other, [records[3].key, records[4].key]).keys)
+        return found
+
+    monkeypatch.setattr(store.parses, "_read", read_and_delete)
+    store.compact()
+    assert len(deleted) == 2
+    with open_store(store.uri) as after:
+        kept = {record.key for record in records[:3]}
+        assert set(after.parses.get_many([record.key for record in records])) == kept
+        assert not after.parses.has_repeats()
+
+
+@pytest.mark.parametrize("count", [1, 10], ids=["all repeated", "some repeated"])
+def test_examples_that_are_deleted_during_a_compaction_stay_deleted(
+    store, handle, records, rows, monkeypatch, count
+) -> None:
+    store.parses.append(records)
+    store.features.append(handle, rows)
+    store.features.append(handle, rows[3 : 3 + count])
+    seen_rows, deleted = repeats._seen_rows, []
+
+    def read_and_delete(*arguments):
+        found = seen_rows(*arguments)
+        if not deleted:
+            with open_store(store.uri) as other:
+                deleted.append(delete_parses(other, rows[3].parse_keys[:1]).examples)
+        return found
+
+    monkeypatch.setattr(repeats, "_seen_rows", read_and_delete)
+    store.compact()
+    gone = {row.example_key for row in rows if rows[3].parse_keys[0] in row.parse_keys}
+    assert deleted == [len(gone)]
+    with open_store(store.uri) as after:
+        keys = [key for (key,) in after.sql("select example_key from examples").fetchall()]
+    assert sorted(keys) == sorted({row.example_key for row in rows} - gone)
+
+
+def test_a_deletion_ends_beside_a_steady_writer(table) -> None:
+    for number in range(40):
+        table.append(rows(number, part=str(number)))
+    stop, numbers = threading.Event(), itertools.count(100)
+
+    def write() -> None:
+        while not stop.is_set():
+            writer.append(rows(next(numbers), part="late", size=10))
+
+    writer = Table(table.location, LAYOUT, lambda: None)
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        for number in range(5):
+            table.delete("part", [str(number)])
+    finally:
+        stop.set()
+        thread.join()
+    left = stored(table)
+    assert left == [*range(5, 40), *range(100, next(numbers))]
+
+
+def test_a_change_that_never_ends_does_not_stop_appends(table, monkeypatch) -> None:
+    table.append(rows(1))
+    monkeypatch.setattr(pause, "LONGEST", 0.3)
+    pause._ask(table.open(), "of a killed process")
+    assert table.append(rows(2))
+    monkeypatch.setattr(pause, "LONGEST", 1e9)
+    assert table.append(rows(3))  # it waited once
+    assert stored(table) == [1, 2, 3]
+
+
+def test_appends_wait_for_a_change(table) -> None:
+    table.append(rows(1))
+    pause._ask(table.open(), "a change")
+    thread = threading.Thread(target=table.append, args=(rows(2),))
+    thread.start()
+    thread.join(0.5)
+    assert stored(table) == [1]
+    pause._ask(table.open(), "")
+    thread.join()
+    assert stored(table) == [1, 2]

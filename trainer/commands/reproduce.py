@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 def reproduce(
     row: Annotated[str, typer.Argument(help="Name of a row; see --list.", show_default=False)] = "",
     every: Annotated[bool, typer.Option("--list", help="List the rows and what is there.")] = False,
-    size: Annotated[str, typer.Option(help="small, or full: as published.")] = "small",
+    size: Annotated[
+        str, typer.Option(help="small, or full: as published, as far as data and weights allow.")
+    ] = "small",
     seeds: Annotated[
         int | None, typer.Option(help="How many seeds. Default: the row's.", min=1)
     ] = None,

@@ -118,8 +118,9 @@ ROWS.add(
         source="SG-Net, section 7.6: SNLI with heads replaced at random",
         convention="F1 of the slots of ATIS's test split, by the last weights; heads replaced in "
         "train, dev and test, every sentence stays a tree, drawn anew for each share and seed",
-        rule="95 % of Student's t over the seeds' falls, each of the line through a seed's scores, "
-        "are above 0; below 0 the claim does not hold, and around 0 it is undecided",
+        rule="a line is fitted to each seed's scores by the share of wrong heads; the claim holds "
+        "if the 95 % interval of its fall (Student's t over seeds) is above 0, fails if it is "
+        "below 0, and is undecided otherwise",
         data=(ATIS, ENCODER),
         run=_run,
         reductions={

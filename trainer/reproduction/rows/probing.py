@@ -120,8 +120,8 @@ ROWS.add(
         run=_run,
         reductions={
             "small": "800 sentences of each split, 2,000 words to train classifiers on, rank 32, "
-            "one size of the hidden layer (50) without dropout, 2 seeds, without depth, arcs and "
-            "Number of objects"
+            "one size of the hidden layer (50) without dropout, 2 seeds, without the "
+            "tasks `depth`, `arc` and `obj_number`"
         },
         seeds={"small": 2, "full": 5},
     ),

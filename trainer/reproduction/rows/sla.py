@@ -90,8 +90,8 @@ ROWS.add(
         convention="Matthews' correlation over the 1,043 sentences of CoLA's dev split, in and "
         "out of domain, by the last weights, so that nothing is selected on what is scored "
         "(published: selected on dev)",
-        rule="95 % of Student's t over the seeds' differences are above 0; below 0 the claim does "
-        "not hold, and around 0 it is undecided",
+        rule="the claim holds if the 95 % interval of the difference (Student's t over seeds) is "
+        "above 0, fails if it is below 0, and is undecided otherwise",
         data=(COLA, ENCODER),
         run=_run,
         reductions={

@@ -189,8 +189,9 @@ ROWS.add(
         "PAWS-X in generalised transfer",
         convention="accuracy on pairs whose first sentence is of one language and whose second is "
         "of another, trained on English alone; by the last weights",
-        rule="on XNLI and on PAWS-X, 95 % of Student's t over the seeds' differences are above 0; "
-        "the claim does not hold if those of one are below 0, and else it is undecided",
+        rule="the claim holds if the 95 % intervals of the differences on XNLI and on PAWS-X "
+        "(Student's t over seeds) are above 0, fails if one is below 0, and is undecided "
+        "otherwise",
         data=(XNLI, PAWSX, FRENCH, ENCODER),
         run=_run,
         reductions=_REDUCTIONS,

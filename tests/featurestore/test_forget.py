@@ -249,6 +249,20 @@ def test_a_vacuum_forgets_nothing_where_another_forgot_more(filled, monkeypatch)
     assert versions(log, "json")[0] == 2 * INTERVAL - 1
 
 
+def test_a_vacuum_names_a_pin_whose_version_the_log_forgot(filled) -> None:
+    data = filled.dataset("pairs")
+    pin = Pin("paper", data.card.path, 2)
+    commit(filled, 3 * INTERVAL)
+    vacuum_store(filled, older_than_hours=0)
+    # As a writer adds it that looked at the version before the vacuum.
+    assert filled.pins._append(pin, True, *filled.pins._rows())
+    named = r"the pin 'paper' cannot be kept: .* vacuumed.*forget it with `parsebank store unpin"
+    with pytest.raises(FileGoneError, match=named):
+        vacuum_store(filled, older_than_hours=0)
+    filled.pins.remove("paper")
+    vacuum_store(filled, older_than_hours=0)
+
+
 def test_a_torn_checkpoint_stops_a_vacuum_before_it_forgets(filled) -> None:
     commit(filled, 3 * INTERVAL)
     ((_, dataset),) = filled.features.tables()

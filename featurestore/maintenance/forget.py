@@ -7,7 +7,7 @@ library can shorten logs too (``delta.enableExpiredLogCleanup``), but does not k
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 from urllib.parse import unquote
@@ -88,7 +88,8 @@ def forget_versions(
         if gone and not dry_run:
             _secure(table, kept, start)
             for name in gone:  # the oldest first: where a killed process stops, the log starts
-                log.files.delete_file(name)
+                with suppress(FileNotFoundError):  # another vacuum was faster
+                    log.files.delete_file(name)
     return gone
 
 
@@ -106,7 +107,7 @@ def _start(log: Location, names: Sequence[tuple[int, str]], before: float) -> in
     checkpoints = {version for version, name in names if CHECKPOINT.fullmatch(name)}
     for version in sorted(checkpoints & entries, reverse=True):
         (entry,) = log.files.get_file_info([entry_name(version)])
-        if version <= last and entry.mtime.timestamp() < before:
+        if version <= last and entry.is_file and entry.mtime.timestamp() < before:
             return version
     return 0
 

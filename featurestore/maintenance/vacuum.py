@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections import defaultdict
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from featurestore.maintenance.forget import forget_files, forget_versions
 from featurestore.maintenance.inspect import all_tables
 from featurestore.store import FeatureStore
+from featurestore.tables.files import FileGoneError
 from syntax.errors import SpecError
 
 WEEK: Final = 168.0
@@ -57,19 +57,17 @@ def vacuum_store(
 
     Raises:
         SpecError: A negative or infinite age.
-        StoreError: A pinned version cannot be read, or a file not deleted.
+        FileGoneError: A pinned version lacks files, or entries of the log.
+        StoreError: A log cannot be read, or a file not deleted.
     """
     if not 0 <= older_than_hours <= _CENTURY:
         raise SpecError(
             f"`older_than_hours={older_than_hours}` must not be negative, nor over {_CENTURY}"
         )
-    pinned: dict[str, list[int]] = defaultdict(list)
-    for pin in store.pins.all().values():
-        pinned[f"datasets/{pin.table}"].append(pin.version)
     before = time.time() - 3600 * older_than_hours
     done = []
     for name, table in all_tables(store):
-        keep = sorted(set(pinned[name]))
+        keep = _pinned(store, name)
         # The log lists deleted files until it forgets them.
         paths = table.vacuum(keep, older_than_hours, dry_run=True)
         there = [info for info in table.location.files.get_file_info(paths) if info.is_file]
@@ -77,7 +75,21 @@ def vacuum_store(
             table.vacuum(keep, older_than_hours, dry_run=False)
         if not dry_run:
             forget_files(table, paths)
+        # Pins may have come since; what one of them has lost is said now rather than next time.
+        keep = _pinned(store, name)
         entries = forget_versions(table, keep, before, dry_run)
         size = sum(info.size or 0 for info in there)
         done.append(Vacuumed(name, tuple(keep), len(there), size, len(entries)))
     return done
+
+
+def _pinned(store: FeatureStore, name: str) -> list[int]:
+    """The versions of a table that are pinned now."""
+    own = [pin for pin in store.pins.all().values() if f"datasets/{pin.table}" == name]
+    for pin in own:
+        if fault := store.pins.fault(pin):
+            raise FileGoneError(
+                f"the pin {pin.name!r} cannot be kept: {fault}; forget it with "
+                f"`parsebank store unpin {pin.name}`, and vacuum again"
+            )
+    return sorted({pin.version for pin in own})

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import pyarrow.fs as pa_fs
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from featurestore.tables.attempts import reason
 from featurestore.tables.files import FileGoneError
 from featurestore.tables.location import Location
-from featurestore.tables.log import LOG, checkpoint_name, entry_name
+from featurestore.tables.log import CHECKPOINT, ENTRY, LOG
 from syntax.errors import StoreError, UnknownDatasetError
 
 
@@ -41,12 +42,24 @@ def open_table(location: Location, version: int | None = None) -> DeltaTable | N
 def _open_older(location: Location, version: int) -> DeltaTable:
     try:
         return DeltaTable(location.uri, version=version, storage_options=dict(location.options))
-    except DeltaError:
-        log = location.child(LOG)
-        there = log.files.get_file_info([entry_name(version), checkpoint_name(version)])
-        if any(info.is_file for info in there):
+    except (DeltaError, OSError):
+        if not _was_forgotten(location.child(LOG), version):
             raise
         raise FileGoneError(
             f"version {version} of {location.uri} was vacuumed: read a newer one, and pin those "
             "that you still need"
         ) from None
+
+
+def _was_forgotten(log: Location, version: int) -> bool:
+    """Whether a vacuum took entries that a version is read from, though perhaps not its own.
+
+    A version is read from its checkpoint, or the last one before it and the entries in between. A
+    vacuum deletes from the oldest on, and may have been killed.
+    """
+    found = log.files.get_file_info(pa_fs.FileSelector("", allow_not_found=True))
+    names = [info.base_name for info in found if info.is_file]
+    entries = [int(match[1]) for name in names if (match := ENTRY.fullmatch(name))]
+    checkpoints = [int(match[1]) for name in names if (match := CHECKPOINT.fullmatch(name))]
+    start = max((one for one in checkpoints if one <= version), default=-1)
+    return start < version and start + 1 < min(entries, default=0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
@@ -14,12 +15,13 @@ from featurestore.tables.files import FileGoneError, FileReader
 from featurestore.tables.opening import open_table
 from featurestore.tables.root import StoreRoot
 from featurestore.tables.schema import PINS
-from featurestore.tables.snapshot import snapshot_of
+from featurestore.tables.snapshot import files_of, snapshot_of
 from syntax.errors import SpecError, UnknownDatasetError
 from syntax.registry import unknown_name
 
 _WRITER: Final = "pins"
-"""Application id of every change: two changes of one version of the table cannot both win."""
+"""Application id of every change. Changes are counted, not versions of the table, which compactions
+make too: of two changes that follow the same one, the second is refused."""
 
 
 @dataclass(frozen=True)
@@ -56,10 +58,10 @@ class PinTable:
         Raises:
             SpecError: The name is taken by another version, is empty, or could be a version.
             FileGoneError: The version cannot be read any more.
-            StoreBusyError, StoreError: Nothing was written.
+            StoreBusyError, StoreError: The store cannot be read or written; try again.
         """
         while True:
-            version, rows = self._rows()
+            last, rows = self._rows()
             there = _pins(rows).get(pin.name)
             if there is None:
                 if not pin.name.strip() or pin.name.isdigit():
@@ -67,11 +69,9 @@ class PinTable:
                         f"a pin cannot be called {pin.name!r}; give it a name that is no version, "
                         "such as paper-v1"
                     )
-                if fault := self.fault(pin):
-                    raise FileGoneError(
-                        f"{pin.name!r} cannot be pinned: {fault}; pin a newer version"
-                    )
-                if self._append(pin, True, version, rows):
+                self._check_readable(pin)
+                if self._append(pin, True, last, rows):
+                    self._keep_if_readable(pin)
                     return
             elif (there.table, there.version) != (pin.table, pin.version):
                 raise SpecError(
@@ -82,6 +82,19 @@ class PinTable:
             else:
                 return
 
+    def _check_readable(self, pin: Pin) -> None:
+        if fault := self.fault(pin):
+            raise FileGoneError(f"{pin.name!r} cannot be pinned: {fault}; pin a newer version")
+
+    def _keep_if_readable(self, pin: Pin) -> None:
+        """Take a new pin back if a vacuum that did not know it has deleted what it names."""
+        try:
+            self._check_readable(pin)
+        except FileGoneError:
+            with suppress(UnknownDatasetError):  # somebody else has removed it
+                self.remove(pin.name)
+            raise
+
     def remove(self, name: str) -> Pin:
         """Forget a pin; the pin that it was.
 
@@ -90,9 +103,9 @@ class PinTable:
             StoreBusyError, StoreError: Nothing was written.
         """
         while True:
-            version, rows = self._rows()
+            last, rows = self._rows()
             pin = _named(name, _pins(rows))
-            if self._append(pin, False, version, rows):
+            if self._append(pin, False, last, rows):
                 return pin
 
     def get(self, name: str) -> Pin:
@@ -108,23 +121,24 @@ class PinTable:
         return _pins(self._rows()[1])
 
     def _rows(self) -> tuple[int, list[dict[str, Any]]]:
-        """The newest version of the table, and its rows in the order of their commits."""
-        snapshot = self.table.snapshot()
+        """The number of the last change, 0 before the first, and all rows in their order."""
+        handle = self.table.open()
+        if handle is None:
+            return 0, []
         rows = [
             row
-            for file in snapshot.files
+            for file in files_of(handle)
             for row in self._reader.columns(file.path, PINS.schema.names).to_pylist()
         ]
-        return snapshot.version, sorted(rows, key=lambda row: row["at"])
+        return handle.transaction_version(_WRITER) or 0, sorted(rows, key=lambda row: row["at"])
 
-    def _append(self, pin: Pin, kept: bool, version: int, rows: Sequence[dict[str, Any]]) -> bool:
-        """Add the next row to those of a version; whether no other change came first."""
+    def _append(self, pin: Pin, kept: bool, last: int, rows: Sequence[dict[str, Any]]) -> bool:
+        """Add a row after the last change; whether no other change came first."""
         # The clock of another machine may be ahead; the order must hold all the same.
         at = max([time.time_ns(), *(row["at"] + 1 for row in rows)])
         row = {**asdict(pin), "kept": kept, "at": at}
-        # A writer that finds no table competes with one that finds it just made and empty.
-        change = Transaction(_WRITER, max(version, 0) + 1)
-        return self.table.append(pa.Table.from_pylist([row], schema=PINS.schema), change)
+        data = pa.Table.from_pylist([row], schema=PINS.schema)
+        return self.table.append(data, Transaction(_WRITER, last + 1))
 
     def fault(self, pin: Pin) -> str | None:
         """Why the version of a pin cannot be read; ``None`` if it can."""

@@ -7,6 +7,7 @@ import re
 import shutil
 import time
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -16,6 +17,7 @@ import pytest
 from deltalake import DeltaTable
 
 from featurestore import FeatureStore, Transaction, open_store
+from featurestore.maintenance import forget
 from featurestore.maintenance.forget import RECENT, forget_files, forget_versions
 from featurestore.maintenance.repair import repair_store
 from featurestore.maintenance.vacuum import vacuum_store
@@ -165,6 +167,100 @@ def test_a_vacuum_that_was_killed_while_it_forgot_leaves_a_sound_log(filled) -> 
         assert len(store.dataset("pairs", version="paper")) == 100
         assert validate_store(store).problem_count == 0
     assert set(gone).isdisjoint(path.name for path in log.iterdir())
+
+
+@pytest.mark.parametrize("pinned", [[], [4]])
+def test_versions_that_a_killed_vacuum_took_apart_are_gone_by_name(filled, pinned) -> None:
+    commit(filled, 3 * INTERVAL)
+    ((card, dataset),) = filled.features.tables()
+    log = log_of(dataset)
+    newest = dataset.snapshot().version
+    for version in pinned:
+        filled.pins.add(Pin("paper", card.path, version))
+        dataset.open(version).create_checkpoint()
+    gone = forget_versions(dataset, pinned, time.time(), dry_run=True)
+    middle = gone.index(f"{INTERVAL - 1:020d}.checkpoint.parquet")
+    assert middle < len(gone) - INTERVAL // 2
+    stops = (1, 20, middle, middle + 1, middle + 2, middle + 30, len(gone))
+    for first, stop in pairwise((0, *stops)):
+        for name in gone[first:stop]:
+            (log / name).unlink()
+        start = versions(log, "json")[0]
+        whole = versions(log, "checkpoint.parquet")
+        readable = next(version for version in whole if version >= start - 1)
+        for version in {0, 3, 4, 5, start - 1, start, readable - 1, readable, start + 40, newest}:
+            if version in pinned or version >= readable:
+                assert sum(file.rows for file in dataset.snapshot(version).files) == 100
+            else:
+                with pytest.raises(FileGoneError, match=f"version {version} of .* was vacuumed"):
+                    dataset.open(version)
+                with pytest.raises(FileGoneError, match=r"'late' cannot be pinned: .* vacuumed"):
+                    filled.pins.add(Pin("late", card.path, version))
+    assert list(filled.pins.all()) == ["paper"] * len(pinned)
+
+
+def test_a_damaged_entry_is_not_taken_for_a_vacuumed_version(filled) -> None:
+    commit(filled, 3 * INTERVAL)
+    ((_, dataset),) = filled.features.tables()
+    vacuum_store(filled, older_than_hours=0)
+    log = log_of(dataset)
+    start = versions(log, "json")[0]
+    (log / f"{start + 1:020d}.json").unlink()
+    for version in (start + 1, start + 5):
+        with pytest.raises(StoreError, match="cannot read") as raised:
+            dataset.open(version)
+        assert not isinstance(raised.value, FileGoneError)
+
+
+def test_of_two_vacuums_at_once_both_finish(filled, monkeypatch) -> None:
+    commit(filled, 3 * INTERVAL)
+    secure, reports = forget._secure, []
+
+    def vacuum_elsewhere(*arguments) -> None:
+        secure(*arguments)
+        monkeypatch.undo()
+        with open_store(filled.uri) as other:
+            reports.append(vacuum_store(other, older_than_hours=0))
+
+    monkeypatch.setattr(forget, "_secure", vacuum_elsewhere)
+    reports.append(vacuum_store(filled, older_than_hours=0))
+    first, second = ([table.log_files for table in report] for report in reports)
+    assert first == second
+    assert sum(first) > 0
+    assert len(filled.dataset("pairs")) == 100
+    assert validate_store(filled).problem_count == 0
+
+
+def test_a_vacuum_forgets_nothing_where_another_forgot_more(filled, monkeypatch) -> None:
+    commit(filled, 3 * INTERVAL)
+    ((_, dataset),) = filled.features.tables()
+    log = log_of(dataset)
+    age(log, INTERVAL, hours=6)
+    find_start = forget._start
+
+    def vacuum_elsewhere(*arguments) -> int:
+        monkeypatch.undo()
+        with open_store(filled.uri) as other:
+            forget_versions(other.features.tables()[0][1], [], time.time())
+        return find_start(*arguments)
+
+    monkeypatch.setattr(forget, "_start", vacuum_elsewhere)
+    assert forget_versions(dataset, [], time.time() - 5 * 3600) == []
+    assert versions(log, "json")[0] == 2 * INTERVAL - 1
+
+
+def test_a_vacuum_names_a_pin_whose_version_the_log_forgot(filled) -> None:
+    data = filled.dataset("pairs")
+    pin = Pin("paper", data.card.path, 2)
+    commit(filled, 3 * INTERVAL)
+    vacuum_store(filled, older_than_hours=0)
+    # As a writer adds it that looked at the version before the vacuum.
+    assert filled.pins._append(pin, True, *filled.pins._rows())
+    named = r"the pin 'paper' cannot be kept: .* vacuumed.*forget it with `parsebank store unpin"
+    with pytest.raises(FileGoneError, match=named):
+        vacuum_store(filled, older_than_hours=0)
+    filled.pins.remove("paper")
+    vacuum_store(filled, older_than_hours=0)
 
 
 def test_a_torn_checkpoint_stops_a_vacuum_before_it_forgets(filled) -> None:

@@ -17,6 +17,9 @@ from typer.testing import CliRunner
 from featurestore import open_store
 from featurestore.commands import register
 from featurestore.maintenance.vacuum import vacuum_store
+from featurestore.maintenance.validate import validate_store
+from featurestore.tables.delta import Table
+from featurestore.tables.files import FileGoneError
 from featurestore.tables.pins import Pin
 from featurestore.tables.schema import PINS
 from syntax.errors import SpecError, StoreError, UnknownDatasetError
@@ -225,10 +228,82 @@ def test_pins_compete_also_while_their_table_is_made(filled) -> None:
         none = first.pins._rows()
         first.pins.table._create()
         empty = second.pins._rows()
-        assert (none[0], empty[0]) == (-1, 0)
+        assert none == empty == (0, [])
         pin = Pin("paper", table, version)
         taken = [first.pins._append(pin, True, *none), second.pins._append(pin, True, *empty)]
         assert taken == [True, False]
+
+
+def test_pins_compete_also_while_their_table_is_compacted(filled) -> None:
+    data = filled.dataset("pairs")
+    data.pin("first")
+    filled.pins.remove("first")
+    with open_store(filled.uri) as other:
+        early = filled.pins._rows()
+        newest = filled.pins.table.snapshot().version
+        filled.pins.table.compact()
+        assert filled.pins.table.snapshot().version > newest
+        late = other.pins._rows()
+        older, newer = (Pin("paper", data.card.path, data.version - n) for n in (1, 0))
+        taken = [filled.pins._append(older, True, *early), other.pins._append(newer, True, *late)]
+    assert taken == [True, False]
+    assert filled.pins.all() == {"paper": older}
+
+
+def test_a_pin_made_while_a_vacuum_is_at_another_table_is_kept(filled, monkeypatch) -> None:
+    old = filled.dataset("pairs")
+    filled.compact()
+    parses = filled.parses.table
+    vacuum = parses.vacuum
+
+    def pin_and_vacuum(*arguments, **options):
+        old.pin("paper")
+        return vacuum(*arguments, **options)
+
+    monkeypatch.setattr(parses, "vacuum", pin_and_vacuum)
+    kept = {table.table: table.kept for table in vacuum_store(filled, older_than_hours=0)}
+    assert kept[f"datasets/{old.card.path}"] == (old.version,)
+    assert len(filled.dataset("pairs", version="paper").columns(["example_id"])) == 100
+    assert validate_store(filled).problem_count == 0
+
+
+def test_a_pin_whose_files_a_vacuum_deletes_meanwhile_is_taken_back(filled) -> None:
+    old = filled.dataset("pairs")
+    filled.compact()
+
+    def vacuum_elsewhere() -> None:
+        filled.pins.table.before_write = before_write
+        with open_store(filled.uri) as other:
+            assert sum(table.files for table in vacuum_store(other, older_than_hours=0)) > 0
+
+    before_write, filled.pins.table.before_write = filled.pins.table.before_write, vacuum_elsewhere
+    with pytest.raises(FileGoneError, match="'paper' cannot be pinned: 4 of the 4 files"):
+        old.pin("paper")
+    assert filled.pins.table.before_write is before_write
+    assert filled.pins.all() == {}
+    vacuum_store(filled, older_than_hours=0)
+
+
+def test_a_vacuum_names_a_pin_that_it_has_just_overtaken(filled, monkeypatch) -> None:
+    old = filled.dataset("pairs")
+    filled.compact()
+    vacuum = Table.vacuum
+
+    def pin_and_vacuum(table, keep, hours, dry_run):
+        if old.card.path in table.location.uri and not dry_run:
+            old.pin("paper")
+        return vacuum(table, keep, hours, dry_run)
+
+    monkeypatch.setattr(Table, "vacuum", pin_and_vacuum)
+    named = r"the pin 'paper' cannot be kept: 4 of the 4 files .* `parsebank store unpin paper`"
+    with pytest.raises(FileGoneError, match=named):
+        vacuum_store(filled, older_than_hours=0)
+    monkeypatch.undo()
+    for dry_run in (True, False):
+        with pytest.raises(FileGoneError, match=named):
+            vacuum_store(filled, older_than_hours=0, dry_run=dry_run)
+    filled.pins.remove("paper")
+    vacuum_store(filled, older_than_hours=0)
 
 
 def test_a_pin_of_another_dataset_is_refused(filled, make_handle, rows) -> None:

@@ -16,7 +16,7 @@ from featurestore.records import key_bytes
 from featurestore.store import FeatureStore
 from featurestore.tables.encode.columns import list_parts
 from featurestore.tables.encode.parses import decode_parses
-from featurestore.tables.files import FileGoneError, FileReader
+from featurestore.tables.files import FileReader
 from featurestore.tables.index import KeyIndex, keys_of
 from featurestore.tables.parses import ROW_GROUP
 from featurestore.tables.schema import PARSES
@@ -167,16 +167,8 @@ class _Examples:
         return np.unique(np.concatenate(found), axis=0) if found else np.empty((0, 2), np.uint64)
 
     def _new(self) -> Iterator[NDArray[np.uint64]]:
-        pins = self._store.pins.all().values()
         for card, table in self._store.features.tables():
-            own = [pin for pin in pins if pin.table == card.path]
-            for pin in own:
-                if fault := self._store.pins.fault(pin):
-                    raise FileGoneError(
-                        f"the pin {pin.name!r} cannot be kept: {fault}; forget it with "
-                        f"`parsebank store unpin {pin.name}`, and evict again"
-                    )
-            versions = {None, *(pin.version for pin in own)}
+            versions = {None, *self._store.pins.versions(card.path, "evict again")}
             files = {file.path for version in versions for file in table.snapshot(version).files}
             reader = FileReader(table.location)
             for path in sorted(files):

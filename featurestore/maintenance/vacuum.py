@@ -9,7 +9,6 @@ from typing import Any, Final
 from featurestore.maintenance.forget import forget_files, forget_versions
 from featurestore.maintenance.inspect import all_tables
 from featurestore.store import FeatureStore
-from featurestore.tables.files import FileGoneError
 from syntax.errors import SpecError
 
 WEEK: Final = 168.0
@@ -85,11 +84,4 @@ def vacuum_store(
 
 def _pinned(store: FeatureStore, name: str) -> list[int]:
     """The versions of a table that are pinned now."""
-    own = [pin for pin in store.pins.all().values() if f"datasets/{pin.table}" == name]
-    for pin in own:
-        if fault := store.pins.fault(pin):
-            raise FileGoneError(
-                f"the pin {pin.name!r} cannot be kept: {fault}; forget it with "
-                f"`parsebank store unpin {pin.name}`, and vacuum again"
-            )
-    return sorted({pin.version for pin in own})
+    return sorted(store.pins.versions(name.removeprefix("datasets/"), "vacuum again"))

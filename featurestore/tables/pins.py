@@ -120,6 +120,25 @@ class PinTable:
         """Every pin by name, in the order of pinning."""
         return _pins(self._rows()[1])
 
+    def versions(self, table: str, then: str) -> set[int]:
+        """The pinned versions of a dataset's table.
+
+        Args:
+            table: Folder of the table below ``datasets``.
+            then: What to do again once a pin that cannot be kept is removed.
+
+        Raises:
+            FileGoneError: A pinned version lacks files, or entries of the log.
+        """
+        own = [pin for pin in self.all().values() if pin.table == table]
+        for pin in own:
+            if fault := self.fault(pin):
+                raise FileGoneError(
+                    f"the pin {pin.name!r} cannot be kept: {fault}; forget it with "
+                    f"`parsebank store unpin {pin.name}`, and {then}"
+                )
+        return {pin.version for pin in own}
+
     def _rows(self) -> tuple[int, list[dict[str, Any]]]:
         """The number of the last change, 0 before the first, and all rows in their order."""
         handle = self.table.open()
